@@ -1,0 +1,97 @@
+"""veil: statistics from people without learning anybody's answer, by local differential privacy.
+
+Each device randomizes its person's answer before it leaves; the collector sees only noisy reports and still estimates
+the population. `veil.simulate` shows the whole corridor in one call; docs/architecture.md names the rooms.
+
+>>> import veil
+>>> oracle = veil.OLH(epsilon=1.0, domain=["red", "green", "blue"])
+>>> reports = oracle.randomize(["red", "red", "blue"])           # on the devices
+>>> estimate = oracle.estimate(oracle.tally(reports))            # at the collector
+>>> estimate.values
+['red', 'green', 'blue']
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from veil.ask import AllOf, OneOf, Question
+    from veil.campaign import Campaign, CampaignRun, Round
+    from veil.client import Client
+    from veil.domain import Bits, Categories, Integers, Interval, Items, Record, Text
+    from veil.errors import VeilError
+    from veil.ledger import Ledger
+    from veil.mechanisms import GRR, MECHANISMS, OLH, OUE, SubsetSelection
+    from veil.plan import choose
+    from veil.privacy import Guarantee
+    from veil.result import Estimate
+    from veil.simulation import simulate
+    from veil.survey import Public, Survey
+    from veil.tally import Tally, merge
+
+__version__ = "0.1.0"
+
+# Names are loaded when first used: `import veil` and `veil --help` stay free of numpy, numba and pyarrow.
+_HOMES = {
+    "veil.ask": ("AllOf", "OneOf", "Question"),
+    "veil.campaign": ("Campaign", "CampaignRun", "Round"),
+    "veil.client": ("Client",),
+    "veil.domain": ("Bits", "Categories", "Integers", "Interval", "Items", "Record", "Text"),
+    "veil.errors": ("VeilError",),
+    "veil.ledger": ("Ledger",),
+    "veil.mechanisms": ("GRR", "MECHANISMS", "OLH", "OUE", "SubsetSelection"),
+    "veil.plan": ("choose",),
+    "veil.privacy": ("Guarantee",),
+    "veil.result": ("Estimate",),
+    "veil.simulation": ("simulate",),
+    "veil.survey": ("Public", "Survey"),
+    "veil.tally": ("Tally", "merge"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "GRR",
+    "MECHANISMS",
+    "OLH",
+    "OUE",
+    "AllOf",
+    "Bits",
+    "Campaign",
+    "CampaignRun",
+    "Categories",
+    "Client",
+    "Estimate",
+    "Guarantee",
+    "Integers",
+    "Interval",
+    "Items",
+    "Ledger",
+    "OneOf",
+    "Public",
+    "Question",
+    "Record",
+    "Round",
+    "SubsetSelection",
+    "Survey",
+    "Tally",
+    "Text",
+    "VeilError",
+    "choose",
+    "merge",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'veil' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,86 @@
+"""Tasks as canonical JSON (RFC 8785) and the digest that names them. No floats, no integers above 2^53."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from veil.errors import WireError
+
+__all__ = ["Json", "canonical", "digest", "number", "parse", "take"]
+
+Json = dict[str, Any]
+
+_DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?")
+
+
+def canonical(document: Json) -> bytes:
+    """The one byte string that stands for a document.
+
+    >>> canonical({"b": [1, "x"], "a": "1.5"})
+    b'{"a":"1.5","b":[1,"x"]}'
+    """
+    import rfc8785
+
+    return rfc8785.dumps(document)
+
+
+def digest(document: Json) -> str:
+    """SHA-256 of the canonical form, in hex: the identity of whatever the document describes."""
+    return hashlib.sha256(canonical(document)).hexdigest()
+
+
+def parse(text: str | bytes) -> Json:
+    """Read a document strictly: an object, no floats, no repeated keys, no NaN, no integer above 2^53."""
+    try:
+        document = json.loads(
+            text, object_pairs_hook=_unique, parse_float=_no_float, parse_constant=_no_float, parse_int=_small
+        )
+    except (ValueError, RecursionError) as problem:
+        reason = str(problem) if isinstance(problem, WireError) else "not valid JSON"
+        raise WireError(f"a task must be a JSON document: {reason}") from None
+    if not isinstance(document, dict):
+        raise WireError("a task must be a JSON object")
+    return document
+
+
+def take(document: Any, kind: str, *keys: str) -> list[Any]:
+    """The values of exactly these keys; refuses a document with fewer, more or others.
+
+    >>> take({"kind": "bits", "size": 8}, "bits", "size")
+    [8]
+    """
+    if not isinstance(document, Mapping) or document.get("kind") != kind or set(document) != {"kind", *keys}:
+        raise WireError(f"expected an object of kind {kind!r} with the keys {', '.join(keys) or 'none'}")
+    return [document[key] for key in keys]
+
+
+def number(text: Any) -> float:
+    """The double that a decimal string stands for.
+
+    >>> number("0.5")
+    0.5
+    """
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+        raise WireError("a number that is not an integer is written as a decimal string")
+    return float(text)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Json:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise WireError("a key stands twice")
+    return document
+
+
+def _no_float(text: str) -> NoReturn:
+    raise WireError("numbers are integers or decimal strings")
+
+
+def _small(text: str) -> int:
+    if len(text) > 17 or abs(int(text)) > 2**53:
+        raise WireError("integers above 2^53 are written as strings")
+    return int(text)

@@ -1,0 +1,1 @@
+"""What breaks when a mechanism is wrong."""

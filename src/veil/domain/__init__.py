@@ -1,0 +1,34 @@
+"""What a person may hold. A Domain turns values into codes and back, and refuses what does not belong.
+
+Codes are what the rest of the corridor works on: uint64 indices below `size`; rows of bytes for values above 64 bits;
+a matrix of indices for records; `Sets` for sets of items. A domain is public: never read it off private data.
+
+    Categories   one of a list of labels, or of 0 .. d-1        Bits     a string of m bits
+    Integers     one of lo .. hi                                Text     a string of at most so many UTF-8 bytes
+    Interval     a real number, on a grid of cells              Items    a set of items of a universe
+                                                                Record   one value for each named attribute
+"""
+
+from veil.domain.base import Codes, Domain, Sets, is_int
+from veil.domain.categories import Categories
+from veil.domain.composite import DOMAINS, DomainLike, Items, Record, as_domain, domain_from_json
+from veil.domain.numbers import Integers, Interval
+from veil.domain.strings import Bits, Text
+
+__all__ = [
+    "DOMAINS",
+    "Bits",
+    "Categories",
+    "Codes",
+    "Domain",
+    "DomainLike",
+    "Integers",
+    "Interval",
+    "Items",
+    "Record",
+    "Sets",
+    "Text",
+    "as_domain",
+    "domain_from_json",
+    "is_int",
+]

@@ -1,0 +1,93 @@
+"""What every domain can do, and the codes that the rest of the corridor works on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.canonical import Json
+from veil.errors import WireError
+
+__all__ = ["EXACT", "Codes", "Domain", "Sets", "as_list", "is_int"]
+
+EXACT = 2**53
+"""The largest integer that every language's JSON reads exactly."""
+
+LISTABLE = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Sets of items, one a person: person i holds `items[offsets[i]:offsets[i + 1]]`, increasing."""
+
+    offsets: NDArray[np.int64]
+    items: NDArray[np.uint64]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, rows: slice | NDArray[Any]) -> Sets:
+        chosen = np.arange(len(self))[rows]
+        sizes = (self.offsets[1:] - self.offsets[:-1])[chosen]
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        return Sets(offsets, self.items[np.repeat(self.offsets[:-1][chosen], sizes) + within])
+
+    def __repr__(self) -> str:
+        return f"Sets(of {len(self)} people)"
+
+
+Codes = NDArray[Any] | Sets
+
+
+class Domain(ABC):
+    """What a person may hold."""
+
+    kind: str
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many values there are."""
+
+    @abstractmethod
+    def encode(self, values: Any) -> Any:
+        """Runs on the device: values to codes. Refuses what does not belong, without showing it."""
+
+    @abstractmethod
+    def decode(self, codes: Any) -> list[Any]:
+        """Runs at the collector: codes back to values."""
+
+    @abstractmethod
+    def to_json(self) -> Json:
+        """The domain as it stands in a task."""
+
+    @property
+    def listable(self) -> bool:
+        """Whether all values can be gone through one by one."""
+        return self.size <= LISTABLE
+
+    @property
+    def code_bytes(self) -> int:
+        """0 for codes that are uint64 indices, else the bytes of one code."""
+        return 0
+
+    def label(self, code: int) -> Any:
+        """One value, by its index."""
+        return self.decode(np.array([code], dtype=np.uint64))[0]
+
+
+def is_int(value: Any) -> TypeGuard[int]:
+    """Whether a value is an integer, Python's or numpy's; True and False are not."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def as_list(value: Any) -> list[Any]:
+    """A list as it stands in a task."""
+    if not isinstance(value, list):
+        raise WireError("expected a list")
+    return value

@@ -1,0 +1,148 @@
+"""One of a list of labels."""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.canonical import Json, take
+from veil.domain.base import EXACT, Domain, as_list, is_int
+from veil.errors import DomainError, ParameterError, PrivacyWarning
+from veil.inputs import as_int64, read_column, refuse_at
+
+__all__ = ["Categories", "Label"]
+
+Label = str | int
+
+
+@dataclass(frozen=True, init=False)
+class Categories(Domain):
+    """One of a list of labels; `Categories.range(d)` is 0 .. d-1 without listing them.
+
+    With `missing="category"` a missing value is an answer of its own (the last one, None); otherwise it is refused.
+
+    >>> Categories(["tea", "coffee"]).encode(["coffee", "tea"]).tolist()
+    [1, 0]
+    >>> Categories.range(4).size
+    4
+    """
+
+    labels: tuple[Label, ...] | None
+    count: int
+    missing: Literal["refuse", "category"] = "refuse"
+    kind = "categories"
+
+    def __init__(self, labels: Sequence[Label], *, missing: Literal["refuse", "category"] = "refuse") -> None:
+        checked = tuple(_label(label) for label in labels)
+        if len(set(checked)) != len(checked):
+            raise ParameterError("labels must differ from each other (after Unicode NFC)")
+        self._set(checked, len(checked), missing)
+
+    def _set(self, labels: tuple[Label, ...] | None, count: int, missing: Literal["refuse", "category"]) -> None:
+        if missing not in ("refuse", "category"):
+            raise ParameterError('missing is "refuse" or "category"')
+        if not 1 <= count <= EXACT:
+            raise ParameterError("a list of categories needs at least one and at most 2^53 of them")
+        object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "count", count)
+        object.__setattr__(self, "missing", missing)
+
+    @classmethod
+    def range(cls, count: int, *, missing: Literal["refuse", "category"] = "refuse") -> Categories:
+        """The integers 0 .. count - 1."""
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)):
+            raise ParameterError("a domain's size is an integer")
+        made = cls.__new__(cls)
+        made._set(None, int(count), missing)
+        return made
+
+    @classmethod
+    def of(cls, values: Any) -> Categories:
+        """The distinct values of a column. Only for public data: which values occur at all can give a person away."""
+        warnings.warn(
+            "a domain read off private data leaks which values occur: list the categories yourself",
+            PrivacyWarning,
+            stacklevel=2,
+        )
+        column = read_column(values)
+        return cls(sorted({_plain(v) for v in column.values[~column.missing]}, key=lambda v: (str(type(v)), v)))
+
+    @property
+    def size(self) -> int:
+        return self.count + (self.missing == "category")
+
+    def encode(self, values: Any) -> NDArray[np.uint64]:
+        column = read_column(values)
+        held = np.flatnonzero(~column.missing)
+        if self.missing == "refuse":
+            refuse_at(column.missing, f"expected {self._expected}; a value is missing")
+        codes = np.full(len(column), self.count, dtype=np.uint64)
+        codes[held] = self._lookup(column.values[held])
+        return codes
+
+    def _lookup(self, values: NDArray[Any]) -> NDArray[np.uint64]:
+        if self.labels is None:
+            integers = as_int64(read_column(values), self._expected)
+            refuse_at((integers < 0) | (integers >= self.count), f"expected {self._expected}")
+            return integers.astype(np.uint64)
+        if values.dtype.kind == "f":
+            values = as_int64(read_column(values), self._expected)
+        find = self._index.get
+        codes = np.array([find(v, -1) for v in values.tolist()], dtype=np.int64)
+        for row in np.flatnonzero(codes < 0):
+            codes[row] = find(unicodedata.normalize("NFC", values[row]), -1) if isinstance(values[row], str) else -1
+        refuse_at(codes < 0, f"expected {self._expected}")
+        if any(isinstance(v, (bool, np.bool_)) for v in values):
+            raise DomainError(f"expected {self._expected}, not booleans")
+        return codes.astype(np.uint64)
+
+    def decode(self, codes: Any) -> list[Any]:
+        indices = np.asarray(codes, dtype=np.uint64).tolist()
+        if self.labels is None:
+            return [i if i < self.count else None for i in indices]
+        return [self.labels[i] if i < self.count else None for i in indices]
+
+    def to_json(self) -> Json:
+        listed: Json = {"kind": "categories", "missing": self.missing}
+        return listed | ({"size": self.count} if self.labels is None else {"labels": list(self.labels)})
+
+    @classmethod
+    def from_json(cls, document: Json) -> Categories:
+        if isinstance(document, dict) and "size" in document:
+            size, missing = take(document, "categories", "size", "missing")
+            return cls.range(size, missing=missing)
+        labels, missing = take(document, "categories", "labels", "missing")
+        return cls(as_list(labels), missing=missing)
+
+    def __repr__(self) -> str:
+        if self.labels is None:
+            return f"Categories.range({self.count})"
+        shown = ", ".join(repr(label) for label in self.labels[:3])
+        return f"Categories([{shown}{', ...' if self.count > 3 else ''}], {self.count} labels)"
+
+    @cached_property
+    def _index(self) -> dict[Label, int]:
+        return {label: i for i, label in enumerate(self.labels or ())}
+
+    @property
+    def _expected(self) -> str:
+        return f"integers from 0 to {self.count - 1}" if self.labels is None else f"one of the {self.count} categories"
+
+
+def _label(label: Any) -> Label:
+    if isinstance(label, str):
+        return unicodedata.normalize("NFC", label)
+    if is_int(label) and abs(label) <= EXACT:
+        return int(label)
+    raise ParameterError("a label is a string or an integer within 2^53")
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,181 @@
+"""Domains made of other domains: sets of items, and records of attributes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.canonical import Json, take
+from veil.domain.base import EXACT, Domain, Sets, as_list, is_int
+from veil.domain.categories import Categories, Label
+from veil.domain.numbers import Integers, Interval
+from veil.domain.strings import Bits, Text
+from veil.errors import DomainError, InputError, ParameterError, WireError
+from veil.inputs import as_columns, read_column, refuse_at
+
+__all__ = ["DOMAINS", "DomainLike", "Items", "Record", "as_domain", "domain_from_json"]
+
+
+DomainLike = Domain | int | Sequence[Label]
+"""What may be given where a domain is expected."""
+
+
+@dataclass(frozen=True, init=False)
+class Items(Domain):
+    """A set of items of a universe, possibly empty.
+
+    >>> Items(5).encode([[3, 1, 3], []]).items.tolist()
+    [1, 3]
+    """
+
+    universe: Domain
+    kind = "items"
+
+    def __init__(self, universe: DomainLike) -> None:
+        object.__setattr__(self, "universe", as_domain(universe))
+        if self.universe.code_bytes or isinstance(self.universe, (Items, Record)) or self.universe.size > EXACT:
+            raise ParameterError("a universe of items has one index an item: Categories, Integers or Bits")
+
+    @property
+    def size(self) -> int:
+        return 1 << self.universe.size if self.universe.size <= 4096 else 1 << 4096
+
+    @property
+    def listable(self) -> bool:
+        return False
+
+    def encode(self, values: Any) -> Sets:
+        column = read_column(values)
+        refuse_at(column.missing, "expected sets of items; a set is missing (an empty set is a list of length 0)")
+        wrong = np.array([isinstance(v, (str, bytes)) or not hasattr(v, "__iter__") for v in column.values], np.bool_)
+        refuse_at(wrong, "expected sets of items")
+        sets = [list(value) for value in column.values]
+        people = np.repeat(np.arange(len(sets), dtype=np.int64), [len(held) for held in sets])
+        flat = [item for held in sets for item in held]
+        items = self.universe.encode(flat) if flat else np.zeros(0, np.uint64)
+        order = np.lexsort((items, people))
+        people, items = people[order], items[order]
+        first = np.ones(len(items), dtype=np.bool_)  # a set holds an item once, however often it is listed
+        first[1:] = (people[1:] != people[:-1]) | (items[1:] != items[:-1])
+        sizes = np.bincount(people[first], minlength=len(sets))
+        return Sets(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), items[first])
+
+    def decode(self, codes: Any) -> list[set[Any]]:
+        labels = self.universe.decode(codes.items)
+        bounds = codes.offsets.tolist()
+        return [set(labels[a:b]) for a, b in pairwise(bounds)]
+
+    def to_json(self) -> Json:
+        return {"kind": "items", "universe": self.universe.to_json()}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Items:
+        (universe,) = take(document, "items", "universe")
+        return cls(domain_from_json(universe))
+
+
+@dataclass(frozen=True)
+class Record(Domain):
+    """One value for each named attribute; codes are rows of one index an attribute.
+
+    >>> Record.of(sex=["f", "m"], age=Integers(0, 99)).encode({"sex": ["m"], "age": [30]}).tolist()
+    [[1, 30]]
+    """
+
+    attributes: tuple[tuple[str, Domain], ...] = field(default=())
+    kind = "record"
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.attributes]
+        if not names or len(set(names)) != len(names) or not all(isinstance(name, str) and name for name in names):
+            raise ParameterError("a record needs attributes with names that differ")
+        if any(part.code_bytes or isinstance(part, (Items, Record)) for _, part in self.attributes):
+            raise ParameterError("an attribute of a record has one index a value, of at most 64 bits")
+
+    @classmethod
+    def of(cls, **attributes: DomainLike) -> Record:
+        """A record by keyword; an int d means 0 .. d-1, a list means its labels."""
+        return cls(tuple((name, as_domain(part)) for name, part in attributes.items()))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.attributes)
+
+    @property
+    def parts(self) -> tuple[Domain, ...]:
+        return tuple(part for _, part in self.attributes)
+
+    @property
+    def size(self) -> int:
+        return math.prod(part.size for part in self.parts)
+
+    @property
+    def listable(self) -> bool:
+        return False
+
+    def encode(self, values: Any) -> NDArray[np.uint64]:
+        columns = as_columns(values, self.names)
+        encoded: list[NDArray[np.uint64]] = []
+        for name, part, column in zip(self.names, self.parts, columns, strict=True):
+            try:
+                encoded.append(part.encode(column))
+            except DomainError as problem:
+                raise DomainError(f"attribute {name!r}: {problem}") from None
+        if len({len(column) for column in encoded}) > 1:
+            raise InputError("the attributes' columns have different lengths")
+        return np.stack(encoded, axis=1)
+
+    def decode(self, codes: Any) -> list[dict[str, Any]]:
+        columns = [part.decode(codes[:, i]) for i, part in enumerate(self.parts)]
+        return [dict(zip(self.names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def to_json(self) -> Json:
+        return {"kind": "record", "attributes": [[name, part.to_json()] for name, part in self.attributes]}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Record:
+        (attributes,) = take(document, "record", "attributes")
+        pairs = [as_list(pair) for pair in as_list(attributes)]
+        if any(len(pair) != 2 for pair in pairs):
+            raise WireError("an attribute is a pair of a name and a domain")
+        return cls(tuple((name, domain_from_json(part)) for name, part in pairs))
+
+
+DOMAINS: dict[str, Callable[[Json], Domain]] = {
+    "categories": Categories.from_json,
+    "integers": Integers.from_json,
+    "interval": Interval.from_json,
+    "bits": Bits.from_json,
+    "text": Text.from_json,
+    "items": Items.from_json,
+    "record": Record.from_json,
+}
+
+
+def domain_from_json(document: Any) -> Domain:
+    """The domain that a task describes."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or kind not in DOMAINS:
+        raise WireError(f"expected a domain: one of {', '.join(DOMAINS)}")
+    return DOMAINS[kind](document)
+
+
+def as_domain(domain: DomainLike) -> Domain:
+    """A domain as it is; an integer d as 0 .. d-1; a list as its labels.
+
+    >>> as_domain(3), as_domain(["tea", "coffee"]).size
+    (Categories.range(3), 2)
+    """
+    if isinstance(domain, Domain):
+        return domain
+    if is_int(domain):
+        return Categories.range(domain)
+    if isinstance(domain, (list, tuple)):
+        return Categories(domain)
+    raise ParameterError("expected a domain, an integer d for the values 0 .. d-1, or a list of labels")

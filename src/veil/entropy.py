@@ -1,0 +1,340 @@
+"""Where randomness comes from. Mechanisms see only decided draws: coins, and integers below m.
+
+`coin` is true with probability threshold / 2^64, `coin_bits` is many such coins packed into bytes, `below` is exactly
+uniform by rejection. The byte rules behind them (docs/wire-format.md) are what every other language reproduces.
+
+    Words       the given bytes, and no more: the normative source, used by test vectors
+    System      the operating system, read anew for every draw: one person's device
+    Batch       AES-256-CTR keyed with 32 fresh bytes of the operating system: many people at once
+    Seeded      the same stream with a key made from a seed: simulations and tests only
+    Enumerated  every outcome with its exact probability: proofs (see `outcomes`)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import EntropyError, ParameterError
+from veil.privacy import WORD
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import CipherContext
+
+__all__ = ["CHUNK_ROWS", "Batch", "Enumerated", "Seeded", "Source", "System", "Words", "outcomes"]
+
+CHUNK_ROWS = 65_536
+"""Rows that share one stream: results depend on this number, not on threads or on how a file is split."""
+
+_WORD_BYTES = 8
+_LANES = 64
+_ALL_LANES = np.uint64(WORD - 1)
+
+Bools = NDArray[np.bool_]
+U64 = NDArray[np.uint64]
+Bytes = NDArray[np.uint8]
+Outcome = TypeVar("Outcome", bound=Hashable)
+
+
+class Source(ABC):
+    """Decided draws from a stream of uniform 64-bit words."""
+
+    @abstractmethod
+    def words(self, count: int) -> U64:
+        """The next `count` words (8 bytes each, little-endian)."""
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, Source]]:
+        """Cut `rows` into chunks of CHUNK_ROWS, each with the source to use for it."""
+        for start in range(0, rows, CHUNK_ROWS):
+            yield slice(start, min(start + CHUNK_ROWS, rows)), self
+
+    @overload
+    def coin(self, threshold: int) -> bool: ...
+    @overload
+    def coin(self, threshold: int, count: int) -> Bools: ...
+    def coin(self, threshold: int, count: int | None = None) -> bool | Bools:
+        """True with probability threshold / 2^64: one word each, word < threshold.
+
+        >>> Words(bytes(8)).coin(1), Words(b"\\xff" * 8).coin(2**63)
+        (True, False)
+        """
+        _check_threshold(threshold)
+        words = self.words(1 if count is None else count)
+        heads = np.ones(len(words), dtype=np.bool_) if threshold == WORD else words < np.uint64(threshold)
+        return bool(heads[0]) if count is None else heads
+
+    def coin_bits(self, threshold: int, rows: int, width: int) -> Bytes:
+        """`width` coins for each of `rows` rows, packed: bit i of a row is bit i % 8 of its byte i // 8.
+
+        The coins are compared with the threshold bit by bit, 64 lanes at a time, and a block stops drawing as soon as
+        all its lanes are decided: the distribution of `coin`, for about an eighth of the words.
+        """
+        _check_threshold(threshold)
+        blocks = -(-width // _LANES)
+        lanes = np.full((rows, blocks), _ALL_LANES)
+        if width % _LANES:
+            lanes[:, -1] = np.uint64((1 << width % _LANES) - 1)
+        heads = lanes.copy().ravel() if threshold == WORD else self._compare_lanes(threshold, lanes.ravel())
+        packed = heads.astype("<u8").view(np.uint8).reshape(rows, blocks * _WORD_BYTES)
+        return packed[:, : -(-width // 8)]
+
+    def _compare_lanes(self, threshold: int, lanes: U64) -> U64:
+        """For every set lane: is its random word below the threshold? Bits are drawn from the highest down."""
+        heads = np.zeros_like(lanes)
+        open_blocks = np.arange(len(lanes))
+        undecided = lanes.copy()
+        for position in range(_LANES - 1, -1, -1):
+            if not threshold & ((2 << position) - 1) or not len(open_blocks):
+                break  # nothing below an all-zero rest: the words still equal are not below the threshold
+            words = self.words(len(open_blocks))
+            if threshold >> position & 1:
+                heads[open_blocks] |= undecided & ~words
+                undecided &= words
+            else:
+                undecided &= ~words
+            still = undecided != 0
+            if not still.all():
+                undecided, open_blocks = undecided[still], open_blocks[still]
+        return heads
+
+    @overload
+    def below(self, bound: int) -> int: ...
+    @overload
+    def below(self, bound: int | U64, count: int) -> U64: ...
+    def below(self, bound: int | U64, count: int | None = None) -> int | U64:
+        """Exactly uniform on 0 .. bound - 1; an array of bounds gives each draw its own.
+
+        Words at or above the largest multiple of the bound are rejected and drawn again, then taken modulo the bound.
+
+        >>> Words((12).to_bytes(8, "little")).below(5)
+        2
+        """
+        bounds = _check_bounds(bound, 1 if count is None else count)
+        if isinstance(bounds, int):
+            drawn = self._below_scalar(bounds, 1 if count is None else count)
+        else:
+            drawn = self._below_each(bounds)
+        return int(drawn[0]) if count is None else drawn
+
+    def _below_scalar(self, bound: int, count: int) -> U64:
+        words = self.words(count)
+        if bound == WORD:
+            return words
+        if bound & (bound - 1):
+            limit = np.uint64(WORD // bound * bound)
+            rejected = np.flatnonzero(words >= limit)
+            while len(rejected):
+                words[rejected] = self.words(len(rejected))
+                rejected = rejected[words[rejected] >= limit]
+        words %= np.uint64(bound)
+        return words
+
+    def _below_each(self, bounds: U64) -> U64:
+        # 2^64 mod b is (2^64 - b) mod b; a word is rejected when it lies in the last, incomplete run of length b.
+        rest = (np.uint64(0) - bounds) % bounds
+        last = np.uint64(0) - rest - np.uint64(1)  # the largest word to accept (2^64 - 1 where b divides 2^64)
+        words = self.words(len(bounds))
+        rejected = np.flatnonzero(words > last)
+        while len(rejected):
+            words[rejected] = self.words(len(rejected))
+            rejected = rejected[words[rejected] > last[rejected]]
+        words %= bounds
+        return words
+
+    def token(self, size: int) -> bytes:
+        """`size` random bytes (a multiple of 8), for identifiers that carry no information."""
+        return self.words(size // _WORD_BYTES).astype("<u8").tobytes()
+
+
+class Words(Source):
+    """The words of a given byte string, in order. Ends with an EntropyError."""
+
+    def __init__(self, data: bytes) -> None:
+        if len(data) % _WORD_BYTES:
+            raise ParameterError("entropy is given in words of 8 bytes")
+        self._words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
+        self.used = 0
+        """How many words have been drawn."""
+
+    def words(self, count: int) -> U64:
+        if self.used + count > len(self._words):
+            raise EntropyError(f"the given entropy of {len(self._words)} words is used up")
+        self.used += count
+        return self._words[self.used - count : self.used].copy()
+
+
+class System(Source):
+    """The operating system's generator: what a person's device uses."""
+
+    def words(self, count: int) -> U64:
+        return np.frombuffer(bytearray(os.urandom(_WORD_BYTES * count)), dtype="<u8").astype(np.uint64, copy=False)
+
+
+class Batch(Source):
+    """AES-256-CTR keyed with 32 fresh bytes of the operating system: for many people at once.
+
+    Each chunk of rows has the high half of the counter block to itself, so streams never meet.
+    """
+
+    def __init__(self) -> None:
+        self._key = os.urandom(32)
+        self._next_chunk = 1  # stream 0 is this source itself
+        self._stream: CipherContext | None = None
+
+    def words(self, count: int) -> U64:
+        if self._stream is None:
+            self._stream = _key_stream(self._key, 0)
+        return _stream_words(self._stream, count)
+
+    def chunks(self, rows: int) -> Iterator[tuple[slice, Source]]:
+        for start in range(0, rows, CHUNK_ROWS):
+            chunk = _Chunk(self._key, self._next_chunk)
+            self._next_chunk += 1
+            yield slice(start, min(start + CHUNK_ROWS, rows)), chunk
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"  # never the key
+
+
+class Seeded(Batch):
+    """The stream of `Batch` with a key made from a seed. Never on a device: whoever knows the seed knows the answers.
+
+    >>> Seeded(7).below(100, 3).tolist() == Seeded(7).below(100, 3).tolist()
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise ParameterError("a seed is an integer of at least 0")
+        self._key = hashlib.sha256(f"veil.seeded:{int(seed)}".encode()).digest()
+
+
+class _Chunk(Source):
+    """The stream of one chunk of rows."""
+
+    def __init__(self, key: bytes, index: int) -> None:
+        self._stream = _key_stream(key, index)
+
+    def words(self, count: int) -> U64:
+        return _stream_words(self._stream, count)
+
+
+def _key_stream(key: bytes, chunk: int) -> CipherContext:
+    from cryptography.hazmat.primitives.ciphers import Cipher
+    from cryptography.hazmat.primitives.ciphers.algorithms import AES
+    from cryptography.hazmat.primitives.ciphers.modes import CTR
+
+    nonce = chunk.to_bytes(8, "big") + bytes(8)
+    return Cipher(AES(key), CTR(nonce)).encryptor()
+
+
+def _stream_words(stream: CipherContext, count: int) -> U64:
+    # In place over zeros: the key stream itself, with one pass over the memory less than encrypting a constant.
+    buffer = np.zeros(count, dtype="<u8")
+    if count:
+        view = buffer.view(np.uint8).data
+        stream.update_into(view, view)
+    return buffer.astype(np.uint64, copy=False)
+
+
+class Enumerated(Source):
+    """Follows a recorded path of decisions, and beyond its end always takes the first branch that is possible.
+
+    `outcomes` drives it. It branches over coins and draws, not over words, and multiplies exact fractions.
+    """
+
+    MOST_BRANCHES = 1 << 20
+
+    def __init__(self, path: list[int]) -> None:
+        self.path = path
+        self.branches: list[int] = []
+        self.probability = Fraction(1)
+
+    def words(self, count: int) -> U64:
+        raise EntropyError("an enumerated source has decisions, not words")
+
+    def _decide(self, weights: list[Fraction] | None, uniform: int = 0) -> int:
+        depth = len(self.branches)
+        possible = [i for i, w in enumerate(weights) if w] if weights is not None else None
+        fan = uniform if possible is None else len(possible)
+        if fan > self.MOST_BRANCHES:
+            raise EntropyError(f"a draw with {fan} outcomes is too wide to enumerate")
+        if depth == len(self.path):
+            self.path.append(0)
+        self.branches.append(fan)
+        taken = self.path[depth]
+        if possible is None or weights is None:
+            self.probability /= uniform
+            return taken
+        self.probability *= weights[possible[taken]]
+        return possible[taken]
+
+    def _toss(self, threshold: int) -> bool:
+        _check_threshold(threshold)
+        heads = Fraction(threshold, WORD)
+        return bool(self._decide([1 - heads, heads]))
+
+    @overload
+    def coin(self, threshold: int) -> bool: ...
+    @overload
+    def coin(self, threshold: int, count: int) -> Bools: ...
+    def coin(self, threshold: int, count: int | None = None) -> bool | Bools:
+        if count is None:
+            return self._toss(threshold)
+        return np.array([self._toss(threshold) for _ in range(count)], dtype=np.bool_)
+
+    def coin_bits(self, threshold: int, rows: int, width: int) -> Bytes:
+        bits = [[self._toss(threshold) for _ in range(width)] for _ in range(rows)]
+        return np.packbits(np.array(bits, dtype=np.bool_).reshape(rows, width), axis=1, bitorder="little")
+
+    @overload
+    def below(self, bound: int) -> int: ...
+    @overload
+    def below(self, bound: int | U64, count: int) -> U64: ...
+    def below(self, bound: int | U64, count: int | None = None) -> int | U64:
+        bounds = _check_bounds(bound, 1 if count is None else count)
+        each = [bounds] * (1 if count is None else count) if isinstance(bounds, int) else bounds.tolist()
+        drawn = np.array([self._decide(None, int(b)) for b in each], dtype=np.uint64)
+        return int(drawn[0]) if count is None else drawn
+
+
+def outcomes(experiment: Callable[[Source], Outcome]) -> dict[Outcome, Fraction]:
+    """Every outcome of an experiment with its exact probability, by running it once for each path of decisions.
+
+    >>> outcomes(lambda source: source.coin(2**62) or source.coin(2**63))
+    {False: Fraction(3, 8), True: Fraction(5, 8)}
+    """
+    found: dict[Outcome, Fraction] = {}
+    path: list[int] = []
+    while True:
+        source = Enumerated(path)
+        outcome = experiment(source)
+        found[outcome] = found.get(outcome, Fraction(0)) + source.probability
+        while path and path[-1] + 1 == source.branches[len(path) - 1]:
+            path.pop()
+        if not path:
+            return found
+        path[-1] += 1
+
+
+def _check_threshold(threshold: int) -> None:
+    if not 0 <= threshold <= WORD:
+        raise ParameterError("a coin's threshold lies between 0 and 2^64")
+
+
+def _check_bounds(bound: int | U64, count: int) -> int | U64:
+    if isinstance(bound, np.ndarray):
+        if len(bound) != count or (count and not bound.min()):
+            raise ParameterError("draws need one bound each, of at least 1")
+        return bound.astype(np.uint64, copy=False)
+    if not 1 <= bound <= WORD:
+        raise ParameterError("a draw's bound lies between 1 and 2^64")
+    return int(bound)

@@ -1,0 +1,75 @@
+"""Every error that veil raises, and the one warning. Nothing here ever carries a private value.
+
+VeilError
+├── InputError (also ValueError)      an argument breaks its contract
+│   ├── ParameterError                epsilon, a hash range, a share, ...
+│   ├── DomainError                   a value that the domain does not hold, or a missing one
+│   └── EmptyError                    no people, no reports
+├── MismatchError (also ValueError)   reports, tallies or files of another task
+├── WireError (also ValueError)       bytes that are truncated, foreign or out of range
+├── BudgetError                       the ledger refuses to spend
+├── LedgerError                       the ledger's file cannot be trusted, so nothing is spent
+└── EntropyError                      a source of randomness ran dry
+
+PrivacyWarning (UserWarning)          allowed, but it may leak
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetError",
+    "DomainError",
+    "EmptyError",
+    "EntropyError",
+    "InputError",
+    "LedgerError",
+    "MismatchError",
+    "ParameterError",
+    "PrivacyWarning",
+    "VeilError",
+    "WireError",
+]
+
+
+class VeilError(Exception):
+    """The root of all errors that veil raises on purpose."""
+
+
+class InputError(VeilError, ValueError):
+    """An argument breaks its contract."""
+
+
+class ParameterError(InputError):
+    """A parameter (epsilon, a hash range, a share, ...) is outside what is allowed."""
+
+
+class DomainError(InputError):
+    """A value does not belong to the domain. The value itself is never shown."""
+
+
+class EmptyError(InputError):
+    """There is nobody to randomize for, or nothing to estimate from."""
+
+
+class MismatchError(VeilError, ValueError):
+    """Two things that were made for different tasks were about to be mixed."""
+
+
+class WireError(VeilError, ValueError):
+    """Bytes that are truncated, foreign, damaged or out of range."""
+
+
+class BudgetError(VeilError):
+    """The ledger refuses: the answer would spend more than the person allowed."""
+
+
+class LedgerError(VeilError):
+    """The ledger's file is damaged or locked; nothing is spent until it is mended."""
+
+
+class EntropyError(VeilError):
+    """A finite source of randomness has no words left."""
+
+
+class PrivacyWarning(UserWarning):
+    """Allowed, but it may tell something about the people behind the data."""

@@ -1,0 +1,138 @@
+"""One way in for people's values: numpy, pandas, polars, Arrow or lists become a column and a mask of what is missing.
+
+Values are looked at here and in `domain` only, and no message ever shows one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import DomainError, InputError
+
+__all__ = ["Column", "as_columns", "as_int64", "read_column", "refuse_at"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Column:
+    """A column of values; `missing` marks None, NaN and nulls (whose entry in `values` means nothing)."""
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def read_column(values: Any) -> Column:
+    """Read one column.
+
+    >>> read_column([3, None, 5]).missing.tolist()
+    [False, True, False]
+    """
+    if isinstance(values, (str, bytes, Mapping)) or not (hasattr(values, "__len__") or isinstance(values, Iterable)):
+        raise InputError("expected a column of values: a list, or a numpy, pandas, polars or Arrow column")
+    library = type(values).__module__.partition(".")[0]
+    if library == "polars":
+        values, library = values.to_arrow(), "pyarrow"
+    if library == "pyarrow":
+        return _from_arrow(values)
+    if library == "pandas":
+        return Column(_one_dimensional(values.to_numpy()), np.asarray(values.isna(), dtype=np.bool_))
+    array = values if isinstance(values, np.ndarray) else _from_list(list(values))
+    return _with_missing(_one_dimensional(array))
+
+
+def as_columns(table: Any, names: Sequence[str]) -> list[Any]:
+    """The named columns of a table: a mapping of columns, a pandas, polars or Arrow table, or a list of mappings."""
+    if isinstance(table, (list, tuple)) and table and all(isinstance(row, Mapping) for row in table):
+        table = {name: [row.get(name) for row in table] for name in names}
+    have: Iterable[Any] = ()
+    if isinstance(table, Mapping):
+        have = table.keys()
+    elif hasattr(table, "column_names"):
+        have = table.column_names
+    elif hasattr(table, "columns"):
+        have = table.columns
+    lacking = [name for name in names if name not in list(have)]
+    if lacking:
+        raise InputError(f"expected a table with the columns {', '.join(names)}; lacking: {', '.join(lacking)}")
+    return [table[name] for name in names]
+
+
+def as_int64(column: Column, what: str) -> NDArray[np.int64]:
+    """Whole numbers, exactly; floats only where they are whole.
+
+    >>> as_int64(read_column([1.0, 2.0]), "integers").tolist()
+    [1, 2]
+    """
+    refuse_at(column.missing, f"expected {what}; a value is missing")
+    values = column.values
+    if values.dtype == object:
+        wrong = [isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) for v in values]
+        refuse_at(np.array(wrong, dtype=np.bool_), f"expected {what}")
+        refuse_at(np.array([not -(2**63) <= v < 2**63 for v in values], dtype=np.bool_), f"expected {what}")
+        return values.astype(np.int64)
+    if values.dtype.kind == "f":
+        refuse_at(~((np.floor(values) == values) & (np.abs(values) <= 2.0**53)), f"expected {what}")
+    elif values.dtype.kind == "u":
+        refuse_at(values > np.uint64(2**63 - 1), f"expected {what}")
+    elif values.dtype.kind != "i":
+        raise DomainError(f"expected {what}, got a column of type {values.dtype}")
+    return values.astype(np.int64)
+
+
+def refuse_at(wrong: NDArray[np.bool_], message: str) -> None:
+    """Raise a DomainError that names the first offending row, never its value."""
+    if wrong.any():
+        raise DomainError(f"{message} (row {int(np.argmax(wrong))} of {len(wrong)}, {int(wrong.sum())} in all)")
+
+
+def _from_arrow(values: Any) -> Column:
+    import pyarrow as pa
+
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not isinstance(values, pa.Array):
+        raise InputError("expected an Arrow column, not a table")
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    missing = np.asarray(values.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    if missing.any() and pa.types.is_integer(values.type):
+        values = values.fill_null(0)  # a masked placeholder, so that integers don't pass through doubles
+    column = _one_dimensional(values.to_numpy(zero_copy_only=False))
+    return Column(column, missing | _nan(column))
+
+
+def _from_list(values: list[Any]) -> NDArray[Any]:
+    plain = {type(value) for value in values}
+    if plain <= {int} or plain <= {float} or (plain and all(issubclass(kind, np.number) for kind in plain)):
+        try:
+            return np.array(values)
+        except OverflowError:
+            pass
+    array = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):  # one by one: numpy would unpack lists of equal length
+        array[i] = value
+    return array
+
+
+def _one_dimensional(array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim != 1:
+        raise InputError(f"expected one value a person, got an array of {array.ndim} dimensions")
+    return array
+
+
+def _with_missing(array: NDArray[Any]) -> Column:
+    if array.dtype == object:
+        missing = np.array([v is None or (isinstance(v, float) and v != v) for v in array], dtype=np.bool_)
+        return Column(array, missing)
+    return Column(array, _nan(array))
+
+
+def _nan(array: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.isnan(array) if array.dtype.kind == "f" else np.zeros(len(array), dtype=np.bool_)

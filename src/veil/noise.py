@@ -1,0 +1,69 @@
+"""How far an estimate of a pure oracle may be off: variances in closed form, from exact probabilities.
+
+A report supports the value that is held with probability p and any other with probability q (thesis 3.2). For sums over
+several values two more numbers matter: how often a report supports two given values at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import ParameterError
+
+__all__ = ["SupportNoise", "critical"]
+
+Floats = NDArray[np.float64]
+
+
+def critical(tail: float) -> float:
+    """The standard normal quantile that leaves `tail` above it.
+
+    >>> round(critical(0.025), 3)
+    1.96
+    """
+    if not 0 < tail < 1:
+        raise ParameterError("a significance or confidence level lies between 0 and 1")
+    return -NormalDist().inv_cdf(tail)
+
+
+@dataclass(frozen=True)
+class SupportNoise:
+    """Probabilities that a report supports a value (p: held, q: not) and two values (`hit`: one is held, `miss`: none).
+
+    >>> SupportNoise(p=Fraction(1, 2), q=Fraction(1, 4), hit=Fraction(1, 8), miss=Fraction(1, 16)).variance(0.0)
+    3.0
+    """
+
+    p: Fraction
+    q: Fraction
+    hit: Fraction
+    miss: Fraction
+
+    @overload
+    def variance(self, frequency: float) -> float: ...
+    @overload
+    def variance(self, frequency: Floats) -> Floats: ...
+    def variance(self, frequency: float | Floats) -> float | Floats:
+        """n times the variance of an estimated frequency: (3.2) of the thesis; (3.3), Var*, at frequency 0."""
+        gap = self.p - self.q
+        base = float(self.q * (1 - self.q) / gap**2)
+        slope = float((1 - self.p - self.q) / gap)
+        return base + frequency * slope
+
+    def total_variance(self, values: int, frequency: float) -> float:
+        """n times the variance of an estimated sum over `values` values that `frequency` of the people hold.
+
+        Exact: the supports of different values in one report are correlated through `hit` and `miss`.
+        """
+        p, q, k = self.p, self.q, values
+        pairs_miss = self.miss - q * q
+        held_inside = p * (1 - p) + (k - 1) * (q * (1 - q) + 2 * (self.hit - p * q) + (k - 2) * pairs_miss)
+        held_outside = k * (q * (1 - q) + (k - 1) * pairs_miss)
+        gap = float((p - q) ** 2)
+        return (frequency * float(held_inside) + (1 - frequency) * float(held_outside)) / gap

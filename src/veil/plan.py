@@ -1,0 +1,114 @@
+"""Which oracle to take: what each one would cost and reach, before anybody is asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from veil.domain import Domain, DomainLike, as_domain
+from veil.errors import InputError, ParameterError
+from veil.mechanisms import MECHANISMS, PureOracle
+
+__all__ = ["Choice", "Option", "choose", "options"]
+
+_AS_GOOD = 1.02
+"""Variances within 2 % are as good as equal; the shorter report, then the cheaper decoding, decides."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One oracle for a domain and an epsilon. Errors are for a value that nobody holds, as a fraction of the people."""
+
+    oracle: PureOracle
+    report_bytes: int
+    stderr: float
+    detection_floor: float
+    decode_pairs: float
+    """(report, candidate) steps that the collector needs a report."""
+
+    @property
+    def name(self) -> str:
+        return self.oracle.name
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The oracle to take, why in one sentence, and what else there was."""
+
+    oracle: PureOracle
+    why: str
+    options: tuple[Option, ...]
+
+
+def options(domain: DomainLike, epsilon: float, users: int | None = None) -> tuple[Option, ...]:
+    """Every registered oracle that can serve the domain, the most accurate first.
+
+    >>> [option.name for option in options(1024, 1.0)][0]
+    'SubsetSelection'
+    """
+    held = as_domain(domain)
+    people = _check_users(users)
+    oracles = [
+        _build(mechanism, held, epsilon) for mechanism in MECHANISMS.values() if issubclass(mechanism, PureOracle)
+    ]
+    found = [
+        Option(
+            oracle=oracle,
+            report_bytes=oracle.layout.size,
+            stderr=math.sqrt(oracle.variance(people)),
+            detection_floor=oracle.detection_floor(people),
+            decode_pairs=oracle.decode_pairs,
+        )
+        for oracle in oracles
+        if oracle is not None
+    ]
+    return tuple(sorted(found, key=lambda option: option.stderr))
+
+
+def choose(domain: DomainLike, epsilon: float, users: int | None = None, max_report_bytes: int | None = None) -> Choice:
+    """The oracle with the smallest variance; among those within 2 %, the shortest report, then the cheapest decoding.
+
+    >>> choose(4, 1.0).oracle.name, choose(100_000, 1.0).oracle.name
+    ('GRR', 'OLH')
+    """
+    every = options(domain, epsilon, users)
+    if max_report_bytes is not None and max_report_bytes < 1:
+        raise ParameterError("a report takes at least one byte")
+    fitting = [option for option in every if max_report_bytes is None or option.report_bytes <= max_report_bytes]
+    if not fitting:
+        raise InputError(f"no oracle's report fits into {max_report_bytes} bytes")
+    best = fitting[0]
+    close = [option for option in fitting if option.stderr**2 <= _AS_GOOD * best.stderr**2]
+    order = list(MECHANISMS)
+    taken = min(close, key=lambda option: (option.report_bytes, option.decode_pairs, order.index(option.name)))
+    return Choice(taken.oracle, _why(taken, close, fitting, max_report_bytes), every)
+
+
+def _why(taken: Option, close: list[Option], fitting: list[Option], limit: int | None) -> str:
+    size = f"{taken.report_bytes} byte{'s' if taken.report_bytes > 1 else ''}"
+    fits = "" if limit is None else f" that fits into {limit} bytes"
+    if len(close) == 1:
+        others = [option for option in fitting if option is not taken]
+        rest = f", {others[0].stderr / taken.stderr:.2f} times better than {others[0].name}" if others else ""
+        return f"{taken.name} has the smallest error{fits}{rest}, in reports of {size}."
+    rivals = " and ".join(option.name for option in close if option is not taken)
+    return (
+        f"{taken.name} is within 2 % of the smallest variance{fits}, like {rivals}, with the cheapest report: {size}."
+    )
+
+
+def _build(mechanism: type[PureOracle], domain: Domain, epsilon: float) -> PureOracle | None:
+    """The oracle, or None where the domain (not epsilon) is beyond it."""
+    try:
+        return mechanism(epsilon, domain)
+    except ParameterError:
+        MECHANISMS["GRR"](epsilon, 2)  # raises again where epsilon itself is wrong
+        return None
+
+
+def _check_users(users: int | None) -> int:
+    if users is None:
+        return 1_000_000
+    if users < 1:
+        raise ParameterError("a number of people is at least 1")
+    return users

@@ -1,0 +1,65 @@
+"""Pictures of results. Needs matplotlib: `pip install veil[plot]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veil.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from veil.result import Estimate
+
+__all__ = ["plot_estimate", "save"]
+
+_INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
+
+
+def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
+    """The k largest values with 95 % intervals, beside the truth (one frequency a candidate) where it is known."""
+    plt = _pyplot()
+    order = np.argsort(-estimate.frequencies, kind="stable")[:k]
+    rows = estimate.top(k)
+    if ax is None:
+        _, ax = plt.subplots(figsize=(8.0, 0.6 + 0.28 * len(rows)), layout="constrained")
+    places = np.arange(len(rows))
+    reach = np.array([row.high - row.frequency for row in rows]) * 100
+    shown = np.array([row.frequency for row in rows]) * 100
+    ax.errorbar(shown, places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT, label="estimate, 95 % interval")
+    if truth is not None:
+        known = np.asarray(truth, dtype=np.float64)[order] * 100
+        ax.plot(known, places, "|", ms=11, mew=2, color=_TRUTH, label="truth")
+    floor = estimate.threshold() * 100
+    ax.axvline(floor, ls=":", lw=1, color=_INK, label="significant above")
+    ax.set_yticks(places, [str(row.value) for row in rows])
+    ax.invert_yaxis()
+    ax.set_xlabel(f"% of {estimate.population:,} people")
+    ax.set_title(" > ".join(estimate.lineage), loc="left", fontsize=10, color=_INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis="x", lw=0.4, alpha=0.6)
+    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    return ax
+
+
+def save(ax: Axes, path: str) -> None:
+    """Write the figure (SVG, PNG or PDF by its ending), the same bytes for the same picture."""
+    plt = _pyplot()
+    with plt.rc_context({"svg.hashsalt": "veil"}):
+        metadata = {"Date": None} if str(path).endswith(".svg") else None
+        ax.figure.savefig(path, metadata=metadata)  # type: ignore[union-attr]  # axes made here belong to a Figure
+    plt.close(ax.figure)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib
+    except ImportError:
+        raise InputError("pictures need matplotlib: pip install 'veil[plot]'") from None
+    if "matplotlib.pyplot" not in __import__("sys").modules:
+        matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

@@ -1,0 +1,155 @@
+"""Exact privacy: bounds on e^eps as fractions, coin thresholds rounded toward privacy, and guarantees.
+
+Textbook probabilities such as e^eps / (e^eps + d - 1), computed in doubles, exceed the declared eps by rounding in
+half of all settings. Here e^eps is a rational lower bound, a probability is an integer out of 2^64, and a guarantee is
+the exact ratio of two such integers. Not here: who spends how much (`ledger`), and randomness itself (`entropy`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+from veil.errors import ParameterError
+
+__all__ = ["WORD", "Guarantee", "check_epsilon", "coin_threshold", "decimal_text", "exp_below", "log_above"]
+
+WORD = 2**64
+"""A coin is an integer threshold out of this many."""
+
+_DIGITS = 60
+_LARGEST_EPSILON = 40.0  # e^40 is about 2^57.7: beyond it a threshold out of 2^64 has no resolution left
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Return epsilon as a float, or refuse one that promises nothing or cannot be represented.
+
+    >>> check_epsilon(1)
+    1.0
+    """
+    try:
+        value = float(epsilon)
+    except (TypeError, ValueError):
+        raise ParameterError(f"epsilon must be a number, not {type(epsilon).__name__}") from None
+    if isinstance(epsilon, bool) or not math.isfinite(value) or not 0 < value <= _LARGEST_EPSILON:
+        raise ParameterError(f"epsilon must be above 0 and at most {_LARGEST_EPSILON:g}, got {value!r}")
+    return value
+
+
+def decimal_text(value: float) -> str:
+    """The shortest decimal that reads back as `value`: how numbers are written into a task.
+
+    >>> decimal_text(1.0), decimal_text(0.1)
+    ('1', '0.1')
+    """
+    text = format(Decimal(repr(float(value))), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+@lru_cache(maxsize=1024)
+def exp_below(epsilon: float) -> Fraction:
+    """A fraction just below e^epsilon, to 60 digits.
+
+    The declared epsilon is taken at its smaller reading, of the double and of the decimal it prints as, so that the
+    promise holds for whoever reads either.
+
+    >>> float(exp_below(1.0)) == math.e
+    True
+    """
+    value = check_epsilon(epsilon)
+    exact = min(Fraction(value), Fraction(Decimal(repr(value))))
+    context = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
+    power = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return Fraction(context.next_minus(context.exp(power)))  # Decimal.exp rounds half-even: step once below
+
+
+def log_above(ratio: Fraction) -> float:
+    """The smallest double that is not below ln(ratio).
+
+    >>> log_above(Fraction(1)), log_above(exp_below(0.3)) <= 0.3
+    (0.0, True)
+    """
+    if ratio == 1:
+        return 0.0
+    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+    upper = context.next_plus(context.ln(context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
+    nearest = float(upper)
+    return nearest if Fraction(nearest) >= Fraction(upper) else math.nextafter(nearest, math.inf)
+
+
+def coin_threshold(probability: Fraction, *, up: bool = False) -> int:
+    """The integer T with T / 2^64 next below `probability`, or next above it.
+
+    >>> coin_threshold(Fraction(1, 2)) == 2**63
+    True
+    """
+    scaled = probability * WORD
+    return math.ceil(scaled) if up else math.floor(scaled)
+
+
+Neighbours = Literal["replace", "remove"]
+Scope = Literal["report", "lifetime"]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a report promises: for any two values and any report, the probabilities differ by at most `ratio`.
+
+    `ratio` is exact; None means that the report alone promises nothing (it then needs a shuffler).
+
+    >>> Guarantee(Fraction(3)).epsilon
+    1.0986122886681098
+    """
+
+    ratio: Fraction | None
+    delta: Fraction = Fraction(0)
+    neighbours: Neighbours = "replace"
+    scope: Scope = "report"
+    needs_shuffler: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ratio is not None and self.ratio < 1:
+            raise ParameterError("a likelihood ratio is at least 1")
+        if not 0 <= self.delta < 1:
+            raise ParameterError("delta must be at least 0 and below 1")
+
+    @property
+    def epsilon(self) -> float:
+        """ln(ratio), rounded up; infinite where the report alone promises nothing."""
+        return math.inf if self.ratio is None else log_above(self.ratio)
+
+    def within(self, epsilon: float) -> bool:
+        """Whether the exact ratio keeps the promise of `epsilon`."""
+        return self.ratio is not None and self.ratio <= exp_below(epsilon)
+
+    @staticmethod
+    def largest(parts: Iterable[Guarantee]) -> Guarantee:
+        """Of one answer chosen at random, independently of the value: the weakest promise among the parts."""
+        return _combine(list(parts), product=False)
+
+    @staticmethod
+    def together(parts: Iterable[Guarantee]) -> Guarantee:
+        """Of several answers given side by side: ratios multiply, deltas add."""
+        return _combine(list(parts), product=True)
+
+
+def _combine(parts: list[Guarantee], *, product: bool) -> Guarantee:
+    first = parts[0]
+    if any((g.neighbours, g.scope) != (first.neighbours, first.scope) for g in parts):
+        raise ParameterError("guarantees of different kinds (neighbours or scope) cannot be combined")
+    ratios = [g.ratio for g in parts if g.ratio is not None]
+    whole: Fraction | None = None
+    if len(ratios) == len(parts):
+        whole = math.prod(ratios, start=Fraction(1)) if product else max(ratios)
+    deltas = [g.delta for g in parts]
+    return replace(
+        first,
+        ratio=whole,
+        delta=sum(deltas, start=Fraction(0)) if product else max(deltas),
+        needs_shuffler=any(g.needs_shuffler for g in parts),
+    )

@@ -1,0 +1,173 @@
+"""What comes out for the analyst: unbiased frequencies with an honest error bar. Nothing is clipped here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import Domain
+from veil.errors import DomainError, ParameterError
+from veil.noise import SupportNoise, critical
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+    from matplotlib.axes import Axes
+
+__all__ = ["Estimate", "Row", "Total"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value of an estimate, with its 95 % interval."""
+
+    value: Any
+    frequency: float
+    count: float
+    stderr: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Total:
+    """The frequency of a set of values."""
+
+    frequency: float
+    stderr: float
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A confidence interval for the set's frequency."""
+        reach = critical((1 - level) / 2) * self.stderr
+        return self.frequency - reach, self.frequency + reach
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Unbiased frequencies of the candidates among all people of the survey.
+
+    `n` people answered the question, out of `population`: where these differ (a share of the people was asked), the
+    variance includes that of the sample. `scale` is the view's (padding-and-sampling). `effective` is n, or with
+    weights W^2 / sum of squares. `mass` is what frequency 1 stands for: people, or the sum of the weights.
+    """
+
+    domain: Domain
+    frequencies: Floats
+    n: int
+    noise: SupportNoise
+    population: int
+    mass: float
+    effective: float
+    scale: float = 1.0
+    candidates: NDArray[Any] | None = None
+    lineage: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.frequencies)
+
+    def __repr__(self) -> str:
+        return f"Estimate({len(self)} values from {self.n} people, {' > '.join(self.lineage)})"
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """The candidates' labels, in the order of `frequencies`."""
+        codes = np.arange(len(self), dtype=np.uint64) if self.candidates is None else self.candidates
+        return self.domain.decode(codes)
+
+    @property
+    def counts(self) -> Floats:
+        """Frequencies in people (or in units of weight)."""
+        return self.frequencies * self.mass
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Variance of each frequency: the oracle's noise (3.2), the view's sampling and the share's sampling."""
+        shares = np.clip(self.frequencies / self.scale, 0.0, 1.0)  # the variance's plug-in, not the estimate
+        return np.asarray(self.scale**2 * (self.noise.variance(shares) / self.effective + self._sampling(shares)))
+
+    def _sampling(self, shares: Any) -> Any:
+        """Variance of a shown share through what was left to chance before the mechanism."""
+        view = shares * (1 - 1 / self.scale) / self.effective
+        held = np.minimum(shares * self.scale, 1.0)
+        rest = max(self.population - self.n, 0) / max(self.population - 1, 1)
+        return view + held * (1 - held) * rest / self.effective / self.scale**2
+
+    @property
+    def stderr(self) -> Floats:
+        """Standard error of each frequency."""
+        return np.sqrt(self.variance)
+
+    def interval(self, level: float = 0.95) -> Floats:
+        """A confidence interval for each frequency: an array of (low, high)."""
+        reach = critical((1 - level) / 2) * self.stderr
+        return np.stack([self.frequencies - reach, self.frequencies + reach], axis=1)
+
+    def top(self, k: int) -> list[Row]:
+        """The k values with the largest estimates, largest first."""
+        if k < 1:
+            raise ParameterError("top(k) needs k of at least 1")
+        return self._rows(np.argsort(-self.frequencies, kind="stable")[:k])
+
+    def threshold(self, alpha: float = 0.05) -> float:
+        """The significance threshold (3.13): an absent value exceeds it with probability alpha / candidates."""
+        star = self.scale**2 * self.noise.variance(0.0) / self.effective
+        return critical(alpha / len(self)) * float(np.sqrt(star))
+
+    def significant(self, alpha: float = 0.05) -> list[Row]:
+        """The values above the significance threshold, largest first.
+
+        With probability 1 - alpha or more, none of them is a value that nobody holds.
+        """
+        order = np.argsort(-self.frequencies, kind="stable")
+        return self._rows(order[self.frequencies[order] > self.threshold(alpha)])
+
+    def total(self, subset: Any) -> Total:
+        """The frequency of a set of values, with the exact variance of the sum."""
+        codes = np.unique(self.domain.encode(subset), axis=0)
+        rows = self._positions(codes)
+        share = float(self.frequencies[rows].sum()) / self.scale
+        clipped = min(max(share, 0.0), 1.0)
+        noise = self.noise.total_variance(len(rows), clipped) / self.effective
+        return Total(share * self.scale, self.scale * float(np.sqrt(noise + self._sampling(clipped))))
+
+    def to_arrow(self) -> pyarrow.Table:
+        """value, frequency, count, stderr, low, high as an Arrow table."""
+        import pyarrow as pa
+
+        bounds = self.interval()
+        columns = {"frequency": self.frequencies, "count": self.counts, "stderr": self.stderr}
+        return pa.table({"value": pa.array(self.values), **columns, "low": bounds[:, 0], "high": bounds[:, 1]})
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same table for pandas."""
+        frame: pandas.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
+        """The k largest values with 95 % intervals, beside the truth where it is known. Needs `veil[plot]`."""
+        from veil.plot import plot_estimate
+
+        return plot_estimate(self, k, truth=truth, ax=ax)
+
+    def _positions(self, codes: NDArray[Any]) -> NDArray[np.int64]:
+        if self.candidates is None:
+            return codes.astype(np.int64)
+        where = {code.tobytes(): i for i, code in enumerate(self.candidates)}
+        found = [where.get(code.tobytes(), -1) for code in codes]
+        if -1 in found:
+            raise DomainError("a subset may name only values that were among the candidates")
+        return np.array(found, dtype=np.int64)
+
+    def _rows(self, order: NDArray[Any]) -> list[Row]:
+        codes = order.astype(np.uint64) if self.candidates is None else self.candidates[order]
+        bounds, counts, errors = self.interval()[order], self.counts[order], self.stderr[order]
+        return [
+            Row(value, float(self.frequencies[i]), float(counts[j]), float(errors[j]), *map(float, bounds[j]))
+            for j, (i, value) in enumerate(zip(order, self.domain.decode(codes), strict=True))
+        ]

@@ -1,0 +1,241 @@
+"""A survey: a tree of questions about one held value, the public columns beside its reports, and their tallies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.ask import Ask, Question, Rows, ask_from_json
+from veil.canonical import Json, canonical, digest, parse, take
+from veil.domain import Codes, Domain, is_int
+from veil.entropy import Batch, Source
+from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
+from veil.inputs import as_columns, as_int64, read_column
+from veil.mechanisms import Mechanism
+from veil.privacy import Guarantee
+from veil.report import Columns, Field, Layout, Reports
+from veil.result import Estimate
+from veil.tally import Tally, check_weights
+
+__all__ = ["Public", "Survey", "SurveyTally"]
+
+_JOINT_CELLS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Public:
+    """A public number that comes beside a report, as an integer on a decimal scale: 12.34 with scale 2 is 1234."""
+
+    name: str
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not is_int(self.scale) or not 0 <= self.scale <= 9:
+            raise ParameterError("a public column has a name and a decimal scale between 0 and 9")
+
+    @property
+    def field(self) -> Field:
+        return Field(f"public.{self.name}", bound=2**63, width=8, signed=True)
+
+
+@dataclass(frozen=True, eq=False)
+class SurveyTally:
+    """One tally a question, and how many people took part in all. Adds up like its parts."""
+
+    task: str
+    people: int
+    parts: tuple[Tally, ...]
+
+    def __add__(self, other: SurveyTally) -> SurveyTally:
+        if not isinstance(other, SurveyTally):
+            return NotImplemented
+        if self.task != other.task or len(self.parts) != len(other.parts):
+            raise MismatchError("tallies of different tasks cannot be added")
+        added = tuple(a + b for a, b in zip(self.parts, other.parts, strict=True))
+        return SurveyTally(self.task, self.people + other.people, added)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SurveyTally):
+            return NotImplemented
+        return (self.task, self.people, self.parts) == (other.task, other.people, other.parts)
+
+    __hash__ = None  # type: ignore[assignment]  # a tally holds arrays
+
+
+@dataclass(frozen=True, init=False)
+class Survey:
+    """A tree of questions about one held value, and the public columns beside its reports.
+
+    >>> from veil import GRR, OLH, OneOf
+    >>> survey = Survey(OneOf((1, Question(GRR(1.0, 4))), (3, Question(OLH(1.0, 4)))))
+    >>> survey.guarantee.within(1.0), survey.layout.names
+    (True, ('choice', 'value', 'seed', 'bucket'))
+    """
+
+    ask: Ask
+    public: tuple[Public, ...] = ()
+
+    def __init__(self, ask: Ask | Mechanism, public: Sequence[Public] = ()) -> None:
+        object.__setattr__(self, "ask", Question(ask) if isinstance(ask, Mechanism) else ask)
+        object.__setattr__(self, "public", tuple(public))
+        if len({question.view.source for question in self.questions}) > 1:
+            raise ParameterError("all questions of a survey look at the same held value")
+        if len({column.name for column in self.public}) != len(self.public):
+            raise ParameterError("public columns have different names")
+
+    # -- what it is ------------------------------------------------------------------------------------------------
+
+    @property
+    def domain(self) -> Domain:
+        """What a person holds."""
+        return self.ask.questions[0].view.source
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return self.ask.questions
+
+    def question(self, index: int) -> Question:
+        """The i-th question, counted from the left of the tree."""
+        return self.questions[index]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The exact promise of one report."""
+        return self.ask.guarantee
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The columns of a report, then the public ones."""
+        return Layout((*self.ask.layout.fields, *(column.field for column in self.public)))
+
+    def to_json(self) -> Json:
+        """The task: everything that a device needs to know."""
+        public = [[column.name, column.scale] for column in self.public]
+        return {"kind": "veil-survey", "version": 1, "ask": self.ask.to_json(), "public": public}
+
+    @classmethod
+    def from_json(cls, document: Any) -> Survey:
+        """Read a task: text, bytes or a parsed document. Strict: unknown keys and foreign thresholds are refused."""
+        if isinstance(document, (str, bytes)):
+            document = parse(document)
+        version, ask, public = take(document, "veil-survey", "version", "ask", "public")
+        if version != 1:
+            raise WireError("this task was written by another version of veil (expected version 1)")
+        if not isinstance(public, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in public):
+            raise WireError("public columns are a list of pairs of a name and a scale")
+        return cls(ask_from_json(ask), [Public(name, scale) for name, scale in public])
+
+    def to_bytes(self) -> bytes:
+        """The task as canonical JSON (RFC 8785)."""
+        return canonical(self.to_json())
+
+    @cached_property
+    def task(self) -> str:
+        """The task id: SHA-256 of the canonical JSON, in hex."""
+        return digest(self.to_json())
+
+    # -- on the device ---------------------------------------------------------------------------------------------
+
+    def randomize(self, values: Any, source: Source | None = None, public: Any = None) -> Reports:
+        """Runs on the device: one report a value. Without a source, from fresh entropy of the operating system."""
+        codes: Codes = self.domain.encode(values)
+        if not len(codes):
+            raise EmptyError("expected at least one value to randomize")
+        beside = self._read_public(public, len(codes))
+        return Reports.concatenate(
+            [
+                self.reports(codes[rows], stream, {name: column[rows] for name, column in beside.items()})
+                for rows, stream in (source or Batch()).chunks(len(codes))
+            ]
+        )
+
+    def reports(self, codes: Codes, source: Source, public: Columns | None = None) -> Reports:
+        """Runs on the device: reports of encoded values, for at most one chunk of rows."""
+        return Reports(self.task, self.layout, {**self.ask.draw(codes, source), **(public or {})})
+
+    def _read_public(self, public: Any, rows: int) -> dict[str, NDArray[np.int64]]:
+        if not self.public:
+            if public is not None:
+                raise InputError("this survey has no public columns")
+            return {}
+        given = as_columns(public if public is not None else {}, [column.name for column in self.public])
+        read = {}
+        for column, values in zip(self.public, given, strict=True):
+            read[column.field.name] = as_int64(read_column(values), f"integers (public column {column.name!r})")
+        if any(len(values) != rows for values in read.values()):
+            raise InputError("a public column has one integer a person")
+        return read
+
+    # -- at the collector ------------------------------------------------------------------------------------------
+
+    def parts(self, reports: Reports) -> list[tuple[Question, Rows, Columns]]:
+        """Runs at the collector: each question with the rows that answered it and their columns, checked."""
+        if reports.task != self.task:
+            raise MismatchError("these reports were made for another task")
+        columns = {name: reports.columns[name] for name in self.ask.layout.names}
+        return list(self.ask.parts(columns, np.arange(len(reports))))
+
+    def tally(self, reports: Reports, candidates: Mapping[int, Any] | None = None, weights: Any = None) -> SurveyTally:
+        """Runs at the collector: one tally a question; `candidates` by question where a domain is too large to list."""
+        checked = check_weights(weights, len(reports))
+        tallies = []
+        for i, (question, rows, columns) in enumerate(self.parts(reports)):
+            codes = question.oracle.encode_candidates((candidates or {}).get(i))
+            kept = None if checked is None else checked[rows]
+            tallies.append(question.oracle.tally_columns(columns, codes, kept))
+        return SurveyTally(self.task, len(reports), tuple(tallies))
+
+    def estimate(self, tally: SurveyTally) -> list[Estimate]:
+        """Runs at the collector: an estimate a question, about all people of the survey."""
+        if tally.task != self.task or len(tally.parts) != len(self.questions):
+            raise MismatchError("this tally was made for another task")
+        return [self.estimate_question(tally, i) for i in range(len(self.questions))]
+
+    def estimate_question(self, tally: SurveyTally, index: int) -> Estimate:
+        """The estimate of one question alone."""
+        question = self.question(index)
+        scale = question.view.scale
+        return question.oracle.estimate(tally.parts[index], population=tally.people, scale=scale)
+
+    def joint(self, reports: Reports, candidates: Mapping[int, Any], weights: Any = None) -> NDArray[np.int64]:
+        """Runs at the collector: joint support of questions that the same people answered (AllOf).
+
+        `candidates` maps question indices to candidates. The result has one axis of candidates a question, in the order
+        given, then one axis of length 2 a question: result[a, b, s, t] is how many rows (or how much weight) support a
+        (s = 1) or not (s = 0) in the first question and b (t) in the second.
+        """
+        checked = check_weights(weights, len(reports))
+        parts = self.parts(reports)
+        lists, rows = [], np.arange(len(reports))
+        for i in candidates:
+            codes = self.question(i).oracle.encode_candidates(candidates[i])
+            every = np.arange(self.question(i).oracle.domain.size, dtype=np.uint64)
+            lists.append(every if codes is None else codes)
+            rows = np.intersect1d(rows, parts[i][1], assume_unique=True)
+        shape = tuple(len(codes) for codes in lists)
+        total = np.zeros((int(np.prod(shape)), 1 << len(shape)), dtype=np.int64)
+        step = max(1, _JOINT_CELLS // total.size)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            kept = np.ones(len(some), np.int64) if checked is None else checked[some]
+            supports = []
+            for i, codes in zip(candidates, lists, strict=True):
+                question, answered, columns = parts[i]
+                where = np.searchsorted(answered, some)
+                mine = {name: column[where] for name, column in columns.items()}
+                supports.append(question.oracle.supports(mine, codes))
+            total += _joint_counts(supports, kept)
+        return total.reshape(shape + (2,) * len(shape))
+
+
+def _joint_counts(supports: list[NDArray[np.uint8]], weights: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Weight of each combination of candidates (rows) and pattern of support (columns)."""
+    pattern = np.zeros((len(weights), 1), dtype=np.int64)
+    for support in supports:  # the pattern's bits, first question highest, over the product of the candidates
+        pattern = (2 * pattern[:, :, None] + support[:, None, :]).reshape(len(weights), -1)
+    return np.stack([((pattern == code) * weights[:, None]).sum(axis=0) for code in range(1 << len(supports))], axis=1)
