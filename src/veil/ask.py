@@ -132,6 +132,8 @@ class OneOf(Ask):
     def __init__(self, *branches: tuple[int, Ask]) -> None:
         if len(branches) < 1 or not all(is_int(share) and 1 <= share <= 2**32 for share, _ in branches):
             raise ParameterError("OneOf takes pairs of an integer share, of at least 1, and an ask")
+        if any(isinstance(ask, OneOf) for _, ask in branches):
+            raise ParameterError("a OneOf directly within a OneOf is one OneOf: multiply the shares out")
         object.__setattr__(self, "branches", tuple((int(share), ask) for share, ask in branches))
 
     @cached_property

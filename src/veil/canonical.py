@@ -1,4 +1,4 @@
-"""Tasks as canonical JSON (RFC 8785) and the digest that names them. No floats, no integers above 2^53."""
+"""Tasks as canonical JSON (RFC 8785) and the digest that names them. No floats, no integers from 2^53 on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def canonical(document: Json) -> bytes:
     """
     import rfc8785
 
-    return rfc8785.dumps(document)
+    try:
+        return rfc8785.dumps(document)
+    except (ValueError, RecursionError):  # its errors are ValueErrors, and may quote the document
+        raise WireError("a document is made of Unicode strings, integers below 2^53, lists and objects") from None
 
 
 def digest(document: Json) -> str:
@@ -34,8 +37,9 @@ def digest(document: Json) -> str:
 
 
 def parse(text: str | bytes) -> Json:
-    """Read a document strictly: an object, no floats, no repeated keys, no NaN, no integer above 2^53."""
+    """Read a document strictly: an object, no floats, no repeated keys, no NaN, no integer from 2^53 on."""
     try:
+        text = text if isinstance(text, str) else text.decode("utf-8")
         document = json.loads(
             text, object_pairs_hook=_unique, parse_float=_no_float, parse_constant=_no_float, parse_int=_small
         )
@@ -81,6 +85,6 @@ def _no_float(text: str) -> NoReturn:
 
 
 def _small(text: str) -> int:
-    if len(text) > 17 or abs(int(text)) > 2**53:
-        raise WireError("integers above 2^53 are written as strings")
+    if len(text) > 17 or abs(int(text)) >= 2**53:
+        raise WireError("integers from 2^53 on are written as strings")
     return int(text)

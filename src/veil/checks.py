@@ -1,1 +1,259 @@
-"""What breaks when a mechanism is wrong."""
+"""One conformance suite for every mechanism: join the registry and it is tested. Also for mechanisms of your own.
+
+Privacy and unbiasedness are not sampled but proved, on the code that ships: every path of coins and draws is followed
+and its exact probability multiplied up (`entropy.outcomes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import Categories
+from veil.entropy import Seeded
+from veil.errors import DomainError, EmptyError, MismatchError, ParameterError, VeilError, WireError
+from veil.mechanisms import OLH, Mechanism, PureOracle, mechanism_from_json
+from veil.privacy import exp_below
+from veil.report import Columns, Reports
+
+__all__ = ["CheckError", "TabledOLH", "check", "enumerable", "exact_supports", "worst_ratio", "yield_checks"]
+
+_EPSILONS = (0.1, 1.0, 2.0)
+_SIZE = 3  # values in a proof: small, because OLH is enumerated over all g^d functions
+_SECRET = 987_654_321
+Supports = list[list[Fraction]]
+
+
+class CheckError(AssertionError):
+    """A mechanism breaks the contract."""
+
+
+def yield_checks(kind: type[Mechanism]) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Every check for a class of mechanisms, by name; each raises CheckError where the contract is broken."""
+    for rule in (_json_both_ways, _values_semantics, _refuses_bad_input, _reports_round_trip, _same_seed_same_bytes):
+        yield rule.__name__.strip("_"), partial(rule, kind)
+    for epsilon in _EPSILONS:
+        yield f"ratio_is_exact[{epsilon}]", partial(_ratio_is_exact, kind, epsilon)
+    if issubclass(kind, PureOracle):
+        for epsilon in _EPSILONS:
+            yield f"support_is_pure[{epsilon}]", partial(_support_is_pure, kind, epsilon)
+        for oracle_rule in (_tallies_add_up, _candidates_and_weights, _refuses_foreign):
+            yield oracle_rule.__name__.strip("_"), partial(oracle_rule, kind)
+
+
+def check(kind: type[Mechanism]) -> int:
+    """Run all checks; returns how many.
+
+    >>> from veil import GRR
+    >>> check(GRR) > 10
+    True
+    """
+    done = 0
+    for _, rule in yield_checks(kind):
+        rule()
+        done += 1
+    return done
+
+
+# -- proofs ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, init=False)
+class TabledOLH(OLH):
+    """OLH with its hash replaced by a table, its seed being one of all g^d functions: OLH as the theory has it."""
+
+    @property
+    def seeds(self) -> int:
+        return int(self.hash_range**self.domain.size)
+
+    def bucket_moment(self, power: int) -> Fraction:
+        return Fraction(1, self.hash_range ** (power - 1))
+
+    def hash(self, seeds: NDArray[np.uint64], codes: NDArray[Any]) -> NDArray[np.uint64]:
+        powers = np.array([self.hash_range ** int(code) for code in codes], dtype=np.uint64)
+        return seeds // powers % np.uint64(self.hash_range)
+
+    def support(
+        self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        codes = np.arange(self.domain.size, dtype=np.uint64) if candidates is None else candidates
+        return np.asarray(self.supports(columns, codes).sum(axis=0, dtype=np.int64))
+
+    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+        same = [self.hash(columns["seed"], np.full(len(columns["seed"]), c)) == columns["bucket"] for c in candidates]
+        return np.stack(same, axis=1).astype(np.uint8)
+
+
+def enumerable(mechanism: Mechanism) -> Mechanism:
+    """The mechanism itself, or the twin of it whose random seed can be enumerated."""
+    if type(mechanism) is OLH:
+        return TabledOLH(mechanism.epsilon, mechanism.domain, mechanism.hash_range)
+    return mechanism
+
+
+def worst_ratio(channel: dict[bytes, list[Fraction]]) -> Fraction:
+    """The largest ratio of a report's probabilities under two values; refuses a report that some value cannot send."""
+    for chances in channel.values():
+        _demand(min(chances) > 0, "some report is impossible under some value, and gives it away")
+    return max(max(chances) / min(chances) for chances in channel.values())
+
+
+def exact_supports(oracle: PureOracle) -> tuple[Supports, dict[tuple[int, int, int], Fraction]]:
+    """The exact probabilities that a report supports a value, and two values, by the value that is held.
+
+    Returns single[held][value] and pair[held, value, other].
+    """
+    size = oracle.domain.size
+    every = np.arange(size, dtype=np.uint64)
+    single = [[Fraction(0)] * size for _ in range(size)]
+    pair: dict[tuple[int, int, int], Fraction] = {}
+    for report, chances in oracle.channel().items():
+        columns = Reports.from_bytes(oracle.digest, oracle.layout, report).columns
+        supported = np.flatnonzero(oracle.supports(columns, every)[0]).tolist()
+        _demand(
+            np.flatnonzero(oracle.support(columns, None, None)).tolist() == supported, "support and supports differ"
+        )
+        for held, chance in enumerate(chances):
+            for value in supported:
+                single[held][value] += chance
+                for other in supported:
+                    if value != other:
+                        pair[held, value, other] = pair.get((held, value, other), Fraction(0)) + chance
+    return single, pair
+
+
+def _ratio_is_exact(kind: type[Mechanism], epsilon: float) -> None:
+    twin = enumerable(kind(epsilon, _SIZE))
+    worst = worst_ratio(twin.channel())
+    _demand(worst == twin.guarantee.ratio, "the declared ratio is not the one that the randomizer has")
+    _demand(worst <= exp_below(epsilon), "the ratio exceeds e^epsilon")
+    _demand(float(worst) > 0.9 * float(exp_below(epsilon)), "the ratio wastes a tenth of the budget")
+
+
+def _support_is_pure(kind: type[PureOracle], epsilon: float) -> None:
+    twin = enumerable(kind(epsilon, _SIZE))
+    assert isinstance(twin, PureOracle)
+    single, pair = exact_supports(twin)
+    noise = twin.noise
+    for held in range(_SIZE):
+        for value in range(_SIZE):
+            expected = noise.p if value == held else noise.q
+            _demand(single[held][value] == expected, "p or q is not what the randomizer does: estimates are biased")
+            for other in range(_SIZE):
+                if value != other:
+                    expected = noise.hit if held in (value, other) else noise.miss
+                    found = pair.get((held, value, other), Fraction(0))
+                    _demand(found == expected, "two values are supported together more or less often than declared")
+
+
+# -- contracts ---------------------------------------------------------------------------------------------------------
+
+
+def _json_both_ways(kind: type[Mechanism]) -> None:
+    for domain in (7, Categories(["é", "b", "c"])):
+        made = kind(0.7, domain)
+        again = mechanism_from_json(made.to_json())
+        _demand(again == made and again.digest == made.digest, "JSON does not bring the same mechanism back")
+
+
+def _values_semantics(kind: type[Mechanism]) -> None:
+    one, same, other = kind(1.0, 5), kind(1, 5), kind(1.0, 6)
+    _demand(one == same and hash(one) == hash(same) and one != other, "mechanisms are compared by their parameters")
+    _demand(repr(one).startswith(kind.__name__), "a mechanism prints as its parameters")
+    try:
+        one.epsilon = 2.0  # type: ignore[misc]  # the point: it is frozen
+    except AttributeError:
+        return
+    raise CheckError("a mechanism is frozen")
+
+
+def _refuses_bad_input(kind: type[Mechanism]) -> None:
+    for epsilon in (0.0, -1.0, float("nan"), float("inf"), "much"):
+        _refused(ParameterError, kind, epsilon, 5)
+    for domain in (1, 0, -3, True, 2.5, None):
+        _refused(ParameterError, kind, 1.0, domain)
+    mechanism = kind(1.0, 5)
+    for values in ([5], [-1], [_SECRET], [None], [float("nan")], ["1"], [2.5], [True]):
+        _refused(DomainError, mechanism.randomize, values)
+    _refused(EmptyError, mechanism.randomize, [])
+
+
+def _reports_round_trip(kind: type[Mechanism]) -> None:
+    for domain in (2, 9, 300):
+        mechanism = kind(1.0, domain)
+        reports = mechanism.randomize(np.arange(1000) % domain, Seeded(1))
+        _demand(len(reports.to_bytes()) == 1000 * mechanism.layout.size, "a report has a fixed length")
+        again = Reports.from_bytes(mechanism.digest, mechanism.layout, reports.to_bytes())
+        try:
+            mechanism.check(again.columns)
+        except WireError as problem:
+            raise CheckError("a mechanism refuses its own reports") from problem
+        same = all(np.array_equal(again.columns[name], reports.columns[name]) for name in mechanism.layout.names)
+        _demand(same, "bytes do not bring the same reports back")
+
+
+def _same_seed_same_bytes(kind: type[Mechanism]) -> None:
+    mechanism = kind(1.0, 9)
+    values = np.arange(70_000) % 9
+    whole = mechanism.randomize(values, Seeded(5)).to_bytes()
+    _demand(whole == mechanism.randomize(values, Seeded(5)).to_bytes(), "the same seed gives other reports")
+    _demand(whole != mechanism.randomize(values, Seeded(6)).to_bytes(), "another seed gives the same reports")
+    _demand(whole != mechanism.randomize(values).to_bytes(), "fresh entropy gives the same reports")
+    source = Seeded(5)
+    cut = [mechanism.randomize(part, source).to_bytes() for part in (values[:65_536], values[65_536:])]
+    _demand(whole == b"".join(cut), "reports depend on how people are split into chunks")
+
+
+def _tallies_add_up(kind: type[PureOracle]) -> None:
+    oracle = kind(1.0, 40)
+    reports = oracle.randomize(np.arange(3000) % 40, Seeded(2))
+    whole = oracle.tally(reports)
+    parts = oracle.tally(reports[:1]) + oracle.tally(reports[1:1700]) + oracle.tally(reports[1700:])
+    _demand(whole == parts, "tallies of parts do not add up to the whole")
+    estimate = oracle.estimate(whole)
+    exact = (Fraction(int(whole.counts[3]), 3000) - oracle.q) / (oracle.p - oracle.q)
+    _demand(abs(float(exact) - estimate.frequencies[3]) < 1e-12, "estimates do not follow (3.1)")
+
+
+def _candidates_and_weights(kind: type[PureOracle]) -> None:
+    oracle = kind(1.0, 40)
+    reports = oracle.randomize(np.arange(500) % 40, Seeded(3))
+    whole = oracle.tally(reports).counts
+    chosen = [39, 0, 7]
+    _demand(bool((oracle.tally(reports, chosen).counts == whole[chosen]).all()), "candidates change their counts")
+    weights = np.arange(500) % 4 - 1
+    by_hand = sum(int(w) * oracle.tally(reports[i : i + 1], chosen).counts for i, w in enumerate(weights))
+    _demand(bool((oracle.tally(reports, chosen, weights).counts == by_hand).all()), "weights are not exact")
+    matrix = oracle.supports(reports.columns, np.array(chosen, dtype=np.uint64))
+    _demand(bool((matrix.sum(axis=0) == whole[chosen]).all()), "supports and support differ")
+
+
+def _refuses_foreign(kind: type[PureOracle]) -> None:
+    oracle, other = kind(1.0, 40), kind(1.1, 40)
+    reports = oracle.randomize([1, 2, 3], Seeded(4))
+    _refused(MismatchError, other.tally, reports)
+    _refused(MismatchError, other.estimate, oracle.tally(reports))
+    _refused(MismatchError, lambda: oracle.tally(reports) + oracle.tally(reports, [1, 2]))
+    _refused(EmptyError, oracle.estimate, oracle.tally(reports[:0]))
+
+
+def _refused(error: type[VeilError], call: Callable[..., Any], *arguments: Any) -> None:
+    try:
+        call(*arguments)
+    except error as problem:
+        _demand(str(_SECRET) not in str(problem), "an error message shows a private value")
+        return
+    except Exception as problem:
+        raise CheckError(f"expected a {error.__name__}, got {type(problem).__name__}: {problem}") from problem
+    raise CheckError(f"expected a {error.__name__}, but it was accepted")
+
+
+def _demand(holds: bool, message: str) -> None:
+    if not holds:
+        raise CheckError(message)

@@ -87,21 +87,16 @@ class Source(ABC):
 
     def _compare_lanes(self, threshold: int, lanes: U64) -> U64:
         """For every set lane: is its random word below the threshold? Bits are drawn from the highest down."""
-        heads = np.zeros_like(lanes)
-        open_blocks = np.arange(len(lanes))
-        undecided = lanes.copy()
+        from veil.kernels.lanes import compare_bit
+
+        heads, undecided = np.zeros_like(lanes), lanes.copy()
+        blocks = np.arange(len(lanes), dtype=np.intp)
+        still_open = len(lanes)
         for position in range(_LANES - 1, -1, -1):
-            if not threshold & ((2 << position) - 1) or not len(open_blocks):
+            if not threshold & ((2 << position) - 1) or not still_open:
                 break  # nothing below an all-zero rest: the words still equal are not below the threshold
-            words = self.words(len(open_blocks))
-            if threshold >> position & 1:
-                heads[open_blocks] |= undecided & ~words
-                undecided &= words
-            else:
-                undecided &= ~words
-            still = undecided != 0
-            if not still.all():
-                undecided, open_blocks = undecided[still], open_blocks[still]
+            bit = bool(threshold >> position & 1)
+            still_open = compare_bit(self.words(still_open), bit, blocks, undecided, heads)
         return heads
 
     @overload
@@ -137,14 +132,14 @@ class Source(ABC):
         return words
 
     def _below_each(self, bounds: U64) -> U64:
-        # 2^64 mod b is (2^64 - b) mod b; a word is rejected when it lies in the last, incomplete run of length b.
-        rest = (np.uint64(0) - bounds) % bounds
-        last = np.uint64(0) - rest - np.uint64(1)  # the largest word to accept (2^64 - 1 where b divides 2^64)
+        # A word is rejected in the last, incomplete run of length b below 2^64: above 2^64 - 1 - (2^64 mod b). Hardly
+        # any lies within b of 2^64, and only for those is the remainder worked out: 2^64 mod b is (2^64 - b) mod b.
         words = self.words(len(bounds))
-        rejected = np.flatnonzero(words > last)
-        while len(rejected):
-            words[rejected] = self.words(len(rejected))
-            rejected = rejected[words[rejected] > last[rejected]]
+        places = np.flatnonzero(words >= np.uint64(0) - bounds)
+        while len(places):
+            rest = (np.uint64(0) - bounds[places]) % bounds[places]
+            places = places[words[places] > ~rest]
+            words[places] = self.words(len(places))
         words %= bounds
         return words
 

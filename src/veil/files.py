@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veil.domain import Categories, Domain, Record, Text
 from veil.durable import replacing
 from veil.entropy import CHUNK_ROWS
-from veil.errors import InputError, MismatchError, WireError
+from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.report import Field, Reports
 from veil.survey import Survey
 from veil.wire import VERSION
@@ -25,7 +25,7 @@ from veil.wire import VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ReportWriter", "count_rows", "from_arrow", "read_reports", "read_values", "to_arrow"]
+__all__ = ["ReportWriter", "count_rows", "describe_reports", "from_arrow", "read_reports", "read_values", "to_arrow"]
 
 PathLike = str | os.PathLike[str]
 
@@ -85,6 +85,15 @@ def read_reports(path: PathLike, survey: Survey) -> Iterator[Reports]:
             yield from_arrow(_record_batch(file, i), survey)
 
 
+def describe_reports(path: PathLike) -> tuple[str, list[str]]:
+    """The task id and the columns that a file of reports declares, without a task to check them against."""
+    with _open_arrow(Path(path)) as file:
+        metadata = file.schema.metadata or {}
+        if metadata.get(b"veil.wire") != str(VERSION).encode():
+            raise WireError(f"expected a file of veil reports of wire version {VERSION}")
+        return metadata.get(b"veil.task", b"").decode("ascii", errors="replace"), list(file.schema.names)
+
+
 def count_rows(path: PathLike) -> int | None:
     """How many rows a file has, where it says so without being read."""
     import pyarrow as pa
@@ -95,8 +104,8 @@ def count_rows(path: PathLike) -> int | None:
         if kind in (".parquet", ".pq"):
             return int(pq.ParquetFile(path).metadata.num_rows)
         if kind in (".arrow", ".feather", ".ipc"):
-            with _open_arrow(Path(path)) as file:
-                return sum(int(_record_batch(file, i).num_rows) for i in range(file.num_record_batches))
+            with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:  # maps the columns, reads none
+                return sum(int(file.get_batch(i).num_rows) for i in range(file.num_record_batches))
     except (pa.ArrowException, OSError):
         return None
     return None
@@ -183,7 +192,9 @@ def _open_arrow(path: Path) -> Iterator[Any]:
             yield reader
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except pa.ArrowInvalid:
+    except (PermissionError, IsADirectoryError):
+        raise InputError(f"{path} cannot be opened as a file") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise WireError(f"{path} is not a complete Arrow file") from None
 
 
@@ -207,8 +218,10 @@ def _wanted(path: Path, survey: Survey, column: str | None) -> list[str]:
     if column is None:
         others = [name for name in _column_names(path) if name not in public]
         if len(others) != 1:
-            raise InputError(f"the file has the columns {', '.join(others)}: say which one holds the values")
+            raise InputError(f"{path} has {_named(path, others)}: say which one holds the values")
         column = others[0]
+        if _is_text(path) and _could_be_held(column, survey.domain):  # else the first person would be lost in silence
+            raise InputError(f"the first line of {path} looks like a value: add a header, or name the column")
     return [column, *public]
 
 
@@ -235,7 +248,34 @@ def _column_names(path: Path) -> list[str]:
         with path.open(encoding="utf-8-sig") as file:
             import csv
 
-            return next(csv.reader(file), [])
+            header = next(csv.reader(file, delimiter=_delimiter(path)), None)
+            if header is None:
+                raise EmptyError(f"{path} is empty: expected a first line that names the columns")
+            return header
+
+
+def _delimiter(path: Path) -> str:
+    return "\t" if path.suffix.lower() == ".tsv" else ","
+
+
+def _is_text(path: Path) -> bool:
+    return path.suffix.lower() in (".csv", ".tsv", ".txt")
+
+
+def _could_be_held(cell: str, domain: Domain) -> bool:
+    """Whether a column's name is also a value of the domain, of which text has too many to tell."""
+    try:
+        domain.encode([cell if _is_textual(domain) else float(cell)])
+    except (InputError, ValueError):
+        return False
+    return not isinstance(domain, Text)
+
+
+def _named(path: Path, names: list[str]) -> str:
+    """Columns for a message. A text file's first line may be somebody's answer, if its header was forgotten."""
+    if _is_text(path):
+        return f"{len(names)} column{'s' if len(names) != 1 else ''} to choose from, named in its first line"
+    return f"the columns {', '.join(names)}"
 
 
 def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
@@ -246,7 +286,7 @@ def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
     have = _column_names(path)
     lacking = [name for name in names if name not in have]
     if lacking:
-        raise InputError(f"{path} has no column {', '.join(lacking)}; it has {', '.join(have)}")
+        raise InputError(f"{path} has no column {', '.join(lacking)}; it has {_named(path, have)}")
     with _readable(path):
         kind = path.suffix.lower()
         if kind in (".parquet", ".pq"):
@@ -261,8 +301,9 @@ def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
                 column_types={name: pa.string() for name in strings},
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
+                null_values=[""] if set(strings) == set(names) else None,  # "NA" may be a label: Namibia
             )
-            parsing = pacsv.ParseOptions(delimiter="\t" if kind == ".tsv" else ",")
+            parsing = pacsv.ParseOptions(delimiter=_delimiter(path))
             with pacsv.open_csv(path, parse_options=parsing, convert_options=convert) as reader:
                 yield from reader
         else:

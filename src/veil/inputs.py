@@ -112,9 +112,12 @@ def _from_list(values: list[Any]) -> NDArray[Any]:
     plain = {type(value) for value in values}
     if plain <= {int} or plain <= {float} or (plain and all(issubclass(kind, np.number) for kind in plain)):
         try:
-            return np.array(values)
+            array = np.array(values)
         except OverflowError:
-            pass
+            array = np.empty(0, dtype=object)
+        whole = plain and all(issubclass(kind, (int, np.integer)) for kind in plain)
+        if array.dtype.kind != "O" and not (whole and array.dtype.kind == "f"):
+            return array  # integers on both sides of 2^63 would have become doubles
     array = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):  # one by one: numpy would unpack lists of equal length
         array[i] = value

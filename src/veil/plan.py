@@ -72,6 +72,8 @@ def choose(domain: DomainLike, epsilon: float, users: int | None = None, max_rep
     ('GRR', 'OLH')
     """
     every = options(domain, epsilon, users)
+    if not every:
+        raise ParameterError("no oracle can serve this domain: it needs at least two values, one index each")
     if max_report_bytes is not None and max_report_bytes < 1:
         raise ParameterError("a report takes at least one byte")
     fitting = [option for option in every if max_report_bytes is None or option.report_bytes <= max_report_bytes]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from veil.result import Estimate
 
-__all__ = ["plot_estimate", "save"]
+__all__ = ["plot_estimate", "plot_estimates", "save"]
 
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
@@ -24,7 +26,7 @@ def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axe
     order = np.argsort(-estimate.frequencies, kind="stable")[:k]
     rows = estimate.top(k)
     if ax is None:
-        _, ax = plt.subplots(figsize=(8.0, 0.6 + 0.28 * len(rows)), layout="constrained")
+        _, ax = plt.subplots(figsize=(8.0, 1.2 + 0.28 * len(rows)), layout="constrained")
     places = np.arange(len(rows))
     reach = np.array([row.high - row.frequency for row in rows]) * 100
     shown = np.array([row.frequency for row in rows]) * 100
@@ -34,8 +36,8 @@ def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axe
         ax.plot(known, places, "|", ms=11, mew=2, color=_TRUTH, label="truth")
     floor = estimate.threshold() * 100
     ax.axvline(floor, ls=":", lw=1, color=_INK, label="significant above")
-    ax.set_yticks(places, [str(row.value) for row in rows])
-    ax.invert_yaxis()
+    ax.set_yticks(places, [str(row.value) for row in rows], parse_math=False)  # a label may hold dollars
+    ax.set_ylim(len(rows) - 0.5, -0.5)  # the largest on top
     ax.set_xlabel(f"% of {estimate.population:,} people")
     ax.set_title(" > ".join(estimate.lineage), loc="left", fontsize=10, color=_INK)
     ax.spines[["top", "right"]].set_visible(False)
@@ -44,10 +46,22 @@ def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axe
     return ax
 
 
+def plot_estimates(estimates: Sequence[Estimate], k: int = 20, *, truth: Any = None) -> list[Axes]:
+    """One panel an estimate, below each other in one figure; `truth` is for a single one."""
+    if len(estimates) == 1:
+        return [plot_estimate(estimates[0], k, truth=truth)]
+    heights = [1.2 + 0.28 * min(k, len(estimate)) for estimate in estimates]
+    _, axes = _pyplot().subplots(
+        len(estimates), figsize=(8.0, sum(heights)), height_ratios=heights, layout="constrained"
+    )
+    return [plot_estimate(estimate, k, ax=ax) for estimate, ax in zip(estimates, axes, strict=True)]
+
+
 def save(ax: Axes, path: str) -> None:
     """Write the figure (SVG, PNG or PDF by its ending), the same bytes for the same picture."""
     plt = _pyplot()
-    with plt.rc_context({"svg.hashsalt": "veil"}):
+    with plt.rc_context({"svg.hashsalt": "veil"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a label that the font cannot draw shows as a box
         metadata = {"Date": None} if str(path).endswith(".svg") else None
         ax.figure.savefig(path, metadata=metadata)  # type: ignore[union-attr]  # axes made here belong to a Figure
     plt.close(ax.figure)

@@ -141,8 +141,12 @@ class Estimate:
         import pyarrow as pa
 
         bounds = self.interval()
+        try:
+            values = pa.array(self.values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # labels of several types, or above 64 bits
+            values = pa.array([str(value) for value in self.values])
         columns = {"frequency": self.frequencies, "count": self.counts, "stderr": self.stderr}
-        return pa.table({"value": pa.array(self.values), **columns, "low": bounds[:, 0], "high": bounds[:, 1]})
+        return pa.table({"value": values, **columns, "low": bounds[:, 0], "high": bounds[:, 1]})
 
     def to_pandas(self) -> pandas.DataFrame:
         """The same table for pandas."""

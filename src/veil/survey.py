@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veil.ask import Ask, Question, Rows, ask_from_json
 from veil.canonical import Json, canonical, digest, parse, take
-from veil.domain import Codes, Domain, is_int
+from veil.domain import Codes, Domain, is_int, own_ints
 from veil.entropy import Batch, Source
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.inputs import as_columns, as_int64, read_column
@@ -37,6 +37,7 @@ class Public:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not is_int(self.scale) or not 0 <= self.scale <= 9:
             raise ParameterError("a public column has a name and a decimal scale between 0 and 9")
+        own_ints(self, "scale")
 
     @property
     def field(self) -> Field:
@@ -123,8 +124,18 @@ class Survey:
         """Read a task: text, bytes or a parsed document. Strict: unknown keys and foreign thresholds are refused."""
         if isinstance(document, (str, bytes)):
             document = parse(document)
+        try:
+            survey = cls._read(document)
+        except RecursionError:
+            raise WireError("this task is nested too deeply") from None
+        if canonical(document) != survey.to_bytes():
+            raise WireError("this task is not written as veil writes it: its id would not be its own")
+        return survey
+
+    @classmethod
+    def _read(cls, document: Any) -> Survey:
         version, ask, public = take(document, "veil-survey", "version", "ask", "public")
-        if version != 1:
+        if not is_int(version) or version != 1:
             raise WireError("this task was written by another version of veil (expected version 1)")
         if not isinstance(public, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in public):
             raise WireError("public columns are a list of pairs of a name and a scale")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.canonical import Json, take
-from veil.domain import Bits, Categories, Codes, Domain, Items, Record, Sets, Text, domain_from_json, is_int
+from veil.domain import Bits, Categories, Codes, Domain, Items, Record, Sets, Text, domain_from_json, is_int, own_ints
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 
@@ -111,6 +111,7 @@ class Segment(View):
             raise ParameterError("a segment is cut from Bits or Text")
         if not is_int(self.start) or not is_int(self.stop) or not 0 <= self.start < self.stop <= self.source.bits:
             raise ParameterError(f"a segment lies within the {self.source.bits} bits, from start to stop")
+        own_ints(self, "start", "stop")
 
     @property
     def domain(self) -> Bits:
@@ -165,6 +166,7 @@ class Ancestor(View):
             raise ParameterError("a tree stands over a domain with one index a value")
         if not is_int(self.level) or not 1 <= self.level <= self.height:
             raise ParameterError(f"a level lies between 1 and the height of the tree, {self.height}")
+        own_ints(self, "branching", "level")
 
     @property
     def height(self) -> int:
@@ -217,8 +219,8 @@ class Project(View):
         chosen = self.attributes
         if not chosen or len(set(chosen)) != len(chosen) or any(name not in known for name in chosen):
             raise ParameterError(f"a projection names some attributes of its record: {', '.join(known)}")
-        if math.prod(part.size for part in self.parts) > 2**53:
-            raise ParameterError("these attributes have more than 2^53 combinations")
+        if math.prod(part.size for part in self.parts) >= 2**53:
+            raise ParameterError("these attributes have 2^53 combinations or more")
 
     @property
     def parts(self) -> tuple[Domain, ...]:
@@ -268,6 +270,7 @@ class SampleItem(View):
             raise ParameterError("an item is sampled from Items")
         if not is_int(self.length) or not 1 <= self.length <= 2**31:
             raise ParameterError("a padding length is at least 1")
+        own_ints(self, "length")
 
     @property
     def domain(self) -> Categories:

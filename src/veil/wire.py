@@ -7,14 +7,15 @@ MismatchError comes out, and nothing is half-read. Never pickle.
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, canonical
-from veil.errors import EmptyError, MismatchError, WireError
+from veil.canonical import Json, canonical, parse
+from veil.errors import EmptyError, MismatchError, VeilError, WireError
+from veil.mechanisms import Mechanism
 from veil.report import Reports
 from veil.survey import Survey, SurveyTally
 from veil.tally import Tally
@@ -36,7 +37,8 @@ ID_BYTES = 16
 _TASK_BYTES = 32
 _BATCH = b"VEILB" + bytes([VERSION])
 _TALLY = b"VEILT" + bytes([VERSION])
-_CODE_TYPES = ("<u8", "|u1")
+_MOST = 2**63 - 1
+_DIGITS = 40  # sums of squares of weights stay far below 10^39
 
 
 def report_size(survey: Survey) -> int:
@@ -94,38 +96,44 @@ def _checked(survey: Survey, payloads: bytes) -> Reports:
 
 def encode_tally(tally: SurveyTally) -> bytes:
     """A tally as bytes: magic, version, header (canonical JSON) with its length, integers, SHA-256 of all before."""
-    parts = [_part_header(part) for part in tally.parts]
-    header = canonical({"task": tally.task, "people": str(tally.people), "parts": parts})
+    header = _tally_header(tally)
     body = b"".join(_part_arrays(part) for part in tally.parts)
     whole = _TALLY + len(header).to_bytes(8, "little") + header + body
     return whole + hashlib.sha256(whole).digest()
 
 
 def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
-    """Read a tally back; refuses one that is damaged, or of another task."""
+    """Read a tally back; refuses one that is damaged, of another task, or not written by `encode_tally`."""
     if data[: len(_TALLY)] != _TALLY:
         raise WireError(f"expected a veil tally of wire version {VERSION}")
     whole, checksum = data[:-32], data[-32:]
     if len(whole) < len(_TALLY) + 8 or hashlib.sha256(whole).digest() != checksum:
         raise WireError("this tally is damaged: its checksum does not match")
     start = len(_TALLY) + 8
-    length = int.from_bytes(whole[len(_TALLY) : start], "little")
+    end = start + int.from_bytes(whole[len(_TALLY) : start], "little")
+    header, rest = parse(whole[start:end]), whole[end:]
     try:
-        header = json.loads(whole[start : start + length])
         if header["task"] != survey.task:
             raise MismatchError("this tally was made for another task")
-        parts, rest = [], whole[start + length :]
+        parts = []
         for described, question in zip(header["parts"], survey.questions, strict=True):
-            part, rest = _read_part(described, question.mechanism.digest, rest)
+            part, rest = _read_part(described, question.mechanism, rest)
             parts.append(part)
-        people = int(header["people"])
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        if isinstance(problem, MismatchError):
+        tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts))
+    except (LookupError, TypeError, ValueError) as problem:
+        if isinstance(problem, VeilError):
             raise
         raise WireError("this tally's header is not one that veil writes") from None
-    if rest or people < max((part.people for part in parts), default=0):
+    if rest or tally.people < max(part.people for part in parts):
         raise WireError("this tally has bytes or people left over")
-    return SurveyTally(survey.task, people, tuple(parts))
+    if _tally_header(tally) != whole[start:end]:
+        raise WireError("this tally's header is not one that veil writes")
+    return tally
+
+
+def _tally_header(tally: SurveyTally) -> bytes:
+    parts = [_part_header(part) for part in tally.parts]
+    return canonical({"task": tally.task, "people": str(tally.people), "parts": parts})
 
 
 def _part_header(part: Tally) -> Json:
@@ -149,24 +157,46 @@ def _code_type(codes: NDArray[Any]) -> str:
     return "|u1" if codes.ndim == 2 else "<u8"
 
 
-def _read_part(described: Json, task: str, data: bytes) -> tuple[Tally, bytes]:
-    if described["task"] != task:
+def _read_part(described: Json, mechanism: Mechanism, data: bytes) -> tuple[Tally, bytes]:
+    if described["task"] != mechanism.digest:
         raise MismatchError("this tally was made for another task")
-    counts, data = _read_array(data, "<i8", (int(described["counts"]),))
-    codes: NDArray[Any] | None = None
-    if described["candidates"] is not None:
-        kind, *shape = described["candidates"]
-        if kind not in _CODE_TYPES or len(shape) != _CODE_TYPES.index(kind) + 1 or shape[0] != len(counts):
+    domain, codes = mechanism.domain, None
+    listed = described["candidates"]
+    length = int(described["counts"])
+    if listed is None and not (domain.listable and length == domain.size):
+        raise WireError("this tally's counts are not one for each value of the domain")
+    counts, data = _read_array(data, "<i8", (length,))
+    if listed is not None:
+        width = domain.code_bytes
+        if listed != (["|u1", length, width] if width else ["<u8", length]) or not length:
             raise WireError("this tally's candidates are not ones that veil writes")
-        codes, data = _read_array(data, kind, tuple(int(side) for side in shape))
-    people, weight, square = (int(described[key]) for key in ("people", "weight", "square"))
-    if people < 0 or square < 0:
-        raise WireError("a tally counts at least zero people")
-    return Tally(task, counts, people, weight, square, codes), data
+        codes, data = _read_array(data, listed[0], tuple(listed[1:]))
+        _check_candidates(codes, domain.size)
+    people, weight, square = (_count(described[key]) for key in ("people", "weight", "square"))
+    if not 0 <= people <= _MOST or abs(weight) > _MOST or square < 0:
+        raise WireError("a tally counts between zero and 2^63 - 1 people")
+    return Tally(mechanism.digest, counts, people, weight, square, codes), data
+
+
+def _check_candidates(codes: NDArray[Any], size: int) -> None:
+    """Refuse candidates that stand twice, or lie outside of a domain of so many values."""
+    if codes.ndim == 2:
+        outside = size % 256 ** codes.shape[1] and (codes[:, 0] >= (size >> 8 * (codes.shape[1] - 1))).any()
+    else:
+        outside = int(codes.max()) >= size
+    if outside or len(np.unique(codes, axis=0)) != len(codes):
+        raise WireError("this tally's candidates are not different values of its domain")
+
+
+def _count(text: Any) -> int:
+    """An integer as it stands in a tally's header: decimal text, because it may be above 2^53."""
+    if not isinstance(text, str) or len(text) > _DIGITS:
+        raise WireError("this tally's header is not one that veil writes")
+    return int(text)
 
 
 def _read_array(data: bytes, kind: str, shape: tuple[int, ...]) -> tuple[NDArray[Any], bytes]:
-    size = int(np.prod(shape, dtype=object)) * np.dtype(kind).itemsize
+    size = math.prod(shape) * np.dtype(kind).itemsize
     if min(shape) < 0 or size > len(data):
         raise WireError("a tally ends within its integers")
     native = np.dtype(kind).newbyteorder("=")

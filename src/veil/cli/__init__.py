@@ -1,1 +1,1 @@
-"""The command line: thin, it parses, calls and prints."""
+"""The command line: thin, it parses, calls and prints. `main` holds the commands, the rest is what they share."""

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from veil.canonical import Json
 from veil.errors import WireError
 
-__all__ = ["EXACT", "Codes", "Domain", "Sets", "as_list", "is_int"]
+__all__ = ["EXACT", "Codes", "Domain", "Sets", "as_list", "is_int", "own_ints"]
 
-EXACT = 2**53
-"""The largest integer that every language's JSON reads exactly."""
+EXACT = 2**53 - 1
+"""The largest integer that every language's JSON reads exactly (RFC 8785 takes no larger one)."""
 
 LISTABLE = 1 << 24
 
@@ -84,6 +84,12 @@ class Domain(ABC):
 def is_int(value: Any) -> TypeGuard[int]:
     """Whether a value is an integer, Python's or numpy's; True and False are not."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def own_ints(instance: Any, *names: str) -> None:
+    """Store numpy's integers as Python's in a frozen dataclass: only those can be written into a task."""
+    for name in names:
+        object.__setattr__(instance, name, int(getattr(instance, name)))
 
 
 def as_list(value: Any) -> list[Any]:

@@ -49,7 +49,7 @@ class Categories(Domain):
         if missing not in ("refuse", "category"):
             raise ParameterError('missing is "refuse" or "category"')
         if not 1 <= count <= EXACT:
-            raise ParameterError("a list of categories needs at least one and at most 2^53 of them")
+            raise ParameterError("a list of categories needs at least one and fewer than 2^53 of them")
         object.__setattr__(self, "labels", labels)
         object.__setattr__(self, "count", count)
         object.__setattr__(self, "missing", missing)
@@ -141,7 +141,7 @@ def _label(label: Any) -> Label:
         return unicodedata.normalize("NFC", label)
     if is_int(label) and abs(label) <= EXACT:
         return int(label)
-    raise ParameterError("a label is a string or an integer within 2^53")
+    raise ParameterError("a label is a string or an integer below 2^53")
 
 
 def _plain(value: Any) -> Any:

@@ -93,7 +93,7 @@ class Record(Domain):
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.attributes]
-        if not names or len(set(names)) != len(names) or not all(isinstance(name, str) and name for name in names):
+        if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
             raise ParameterError("a record needs attributes with names that differ")
         if any(part.code_bytes or isinstance(part, (Items, Record)) for _, part in self.attributes):
             raise ParameterError("an attribute of a record has one index a value, of at most 64 bits")

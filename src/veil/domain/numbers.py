@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.canonical import Json, number, take
-from veil.domain.base import EXACT, Domain, is_int
+from veil.domain.base import EXACT, Domain, is_int, own_ints
 from veil.errors import DomainError, ParameterError
 from veil.inputs import as_int64, read_column, refuse_at
 from veil.privacy import decimal_text
@@ -32,7 +32,8 @@ class Integers(Domain):
 
     def __post_init__(self) -> None:
         if not is_int(self.lo) or not is_int(self.hi) or not -EXACT <= self.lo <= self.hi <= EXACT:
-            raise ParameterError("Integers(lo, hi) needs integers with lo <= hi, within 2^53")
+            raise ParameterError("Integers(lo, hi) needs integers with lo <= hi, below 2^53")
+        own_ints(self, "lo", "hi")
 
     @property
     def size(self) -> int:
@@ -76,10 +77,11 @@ class Interval(Domain):
             object.__setattr__(self, "hi", float(self.hi))
         except (TypeError, ValueError):
             raise ParameterError("an interval's ends are numbers") from None
-        if not (math.isfinite(self.lo) and math.isfinite(self.hi) and self.lo < self.hi < self.lo + math.inf):
-            raise ParameterError("Interval(lo, hi) needs finite numbers with lo < hi")
+        if not (math.isfinite(self.lo) and math.isfinite(self.hi - self.lo) and self.lo < self.hi):
+            raise ParameterError("Interval(lo, hi) needs finite numbers with lo < hi, and a finite length")
         if not is_int(self.cells) or not 1 <= self.cells <= 1 << 32:
             raise ParameterError("an interval has between 1 and 2^32 cells")
+        own_ints(self, "cells")
 
     @property
     def size(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.canonical import Json, take
-from veil.domain.base import Domain, is_int
+from veil.domain.base import Domain, is_int, own_ints
 from veil.errors import DomainError, ParameterError
 from veil.inputs import read_column, refuse_at
 
@@ -33,6 +33,7 @@ class Bits(Domain):
     def __post_init__(self) -> None:
         if not is_int(self.bits) or not 1 <= self.bits <= 4096:
             raise ParameterError("Bits(m) needs between 1 and 4096 bits")
+        own_ints(self, "bits")
 
     @property
     def size(self) -> int:
@@ -91,6 +92,7 @@ class Text(Domain):
     def __post_init__(self) -> None:
         if not is_int(self.max_bytes) or not 1 <= self.max_bytes <= 512:
             raise ParameterError("Text(max_bytes) needs between 1 and 512 bytes")
+        own_ints(self, "max_bytes")
 
     @property
     def bits(self) -> int:

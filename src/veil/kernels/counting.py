@@ -17,6 +17,7 @@ from veil.kernels.hashing import hash32, interval_start
 
 __all__ = ["count_bits", "count_bits_weighted", "count_hashed", "count_hashed_weighted", "halves"]
 
+U8 = np.uint8
 U32 = np.uint32
 U64 = np.uint64
 _BLOCK = 2048  # candidates: three 32-bit columns of this length are 24 kB
@@ -86,22 +87,38 @@ def count_hashed_weighted(
 def count_bits(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     """How often each bit is set: result[8 b + k] counts bit k of byte b.
 
-    Byte-wide counters, one row of them for each bit of a byte, are flushed before they can overflow: the inner loop
-    runs over neighbouring bytes and fills whole vectors.
+    Eight rows at a time go through an adder tree whose wires are whole bytes (Harley and Seal): ones, twos and fours
+    wait for the next eight rows, and only the eights are taken apart, into byte-wide counters that are flushed before
+    they can overflow. All inner loops run over neighbouring bytes and fill whole vectors.
     """
     people, size = rows.shape
     planes = np.zeros((8, size), np.int64)
-    narrow = np.zeros((8, size), np.uint8)
-    for first in range(0, people, 255):
-        narrow[:] = 0
-        for i in range(first, min(first + 255, people)):
-            row = rows[i]
-            for k in range(8):
-                plane = narrow[k]
-                shift = np.uint8(k)
-                for b in range(size):
-                    plane[b] += np.uint8(np.uint8(row[b] >> shift) & np.uint8(1))
-        planes += narrow
+    narrow = np.zeros((8, size), U8)
+    waiting = np.zeros((3, size), U8)
+    ones, twos, fours, eights = waiting[0], waiting[1], waiting[2], np.empty(size, U8)
+    groups = people // 8
+    for group in range(groups):
+        r = rows[8 * group : 8 * group + 8]
+        r0, r1, r2, r3, r4, r5, r6, r7 = r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7]
+        for b in range(size):
+            one, two_a = _add_three(ones[b], r0[b], r1[b])
+            one, two_b = _add_three(one, r2[b], r3[b])
+            two, four_a = _add_three(twos[b], two_a, two_b)
+            one, two_a = _add_three(one, r4[b], r5[b])
+            ones[b], two_b = _add_three(one, r6[b], r7[b])
+            twos[b], four_b = _add_three(two, two_a, two_b)
+            fours[b], eights[b] = _add_three(fours[b], four_a, four_b)
+        for k in range(8):
+            plane, shift = narrow[k], U8(k)
+            for b in range(size):
+                plane[b] += U8(U8(eights[b] >> shift) & U8(1))
+        if group % 255 == 254 or group == groups - 1:
+            planes += 8 * narrow.astype(np.int64)
+            narrow[:] = 0
+    for i in range(3):
+        _add_row(planes, waiting[i], 1 << i)
+    for i in range(8 * groups, people):
+        _add_row(planes, rows[i], 1)
     return np.ascontiguousarray(planes.T).reshape(8 * size)
 
 
@@ -111,12 +128,23 @@ def count_bits_weighted(rows: NDArray[np.uint8], weights: NDArray[np.int64]) -> 
     people, size = rows.shape
     planes = np.zeros((8, size), np.int64)
     for i in range(people):
-        row, weight = rows[i], weights[i]
-        for k in range(8):
-            plane = planes[k]
-            for b in range(size):
-                plane[b] += weight * np.int64((row[b] >> np.uint8(k)) & np.uint8(1))
+        _add_row(planes, rows[i], weights[i])
     return np.ascontiguousarray(planes.T).reshape(8 * size)
+
+
+@numba.njit(inline="always")
+def _add_three(a: U8, b: U8, c: U8) -> tuple[U8, U8]:
+    """Sum and carry of three bits, eight times side by side."""
+    half = U8(a ^ b)
+    return U8(half ^ c), U8(U8(a & b) | U8(half & c))
+
+
+@numba.njit(inline="always")
+def _add_row(planes: NDArray[np.int64], row: NDArray[np.uint8], weight: int) -> None:
+    for k in range(8):
+        plane, shift = planes[k], U8(k)
+        for b in range(len(row)):
+            plane[b] += weight * np.int64(U8(U8(row[b] >> shift) & U8(1)))
 
 
 def halves(spread_values: NDArray[Any]) -> tuple[NDArray[U32], NDArray[U32]]:

@@ -39,8 +39,8 @@ class GRR(PureOracle):
 
     def __init__(self, epsilon: float, domain: DomainLike) -> None:
         super().__init__(epsilon, domain)
-        if self.domain.size > 2**32:
-            raise ParameterError("GRR takes at most 2^32 values")
+        if self.domain.size > 2**32 or self.domain.code_bytes:
+            raise ParameterError("GRR takes at most 2^32 values, each with an index (text: through a Segment)")
 
     @cached_property
     def _stay(self) -> int:

@@ -23,7 +23,7 @@ from veil.report import Columns, Field, Layout, byte_width
 
 __all__ = ["SubsetSelection"]
 
-_DRAWS_AT_ONCE = 1 << 20
+_DRAWS_AT_ONCE = 1 << 17  # a megabyte of draws stays in the second-level cache
 
 
 @dataclass(frozen=True, init=False)

@@ -1,0 +1,477 @@
+// Reproduces vectors/*.json byte for byte, from docs/wire-format.md alone: the seed of the browser client.
+//
+//     node clients/js/reproduce.mjs [folder of vectors]
+//
+// No dependencies, no floating point where it matters: words, thresholds and ratios are BigInts. It is not a client
+// yet: it keeps no budget, and takes its entropy from the vectors.
+
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+
+const WORD = 1n << 64n;
+const LANES = (1n << 64n) - 1n;
+const MASK32 = 0xffffffffn;
+
+const hex = (bytes) => Buffer.from(bytes).toString("hex");
+const unhex = (text) => new Uint8Array(Buffer.from(text, "hex"));
+const sha256 = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest();
+const littleEndian = (number, width) => Uint8Array.from({ length: width }, (_, i) => Number((number >> BigInt(8 * i)) & 255n));
+const fromLittleEndian = (bytes) => bytes.reduceRight((number, byte) => (number << 8n) | BigInt(byte), 0n);
+const fromBigEndian = (bytes) => bytes.reduce((number, byte) => (number << 8n) | BigInt(byte), 0n);
+const bigEndian = (number, width) => littleEndian(number, width).reverse();
+
+// -- Randomness: 64-bit words, and nothing but decided draws out of them ----------------------------------------------
+
+class Words {
+  constructor(bytes) {
+    this.bytes = bytes;
+    this.used = 0;
+  }
+
+  word() {
+    const at = 8 * this.used;
+    if (at + 8 > this.bytes.length) throw new Error("the given entropy is used up");
+    this.used += 1;
+    return fromLittleEndian(this.bytes.subarray(at, at + 8));
+  }
+
+  // True with probability threshold / 2^64.
+  coin(threshold) {
+    return this.word() < threshold;
+  }
+
+  // Uniform on 0 .. bound - 1. A bound of 1 takes a word as well.
+  below(bound) {
+    return this.belowEach([bound])[0];
+  }
+
+  // Several draws: first one word each, in order; then one more for each that was rejected, in order; and so on.
+  belowEach(bounds) {
+    const drawn = bounds.map(() => this.word());
+    const limits = bounds.map((bound) => (WORD / bound) * bound);
+    let rejected = bounds.map((_, i) => i).filter((i) => drawn[i] >= limits[i]);
+    while (rejected.length) {
+      for (const i of rejected) drawn[i] = this.word();
+      rejected = rejected.filter((i) => drawn[i] >= limits[i]);
+    }
+    return drawn.map((word, i) => word % bounds[i]);
+  }
+
+  // `width` coins as packed bits, lowest first: 64 lanes a block, compared with the threshold bit by bit from the top.
+  coinBits(threshold, width) {
+    const blocks = Math.ceil(width / 64);
+    const undecided = Array(blocks).fill(LANES);
+    if (width % 64) undecided[blocks - 1] = (1n << BigInt(width % 64)) - 1n;
+    const heads = threshold === WORD ? [...undecided] : Array(blocks).fill(0n);
+    if (threshold !== WORD) {
+      for (let position = 63n; position >= 0n; position--) {
+        if ((threshold & ((2n << position) - 1n)) === 0n) break; // lanes that are still equal are not below
+        for (let block = 0; block < blocks; block++) {
+          if (undecided[block] === 0n) continue;
+          const word = this.word();
+          if ((threshold >> position) & 1n) {
+            heads[block] |= undecided[block] & ~word & LANES;
+            undecided[block] &= word;
+          } else {
+            undecided[block] &= ~word & LANES;
+          }
+        }
+      }
+    }
+    return Uint8Array.from(heads.flatMap((lanes) => [...littleEndian(lanes, 8)]).slice(0, Math.ceil(width / 8)));
+  }
+}
+
+// -- Canonical JSON (RFC 8785) and task ids: tasks hold strings and small integers only --------------------------------
+
+function canonical(value) {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const keys = Object.keys(value).sort(); // by UTF-16 code units, as RFC 8785 wants
+    return `{${keys.map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`).join(",")}}`;
+  }
+  if (typeof value === "number" && !Number.isSafeInteger(value)) throw new Error("a task has no such number");
+  return JSON.stringify(value);
+}
+
+const digest = (document) => sha256(canonical(document));
+
+// -- Domains: a value to its code, a BigInt index or (above 64 bits, and for text) bytes -------------------------------
+
+const ceil8 = (bits) => Math.ceil(bits / 8);
+
+const domains = {
+  categories: {
+    size: (d) => BigInt(d.labels ? d.labels.length : d.size) + (d.missing === "category" ? 1n : 0n),
+    encode(d, value) {
+      if (value === null) return domains.categories.size(d) - 1n;
+      const index = d.labels ? d.labels.indexOf(typeof value === "string" ? value.normalize("NFC") : value) : value;
+      return BigInt(index);
+    },
+  },
+  integers: {
+    size: (d) => BigInt(d.hi) - BigInt(d.lo) + 1n,
+    encode: (d, value) => BigInt(value) - BigInt(d.lo),
+  },
+  interval: {
+    size: (d) => BigInt(d.cells),
+    encode(d, value) {
+      const lo = Number(d.lo);
+      const cell = Math.floor(((value - lo) / (Number(d.hi) - lo)) * d.cells); // IEEE doubles, in this order
+      return BigInt(Math.min(cell, d.cells - 1));
+    },
+  },
+  bits: {
+    size: (d) => 1n << BigInt(d.bits),
+    encode(d, value) {
+      const number = typeof value === "object" ? fromBigEndian(unhex(value.hex)) : BigInt(value);
+      return d.bits > 64 ? bigEndian(number, ceil8(d.bits)) : number;
+    },
+  },
+  text: {
+    size: (d) => 1n << BigInt(8 * d.max_bytes),
+    encode(d, value) {
+      const code = new Uint8Array(d.max_bytes);
+      code.set(new TextEncoder().encode(value.normalize("NFC")).subarray(0, d.max_bytes));
+      return code;
+    },
+  },
+  items: {
+    encode(d, value) {
+      const codes = new Set(value.map((item) => encode(d.universe, item)));
+      return [...codes].sort((a, b) => (a < b ? -1 : 1));
+    },
+  },
+  record: {
+    encode: (d, value) => d.attributes.map(([name, part]) => encode(part, value[name])),
+  },
+};
+
+const sizeOf = (domain) => domains[domain.kind].size(domain);
+
+function encode(domain, value) {
+  const code = domains[domain.kind].encode(domain, value);
+  if (typeof code === "bigint" && (code < 0n || code >= sizeOf(domain))) throw new Error("not a value of the domain");
+  return code;
+}
+
+// -- Views: from the held code to the one that a question asks about ---------------------------------------------------
+
+const views = {
+  identity: (view, code) => code,
+  segment(view, code) {
+    const bits = view.source.kind === "text" ? 8 * view.source.max_bytes : view.source.bits;
+    const number = typeof code === "bigint" ? code : fromBigEndian(code);
+    const width = view.stop - view.start;
+    const shown = (number >> BigInt(bits - view.stop)) & ((1n << BigInt(width)) - 1n);
+    return width > 64 ? bigEndian(shown, ceil8(width)) : shown;
+  },
+  ancestor(view, code) {
+    const [size, branching] = [sizeOf(view.source), BigInt(view.branching)];
+    let height = 0;
+    for (let reach = 1n; reach < size; reach *= branching) height += 1;
+    return code / branching ** BigInt(height - view.level);
+  },
+  project(view, codes) {
+    const names = view.source.attributes.map(([name]) => name);
+    return view.attributes.reduce((index, name) => {
+      const at = names.indexOf(name);
+      return index * sizeOf(view.source.attributes[at][1]) + codes[at];
+    }, 0n);
+  },
+  "sample-item"(view, codes, source) {
+    const drawn = Number(source.below(BigInt(Math.max(codes.length, view.length))));
+    return drawn < codes.length ? codes[drawn] : sizeOf(view.source.universe) + BigInt(drawn - codes.length);
+  },
+};
+
+// -- The local hash ----------------------------------------------------------------------------------------------------
+
+function splitmix64(value) {
+  let z = (value + 0x9e3779b97f4a7c15n) & LANES;
+  z = ((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n) & LANES;
+  z = ((z ^ (z >> 27n)) * 0x94d049bb133111ebn) & LANES;
+  return z ^ (z >> 31n);
+}
+
+// 64 well-mixed bits of a code; longer codes pass through SHA-256, salted with the mechanism's digest.
+function spread(code, salt) {
+  return typeof code === "bigint" ? splitmix64(code) : fromLittleEndian(sha256(salt, code).subarray(0, 8));
+}
+
+function bucketOf(seed, z, buckets) {
+  let h = (z ^ seed) & MASK32;
+  h ^= h >> 16n;
+  h = (h * 0x7feb352dn) & MASK32;
+  h ^= (z >> 32n) ^ (seed >> 32n);
+  h ^= h >> 15n;
+  h = (h * 0x846ca68bn) & MASK32;
+  return (h * buckets) >> 32n;
+}
+
+const intervalStart = (bucket, buckets) => ((bucket << 32n) + buckets - 1n) / buckets;
+
+// -- Mechanisms: columns of a report, how to draw it, and the exact ratio that its thresholds keep ---------------------
+
+// A column of `count` unsigned little-endian integers of `width` bytes; `bits` is set for packed bits.
+const widthFor = (bound) => [1, 2, 4, 8].find((width) => bound <= 1n << BigInt(8 * width));
+const integers = (name, bound, count = 1) => ({ name, width: widthFor(bound), count, bits: null });
+const packedBits = (name, bits) => ({ name, width: 1, count: ceil8(bits), bits });
+
+const coins = (m) => Object.fromEntries(Object.entries(m.thresholds).map(([name, text]) => [name, BigInt(`0x${text}`)]));
+const setBit = (bytes, index, on) => {
+  const [byte, bit] = [Number(index >> 3n), Number(index & 7n)];
+  bytes[byte] = (bytes[byte] & ~(1 << bit)) | (Number(on) << bit);
+};
+
+// Randomized response over 0 .. size - 1: stay on a coin, else one of the others.
+function stayOrMove(source, stay, held, size) {
+  if (source.coin(stay)) return held;
+  const other = source.below(size - 1n);
+  return other >= held ? other + 1n : other;
+}
+
+const subsetAsBits = (m) => {
+  const size = sizeOf(m.domain);
+  return ceil8(Number(size)) <= m.subset_size * widthFor(size);
+};
+
+const mechanisms = {
+  GRR: {
+    columns: (m) => [integers("value", sizeOf(m.domain))],
+    draw: (m, code, source) => ({ value: [stayOrMove(source, coins(m).stay, code, sizeOf(m.domain))] }),
+    // p / q with p = T / 2^64 and q = (1 - p) / (d - 1)
+    ratio: (m) => [coins(m).stay * (sizeOf(m.domain) - 1n), WORD - coins(m).stay],
+  },
+  OUE: {
+    columns: (m) => [packedBits("bits", Number(sizeOf(m.domain)))],
+    draw(m, code, source) {
+      const bits = source.coinBits(coins(m).others, Number(sizeOf(m.domain)));
+      setBit(bits, code, source.coin(coins(m).held));
+      return { bits: [...bits].map(BigInt) };
+    },
+    // (p / q) ((1 - q) / (1 - p)): two values differ in two bits
+    ratio: (m) => [coins(m).held * (WORD - coins(m).others), coins(m).others * (WORD - coins(m).held)],
+  },
+  OLH: {
+    columns: (m) => [integers("seed", WORD), integers("bucket", BigInt(m.hash_range))],
+    draw(m, code, source) {
+      const buckets = BigInt(m.hash_range);
+      const seed = source.below(WORD);
+      const own = bucketOf(seed, spread(code, digest(m)), buckets);
+      return { seed: [seed], bucket: [stayOrMove(source, coins(m).stay, own, buckets)] };
+    },
+    ratio: (m) => [coins(m).stay * (BigInt(m.hash_range) - 1n), WORD - coins(m).stay],
+  },
+  SubsetSelection: {
+    columns(m) {
+      const size = sizeOf(m.domain);
+      return [subsetAsBits(m) ? packedBits("bits", Number(size)) : integers("subset", size, m.subset_size)];
+    },
+    // Floyd's algorithm over the values other than the held one.
+    draw(m, code, source) {
+      const size = sizeOf(m.domain);
+      const inside = source.coin(coins(m).inside);
+      const picks = BigInt(m.subset_size - Number(inside));
+      const skip = (index) => (index >= code ? index + 1n : index);
+      const bounds = Array.from({ length: Number(picks) }, (_, j) => size - picks + BigInt(j));
+      const chosen = new Set();
+      source.belowEach(bounds).forEach((drawn, j) => {
+        const pick = skip(drawn);
+        chosen.add(chosen.has(pick) ? skip(size - 1n - picks + BigInt(j)) : pick);
+      });
+      if (inside) chosen.add(code);
+      const subset = [...chosen].sort((a, b) => (a < b ? -1 : 1));
+      if (!subsetAsBits(m)) return { subset };
+      const bits = new Uint8Array(ceil8(Number(size)));
+      for (const value of subset) setBit(bits, value, true);
+      return { bits: [...bits].map(BigInt) };
+    },
+    // p (d - w) / ((1 - p) w)
+    ratio(m) {
+      const [d, w] = [sizeOf(m.domain), BigInt(m.subset_size)];
+      return [coins(m).inside * (d - w), (WORD - coins(m).inside) * w];
+    },
+  },
+};
+
+// -- The tree of a survey ----------------------------------------------------------------------------------------------
+
+function columnsOf(ask) {
+  if (ask.kind === "question") return mechanisms[ask.mechanism.kind].columns(ask.mechanism);
+  if (ask.kind === "all-of") {
+    return ask.asks.flatMap((part, i) => columnsOf(part).map((column) => ({ ...column, name: `${i}.${column.name}` })));
+  }
+  // one-of: the choice, then the branches' columns laid over each other by name
+  const merged = new Map([["choice", integers("choice", BigInt(ask.branches.length))]]);
+  for (const column of ask.branches.flatMap(([, branch]) => columnsOf(branch))) {
+    const other = merged.get(column.name);
+    const larger = (key) => Math.max(other[key], column[key]);
+    const bits = other && column.bits !== null && other.bits !== null ? larger("bits") : null;
+    merged.set(column.name, other ? { ...column, width: larger("width"), count: larger("count"), bits } : column);
+  }
+  return [...merged.values()];
+}
+
+// Integers by column name; a column that is not there is all zeros.
+function drawAsk(ask, code, source) {
+  if (ask.kind === "question") {
+    return mechanisms[ask.mechanism.kind].draw(ask.mechanism, views[ask.view.kind](ask.view, code, source), source);
+  }
+  if (ask.kind === "all-of") {
+    const drawn = ask.asks.map((part) => Object.entries(drawAsk(part, code, source)));
+    return Object.fromEntries(drawn.flatMap((entries, i) => entries.map(([name, column]) => [`${i}.${name}`, column])));
+  }
+  let rest = source.below(ask.branches.reduce((total, [share]) => total + BigInt(share), 0n));
+  let choice = 0;
+  while (rest >= BigInt(ask.branches[choice][0])) rest -= BigInt(ask.branches[choice++][0]);
+  return { choice: [BigInt(choice)], ...drawAsk(ask.branches[choice][1], code, source) };
+}
+
+const questionsOf = (ask) =>
+  ask.kind === "question" ? [ask] : (ask.asks ?? ask.branches.map(([, branch]) => branch)).flatMap(questionsOf);
+
+// The normative report. Draw order: path through the tree, view, mechanism, report id.
+function report(task, value, source, beside = {}) {
+  const code = encode(questionsOf(task.ask)[0].view.source, value);
+  const drawn = drawAsk(task.ask, code, source);
+  const payload = columnsOf(task.ask).flatMap(({ name, width, count }) => {
+    const column = drawn[name] ?? [];
+    return Array.from({ length: count }, (_, i) => [...littleEndian(column[i] ?? 0n, width)]).flat();
+  });
+  const reportId = [source.word(), source.word()].flatMap((word) => [...littleEndian(word, 8)]);
+  const publicColumns = task.public.flatMap(([name]) => [...littleEndian(BigInt.asUintN(64, BigInt(beside[name])), 8)]);
+  return Uint8Array.from([1, ...digest(task), ...reportId, ...payload, ...publicColumns]);
+}
+
+// -- The promise: exact ratios against e^eps, without an exponential in floating point ---------------------------------
+
+const DIGITS = 10n ** 80n;
+
+// floor(10^80 e^eps), or a little less: every term of the series is rounded down.
+function expBelow(epsilon) {
+  const [, whole, part = ""] = /^([0-9]+)(?:\.([0-9]+))?$/.exec(epsilon) ?? [null, "0"];
+  const [numerator, denominator] = [BigInt(whole + part), 10n ** BigInt(part.length)];
+  if (numerator === 0n) throw new Error("epsilon is a decimal above 0");
+  let [sum, term] = [0n, DIGITS];
+  for (let k = 1n; term > 0n; k++) {
+    sum += term;
+    term = (term * numerator) / (denominator * k);
+  }
+  return sum;
+}
+
+const larger = (a, b) => (a[0] * b[1] >= b[0] * a[1] ? a : b);
+
+// A mechanism's ratio, whichever way round is worse; refuses one above its declared epsilon.
+function promisedRatio(mechanism) {
+  const [above, under] = mechanisms[mechanism.kind].ratio(mechanism);
+  if (above <= 0n || under <= 0n) throw new Error("this task promises nothing");
+  const ratio = larger([above, under], [under, above]);
+  if (ratio[0] * DIGITS > expBelow(mechanism.epsilon) * ratio[1]) {
+    throw new Error(`this task's ratio is above its declared epsilon of ${mechanism.epsilon}`);
+  }
+  return ratio;
+}
+
+function ratioOf(ask) {
+  if (ask.kind === "one-of") return ask.branches.map(([, branch]) => ratioOf(branch)).reduce(larger);
+  if (ask.kind === "all-of") return ask.asks.map(ratioOf).reduce((a, b) => [a[0] * b[0], a[1] * b[1]]);
+  const [above, under] = promisedRatio(ask.mechanism);
+  if (ask.view.kind !== "sample-item" || ask.mechanism.kind !== "GRR") return [above, under];
+  const length = BigInt(ask.view.length); // one item of several: 1 + (r - 1) / length
+  return [under * length + above - under, under * length];
+}
+
+// -- The vectors -------------------------------------------------------------------------------------------------------
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const folder = process.argv[2] ?? join(here, "..", "..", "vectors");
+const read = (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "ascii"));
+let [passed, failed] = [0, 0];
+
+function check(name, run) {
+  let problem = null;
+  try {
+    run((found, wanted) => {
+      if (String(found) !== String(wanted)) throw new Error(`expected ${wanted}, found ${found}`);
+    });
+  } catch (error) {
+    problem = error.message;
+  }
+  if (problem === null) {
+    passed += 1;
+  } else {
+    failed += 1;
+    console.log(`FAILED ${name}: ${problem}`);
+  }
+}
+
+const codeText = (code) => (typeof code === "bigint" ? String(code) : hex(code));
+const bitsOf = (vector) => encode({ kind: "bits", bits: vector.bits }, vector.value);
+
+// For every kind of primitive: what to compute, and the key of what it must be.
+const primitives = {
+  coin: [(v) => new Words(unhex(v.entropy)).coin(BigInt(`0x${v.threshold}`)), "heads"],
+  below: [(v, source) => source.below(BigInt(v.bound)), "drawn"],
+  below_each: [(v, source) => source.belowEach(v.bounds.map(BigInt)), "drawn"],
+  coin_bits: [(v, source) => hex(source.coinBits(BigInt(`0x${v.threshold}`), v.width)), "bits"],
+  splitmix64: [(v) => splitmix64(BigInt(v.value)).toString(16).padStart(16, "0"), "spread"],
+  salted: [(v) => spread(unhex(v.code), unhex(v.salt)).toString(16).padStart(16, "0"), "spread"],
+  bucket: [(v) => bucketOf(BigInt(`0x${v.seed}`), splitmix64(BigInt(v.value)), BigInt(v.buckets)), "bucket"],
+  interval_start: [(v) => intervalStart(BigInt(v.bucket), BigInt(v.buckets)), "start"],
+  grid: [(v) => encode({ kind: "interval", ...v }, v.value), "index"],
+  text: [(v) => hex(encode({ kind: "text", max_bytes: v.max_bytes }, v.value)), "code"],
+  bits: [(v) => codeText(bitsOf(v)), "code"],
+  segment: [(v) => codeText(views.segment({ source: { kind: "bits", bits: v.bits }, ...v }, bitsOf(v))), "code"],
+  canonical: [(v) => canonical(v.document) + sha256(canonical(v.document)).toString("hex"), null],
+};
+
+for (const [kind, vectors] of Object.entries(read("primitives"))) {
+  vectors.forEach((vector, i) =>
+    check(`${kind} ${i}`, (equal) => {
+      const [compute, key] = primitives[kind];
+      const source = new Words(unhex(vector.entropy ?? ""));
+      equal(compute(vector, source), key === null ? vector.text + vector.sha256 : vector[key]);
+      if (vector.words !== undefined) equal(source.used, vector.words);
+    }),
+  );
+}
+
+for (const name of ["grr", "oue", "olh", "subset-selection", "one-of"]) {
+  for (const survey of read(name).surveys) {
+    check(`${survey.name}: task id`, (equal) => equal(hex(digest(survey.task)), survey.task_id));
+    check(`${survey.name}: columns`, (equal) => {
+      const beside = survey.task.public.map(([column]) => ({ ...integers(`public.${column}`, WORD) }));
+      equal(JSON.stringify([...columnsOf(survey.task.ask), ...beside]), JSON.stringify(survey.columns));
+    });
+    check(`${survey.name}: ratio`, (equal) => {
+      const [found, wanted] = [ratioOf(survey.task.ask), survey.ratio.map(BigInt)];
+      equal(found[0] * wanted[1], wanted[0] * found[1]);
+    });
+    for (const vector of survey.cases) {
+      check(vector.name, (equal) => {
+        const source = new Words(unhex(vector.entropy));
+        equal(hex(report(survey.task, vector.value, source, vector.public)), vector.report);
+        equal(source.used, vector.words);
+      });
+    }
+  }
+}
+
+for (const vector of read("bad_tasks").cases.filter(({ ratio }) => ratio !== null)) {
+  check(`bad task: ${vector.name}`, (equal) => {
+    let verdict = "within";
+    try {
+      ratioOf(JSON.parse(vector.text).ask);
+    } catch (error) {
+      verdict = error.message.includes("above its declared epsilon") ? "above" : error.message;
+    }
+    equal(verdict, vector.ratio);
+  });
+}
+
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed || !passed ? 1 : 0;

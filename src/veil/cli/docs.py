@@ -1,0 +1,78 @@
+"""Writes docs/cli.md from the commands' own help: `python -m veil.cli.docs [FILE]`.
+
+The layout is our own, so that the page does not change with the version of typer. A test keeps the two in step.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from veil.cli.main import app
+from veil.cli.outcome import EXIT_CODES
+
+__all__ = ["page"]
+
+_WIDTH = 100
+_HEAD = """\
+# The command line
+
+Written by `python -m veil.cli.docs` from the commands' own help; change it there.
+
+The way of a value, as commands:
+
+    veil plan --labels-file labels.txt --epsilon 1 --users 1000000 --out task.json
+    veil randomize task.json values.csv -o reports.arrow          # on the devices
+    veil tally task.json reports*.arrow -o tally.bin              # at the collector
+    veil merge task.json here.bin there.bin -o tally.bin
+    veil estimate task.json tally.bin -o estimate.csv --plot estimate.svg
+
+Every command takes `--json`: standard output then holds exactly one JSON document. A mistake is one line on standard
+error, or with `--json` the document `{"error": {"kind": ..., "message": ...}}`; wrong usage always goes to standard
+error. No message shows anybody's value. Progress and warnings go to standard error. An output file appears only once it
+is whole.
+"""
+
+
+def page() -> str:
+    """The whole page, the same wherever it is made."""
+    root: Any = typer.main.get_command(app)
+    codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
+    parts = [_HEAD, f"## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n", _section(root, "veil")]
+    parts += [_section(command, f"veil {name}") for name, command in root.commands.items()]
+    return "\n".join(parts)
+
+
+def _section(command: Any, name: str) -> str:
+    # laid out here and not by typer: its boxes and metavars change from version to version
+    entries = [_entry(parameter) for parameter in command.params]
+    entries += [(sub, inner.help) for sub, inner in getattr(command, "commands", {}).items()]
+    width = 2 + max(len(left) for left, _ in entries)
+    arguments = [left for left, _ in entries if left.isupper()]
+    usage = " ".join([name, *(["COMMAND"] if hasattr(command, "commands") else arguments)])
+    lines = [f"{usage} [OPTIONS]", "", *textwrap.wrap(command.help, _WIDTH), ""]
+    for left, right in entries:
+        lines += textwrap.wrap(
+            left.ljust(width) + right, _WIDTH, initial_indent="  ", subsequent_indent=" " * (width + 2)
+        )
+    return f"## `{name}`\n\n```text\n" + "\n".join(lines) + "\n```\n"
+
+
+def _entry(parameter: Any) -> tuple[str, str]:
+    """How a parameter is written, and what it means."""
+    if parameter.param_type_name == "argument":
+        many = "..." if parameter.nargs == -1 else ""
+        return parameter.name.upper() + many, parameter.help
+    shown = [] if parameter.default in (None, False) or parameter.required else [f"default: {parameter.default}"]
+    if parameter.required:
+        shown.append("required")
+    return ", ".join(parameter.opts), parameter.help + "".join(f" [{fact}]" for fact in shown)
+
+
+if __name__ == "__main__":
+    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/cli.md")
+    out.write_text(page(), encoding="utf-8")

@@ -1,0 +1,109 @@
+"""What a file is, in plain words: a task, a file of reports, or a tally.
+
+Reads headers alone; with a task it reads and checks everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+from veil.canonical import parse
+from veil.cli.outcome import Document, plural
+from veil.cli.pipeline import check_inputs, load_survey, load_tallies
+from veil.errors import EmptyError, WireError
+from veil.files import count_rows, describe_reports, read_reports
+from veil.survey import Survey
+from veil.wire import VERSION, report_size
+
+__all__ = ["inspect_file"]
+
+_TALLY = b"VEILT"
+_ARROW = b"ARROW1"
+
+
+def inspect_file(path: Path, survey: Survey | None) -> tuple[str, Document]:
+    """A sentence about a file, and its facts; checked against the task where that is given."""
+    check_inputs(path)
+    with path.open("rb") as file:
+        start = file.read(8)
+    if not start:
+        raise EmptyError(f"{path} is empty")
+    if start.startswith(_ARROW):
+        return _reports(path, survey)
+    if start.startswith(_TALLY):
+        return _tally(path, survey)
+    if start.lstrip().startswith(b"{"):
+        return _task(load_survey(path))
+    raise WireError(f"{path} is not a task, a file of reports or a tally")
+
+
+def _task(survey: Survey) -> tuple[str, Document]:
+    epsilon = survey.guarantee.epsilon
+    questions = [
+        {
+            "question": i,
+            "view": question.view.kind,
+            "mechanism": question.mechanism.name,
+            "epsilon": question.mechanism.epsilon,
+            "domain": question.mechanism.domain.kind,
+            "values": min(question.mechanism.domain.size, 2**63),  # above that the number says nothing more
+        }
+        for i, question in enumerate(survey.questions)
+    ]
+    many = plural(len(questions), "question") + (f", by {questions[0]['mechanism']}" if len(questions) == 1 else "")
+    facts: Document = {
+        "kind": "task",
+        "task": survey.task,
+        "epsilon": None if math.isinf(epsilon) else epsilon,
+        "ratio": None if survey.guarantee.ratio is None else str(survey.guarantee.ratio),
+        "report_bytes": survey.layout.size,
+        "framed_bytes": report_size(survey),
+        "columns": list(survey.layout.names),
+        "questions": questions,
+    }
+    promise = "promises nothing by itself" if math.isinf(epsilon) else f"promises eps = {epsilon:.6g}, exactly"
+    return f"A task: a survey of {many}; one report {promise}.", facts
+
+
+def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
+    task, columns = describe_reports(path)
+    if survey is None:
+        people, checked = count_rows(path), False
+    else:
+        people, checked = sum(len(reports) for reports in read_reports(path, survey)), True
+    facts: Document = {"kind": "reports", "task": task, "reports": people, "columns": columns, "checked": checked}
+    how = ", each of them one that the task can produce" if checked else ""
+    return f"A file of {people:,} reports{how}.", facts
+
+
+def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
+    header = _tally_header(path.read_bytes())
+    if survey is not None:
+        load_tallies(survey, [path])
+    questions = [{"question": i, **part} for i, part in enumerate(header["parts"])]
+    facts: Document = {
+        "kind": "tally",
+        "task": header["task"],
+        "reports": header["people"],
+        "questions": questions,
+        "checked": survey is not None,
+    }
+    how = ", of this task" if survey is not None else ""
+    return f"A tally of {header['people']:,} reports, {plural(len(questions), 'question')}{how}.", facts
+
+
+def _tally_header(data: bytes) -> Document:
+    """What a tally says about itself. Its integers are read by `wire`, and only beside its task."""
+    start = len(_TALLY) + 1 + 8
+    if len(data) < start + 32 or data[len(_TALLY)] != VERSION:
+        raise WireError(f"expected a veil tally of wire version {VERSION}")
+    if hashlib.sha256(data[:-32]).digest() != data[-32:]:
+        raise WireError("this tally is damaged: its checksum does not match")
+    header = parse(data[start : start + int.from_bytes(data[start - 8 : start], "little")])
+    try:
+        parts = [{"candidates": int(part["counts"]), "reports": int(part["people"])} for part in header["parts"]]
+        return {"task": str(header["task"]), "people": int(header["people"]), "parts": parts}
+    except (LookupError, TypeError, ValueError):
+        raise WireError("this tally's header is not one that veil writes") from None

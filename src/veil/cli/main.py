@@ -1,0 +1,236 @@
+"""The commands of `veil`: parse, call, print.
+
+Everything heavy is imported inside a command, so that `veil --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veil import __version__
+from veil.cli.outcome import EXIT_CODES, Document, console, plural, reporting, warn
+
+if TYPE_CHECKING:
+    from veil.cli.pipeline import Watch
+
+__all__ = ["app", "run"]
+
+_EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
+
+app = typer.Typer(
+    name="veil",
+    help="Statistics from people without learning anybody's answer, by local differential privacy.",
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # a traceback with local variables would show people's values
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, and nothing else.")]
+Task = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a file that `veil plan --out` wrote.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
+Alpha = Annotated[float, typer.Option(min=0, max=1, help="Chance that any value called significant is held by nobody.")]
+
+
+def run() -> None:
+    """The entry point of the `veil` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a label that the terminal cannot write is no reason to fail
+    app()
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    """Statistics from people without learning anybody's answer, by local differential privacy."""
+    if version:
+        typer.echo(f"veil {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+@reporting
+def plan(
+    epsilon: Annotated[float, typer.Option(help="The privacy of one report: smaller is more private.")],
+    domain: Annotated[int | None, typer.Option(help="People hold one of the integers 0 .. N-1.", metavar="N")] = None,
+    labels: Annotated[str | None, typer.Option(help="People hold one of these, as in tea,coffee,water.")] = None,
+    labels_file: Annotated[Path | None, typer.Option(help="The same from a text file, one label a line.")] = None,
+    users: Annotated[int, typer.Option(help="How many people will take part.")] = 1_000_000,
+    oracle: Annotated[str | None, typer.Option(help="Write this oracle's task, not the chosen one's.")] = None,
+    max_report_bytes: Annotated[int | None, typer.Option(help="The longest report that may be sent.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the task here.")] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Compare what each oracle would cost and reach, and write the task of one."""
+    given = [option for option in (domain, labels, labels_file) if option is not None]
+    if len(given) != 1:
+        raise typer.BadParameter("give exactly one of --domain, --labels and --labels-file")
+    from veil.cli import pipeline, planning, tables
+
+    chosen = planning.plan(planning.domain_of(domain, labels, labels_file), epsilon, users, max_report_bytes, oracle)
+    if out is not None:
+        pipeline.check_output(out, [labels_file] if labels_file else [])
+    screen = console(as_json)
+    screen.print(tables.plan_table(chosen.choice, users, max_report_bytes))
+    screen.print(f"[bold green]*[/] {chosen.choice.why}")
+    if chosen.named:
+        screen.print(f"The task is that of {chosen.survey.questions[0].mechanism.name}, as asked.")
+    if out is not None:
+        pipeline.save_survey(chosen.survey, out)
+        _wrote(screen, out, f"the task {chosen.survey.task[:12]}")
+    written = {"oracle": chosen.survey.questions[0].mechanism.name, "task": chosen.survey.task, "out": _name(out)}
+    return tables.plan_document(chosen.choice, users) | written
+
+
+@app.command()
+@reporting
+def randomize(
+    task: Task,
+    values: Annotated[Path, typer.Argument(help="People's values: .csv, .tsv, .parquet or .arrow.")],
+    out: Out,
+    column: Annotated[str | None, typer.Option(help="The column that holds the values, if there are several.")] = None,
+    seed: Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.")] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Turn every person's value into a report, as their device would."""
+    from veil.cli import pipeline
+
+    if seed is not None:
+        warn("--seed is for tests only. Whoever knows the seed can undo the privacy of every report.")
+    survey = pipeline.load_survey(task)
+    pipeline.check_output(out, [task, values])
+    people = pipeline.randomize_file(survey, values, out, _watch(), column=column, seed=seed)
+    _wrote(console(as_json), out, f"{people:,} reports of {survey.layout.size} bytes")
+    return {"task": survey.task, "people": people, "seeded": seed is not None, "out": str(out)}
+
+
+@app.command()
+@reporting
+def tally(
+    task: Task,
+    reports: Annotated[list[Path], typer.Argument(help="Files of reports that `veil randomize` wrote.")],
+    out: Out,
+    candidates: Annotated[
+        Path | None, typer.Option(help="Values to count, one a line: needed where the domain cannot be listed.")
+    ] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Count what the reports support; memory does not grow with the number of people."""
+    from veil.cli import pipeline
+
+    survey = pipeline.load_survey(task)
+    pipeline.check_output(out, [task, *reports])
+    domain = survey.question(0).mechanism.domain
+    chosen = None if candidates is None else pipeline.read_candidates(candidates, domain)
+    counted = pipeline.tally_files(survey, reports, _watch(), chosen)
+    pipeline.save_tally(counted, out)
+    _wrote(console(as_json), out, f"a tally of {counted.people:,} reports from {plural(len(reports), 'file')}")
+    return {"task": survey.task, "people": counted.people, "files": len(reports), "out": str(out)}
+
+
+@app.command()
+@reporting
+def merge(
+    task: Task,
+    tallies: Annotated[list[Path], typer.Argument(help="Tallies of the same task, over different people.")],
+    out: Out,
+    as_json: AsJson = False,
+) -> Document:
+    """Add tallies up: the same as one tally of all their reports."""
+    from veil.cli import pipeline
+
+    survey = pipeline.load_survey(task)
+    pipeline.check_output(out, [task, *tallies])
+    merged = pipeline.load_tallies(survey, tallies)
+    pipeline.save_tally(merged, out)
+    _wrote(console(as_json), out, f"a tally of {merged.people:,} reports from {plural(len(tallies), 'file')}")
+    return {"task": survey.task, "people": merged.people, "files": len(tallies), "out": str(out)}
+
+
+@app.command()
+@reporting
+def estimate(
+    task: Task,
+    tally: Annotated[Path, typer.Argument(help="A tally that `veil tally` or `veil merge` wrote.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write all values here: .csv, .parquet, .arrow or .json.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the largest values here: .svg, .png or .pdf.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many values to show.")] = 10,
+    alpha: Alpha = 0.05,
+    question: Annotated[int | None, typer.Option(min=0, help="Only this question, counted from 0.")] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Estimate how many people hold each value, with 95 % intervals."""
+    from veil.cli import pipeline, results, tables
+
+    survey = pipeline.load_survey(task)
+    for path, endings in ((out, results.TABLES), (plot, results.PICTURES)):
+        if path is not None:
+            pipeline.check_output(path, [task, tally], endings)
+    held = pipeline.load_tallies(survey, [tally])
+    answered = results.estimates_of(survey, held, question)
+    several, screen = len(survey.questions) > 1, console(as_json)
+    for index, found in answered:
+        title = f"{'question ' + str(index) + ': ' if several else ''}{found.n:,} people, {found.lineage[0]}"
+        screen.print(tables.estimate_table(found, top, alpha, title))
+        screen.print(tables.significance(found, alpha))
+    if out is not None:
+        results.write_table(answered, out, numbered=several)
+        _wrote(screen, out, "all values")
+    if plot is not None:
+        results.write_picture(answered, plot, top)
+        _wrote(screen, plot, "the picture")
+    documents = [tables.estimate_document(found, index, top, alpha) for index, found in answered]
+    written = {"out": _name(out), "plot": _name(plot)}
+    return {"task": survey.task, "people": held.people, "questions": documents} | written
+
+
+@app.command()
+@reporting
+def inspect(
+    file: Annotated[Path, typer.Argument(help="A task, a file of reports or a tally.")],
+    task: Annotated[Path | None, typer.Option(help="Check the whole file against this task.")] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Say in plain words what a file is."""
+    from veil.cli import pipeline, tables
+    from veil.cli.inspecting import inspect_file
+
+    sentence, facts = inspect_file(file, None if task is None else pipeline.load_survey(task))
+    screen = console(as_json)
+    screen.print(sentence, markup=False)
+    screen.print(tables.facts_table(facts))
+    return facts | {"file": str(file)}
+
+
+@app.command()
+@reporting
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the files go.")] = Path("demo"),
+    people: Annotated[int, typer.Option(min=100, help="How many people to make up.")] = 200_000,
+    seed: Annotated[int | None, typer.Option(help="Make the reports repeatable (the people always are).")] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Walk the whole way with made-up people: plan, randomize, tally, merge, estimate, picture."""
+    from veil.cli.demo import walk
+
+    return walk(folder, people, seed, console(as_json), _watch())
+
+
+def _watch() -> Watch:
+    from veil.cli.progress import progress
+
+    return progress
+
+
+def _name(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _wrote(screen: Any, path: Path, what: str) -> None:
+    screen.print(f"wrote {what} to {path}", markup=False, soft_wrap=True)

@@ -1,0 +1,122 @@
+"""How a command ends: its exit code, one clear line for a mistake, one JSON document with --json.
+
+Nothing here imports numpy: `veil --help` must stay quick. No message ever shows a private value.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+import typer
+
+from veil.errors import BudgetError, InputError, LedgerError, MismatchError, VeilError, WireError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["EXIT_CODES", "Document", "console", "plural", "reporting", "warn"]
+
+Document = dict[str, Any]
+Parameters = ParamSpec("Parameters")
+
+EXIT_CODES = {
+    0: "done",
+    1: "something unexpected: a bug in veil",
+    2: "usage: an option or argument that the command does not have",
+    3: "bad input: a value outside the domain, a missing file, a folder that cannot be written",
+    4: "mismatch: reports or tallies of another task",
+    5: "damaged or foreign bytes: not a whole task, report file or tally",
+    6: "budget: the ledger refuses to spend",
+}
+_CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
+    (InputError, 3),
+    (MismatchError, 4),
+    (WireError, 5),
+    (BudgetError, 6),
+    (LedgerError, 6),
+)
+_TRACEBACK = "VEIL_TRACEBACK"
+
+
+def reporting(command: Callable[Parameters, Document]) -> Callable[Parameters, None]:
+    """A command that returns a document, as one that prints it with --json and turns mistakes into exit codes."""
+
+    @functools.wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        as_json = bool(kwargs.get("as_json"))
+        try:
+            document = command(*args, **kwargs)
+        except BrokenPipeError:
+            raise  # whoever read our output has gone: typer ends quietly
+        except VeilError as problem:
+            _fail(type(problem).__name__, str(problem), _code(problem), as_json)
+        except OSError as problem:
+            _fail("FileError", _about_file(problem), 3, as_json)
+        except MemoryError:
+            _fail("MemoryError", "there is not enough memory for this", 1, as_json)
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as problem:
+            _fail(type(problem).__name__, _about_bug(problem), 1, as_json)
+        else:
+            if as_json:
+                sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+    # typer reads the parameters off the wrapped function; only what comes back differs
+    return run
+
+
+def console(as_json: bool) -> Console:
+    """Where people read: standard output, silent with --json."""
+    from rich.console import Console
+
+    return Console(quiet=as_json, highlight=False)
+
+
+def warn(message: str) -> None:
+    """A remark on standard error that nobody should overlook."""
+    typer.secho(f"WARNING: {message}", err=True, fg=typer.colors.YELLOW, bold=True)
+
+
+def plural(count: int, word: str) -> str:
+    """So many of something."""
+    return f"{count:,} {word}{'s' if count != 1 else ''}"
+
+
+def _code(problem: VeilError) -> int:
+    return next((code for kind, code in _CODE_OF if isinstance(problem, kind)), 1)
+
+
+def _fail(kind: str, message: str, code: int, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps({"error": {"kind": kind, "message": message}}) + "\n")
+    else:
+        typer.secho("error: ", err=True, fg=typer.colors.RED, bold=True, nl=False)
+        typer.echo(" ".join(message.split()), err=True)
+    raise typer.Exit(code)
+
+
+def _about_file(problem: OSError) -> str:
+    """What went wrong with which file. Only the system's own words: a library's message may quote a file's content."""
+    name = problem.filename if isinstance(problem.filename, (str, os.PathLike)) else None
+    reason = os.strerror(problem.errno).lower() if problem.errno else "it cannot be read or written"
+    return f"{name}: {reason}" if name else f"a file failed: {reason}"
+
+
+def _about_bug(problem: Exception) -> str:
+    """Where it happened, not what it said: an unforeseen message may hold a private value."""
+    if os.environ.get(_TRACEBACK):
+        traceback.print_exc()
+    frames = traceback.extract_tb(problem.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return (
+        f"unexpected {type(problem).__name__}{where}: please report it. Its message may hold private values and is"
+        f" withheld; {_TRACEBACK}=1 shows it"
+    )

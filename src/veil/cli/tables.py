@@ -1,0 +1,177 @@
+"""Tables for people to read, and the same facts as plain documents for --json.
+
+No work is done here, and no label can format the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from veil.cli.outcome import Document
+from veil.plan import Choice, Option
+from veil.result import Estimate, Row
+
+__all__ = ["estimate_document", "estimate_table", "facts_table", "plan_document", "plan_table", "shown", "significance"]
+
+_STEPS_A_SECOND = 1e9  # what the slowest kernel does on one core of an ordinary machine; most do several times that
+_BAR_CELLS = 12
+
+
+def shown(value: Any) -> Text:
+    """A label as text that can neither format the terminal nor break its lines."""
+    plain = "(missing)" if value is None else str(value)
+    return Text("".join(c if c.isprintable() else "\N{MIDDLE DOT}" for c in plain), overflow="ellipsis", no_wrap=True)
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """A fraction of the people."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def plan_document(choice: Choice, people: int) -> Document:
+    """Every option, and which one is taken."""
+    options = [
+        {
+            "oracle": option.name,
+            "report_bytes": option.report_bytes,
+            "stderr": option.stderr,
+            "detection_floor": option.detection_floor,
+            "decode_steps_a_report": option.decode_pairs,
+            "decode_steps": option.decode_pairs * people,
+            "taken": option.name == choice.oracle.name,
+        }
+        for option in choice.options
+    ]
+    return {"chosen": choice.oracle.name, "why": choice.why, "users": people, "options": options}
+
+
+def plan_table(choice: Choice, people: int, limit: int | None = None) -> Table:
+    """One row an oracle, the most accurate first, the one that is taken marked."""
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
+        pad_edge=False,
+        title=f"[bold]{choice.oracle.domain.size:,} values, eps = {choice.oracle.epsilon:g}, {people:,} people[/]",
+        title_justify="left",
+        caption="Errors: of one value's share of the people. Time: one core at 10^9 steps a second.",
+        caption_justify="left",
+    )
+    table.add_column("")
+    table.add_column("oracle", no_wrap=True)
+    for heading in ("report", "standard error", "detection floor", "steps a report", "all reports"):
+        table.add_column(heading, justify="right", no_wrap=len(heading) < 12)
+    for option in choice.options:
+        taken = option.name == choice.oracle.name
+        too_long = limit is not None and option.report_bytes > limit
+        table.add_row(*_plan_cells(option, people, taken), style="bold green" if taken else "dim" if too_long else "")
+    return table
+
+
+def _plan_cells(option: Option, people: int, taken: bool) -> tuple[str, ...]:
+    return (
+        "*" if taken else "",
+        option.name,
+        _bytes(option.report_bytes),
+        percent(option.stderr, 3),
+        percent(option.detection_floor, 3),
+        f"{option.decode_pairs:,.0f}" if option.decode_pairs < 1e8 else f"{option.decode_pairs:.1e}",
+        _seconds(option.decode_pairs * people / _STEPS_A_SECOND),
+    )
+
+
+def estimate_document(estimate: Estimate, index: int, top: int, alpha: float) -> Document:
+    """The largest values of one question, with their intervals."""
+    threshold = estimate.threshold(alpha)
+    rows = [asdict(row) | {"significant": row.frequency > threshold} for row in estimate.top(top)]
+    return {
+        "question": index,
+        "lineage": list(estimate.lineage),
+        "people": estimate.n,
+        "candidates": len(estimate),
+        "threshold": threshold,
+        "significant": len(estimate.significant(alpha)),
+        "top": rows,
+    }
+
+
+def estimate_table(
+    estimate: Estimate, top: int, alpha: float, title: str, truth: Mapping[Any, float] | None = None
+) -> Table:
+    """The largest values with 95 % intervals; and the truth where it is known, and whether the interval covers it."""
+    rows, threshold = estimate.top(top), estimate.threshold(alpha)
+    table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
+    table.add_column("value", max_width=32)
+    for heading in ("share", "95 % interval"):
+        table.add_column(heading, justify="right")
+    if truth is None:
+        table.add_column("people", justify="right")
+        table.add_column("significant", justify="center")
+    else:
+        table.add_column("truth", justify="right")
+        table.add_column("covered", justify="center")
+    table.add_column("")
+    most = max((row.frequency for row in rows), default=0.0)
+    for row in rows:
+        found = row.frequency > threshold
+        last = _people_cells(row, found) if truth is None else _truth_cells(row, truth[row.value])
+        bar = Text(
+            "\N{BLACK SQUARE}" * round(_BAR_CELLS * max(row.frequency, 0) / most) if most > 0 else "", style="blue"
+        )
+        interval = f"{100 * row.low:.2f} to {100 * row.high:.2f} %"
+        table.add_row(shown(row.value), percent(row.frequency), interval, *last, bar, style="" if found else "dim")
+    return table
+
+
+def significance(estimate: Estimate, alpha: float) -> str:
+    """How many values are surely held by somebody, in one sentence."""
+    found, floor = len(estimate.significant(alpha)), percent(estimate.threshold(alpha))
+    return f"{found} of {len(estimate):,} values are significant: estimated above {floor} (alpha = {alpha:g})."
+
+
+def _people_cells(row: Row, found: bool) -> tuple[Text, Text]:
+    return Text(f"{row.count:,.0f}"), Text("yes", style="green") if found else Text("no")
+
+
+def _truth_cells(row: Row, truth: float) -> tuple[Text, Text]:
+    covered = row.low <= truth <= row.high
+    return Text(percent(truth)), Text("yes", style="green") if covered else Text("no", style="yellow")
+
+
+def facts_table(facts: Mapping[str, Any]) -> Table:
+    """Two columns: what, and the answer."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, fact in facts.items():
+        lines = fact if isinstance(fact, list) and fact and isinstance(fact[0], dict) else [fact]
+        for line in lines:
+            table.add_row(name, Text(_plain(line)))
+    return table
+
+
+def _plain(fact: Any) -> str:
+    if isinstance(fact, dict):
+        return ", ".join(f"{name} {value}" for name, value in fact.items())
+    return ", ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**4)):
+        if count >= size:
+            return f"{count / (1000 if unit == 'kB' else size):,.0f} {unit}"
+    return f"{count:,} B"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 1:
+        return "< 1 s"
+    for unit, size in (("years", 31_557_600), ("days", 86_400), ("hours", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {unit}"
+    return f"{seconds:,.0f} s"

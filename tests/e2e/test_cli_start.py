@@ -1,0 +1,57 @@
+"""How `veil` starts: at once and without the heavy libraries; and its documentation, which is never behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from veil.cli.docs import page
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = ("numpy", "numba", "pyarrow", "scipy", "matplotlib", "pandas", "cryptography")
+RUN = [sys.executable, "-c", "from veil.cli.main import run; run()"]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom veil.cli.main import run\nsys.argv = ['veil', '--help']\n"
+        "try:\n    run()\nexcept SystemExit as end:\n    assert not end.code\n"
+        f"heavy = [name for name in {HEAVY} if name in sys.modules]\nassert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+def test_help_comes_at_once() -> None:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([*RUN, "--help"], check=True, capture_output=True)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.5, times
+
+
+def test_the_real_command_ends_with_its_exit_code(tmp_path: Path) -> None:
+    done = subprocess.run([*RUN, "tally", "no.json", "no.arrow", "-o", "t.bin"], capture_output=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert done.stderr.decode().splitlines() == ["error: there is no file no.json"]
+    done = subprocess.run([*RUN, "--version"], capture_output=True, check=True)
+    assert done.stdout.startswith(b"veil ")
+
+
+def test_the_documentation_is_up_to_date() -> None:
+    written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert written == page(), "run `python -m veil.cli.docs`"
+
+
+def test_every_command_and_option_is_explained() -> None:
+    import typer
+
+    from veil.cli.main import app
+
+    root = typer.main.get_command(app)
+    for name, command in root.commands.items():  # type: ignore[attr-defined]
+        assert f"## `veil {name}`" in page()
+        assert command.help
+        assert all(parameter.help for parameter in command.params)
