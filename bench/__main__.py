@@ -31,7 +31,7 @@ def main() -> int:
     repeats = 5 if options.quick else options.repeats
     outcomes = _measure(repeats, memory_reports=1_000_000 if options.quick else 10_000_000)
     facts = {"commit": _commit(), "machine": _machine(), "repeats": repeats, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(_table(outcomes))
     required = [outcome for outcome in outcomes if outcome.required is not None]
     missed = [outcome for outcome in required if outcome.missed]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import shutil
 import subprocess
 import tempfile
@@ -53,7 +52,7 @@ class CLoop:
     """The compiled loop; raises NotRunError without a compiler."""
 
     def __init__(self) -> None:
-        compiler = os.environ.get("CC") or shutil.which("gcc")
+        compiler = shutil.which("gcc")
         if compiler is None:
             raise NotRunError("no gcc on this machine")
         with tempfile.TemporaryDirectory() as folder:

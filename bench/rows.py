@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -54,15 +55,22 @@ def speed_rows(repeats: int, pure_ldp: PureLdp) -> Iterator[Outcome]:
     weighted = "OLH support counting with weights, one thread"
     yield row(weighted, "without", None, lambda: (_tally(olh, reports, 1, weighted=True), _tally(olh, reports, 1)))
 
-    fresh = "randomizing 1,000,000 people, fresh entropy"
+    fresh = "randomizing 1,000,000 people, one thread"
     yield row(f"OLH {fresh}", "pure-ldp 1.2.0", 50, lambda: (_randomize(olh, MILLION), peer("olh-randomize", 2_000)))
     yield row(f"GRR {fresh}", "pure-ldp 1.2.0", 5, lambda: (_randomize(grr, MILLION), peer("grr-randomize", 20_000)))
-    yield row("OUE randomizing", "numpy, Generator.random", None, lambda: (_randomize(oue, 65_536), _numpy_oue(oue)))
+    unary, subsets = "OUE randomizing, one thread", "SubsetSelection randomizing"
+    yield row(unary, "numpy, Generator.random", None, lambda: (_randomize(oue, 65_536), _numpy_oue(oue)))
     yield row(
-        "SubsetSelection randomizing",
+        f"{subsets}, one thread",
         "numpy, argpartition",
         None,
         lambda: (_randomize(subset, 65_536), _numpy_subset(subset)),
+    )
+    yield row(
+        f"{subsets}, two threads",
+        "one thread",
+        None,
+        lambda: (_randomize(subset, 131_072, threads=2), _randomize(subset, 131_072)),
     )
 
     packed = _reports(oue, 20_000)
@@ -96,18 +104,35 @@ def _reports(oracle: PureOracle, people: int) -> Reports:
     return oracle.randomize(_values(people))
 
 
-def _randomize(oracle: PureOracle, people: int) -> Contestant:
+@contextlib.contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = os.environ.get("VEIL_THREADS")
+    os.environ["VEIL_THREADS"] = str(count)
+    try:
+        yield
+    finally:
+        del os.environ["VEIL_THREADS"]
+        if before is not None:
+            os.environ["VEIL_THREADS"] = before
+
+
+def _randomize(oracle: PureOracle, people: int, threads: int = 1) -> Contestant:
+    """From fresh entropy of the operating system, as everybody gets it."""
     values = _values(people)
-    return local(lambda: oracle.randomize(values), people)
+
+    def work() -> None:
+        with _threads(threads):
+            oracle.randomize(values)
+
+    return local(work, people)
 
 
 def _tally(oracle: PureOracle, reports: Reports, threads: int, weighted: bool = False) -> Contestant:
     weights = np.arange(len(reports)) % 1000 if weighted else None
 
     def work() -> None:
-        os.environ["VEIL_THREADS"] = str(threads)
-        oracle.tally(reports, weights=weights)
-        del os.environ["VEIL_THREADS"]
+        with _threads(threads):
+            oracle.tally(reports, weights=weights)
 
     return local(work, len(reports))
 

@@ -41,6 +41,7 @@ Bools = NDArray[np.bool_]
 U64 = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 Outcome = TypeVar("Outcome", bound=Hashable)
+Result = TypeVar("Result")
 
 
 class Source(ABC):
@@ -54,6 +55,10 @@ class Source(ABC):
         """Cut `rows` into chunks of CHUNK_ROWS, each with the source to use for it."""
         for start in range(0, rows, CHUNK_ROWS):
             yield slice(start, min(start + CHUNK_ROWS, rows)), self
+
+    def each_chunk(self, rows: int, work: Callable[[slice, Source], Result]) -> list[Result]:
+        """work(rows, source) for every chunk, in order."""
+        return [work(*chunk) for chunk in self.chunks(rows)]
 
     @overload
     def coin(self, threshold: int) -> bool: ...
@@ -193,6 +198,12 @@ class Batch(Source):
             chunk = _Chunk(self._key, self._next_chunk)
             self._next_chunk += 1
             yield slice(start, min(start + CHUNK_ROWS, rows)), chunk
+
+    def each_chunk(self, rows: int, work: Callable[[slice, Source], Result]) -> list[Result]:
+        from veil.kernels.threads import in_order
+
+        # every chunk has a stream of its own, so they may run side by side
+        return in_order(lambda chunk: work(*chunk), list(self.chunks(rows)))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(...)"  # never the key

@@ -303,7 +303,7 @@ def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
                 quoted_strings_can_be_null=False,
                 null_values=[""] if set(strings) == set(names) else None,  # "NA" may be a label: Namibia
             )
-            parsing = pacsv.ParseOptions(delimiter=_delimiter(path))
+            parsing = pacsv.ParseOptions(delimiter=_delimiter(path), ignore_empty_lines=False)
             with pacsv.open_csv(path, parse_options=parsing, convert_options=convert) as reader:
                 yield from reader
         else:

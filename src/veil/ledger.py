@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from veil.durable import sync_folder
 from veil.errors import BudgetError, LedgerError, ParameterError
-from veil.privacy import Guarantee, check_epsilon, decimal_text
+from veil.privacy import Guarantee, decimal_text
 
 try:
     import fcntl
@@ -139,10 +140,9 @@ class Ledger:
 
 
 def _check_cap(epsilon: float) -> float:
-    try:
-        return check_epsilon(min(float(epsilon), 40.0)) and float(epsilon)
-    except (TypeError, ValueError):
-        raise ParameterError("a budget is a finite epsilon above 0") from None
+    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf:
+        raise ParameterError("a budget is a finite epsilon above 0")
+    return float(epsilon)
 
 
 def _line(text: str) -> bytes:

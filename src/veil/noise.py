@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veil.errors import ParameterError
 
-__all__ = ["SupportNoise", "critical"]
+__all__ = ["SupportNoise", "critical", "two_sided"]
 
 Floats = NDArray[np.float64]
 
@@ -30,6 +30,17 @@ def critical(tail: float) -> float:
     if not 0 < tail < 1:
         raise ParameterError("a significance or confidence level lies between 0 and 1")
     return -NormalDist().inv_cdf(tail)
+
+
+def two_sided(level: float) -> float:
+    """How many standard errors a confidence interval reaches to either side.
+
+    >>> round(two_sided(0.95), 3)
+    1.96
+    """
+    if not 0 < level < 1:
+        raise ParameterError("a confidence level lies between 0 and 1")
+    return critical((1 - level) / 2)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
-from veil.noise import SupportNoise, critical
+from veil.noise import SupportNoise, critical, two_sided
 
 if TYPE_CHECKING:
     import pandas
@@ -44,7 +44,7 @@ class Total:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval for the set's frequency."""
-        reach = critical((1 - level) / 2) * self.stderr
+        reach = two_sided(level) * self.stderr
         return self.frequency - reach, self.frequency + reach
 
 
@@ -105,7 +105,7 @@ class Estimate:
 
     def interval(self, level: float = 0.95) -> Floats:
         """A confidence interval for each frequency: an array of (low, high)."""
-        reach = critical((1 - level) / 2) * self.stderr
+        reach = two_sided(level) * self.stderr
         return np.stack([self.frequencies - reach, self.frequencies + reach], axis=1)
 
     def top(self, k: int) -> list[Row]:

@@ -158,12 +158,11 @@ class Survey:
         if not len(codes):
             raise EmptyError("expected at least one value to randomize")
         beside = self._read_public(public, len(codes))
-        return Reports.concatenate(
-            [
-                self.reports(codes[rows], stream, {name: column[rows] for name, column in beside.items()})
-                for rows, stream in (source or Batch()).chunks(len(codes))
-            ]
-        )
+
+        def draw(rows: slice, stream: Source) -> Reports:
+            return self.reports(codes[rows], stream, {name: column[rows] for name, column in beside.items()})
+
+        return Reports.concatenate((source or Batch()).each_chunk(len(codes), draw))
 
     def reports(self, codes: Codes, source: Source, public: Columns | None = None) -> Reports:
         """Runs on the device: reports of encoded values, for at most one chunk of rows."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
-import runpy
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -49,9 +49,10 @@ def bad_cases(name: str) -> Iterator[Any]:
             yield pytest.param(group.get("task"), case, id=f"{group.get('name', name)}: {case['name']}")
 
 
-def test_the_files_are_what_the_generator_writes() -> None:
-    generator = runpy.run_path(str(ROOT / "tests" / "make_vectors.py"))
-    wanted = {name: generator["text_of"](document) for name, document in generator["build"]().items()}
+def test_the_files_are_what_the_generator_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tests")
+    recipes = importlib.import_module("vector_recipes")
+    wanted = {name: recipes.text_of(document) for name, document in recipes.build().items()}
     found = {path.name: path.read_text(encoding="ascii") for path in VECTORS.glob("*.json")}
     assert sorted(found) == sorted(wanted)
     for name, text in wanted.items():
@@ -128,6 +129,14 @@ def test_every_bad_task_is_bad_for_one_reason() -> None:
     for vector in (v for name in GOOD for v in read(name)["surveys"]):
         again = parse(canonical(vector["task"]))
         assert Survey.from_json(again).task == vector["task_id"]
+
+
+def test_the_examples_of_the_specification_are_in_the_vectors() -> None:
+    text = (ROOT / "docs" / "wire-format.md").read_text(encoding="utf-8")
+    examples = set(re.findall(r"\b[0-9a-f]{14,}\b", text))
+    every = "".join(path.read_text(encoding="ascii") for path in VECTORS.glob("*.json"))
+    assert len(examples) > 8
+    assert [example for example in examples if example not in every] == []
 
 
 # -- node -------------------------------------------------------------------------------------------------------------

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import ParameterError
 
-__all__ = ["add_up", "thread_count"]
+__all__ = ["add_up", "in_order", "thread_count"]
 
 _PIECE = 1 << 22  # reports a call: far below the 2^32 that a kernel's counters hold
 _WORTH_A_THREAD = 1 << 22  # (report, candidate) pairs below which a second thread costs more than it gives
@@ -26,6 +26,19 @@ def thread_count() -> int:
     if not asked.isdigit() or not int(asked):
         raise ParameterError("VEIL_THREADS must be an integer of at least 1")
     return int(asked)
+
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def in_order(work: Callable[[Piece], Result], pieces: Sequence[Piece], threads: int | None = None) -> list[Result]:
+    """work(piece) for every piece, spread over threads; the results in the order of the pieces."""
+    threads = min(threads or thread_count(), len(pieces))
+    if threads <= 1:
+        return [work(piece) for piece in pieces]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, pieces))
 
 
 def add_up(
@@ -49,12 +62,7 @@ def add_up(
     def run(piece: slice) -> NDArray[np.int64]:
         return count(*(column[piece] for column in columns), *shared)
 
-    if threads == 1 or len(pieces) == 1:
-        parts = [run(piece) for piece in pieces]
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(run, pieces))
-    return np.sum(parts, axis=0, dtype=np.int64)
+    return np.sum(in_order(run, pieces, threads), axis=0, dtype=np.int64)
 
 
 def _pieces(rows: int, threads: int) -> Iterator[slice]:

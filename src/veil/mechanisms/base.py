@@ -76,9 +76,11 @@ class Mechanism(ABC):
         codes = self.domain.encode(values)
         if not len(codes):
             raise EmptyError("expected at least one value to randomize")
-        chunks = (source or Batch()).chunks(len(codes))
-        parts = [Reports(self.digest, self.layout, self.draw(codes[rows], stream)) for rows, stream in chunks]
-        return Reports.concatenate(parts)
+
+        def draw(rows: slice, stream: Source) -> Reports:
+            return Reports(self.digest, self.layout, self.draw(codes[rows], stream))
+
+        return Reports.concatenate((source or Batch()).each_chunk(len(codes), draw))
 
     def channel(self) -> dict[bytes, list[Fraction]]:
         """For every possible report, its exact probability under each value: the shipped code, enumerated.

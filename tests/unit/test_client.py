@@ -1,0 +1,90 @@
+"""One person's device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from veil import GRR, OLH, Categories, Client, Items, Ledger, OneOf, Public, Question, Record, Survey
+from veil.errors import BudgetError, DomainError, InputError, WireError
+from veil.view import Project, SampleItem
+from veil.wire import decode_report, report_size
+
+COLOURS = Survey(OLH(1.0, Categories(["red", "green", "blue"])))
+
+
+def test_a_report_is_decoded_by_the_collector() -> None:
+    sent = Client(COLOURS.to_bytes(), Ledger(lifetime=1.0)).answer("green")
+    assert len(sent) == report_size(COLOURS)
+    report_id, report = decode_report(COLOURS, sent)
+    assert len(report_id) == 16
+    assert COLOURS.tally(report).people == 1
+
+
+def test_the_same_answer_is_the_same_bytes_and_free_also_after_a_restart(tmp_path: Path) -> None:
+    first = Client(COLOURS, Ledger(tmp_path / "ledger", lifetime=1.0)).answer("red")
+    again = Client(COLOURS, Ledger(tmp_path / "ledger", lifetime=1.0))
+    assert again.answer("red") == first
+    with pytest.raises(BudgetError):
+        again.answer("blue")
+
+
+def test_a_changed_answer_is_charged_again() -> None:
+    ledger = Ledger(lifetime=2.0)
+    client = Client(COLOURS, ledger)
+    assert client.answer("red") != client.answer("blue")
+    assert float(ledger.spent) == pytest.approx(2.0)
+
+
+def test_different_people_send_different_bytes() -> None:
+    sent = {Client(COLOURS, Ledger(lifetime=1.0)).answer("red") for _ in range(20)}
+    assert len(sent) == 20
+
+
+def test_a_value_outside_the_domain_costs_nothing_and_is_not_shown() -> None:
+    ledger = Ledger(lifetime=1.0)
+    with pytest.raises(DomainError) as caught:
+        Client(COLOURS, ledger).answer("ultraviolet")
+    assert "ultraviolet" not in str(caught.value)
+    assert ledger.spent == 0
+
+
+def test_tasks_with_other_thresholds_are_refused() -> None:
+    text = COLOURS.to_bytes().decode()
+    threshold = COLOURS.to_json()["ask"]["mechanism"]["thresholds"]["stay"]
+    raised = f"{int(threshold, 16) + 1:016x}"
+    with pytest.raises(WireError, match="thresholds"):
+        Client(text.replace(threshold, raised), Ledger(lifetime=1.0))
+
+
+def test_records_sets_and_public_columns() -> None:
+    record = Record.of(sex=["f", "m"], age=100)
+    asks = OneOf(
+        (1, Question(GRR(1.0, record.parts[0]), Project(record, ("sex",)))),
+        (1, Question(OLH(1.0, 100), Project(record, ("age",)))),
+    )
+    survey = Survey(asks, public=[Public("postage", scale=2)])
+    client = Client(survey, Ledger(lifetime=1.0))
+    sent = client.answer({"sex": "f", "age": 30}, public={"postage": [1250]})
+    _, report = decode_report(survey, sent)
+    assert report.columns["public.postage"].tolist() == [1250]
+    with pytest.raises(InputError, match="postage"):
+        client.answer({"sex": "m", "age": 30})
+
+    view = SampleItem(Items(["tea", "milk", "bread"]), 2)
+    basket = Survey(Question(GRR(1.0, view.domain), view))
+    _, report = decode_report(basket, Client(basket, Ledger(lifetime=1.0)).answer({"tea", "milk"}))
+    assert 0 <= int(report.columns["value"][0]) < 5
+
+
+def test_many_clients_agree_with_theory() -> None:
+    """4,000 devices, operating-system entropy, one report each: the estimate is where it should be."""
+    survey = Survey(GRR(3.0, 4))
+    payloads = [Client(survey, Ledger(lifetime=3.0)).answer(value % 2) for value in range(4_000)]
+    tally = survey.tally(decode_report(survey, payloads[0])[1])
+    for payload in payloads[1:]:
+        tally = tally + survey.tally(decode_report(survey, payload)[1])
+    estimate = survey.estimate(tally)[0]
+    assert np.all(np.abs(estimate.frequencies - [0.5, 0.5, 0.0, 0.0]) < 7 * estimate.stderr)

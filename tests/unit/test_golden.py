@@ -1,0 +1,39 @@
+"""Numbers that the papers print."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+
+import pytest
+
+from veil import GRR, OLH, OUE
+from veil.mechanisms import PureOracle
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+ROWS = list(csv.DictReader((GOLDEN / "table_3_2_variance_over_n.csv").read_text().splitlines()))
+
+
+def rows(method: str) -> list[tuple[float, int, str]]:
+    return [(float(r["epsilon"]), int(r["d"] or 1024), r["value"]) for r in ROWS if r["method"] == method]
+
+
+@pytest.mark.parametrize(("kind", "method"), [(GRR, "DE"), (OUE, "OUE")])
+def test_table_3_2(kind: type[PureOracle], method: str) -> None:
+    assert len(rows(method)) == {"DE": 12, "OUE": 4}[method]
+    for epsilon, size, value in rows(method):
+        assert f"{50_000 * kind(epsilon, size).variance(50_000):.2f}" == value
+
+
+def test_table_3_2_olh_pins_the_formula_and_the_oracle_tells_the_truth() -> None:
+    assert len(rows("OLH")) == 4
+    integer_range = {0.5: 15.82, 1.0: 3.69, 2.0: 0.72, 4.0: 0.08}
+    for epsilon, size, value in rows("OLH"):
+        formula = 4 * math.exp(epsilon) / (math.exp(epsilon) - 1) ** 2
+        assert f"{formula:.2f}" == value
+        assert round(OLH(epsilon, size).variance(1), 2) == integer_range[epsilon]
+
+
+def test_olh_hash_ranges_are_rounded() -> None:
+    assert [OLH(epsilon, 10).hash_range for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)] == [2, 3, 4, 8, 56]

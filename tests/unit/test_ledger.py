@@ -1,0 +1,163 @@
+"""The ledger: caps per day and for life, restarts, kills while writing, damage. When in doubt it refuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from veil import GRR, Guarantee, Ledger
+from veil.errors import BudgetError, LedgerError, ParameterError
+
+TENTH = GRR(0.1, 2).guarantee
+
+
+def test_ten_tenths_are_one(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger", lifetime=1.0)
+    for _ in range(10):
+        ledger.spend("t", TENTH)
+    assert ledger.left <= Decimal("1e-15")
+    with pytest.raises(BudgetError, match="lifetime"):
+        ledger.spend("t", TENTH)
+    assert len(ledger.charges) == 10
+
+
+def test_days_and_a_clock_that_was_set_back(tmp_path: Path) -> None:
+    today = date(2026, 11, 15)
+    ledger = Ledger(tmp_path / "ledger", lifetime=1.0, per_day=0.2, today=lambda: today)
+    ledger.spend("a", TENTH)
+    ledger.spend("b", TENTH)
+    with pytest.raises(BudgetError, match="daily"):
+        ledger.spend("c", TENTH)
+    today = date(2026, 11, 16)
+    ledger.spend("c", TENTH)
+    today = date(2026, 11, 10)  # an earlier day must not be a fresh one
+    ledger.spend("d", TENTH)
+    with pytest.raises(BudgetError, match="daily"):
+        ledger.spend("e", TENTH)
+
+
+def test_a_restart_remembers(tmp_path: Path) -> None:
+    Ledger(tmp_path / "ledger", lifetime=1.0).spend("t", GRR(0.7, 2).guarantee, note="memo")
+    again = Ledger(tmp_path / "ledger", lifetime=1.0)
+    assert [charge.note for charge in again.charges] == ["memo"]
+    with pytest.raises(BudgetError):
+        again.spend("t", GRR(0.4, 2).guarantee)
+
+
+@pytest.mark.parametrize("guarantee", [Guarantee(None), Guarantee(Fraction(2), delta=Fraction(1, 10**9))])
+def test_what_promises_nothing_is_refused(guarantee: Guarantee) -> None:
+    ledger = Ledger(lifetime=10.0)
+    with pytest.raises(BudgetError):
+        ledger.spend("t", guarantee)
+    assert ledger.spent == 0
+
+
+@pytest.mark.parametrize("cap", [0, -1, float("nan"), float("inf"), "much", None])
+def test_caps_are_checked(cap: object) -> None:
+    with pytest.raises(ParameterError):
+        Ledger(lifetime=cap)  # type: ignore[arg-type]
+
+
+def test_an_unfinished_line_was_never_granted(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    ledger = Ledger(path, lifetime=1.0)
+    ledger.spend("t", TENTH)
+    whole = path.read_bytes()
+    last = whole.splitlines(keepends=True)[-1]
+    for cut in range(1, len(last)):
+        path.write_bytes(whole + last[:cut])
+        assert len(Ledger(path, lifetime=1.0).charges) == 1
+        assert path.read_bytes() == whole
+
+
+def test_damage_is_refused_wherever_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    ledger = Ledger(path, lifetime=1.0)
+    for _ in range(3):
+        ledger.spend("task", TENTH)
+    whole = path.read_bytes()
+    for place in range(len(whole) - 1):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        path.write_bytes(bytes(damaged))
+        with pytest.raises(LedgerError):
+            Ledger(path, lifetime=1.0)
+    path.write_bytes(b"something else\n")
+    with pytest.raises(LedgerError):
+        Ledger(path, lifetime=1.0)
+
+
+def test_a_ledger_that_cannot_be_opened_spends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    with pytest.raises(LedgerError):
+        Ledger(tmp_path / "ledger", lifetime=1.0)
+
+
+def test_a_full_disk_spends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(tmp_path / "ledger", lifetime=1.0)
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(LedgerError, match="No space"):
+            ledger.spend("t", TENTH)
+    assert ledger.spent == 0
+
+
+SPENDER = """
+    import sys
+    from veil import GRR, Ledger
+    ledger = Ledger(sys.argv[1], lifetime=1000.0)
+    guarantee = GRR(0.001, 2).guarantee
+    for i in range(10**9):
+        ledger.spend("task", guarantee, note=str(i))
+        print(i, flush=True)
+"""
+
+
+@pytest.mark.parametrize("pause", [0.05, 0.13, 0.31])
+def test_killed_while_writing_nothing_granted_is_lost(tmp_path: Path, pause: float) -> None:
+    path = tmp_path / "ledger"
+    script = textwrap.dedent(SPENDER)
+    process = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"0\n"
+    time.sleep(pause)
+    process.send_signal(signal.SIGKILL)
+    granted = [0, *(int(line) for line in process.stdout.read().splitlines())]
+    process.stdout.close()
+    process.wait()
+    kept = [int(charge.note) for charge in Ledger(path, lifetime=1000.0).charges]
+    assert kept[: len(granted)] == granted
+    assert len(kept) - len(granted) <= 1  # at most the one charge that was written and not yet told
+
+
+def test_two_processes_share_one_budget(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    script = textwrap.dedent("""
+        import sys
+        from veil import GRR, Ledger
+        from veil.errors import BudgetError
+        ledger, granted = Ledger(sys.argv[1], lifetime=5.0), 0
+        try:
+            while True:
+                ledger.spend("task", GRR(0.1, 2).guarantee)
+                granted += 1
+        except BudgetError:
+            print(granted)
+    """)
+    running = [subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE) for _ in range(2)]
+    granted = sum(int(process.communicate()[0]) for process in running)
+    assert granted == 50

@@ -1,0 +1,142 @@
+"""Estimates: intervals, significance, totals, tables and pictures; metrics and planning."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from veil import GRR, OLH, OUE, Bits, Categories, SubsetSelection, Text, choose, simulate
+from veil.errors import InputError, ParameterError
+from veil.metrics import coverage, f1, max_error, mse, precision, recall
+from veil.noise import critical
+from veil.plan import options
+
+LABELS = Categories(["tea", "coffee", "water", "juice"])
+ESTIMATE = simulate(OLH(3.0, LABELS), ["tea"] * 6_000 + ["coffee"] * 3_000 + ["juice"] * 1_000, seed=1)
+
+
+def test_estimates_are_not_clipped() -> None:
+    many = simulate(OLH(0.5, 500), np.zeros(500, dtype=int), seed=2).frequencies
+    assert many.min() < 0
+    assert abs(many.sum() - 1) > 1e-6
+
+
+def test_rows_are_sorted_and_carry_their_interval() -> None:
+    rows = ESTIMATE.top(3)
+    assert [row.value for row in rows][:2] == ["tea", "coffee"]
+    assert rows[0].low < 0.6 < rows[0].high
+    assert rows[0].count == pytest.approx(rows[0].frequency * 10_000)
+    assert rows[0].high - rows[0].frequency == pytest.approx(1.959964 * rows[0].stderr, rel=1e-5)
+    wide = ESTIMATE.interval(0.99)
+    assert np.all(wide[:, 1] - wide[:, 0] > ESTIMATE.interval()[:, 1] - ESTIMATE.interval()[:, 0])
+
+
+def test_significance_follows_the_formula() -> None:
+    star = OLH(3.0, LABELS).variance(10_000)
+    assert ESTIMATE.threshold(0.05) == pytest.approx(critical(0.05 / 4) * math.sqrt(star))
+    assert {row.value for row in ESTIMATE.significant(0.05)} == {"tea", "coffee", "juice"}
+    assert OLH(3.0, LABELS).detection_floor(10_000) == pytest.approx(ESTIMATE.threshold(0.05))
+
+
+def test_totals() -> None:
+    both = ESTIMATE.total(["tea", "coffee", "tea"])
+    assert both.frequency == pytest.approx(ESTIMATE.frequencies[0] + ESTIMATE.frequencies[1])
+    low, high = both.interval(0.999)
+    assert low < 0.9 < high
+    whole = simulate(GRR(1.0, 4), [0, 1, 2, 3] * 100).total([0, 1, 2, 3])
+    assert whole.frequency == pytest.approx(1.0)  # GRR's supports add up to n exactly
+    assert whole.stderr == pytest.approx(0.0, abs=1e-7)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -0.5, 1.5])
+def test_levels_are_checked(bad: float) -> None:
+    with pytest.raises(ParameterError):
+        ESTIMATE.interval(bad)
+    with pytest.raises(ParameterError):
+        ESTIMATE.top(0)
+
+
+def test_tables() -> None:
+    table = ESTIMATE.to_arrow()
+    assert table.column_names == ["value", "frequency", "count", "stderr", "low", "high"]
+    assert table.column("value").to_pylist() == ["tea", "coffee", "water", "juice"]
+    frame = ESTIMATE.to_pandas()
+    assert frame["frequency"].tolist() == pytest.approx(ESTIMATE.frequencies.tolist())
+    mixed = simulate(GRR(1.0, ["a", 1]), ["a", 1, 1]).to_arrow()
+    assert mixed.column("value").to_pylist() == ["a", "1"]
+    long = simulate(OLH(1.0, Bits(100)), [2**99, 5], candidates=[2**99, 5]).to_arrow()
+    assert long.column("value").to_pylist() == [str(2**99), "5"]
+
+
+def test_pictures(tmp_path: Path) -> None:
+    from veil.plot import save
+
+    axes = ESTIMATE.plot(truth=[0.6, 0.3, 0.0, 0.1])
+    assert [label.get_text() for label in axes.get_yticklabels()][:2] == ["tea", "coffee"]
+    save(axes, str(tmp_path / "one.svg"))
+    save(ESTIMATE.plot(truth=[0.6, 0.3, 0.0, 0.1]), str(tmp_path / "two.svg"))
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+    assert b"<svg" in (tmp_path / "one.svg").read_bytes()
+
+
+def test_no_value_of_a_person_in_a_repr() -> None:
+    oracle = OLH(1.0, LABELS)
+    reports = oracle.randomize(["coffee"])
+    for shown in (repr(reports), repr(oracle.tally(reports)), repr(ESTIMATE), repr(LABELS.encode), repr(reports[:1])):
+        assert "coffee" not in shown.replace("'tea', 'coffee', 'water'", "")
+
+
+def test_metrics() -> None:
+    truth = [0.6, 0.3, 0.0, 0.1]
+    difference = ESTIMATE.frequencies - truth
+    assert mse(ESTIMATE, truth) == pytest.approx(np.mean(difference**2))
+    assert max_error(ESTIMATE, truth) == pytest.approx(np.abs(difference).max())
+    assert coverage(ESTIMATE, truth, 0.999999) == 1.0
+    assert coverage(ESTIMATE, [5.0] * 4) == 0.0
+    assert (precision([1, 2], [2, 3, 4]), recall([1, 2], [2, 3, 4])) == (0.5, 1 / 3)
+    assert f1([], []) == precision([], [1]) == recall([1], []) == 1.0
+    with pytest.raises(InputError):
+        mse(ESTIMATE, [0.5])
+
+
+# -- planning ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_guideline_of_the_thesis_holds() -> None:
+    """3.4.1: direct encoding for d < 3 e^eps + 2, else OLH (or, now, a subset that is as short)."""
+    for epsilon in (0.5, 1.0, 2.0):
+        edge = 3 * math.exp(epsilon) + 2
+        assert GRR(epsilon, int(edge)).variance(1) <= OUE(epsilon, int(edge)).variance(1)
+        assert GRR(epsilon, int(edge) + 2).variance(1) > OUE(epsilon, int(edge) + 2).variance(1)
+    assert choose(3, 1.0).oracle == GRR(1.0, 3)
+    assert choose(100_000, 1.0, users=10**6).oracle == OLH(1.0, 100_000)
+    assert choose(Text(20), 2.0).oracle == OLH(2.0, Text(20))
+
+
+def test_choices_explain_themselves_and_respect_limits() -> None:
+    choice = choose(1024, 1.0, users=1_000_000)
+    assert choice.oracle.name in choice.why
+    assert choice.why.endswith(".")
+    assert {option.name for option in choice.options} == {"GRR", "OUE", "OLH", "SubsetSelection"}
+    small = choose(1024, 1.0, max_report_bytes=2)
+    assert isinstance(small.oracle, GRR)
+    assert "2 bytes" in small.why
+    with pytest.raises(InputError, match="1 bytes"):
+        choose(1024, 1.0, max_report_bytes=1)
+    with pytest.raises(ParameterError):
+        choose(1024, -1.0)
+    with pytest.raises(ParameterError):
+        choose(1, 1.0)
+    with pytest.raises(ParameterError):
+        choose(10, 1.0, users=0)
+
+
+def test_options_are_sorted_by_error() -> None:
+    errors = [option.stderr for option in options(64, 1.0, 1000)]
+    assert errors == sorted(errors)
+    best = options(64, 1.0, 1000)[0]
+    assert isinstance(best.oracle, SubsetSelection)
+    assert best.detection_floor > best.stderr

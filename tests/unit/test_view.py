@@ -1,0 +1,115 @@
+"""Views against plain Python on every value of small domains."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veil.domain import Bits, Categories, Domain, Integers, Items, Record, Text
+from veil.entropy import Seeded, Words
+from veil.errors import ParameterError, VeilError
+from veil.view import Ancestor, Identity, Project, SampleItem, Segment, View, prefix, view_from_json
+
+NONE = Words(b"")
+
+
+@given(st.integers(1, 150), st.data())
+def test_segments_of_any_length(bits: int, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, bits - 1))
+    stop = data.draw(st.integers(start + 1, bits))
+    values = data.draw(st.lists(st.integers(0, 2**bits - 1), min_size=1, max_size=4))
+    view = Segment(Bits(bits), start, stop)
+    shown = view.domain.decode(view.apply(Bits(bits).encode(values), NONE))
+    assert shown == [int(f"{value:0{bits}b}"[start:stop], 2) for value in values]
+
+
+def test_prefixes_of_text_are_prefixes_of_its_bytes() -> None:
+    view = prefix(Text(20), 24)
+    assert view.apply(Text(20).encode(["tea", "team"]), NONE).tolist() == [int.from_bytes(b"tea", "big")] * 2
+    long = prefix(Text(20), 96)
+    assert long.domain.decode(long.apply(Text(20).encode(["teapots, chipped"]), NONE)) == [
+        int.from_bytes(b"teapots, chi", "big")
+    ]
+
+
+@given(st.integers(2, 300), st.integers(2, 6))
+def test_ancestors_are_whole_numbers_of_leaves(size: int, branching: int) -> None:
+    domain = Categories.range(size)
+    height = Ancestor(domain, branching, 1).height
+    assert branching ** (height - 1) < size <= branching**height
+    codes = np.arange(size, dtype=np.uint64)
+    below = codes
+    for level in range(height, 0, -1):
+        view = Ancestor(domain, branching, level)
+        shown = view.apply(codes, NONE)
+        assert int(shown.max()) == view.domain.size - 1
+        assert np.array_equal(shown, below)
+        below = shown // branching
+
+
+def test_projections_are_mixed_radix() -> None:
+    record = Record.of(a=2, b=3, c=Integers(5, 8))
+    table = {"a": [1, 0], "b": [2, 1], "c": [8, 5]}
+    codes = record.encode(table)
+    assert Project(record, ("a", "c")).apply(codes, NONE).tolist() == [1 * 4 + 3, 0]
+    assert Project(record, ("c", "a")).apply(codes, NONE).tolist() == [3 * 2 + 1, 0]
+    assert Project(record, ("b",)).domain == Categories.range(3)
+    assert Project(record, ("c",)).domain == Integers(5, 8)
+
+
+def test_sampling_is_uniform_over_the_padded_set() -> None:
+    view = SampleItem(Items(10), 4)
+    many = [[3, 7]] * 40_000
+    shown = np.bincount(view.apply(Items(10).encode(many), Seeded(1)), minlength=14)
+    assert set(np.flatnonzero(shown)) == {3, 7, 10, 11}
+    assert np.all(np.abs(shown[[3, 7, 10, 11]] - 10_000) < 7 * np.sqrt(7_500))
+    large = view.apply(Items(10).encode([[0, 1, 2, 3, 4, 5]] * 6_000), Seeded(2))
+    assert set(large.tolist()) == set(range(6))
+    empty = view.apply(Items(10).encode([[]] * 4_000), Seeded(3))
+    assert set(empty.tolist()) == {10, 11, 12, 13}
+
+
+VIEWS: list[View] = [
+    Identity(Categories(["a", "b"])),
+    Segment(Bits(12), 3, 7),
+    Ancestor(Integers(0, 99), 4, 2),
+    Project(Record.of(a=2, b=["x", "y"]), ("b", "a")),
+    SampleItem(Items(["tea", "milk"]), 3),
+]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.kind)
+def test_json_both_ways(view: View) -> None:
+    assert view_from_json(view.to_json()) == view
+    for key in view.to_json():
+        with pytest.raises(VeilError):
+            view_from_json({**view.to_json(), key: None})
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: Segment(Bits(8), 3, 3),
+        lambda: Segment(Bits(8), 0, 9),
+        lambda: Segment(Categories.range(8), 0, 1),  # type: ignore[arg-type]
+        lambda: Ancestor(Categories.range(8), 1, 1),
+        lambda: Ancestor(Categories.range(8), 2, 4),
+        lambda: Ancestor(Text(3), 2, 1),
+        lambda: Project(Record.of(a=2), ("b",)),
+        lambda: Project(Record.of(a=2), ()),
+        lambda: Project(Record.of(a=2**30, b=2**30), ("a", "b")),
+        lambda: SampleItem(Items(3), 0),
+        lambda: SampleItem(Categories.range(3), 1),  # type: ignore[arg-type]
+    ],
+)
+def test_impossible_views_are_refused(build: object) -> None:
+    with pytest.raises(ParameterError):
+        build()  # type: ignore[operator]
+
+
+def test_sets_need_a_view() -> None:
+    domain: Domain = Items(3)
+    with pytest.raises(ParameterError, match="SampleItem"):
+        Identity(domain).apply(domain.encode([[1]]), NONE)

@@ -1,0 +1,60 @@
+"""What stands in vectors/, made anew: `build` gives every file by its name, `text_of` its text. Deterministic.
+
+Not for tests of statistics: nothing here says that a distribution is right.
+"""
+
+from __future__ import annotations
+
+import json
+
+from . import bad_reports, bad_tasks, containers, primitives, surveys
+from .words import Json
+
+__all__ = ["build", "text_of"]
+
+
+def build() -> dict[str, Json]:
+    """Every file by its name."""
+    return {
+        "primitives.json": primitives.primitives(),
+        "grr.json": {
+            "surveys": [
+                surveys.grr_pair(),
+                surveys.grr_labels(),
+                surveys.grr_wide(),
+                surveys.grr_integers(),
+                surveys.grr_interval(),
+            ]
+        },
+        "oue.json": {
+            "surveys": [surveys.oue(5, 0.1), surveys.oue(64, 1.0), surveys.oue(70, 4.0), surveys.oue(130, 1.0)]
+        },
+        "olh.json": {
+            "surveys": [
+                surveys.olh_plain(),
+                surveys.olh_wide(),
+                surveys.olh_bits(),
+                surveys.olh_long_bits(),
+                surveys.olh_text(),
+            ]
+        },
+        "subset-selection.json": {
+            "surveys": [
+                surveys.subset(20, 1.0),
+                surveys.subset(70, 0.1),
+                surveys.subset(200, 4.0),
+                *surveys.subset_lists(),
+            ]
+        },
+        "one-of.json": {"surveys": [surveys.mixed(), surveys.record(), surveys.text_prefixes(), surveys.items()]},
+        "containers.json": containers.containers(),
+        "bad_reports.json": bad_reports.bad_reports(),
+        "bad_batches.json": containers.bad_batches(),
+        "bad_tasks.json": bad_tasks.bad_tasks(),
+        "bad_tallies.json": containers.bad_tallies(),
+    }
+
+
+def text_of(document: Json) -> str:
+    """A file's text: indented, keys in the order of this module, ASCII only so that no editor renormalizes it."""
+    return json.dumps(document, indent=1, ensure_ascii=True) + "\n"

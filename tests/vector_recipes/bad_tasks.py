@@ -1,0 +1,145 @@
+"""Tasks that reading must refuse, each for one reason."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+from veil import (
+    GRR,
+    OLH,
+    OUE,
+    SubsetSelection,
+    Survey,
+)
+from veil.canonical import canonical
+
+from .words import Json
+
+
+def bad_tasks() -> Json:
+    """Texts that reading must refuse.
+
+    `ratio` says what a client does that checks the ratio alone: "above" must be refused by it too, "within" is private
+    (and refused only because the thresholds are not those that epsilon gives); null where it does not matter.
+    """
+    grr, oue_, olh, sub = (made.to_json() for made in (Survey(GRR(1.0, 8)), *other_surveys()))
+    text = canonical(grr).decode()
+    stay = grr["ask"]["mechanism"]["thresholds"]["stay"]
+    cases: list[tuple[str, str, str, str | None]] = []
+
+    def edited(name: str, document: Json, edit: Callable[[Json], None], error: str, ratio: str | None = None) -> None:
+        changed = copy.deepcopy(document)
+        edit(changed)
+        cases.append((name, json.dumps(changed, sort_keys=True, separators=(",", ":")), error, ratio))
+
+    def mechanism(name: str, key: str, value: Any, error: str) -> None:
+        edited(name, grr, lambda d: d["ask"]["mechanism"].update({key: value}), error)
+
+    def domain(name: str, value: Any, error: str) -> None:
+        def edit(document: Json) -> None:
+            document["ask"]["mechanism"]["domain"] = document["ask"]["view"]["source"] = value
+
+        edited(name, grr, edit, error)
+
+    def coin(name: str, document: Json, key: str, step: int, ratio: str) -> None:
+        def edit(changed: Json) -> None:
+            coins = changed["ask"]["mechanism"]["thresholds"]
+            coins[key] = f"{int(coins[key], 16) + step:016x}"
+
+        edited(name, document, edit, "WireError", ratio)
+
+    coin("GRR: the threshold one higher", grr, "stay", 1, "above")
+    coin("GRR: the threshold one lower", grr, "stay", -1, "within")
+    coin("GRR: the threshold far higher", grr, "stay", 2**60, "above")
+    coin("GRR: the threshold so low that moving gives the value away", grr, "stay", -int(stay, 16) + 1, "above")
+    coin("OUE: others one lower", oue_, "others", -1, "above")
+    coin("OUE: others one higher", oue_, "others", 1, "within")
+    coin("OUE: held raised", oue_, "held", 2**40, "above")
+    coin("OLH: the threshold one higher", olh, "stay", 1, "above")
+    coin("OLH: the threshold one lower", olh, "stay", -1, "within")
+    coin("SubsetSelection: the threshold one higher", sub, "inside", 1, "above")
+    coin("SubsetSelection: the threshold one lower", sub, "inside", -1, "within")
+    mechanism("a larger epsilon than the thresholds'", "epsilon", "1.1", "WireError")
+    mechanism("a smaller epsilon than the thresholds'", "epsilon", "0.9", "WireError")
+    mechanism("epsilon as a float", "epsilon", 1.5, "WireError")
+    mechanism("epsilon as an integer", "epsilon", 1, "WireError")
+    mechanism("epsilon with a zero at the end", "epsilon", "1.0", "WireError")
+    mechanism("epsilon in scientific notation", "epsilon", "1e0", "WireError")
+    mechanism("epsilon zero", "epsilon", "0", "ParameterError")
+    mechanism("epsilon negative", "epsilon", "-1", "ParameterError")
+    mechanism("epsilon not a number", "epsilon", "NaN", "WireError")
+    mechanism("epsilon infinite", "epsilon", "Infinity", "WireError")
+    mechanism("epsilon too large for a coin", "epsilon", "41", "ParameterError")
+    mechanism("thresholds without their zeros", "thresholds", {"stay": stay.lstrip("0") + " "}, "WireError")
+    mechanism("thresholds in capitals", "thresholds", {"stay": stay.upper()}, "WireError")
+    mechanism("thresholds as numbers", "thresholds", {"stay": 5}, "WireError")
+    mechanism("one threshold more", "thresholds", {"stay": stay, "go": stay}, "WireError")
+    mechanism("an unknown key in the mechanism", "note", "hello", "WireError")
+    mechanism("a parameter of another mechanism", "hash_range", 4, "WireError")
+    mechanism("an unknown mechanism", "kind", "RAPPOR", "WireError")
+    edited("a missing key", grr, lambda d: d["ask"]["mechanism"].pop("thresholds"), "WireError")
+    edited("an unknown key in the survey", grr, lambda d: d.update(note="hello"), "WireError")
+    edited("an unknown kind of document", grr, lambda d: d.update(kind="veil-campaign"), "WireError")
+    edited("an unknown kind of ask", grr, lambda d: d["ask"].update(kind="some-of"), "WireError")
+    edited("an unknown kind of view", grr, lambda d: d["ask"]["view"].update(kind="mirror"), "WireError")
+    edited("another task version", grr, lambda d: d.update(version=2), "WireError")
+    edited("a version that is a boolean", grr, lambda d: d.update(version=True), "WireError")
+    edited("a public column with a bad scale", grr, lambda d: d.update(public=[["income", 10]]), "ParameterError")
+    edited("a public column twice", grr, lambda d: d.update(public=[["a", 0], ["a", 0]]), "ParameterError")
+    edited("a view of another domain", grr, lambda d: d["ask"]["view"]["source"].update(size=9), "ParameterError")
+    edited("OneOf without branches", grr, lambda d: d.update(ask={"kind": "one-of", "branches": []}), "ParameterError")
+    edited("a share of zero", grr, lambda d: d.update(ask=one_of(d["ask"], 0)), "ParameterError")
+    edited("a share that is a string", grr, lambda d: d.update(ask=one_of(d["ask"], "1")), "ParameterError")
+    edited("OneOf directly within OneOf", grr, lambda d: d.update(ask=one_of(one_of(d["ask"], 1), 1)), "ParameterError")
+    edited("AllOf without asks", grr, lambda d: d.update(ask={"kind": "all-of", "asks": []}), "ParameterError")
+    edited("a tree nine levels deep", grr, lambda d: d.update(ask=nested(d["ask"], 9)), "WireError")
+    edited("a tree a thousand levels deep", grr, lambda d: d.update(ask=nested(d["ask"], 200)), "WireError")
+    domain("an unknown kind of domain", {"kind": "reals"}, "WireError")
+    domain("a domain of one value", {"kind": "categories", "missing": "refuse", "size": 1}, "ParameterError")
+    domain("a size that is a boolean", {"kind": "categories", "missing": "refuse", "size": True}, "ParameterError")
+    domain("an integer of 2^53", {"kind": "integers", "lo": 0, "hi": 2**53}, "WireError")
+    domain("an integer of 2^64", {"kind": "categories", "missing": "refuse", "size": 2**64}, "WireError")
+    domain("labels and a size", {"kind": "categories", "missing": "refuse", "size": 8, "labels": ["a"]}, "WireError")
+    domain("a label twice after NFC", labelled("caf\u00e9", "cafe\u0301"), "ParameterError")
+    domain("a label that is not NFC", labelled("cafe\u0301", *"abcdefg"), "WireError")
+    domain("a label that is no Unicode", labelled("\ud800", *"abcdefg"), "WireError")
+    domain("an interval with a zero at the end", {"kind": "interval", "lo": "0.0", "hi": "1", "cells": 8}, "WireError")
+    domain("an interval backwards", {"kind": "interval", "lo": "1", "hi": "0", "cells": 8}, "ParameterError")
+    domain("an attribute whose name is a list", {"kind": "record", "attributes": [[[], {}]]}, "WireError")
+    cases += [
+        ("not JSON", "veil", "WireError", None),
+        ("empty", "", "WireError", None),
+        ("a list", "[]", "WireError", None),
+        ("a number", "1", "WireError", None),
+        ("cut off", text[:-1], "WireError", None),
+        ("something after the end", text + "{}", "WireError", None),
+        ("a repeated key", text.replace('"version":1', '"version":1,"version":1'), "WireError", None),
+        ("a float", text.replace('"version":1', '"version":1.0'), "WireError", None),
+        ("NaN", text.replace('"version":1', '"version":NaN'), "WireError", None),
+        ("an integer with an exponent", text.replace('"version":1', '"version":1e0'), "WireError", None),
+        ("an integer of 5000 digits", text.replace('"version":1', '"version":' + "9" * 5000), "WireError", None),
+    ]
+    return {
+        "cases": [{"name": name, "text": body, "error": error, "ratio": ratio} for name, body, error, ratio in cases]
+    }
+
+
+def other_surveys() -> list[Survey]:
+    return [Survey(OUE(0.1, 8)), Survey(OLH(4.0, 8)), Survey(SubsetSelection(1.0, 20))]
+
+
+def one_of(ask: Json, share: Any) -> Json:
+    return {"kind": "one-of", "branches": [[share, ask]]}
+
+
+def nested(ask: Json, levels: int) -> Json:
+    for _ in range(levels):
+        ask = {"kind": "all-of", "asks": [ask]}
+    return ask
+
+
+def labelled(*labels: str) -> Json:
+    return {"kind": "categories", "missing": "refuse", "labels": list(labels)}
