@@ -1,0 +1,102 @@
+"""The full numbers, one step each. A step returns what it measured; `passed` says whether the claim holds."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from acceptance.accuracy import measure
+from acceptance.hash_battery import RANGES, affine, one_word, range_total_ratio, shipped, structured_pairs, worst_leak
+
+__all__ = ["STEPS", "Outcome"]
+
+ROOT = Path(__file__).parent.parent
+ORACLES = ("GRR", "OUE", "OLH", "SubsetSelection")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a step measured: rows of (what, measured, required), and whether all of it holds."""
+
+    rows: list[tuple[str, str, str]]
+    passed: bool
+    seed: str = "fixed in the code"
+
+
+def exact() -> Outcome:
+    """Ratio <= e^eps and zero bias by enumeration: d = 2..8, several eps, surveys, and rivals that must fail."""
+    return _pytest("tests/exact", "proofs by enumeration (d = 2..8)")
+
+
+def golden() -> Outcome:
+    """Table 3.2 of the thesis."""
+    return _pytest("tests/unit/test_golden.py", "Table 3.2, rows DE, OUE, OLH")
+
+
+def accuracy() -> Outcome:
+    """MSE over 20 seeds within 5 % of theory, 95 % intervals covering 93 to 97 %: d = 1024, n = 100,000, eps = 1."""
+    rows, passed = [], True
+    for name in ORACLES:
+        found = measure(name, epsilon=1.0, size=1024, people=100_000, seeds=20)
+        rows.append((f"{name}: MSE over theory", f"{found.mse_over_theory:.4f}", "0.95 to 1.05"))
+        rows.append((f"{name}: coverage of 95 % intervals", f"{found.coverage:.4f}", "0.93 to 0.97"))
+        passed &= abs(found.mse_over_theory - 1) <= 0.05 and 0.93 <= found.coverage <= 0.97
+    return Outcome(rows, passed, seed="0 to 19")
+
+
+def hash_battery() -> Outcome:
+    """500 structured pairs x nine ranges x 2^20 seeds; range totals; and the rivals that must fail."""
+    seeds, pairs, limit = 1 << 20, structured_pairs(), 7.4
+    ours = worst_leak(shipped, pairs, seeds)
+    rival = worst_leak(one_word, pairs, 1 << 14)
+    rows = [
+        ("worst of 4,500 pair tests, sigmas", f"{abs(ours.sigmas):.2f}", f"below {limit}"),
+        ("share leaking there", f"{100 * ours.share:.3f} %", ""),
+        ("one-word rival, sigmas (2^14 seeds)", f"{abs(rival.sigmas):.0f}", f"above {limit}"),
+        ("one-word rival, share leaking", f"{100 * rival.share:.0f} %", ""),
+    ]
+    passed = abs(ours.sigmas) < limit < abs(rival.sigmas)
+    for buckets in RANGES:
+        ratio = range_total_ratio(shipped, buckets, 64, 1 << 18)
+        rows.append((f"variance of range totals over theory, g = {buckets}", f"{ratio:.3f}", "0.97 to 1.03"))
+        passed &= abs(ratio - 1) < 0.03
+    noisy = range_total_ratio(affine, 16, 64, 1 << 18)
+    rows.append(("the same for the affine rival, g = 16", f"{noisy:.2f}", "above 1.2"))
+    return Outcome(rows, passed and noisy > 1.2, seed="0")
+
+
+def speed_and_memory() -> Outcome:
+    """Every ratio that the benchmark requires, and the memory of tallying 10,000,000 reports."""
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder) / "bench.json"
+        done = subprocess.run([sys.executable, "-m", "bench", "--json", str(table)], cwd=ROOT, check=False)
+        found: dict[str, Any] = json.loads(table.read_text())
+    rows = [(row["what"], row["measured"], row["required"]) for row in found["rows"]]
+    return Outcome(rows, done.returncode == 0, seed="fresh entropy")
+
+
+def _pytest(path: str, what: str) -> Outcome:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "junit.xml"
+        command = [sys.executable, "-m", "pytest", "-q", path, f"--junitxml={log}"]
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+        found = re.search(r'tests="(\d+)"', log.read_text())
+    number = int(found.group(1)) if found else 0
+    measured = f"{number} passed" if done.returncode == 0 else "failed"
+    return Outcome([(what, measured, "all")], done.returncode == 0 and number > 0)
+
+
+STEPS: dict[str, Callable[[], Outcome]] = {
+    "exact": exact,
+    "golden": golden,
+    "accuracy": accuracy,
+    "hash-battery": hash_battery,
+    "speed-and-memory": speed_and_memory,
+}
