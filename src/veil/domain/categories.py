@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from veil.canonical import Json, take
 from veil.domain.base import EXACT, Domain, as_list, is_int
-from veil.errors import DomainError, ParameterError, PrivacyWarning
-from veil.inputs import as_int64, read_column, refuse_at
+from veil.errors import ParameterError, PrivacyWarning
+from veil.inputs import Column, as_int64, read_column, refuse_at
 
 __all__ = ["Categories", "Label"]
 
@@ -80,27 +80,30 @@ class Categories(Domain):
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
         column = read_column(values)
-        held = np.flatnonzero(~column.missing)
+        if not column.missing.any():
+            return self._lookup(column)
         if self.missing == "refuse":
             refuse_at(column.missing, f"expected {self._expected}; a value is missing")
+        held = ~column.missing
         codes = np.full(len(column), self.count, dtype=np.uint64)
-        codes[held] = self._lookup(column.values[held])
+        codes[held] = self._lookup(Column(column.values[held], column.missing[held]))
         return codes
 
-    def _lookup(self, values: NDArray[Any]) -> NDArray[np.uint64]:
+    def _lookup(self, column: Column) -> NDArray[np.uint64]:
+        """Codes of a column in which nothing is missing."""
         if self.labels is None:
-            integers = as_int64(read_column(values), self._expected)
+            integers = as_int64(column, self._expected)
             refuse_at((integers < 0) | (integers >= self.count), f"expected {self._expected}")
             return integers.astype(np.uint64)
-        if values.dtype.kind == "f":
-            values = as_int64(read_column(values), self._expected)
+        values = (as_int64(column, self._expected) if column.values.dtype.kind == "f" else column.values).tolist()
         find = self._index.get
-        codes = np.array([find(v, -1) for v in values.tolist()], dtype=np.int64)
+        codes = np.array([find(value, -1) for value in values], dtype=np.int64)
         for row in np.flatnonzero(codes < 0):
-            codes[row] = find(unicodedata.normalize("NFC", values[row]), -1) if isinstance(values[row], str) else -1
+            value = values[row]
+            codes[row] = find(unicodedata.normalize("NFC", value), -1) if isinstance(value, str) else -1
+        if not all(isinstance(label, str) for label in self._index):
+            codes[[isinstance(value, bool) for value in values]] = -1  # True would pass for the label 1
         refuse_at(codes < 0, f"expected {self._expected}")
-        if any(isinstance(v, (bool, np.bool_)) for v in values):
-            raise DomainError(f"expected {self._expected}, not booleans")
         return codes.astype(np.uint64)
 
     def decode(self, codes: Any) -> list[Any]:
