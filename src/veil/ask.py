@@ -23,7 +23,7 @@ from veil.canonical import Json, take
 from veil.domain import is_int
 from veil.entropy import Source
 from veil.errors import InputError, ParameterError, WireError
-from veil.mechanisms import Mechanism, PureOracle, mechanism_from_json
+from veil.mechanisms import FrequencyOracle, Mechanism, PureOracle, mechanism_from_json
 from veil.privacy import Guarantee
 from veil.report import Columns, Field, Layout
 from veil.view import Identity, View, view_from_json
@@ -95,7 +95,7 @@ class Question(Ask):
         inner = self.mechanism.guarantee
         if inner.ratio is None:
             return inner
-        disjoint = isinstance(self.mechanism, PureOracle) and self.mechanism.disjoint
+        disjoint = isinstance(self.mechanism, FrequencyOracle) and self.mechanism.disjoint
         return replace(inner, ratio=self.view.outer_ratio(inner.ratio, disjoint=disjoint))
 
     @property
@@ -113,10 +113,17 @@ class Question(Ask):
         return {"kind": "question", "view": self.view.to_json(), "mechanism": self.mechanism.to_json()}
 
     @property
-    def oracle(self) -> PureOracle:
-        """The mechanism, where it is a pure oracle."""
+    def oracle(self) -> FrequencyOracle:
+        """The mechanism, where it is a frequency oracle."""
+        if not isinstance(self.mechanism, FrequencyOracle):
+            raise InputError(f"{self.mechanism.name} is not a frequency oracle")
+        return self.mechanism
+
+    @property
+    def pure(self) -> PureOracle:
+        """The mechanism, where it is a pure oracle: its reports support sets of values."""
         if not isinstance(self.mechanism, PureOracle):
-            raise InputError(f"{self.mechanism.name} is not a pure oracle: it has no support counts")
+            raise InputError(f"{self.mechanism.name} is not a pure oracle: its reports support no values")
         return self.mechanism
 
 

@@ -1,11 +1,12 @@
-"""How far an estimate of a pure oracle may be off: variances in closed form, from exact probabilities.
+"""How far an estimate may be off: variances in closed form, from exact probabilities.
 
-A report supports the value that is held with probability p and any other with probability q (thesis 3.2). For sums over
-several values two more numbers matter: how often a report supports two given values at once.
+A report of a pure oracle supports the value that is held with probability p and any other with probability q (thesis
+3.2). For sums over several values two more numbers matter: how often a report supports two given values at once.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
@@ -14,9 +15,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import ParameterError
+from veil.errors import InputError, ParameterError
 
-__all__ = ["SupportNoise", "critical", "two_sided"]
+__all__ = ["AdditiveNoise", "Noise", "SupportNoise", "UnknownNoise", "critical", "two_sided"]
 
 Floats = NDArray[np.float64]
 
@@ -43,8 +44,62 @@ def two_sided(level: float) -> float:
     return critical((1 - level) / 2)
 
 
+class Noise(ABC):
+    """How an oracle's estimates scatter, a person at a time."""
+
+    @overload
+    def variance(self, frequency: float) -> float: ...
+    @overload
+    def variance(self, frequency: Floats) -> Floats: ...
+    @abstractmethod
+    def variance(self, frequency: float | Floats) -> float | Floats:
+        """n times the variance of an estimated frequency."""
+
+    @abstractmethod
+    def total_variance(self, values: int, frequency: float) -> float:
+        """n times the variance of an estimated sum over `values` values that `frequency` of the people hold."""
+
+
 @dataclass(frozen=True)
-class SupportNoise:
+class AdditiveNoise(Noise):
+    """The same noise on every value, whatever is held, independent between values (histogram encoding).
+
+    >>> AdditiveNoise(Fraction(8)).total_variance(3, 0.5)
+    24.0
+    """
+
+    per_value: Fraction
+
+    @overload
+    def variance(self, frequency: float) -> float: ...
+    @overload
+    def variance(self, frequency: Floats) -> Floats: ...
+    def variance(self, frequency: float | Floats) -> float | Floats:
+        return float(self.per_value) + 0 * frequency
+
+    def total_variance(self, values: int, frequency: float) -> float:
+        return values * float(self.per_value)
+
+
+@dataclass(frozen=True)
+class UnknownNoise(Noise):
+    """No law is known: variances and intervals are refused rather than made up."""
+
+    oracle: str
+
+    @overload
+    def variance(self, frequency: float) -> float: ...
+    @overload
+    def variance(self, frequency: Floats) -> Floats: ...
+    def variance(self, frequency: float | Floats) -> float | Floats:
+        raise InputError(f"{self.oracle} has no known variance: measure it by simulation")
+
+    def total_variance(self, values: int, frequency: float) -> float:
+        return self.variance(frequency)
+
+
+@dataclass(frozen=True)
+class SupportNoise(Noise):
     """Probabilities that a report supports a value (p: held, q: not) and two values (`hit`: one is held, `miss`: none).
 
     >>> SupportNoise(p=Fraction(1, 2), q=Fraction(1, 4), hit=Fraction(1, 8), miss=Fraction(1, 16)).variance(0.0)

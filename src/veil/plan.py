@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from veil.domain import Domain, DomainLike, as_domain
 from veil.errors import InputError, ParameterError
-from veil.mechanisms import MECHANISMS, PureOracle
+from veil.mechanisms import MECHANISMS, FrequencyOracle
 
 __all__ = ["Choice", "Option", "choose", "options"]
 
@@ -19,7 +19,7 @@ _AS_GOOD = 1.02
 class Option:
     """One oracle for a domain and an epsilon. Errors are for a value that nobody holds, as a fraction of the people."""
 
-    oracle: PureOracle
+    oracle: FrequencyOracle
     report_bytes: int
     stderr: float
     detection_floor: float
@@ -35,7 +35,7 @@ class Option:
 class Choice:
     """The oracle to take, why in one sentence, and what else there was."""
 
-    oracle: PureOracle
+    oracle: FrequencyOracle
     why: str
     options: tuple[Option, ...]
 
@@ -49,7 +49,7 @@ def options(domain: DomainLike, epsilon: float, users: int | None = None) -> tup
     held = as_domain(domain)
     people = _check_users(users)
     oracles = [
-        _build(mechanism, held, epsilon) for mechanism in MECHANISMS.values() if issubclass(mechanism, PureOracle)
+        _build(mechanism, held, epsilon) for mechanism in MECHANISMS.values() if issubclass(mechanism, FrequencyOracle)
     ]
     found = [
         Option(
@@ -99,7 +99,7 @@ def _why(taken: Option, close: list[Option], fitting: list[Option], limit: int |
     )
 
 
-def _build(mechanism: type[PureOracle], domain: Domain, epsilon: float) -> PureOracle | None:
+def _build(mechanism: type[FrequencyOracle], domain: Domain, epsilon: float) -> FrequencyOracle | None:
     """The oracle, or None where the domain (not epsilon) is beyond it."""
     try:
         return mechanism(epsilon, domain)

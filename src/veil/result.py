@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
-from veil.noise import SupportNoise, critical, two_sided
+from veil.noise import Noise, critical, two_sided
 
 if TYPE_CHECKING:
     import pandas
@@ -60,7 +60,7 @@ class Estimate:
     domain: Domain
     frequencies: Floats
     n: int
-    noise: SupportNoise
+    noise: Noise
     population: int
     mass: float
     effective: float

@@ -223,8 +223,8 @@ class Survey:
         parts = self.parts(reports)
         lists, rows = [], np.arange(len(reports))
         for i in candidates:
-            codes = self.question(i).oracle.encode_candidates(candidates[i])
-            every = np.arange(self.question(i).oracle.domain.size, dtype=np.uint64)
+            codes = self.question(i).pure.encode_candidates(candidates[i])
+            every = np.arange(self.question(i).pure.domain.size, dtype=np.uint64)
             lists.append(every if codes is None else codes)
             rows = np.intersect1d(rows, parts[i][1], assume_unique=True)
         shape = tuple(len(codes) for codes in lists)
@@ -238,7 +238,7 @@ class Survey:
                 question, answered, columns = parts[i]
                 where = np.searchsorted(answered, some)
                 mine = {name: column[where] for name, column in columns.items()}
-                supports.append(question.oracle.supports(mine, codes))
+                supports.append(question.pure.supports(mine, codes))
             total += _joint_counts(supports, kept)
         return total.reshape(shape + (2,) * len(shape))
 

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from veil.errors import WireError
-from veil.mechanisms.base import Mechanism, PureOracle
+from veil.mechanisms.base import Mechanism
 from veil.mechanisms.grr import GRR
 from veil.mechanisms.olh import OLH
+from veil.mechanisms.oracle import FrequencyOracle, PureOracle
 from veil.mechanisms.oue import OUE
 from veil.mechanisms.subset import SubsetSelection
 
-__all__ = ["GRR", "MECHANISMS", "OLH", "OUE", "Mechanism", "PureOracle", "SubsetSelection", "mechanism_from_json"]
+__all__ = [
+    "GRR",
+    "MECHANISMS",
+    "OLH",
+    "OUE",
+    "FrequencyOracle",
+    "Mechanism",
+    "PureOracle",
+    "SubsetSelection",
+    "mechanism_from_json",
+]
 
 MECHANISMS: dict[str, type[Mechanism]] = {
     "GRR": GRR,

@@ -1,8 +1,6 @@
-"""What every mechanism can do, and what pure oracles share.
+"""What every mechanism can do: the randomizer that runs on a device, and the estimator that runs at the collector.
 
-A Mechanism holds parameters only: the randomizer that runs on a device and the estimator that runs at the collector.
-A PureOracle is one whose reports each support a set of values (thesis 3.2): everything about its estimates follows from
-four exact probabilities.
+A Mechanism holds parameters only. Frequency oracles, which most mechanisms are, add what they share in `oracle`.
 """
 
 from __future__ import annotations
@@ -20,14 +18,12 @@ from numpy.typing import NDArray
 from veil.canonical import Json, digest, number, take
 from veil.domain import Domain, DomainLike, Items, Record, as_domain, domain_from_json
 from veil.entropy import Batch, Source, outcomes
-from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
-from veil.noise import SupportNoise, critical
+from veil.errors import EmptyError, ParameterError, WireError
 from veil.privacy import Guarantee, check_epsilon, decimal_text
 from veil.report import Columns, Layout, Reports
-from veil.result import Estimate
-from veil.tally import Tally, check_weights, weight_sums
+from veil.tally import Tally
 
-__all__ = ["Mechanism", "PureOracle"]
+__all__ = ["Mechanism"]
 
 _MOST_ENUMERATED = 64
 
@@ -151,123 +147,3 @@ class Mechanism(ABC):
     def digest(self) -> str:
         """SHA-256 of the canonical JSON: names the reports and tallies of this mechanism."""
         return digest(self.to_json())
-
-
-@dataclass(frozen=True, init=False)
-class PureOracle(Mechanism):
-    """A mechanism whose every report supports a set of values.
-
-    A held value is supported with probability p, any other with probability q, and that is all the estimator needs:
-    f = (support / n - q) / (p - q), unbiased (3.1).
-    """
-
-    disjoint: ClassVar[bool] = False
-    """Whether a report supports one value at most (then padding-and-sampling amplifies)."""
-
-    @property
-    @abstractmethod
-    def p(self) -> Fraction:
-        """The probability that a report supports the value that is held."""
-
-    @property
-    @abstractmethod
-    def q(self) -> Fraction:
-        """The probability that a report supports a given value that is not held."""
-
-    @property
-    def noise(self) -> SupportNoise:
-        """p and q, and how often two values are supported at once; here as if independently."""
-        return SupportNoise(self.p, self.q, hit=self.p * self.q, miss=self.q**2)
-
-    @abstractmethod
-    def support(
-        self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
-        """How many reports (or how much weight) support each candidate code; None means the whole domain in order."""
-
-    @abstractmethod
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
-        """Whether report i supports candidate j, as 0 and 1: for joint counts over few candidates."""
-
-    @property
-    def decode_pairs(self) -> float:
-        """(report, candidate) steps that counting the whole domain costs a report."""
-        return float(self.domain.size)
-
-    def variance(self, n: int, frequency: float = 0.0) -> float:
-        """Variance of an estimated frequency from n people: (3.2); at frequency 0 it is Var* (3.3)."""
-        _check_people(n)
-        return self.noise.variance(frequency) / n
-
-    def detection_floor(self, n: int, alpha: float = 0.05, candidates: int | None = None) -> float:
-        """The significance threshold (3.13): a value this frequent is found half of the time, an absent one never.
-
-        "Never" is with probability 1 - alpha over all candidates together.
-        """
-        tested = candidates or self.domain.size
-        return critical(alpha / tested) * float(np.sqrt(self.variance(n)))
-
-    def encode_candidates(self, candidates: Any) -> NDArray[Any] | None:
-        """Candidates as codes, each once; None stands for a whole domain that can be listed."""
-        if candidates is None:
-            if not self.domain.listable:
-                raise InputError("this domain is too large to list: say which candidates to count")
-            return None
-        codes: NDArray[Any] = self.domain.encode(candidates)
-        if not len(codes):
-            raise EmptyError("expected at least one candidate")
-        if len(np.unique(codes, axis=0)) != len(codes):
-            raise InputError("a candidate stands twice")
-        return codes
-
-    def tally(self, reports: Reports, candidates: Any = None, weights: Any = None) -> Tally:
-        """Runs at the collector: support counts over the candidates, with optional integer weights.
-
-        >>> from veil import GRR
-        >>> oracle = GRR(epsilon=1, domain=4)
-        >>> oracle.tally(oracle.randomize([0, 1, 1])).people
-        3
-        """
-        if reports.task != self.digest:
-            raise MismatchError("these reports were made for another task")
-        return self.tally_columns(reports.columns, self.encode_candidates(candidates), weights)
-
-    def tally_columns(self, columns: Columns, codes: NDArray[Any] | None, weights: Any = None) -> Tally:
-        """Runs at the collector: the same for columns that are known to be this oracle's, and encoded candidates."""
-        people = len(next(iter(columns.values())))
-        checked = check_weights(weights, people)
-        weight, square = weight_sums(checked, people)
-        return Tally(self.digest, self.support(columns, codes, checked), people, weight, square, codes)
-
-    def estimate(
-        self, tally: Tally, *, population: int | None = None, scale: Fraction = Fraction(1), lineage: str = ""
-    ) -> Estimate:
-        """Runs at the collector: unbiased frequencies by (3.1), never clipped.
-
-        `population` is the number of people that the reports are a random sample of; `scale` comes from the view.
-        """
-        if tally.task != self.digest:
-            raise MismatchError("this tally was made for another task")
-        if not tally.people:
-            raise EmptyError("expected at least one report to estimate from")
-        if not tally.weight:
-            raise EmptyError("the reports' weights add up to zero")
-        people = tally.people if population is None else max(population, tally.people)
-        shares = (tally.counts / tally.weight - float(self.q)) / float(self.p - self.q)
-        return Estimate(
-            domain=self.domain,
-            frequencies=shares * float(scale),
-            n=tally.people,
-            noise=self.noise,
-            population=people,
-            mass=tally.weight * people / tally.people,
-            effective=tally.weight**2 / tally.square,
-            scale=float(scale),
-            candidates=tally.candidates,
-            lineage=(lineage or f"{self.name}(epsilon={decimal_text(self.epsilon)})",),
-        )
-
-
-def _check_people(n: int) -> None:
-    if n < 1:
-        raise ParameterError("a number of people is at least 1")

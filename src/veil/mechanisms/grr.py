@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.base import PureOracle
+from veil.mechanisms.oracle import PureOracle
 from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below
 from veil.report import Columns, Field, Layout

@@ -17,7 +17,7 @@ from veil.canonical import Json
 from veil.domain import DomainLike, is_int
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.base import PureOracle
+from veil.mechanisms.oracle import PureOracle
 from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee, check_epsilon, coin_threshold, exp_below
 from veil.report import Columns, Field, Layout

@@ -15,7 +15,7 @@ from veil.canonical import Json
 from veil.domain import DomainLike, is_int
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
-from veil.mechanisms.base import PureOracle
+from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.packed import bit_support, bit_supports
 from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below
