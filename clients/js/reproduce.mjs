@@ -233,10 +233,71 @@ function stayOrMove(source, stay, held, size) {
   return other >= held ? other + 1n : other;
 }
 
+// The order of the Hadamard matrix: the smallest power of two that is not below the number of values.
+const hadamardOrder = (m) => 1n << BigInt((sizeOf(m.domain) - 1n).toString(2).length);
+const parity = (number) => BigInt(number.toString(2).split("1").length - 1) & 1n;
+
 const subsetAsBits = (m) => {
   const size = sizeOf(m.domain);
   return ceil8(Number(size)) <= m.subset_size * widthFor(size);
 };
+
+// Projective space over F_q: points are vectors of length t whose first non-zero coordinate is 1, numbered with those
+// that begin with 1 first, in the order of their other coordinates read as digits; then 0, 1, ...; and so on.
+const pointCount = (q, t) => (BigInt(q) ** BigInt(t) - 1n) / (BigInt(q) - 1n);
+const digitsOf = (number, q, count) =>
+  Array.from({ length: count }, (_, k) => (number / q ** BigInt(count - 1 - k)) % q);
+
+function pointAt(number, q, t) {
+  const size = q ** BigInt(t - 1);
+  return number < size ? [1n, ...digitsOf(number, q, t - 1)] : [0n, ...pointAt(number - size, q, t - 1)];
+}
+
+function numberOf(vector, q) {
+  const [first, ...rest] = vector;
+  if (first === 0n) return q ** BigInt(rest.length) + numberOf(rest, q);
+  let scale = 1n; // 1 / first = first^(q - 2)
+  for (let [power, base] = [q - 2n, first]; power > 0n; power >>= 1n, base = (base * base) % q) {
+    if (power & 1n) scale = (scale * base) % q;
+  }
+  return rest.reduce((number, coordinate) => number * q + ((coordinate * scale) % q), 0n);
+}
+
+// A value's point: four Feistel rounds on the square of side floor(sqrt(K)), the rest in place.
+function pointOf(value, points) {
+  let side = BigInt(Math.floor(Math.sqrt(Number(points))));
+  while (side * side > points) side -= 1n;
+  while ((side + 1n) * (side + 1n) <= points) side += 1n;
+  if (value >= side * side) return value;
+  let [left, right] = [value / side, value % side];
+  for (let turn = 0n; turn < 4n; turn++) [left, right] = [right, (left + splitmix64(4n * right + turn)) % side];
+  return left * side + right;
+}
+
+// One bit for every value: OUE, SUE and THE differ in their thresholds only.
+const unary = {
+  columns: (m) => [packedBits("bits", Number(sizeOf(m.domain)))],
+  draw(m, code, source) {
+    const bits = source.coinBits(coins(m).others, Number(sizeOf(m.domain)));
+    setBit(bits, code, source.coin(coins(m).held));
+    return { bits: [...bits].map(BigInt) };
+  },
+  // (p / q) ((1 - q) / (1 - p)): two values differ in two bits
+  ratio: (m) => [coins(m).held * (WORD - coins(m).others), coins(m).others * (WORD - coins(m).held)],
+};
+
+// A seed and a bucket: OLH, BLH and RandomProjection differ in how many of each there are.
+function localHashing(bucketsOf, seedsOf = () => WORD, expand = (seed) => seed) {
+  return {
+    columns: (m) => [integers("seed", seedsOf(m)), integers("bucket", bucketsOf(m))],
+    draw(m, code, source) {
+      const seed = source.below(seedsOf(m));
+      const own = bucketOf(expand(seed), spread(code, digest(m)), bucketsOf(m));
+      return { seed: [seed], bucket: [stayOrMove(source, coins(m).stay, own, bucketsOf(m))] };
+    },
+    ratio: (m) => [coins(m).stay * (bucketsOf(m) - 1n), WORD - coins(m).stay],
+  };
+}
 
 const mechanisms = {
   GRR: {
@@ -245,26 +306,12 @@ const mechanisms = {
     // p / q with p = T / 2^64 and q = (1 - p) / (d - 1)
     ratio: (m) => [coins(m).stay * (sizeOf(m.domain) - 1n), WORD - coins(m).stay],
   },
-  OUE: {
-    columns: (m) => [packedBits("bits", Number(sizeOf(m.domain)))],
-    draw(m, code, source) {
-      const bits = source.coinBits(coins(m).others, Number(sizeOf(m.domain)));
-      setBit(bits, code, source.coin(coins(m).held));
-      return { bits: [...bits].map(BigInt) };
-    },
-    // (p / q) ((1 - q) / (1 - p)): two values differ in two bits
-    ratio: (m) => [coins(m).held * (WORD - coins(m).others), coins(m).others * (WORD - coins(m).held)],
-  },
-  OLH: {
-    columns: (m) => [integers("seed", WORD), integers("bucket", BigInt(m.hash_range))],
-    draw(m, code, source) {
-      const buckets = BigInt(m.hash_range);
-      const seed = source.below(WORD);
-      const own = bucketOf(seed, spread(code, digest(m)), buckets);
-      return { seed: [seed], bucket: [stayOrMove(source, coins(m).stay, own, buckets)] };
-    },
-    ratio: (m) => [coins(m).stay * (BigInt(m.hash_range) - 1n), WORD - coins(m).stay],
-  },
+  OUE: unary,
+  SUE: unary,
+  THE: unary,
+  OLH: localHashing((m) => BigInt(m.hash_range)),
+  BLH: localHashing(() => 2n),
+  RandomProjection: localHashing(() => 2n, (m) => BigInt(m.rows), splitmix64),
   SubsetSelection: {
     columns(m) {
       const size = sizeOf(m.domain);
@@ -294,6 +341,79 @@ const mechanisms = {
       const [d, w] = [sizeOf(m.domain), BigInt(m.subset_size)];
       return [coins(m).inside * (d - w), (WORD - coins(m).inside) * w];
     },
+  },
+  PGR: {
+    columns: (m) => [integers("point", pointCount(m.prime, m.dimension))],
+    // x solves <x, own> = 0 or 1 for the coordinate of own's leading one; the draw gives all others
+    draw(m, code, source) {
+      const [q, t] = [BigInt(m.prime), m.dimension];
+      const own = pointAt(pointOf(code, pointCount(q, t)), q, t);
+      const orthogonal = source.coin(coins(m).orthogonal);
+      const drawn = source.below(orthogonal ? pointCount(q, t - 1) : q ** BigInt(t - 1));
+      const others = orthogonal ? pointAt(drawn, q, t - 1) : digitsOf(drawn, q, t - 1);
+      const pivot = own.indexOf(1n);
+      const x = [...others.slice(0, pivot), 0n, ...others.slice(pivot)];
+      const product = x.reduce((sum, coordinate, k) => sum + coordinate * own[k], 0n);
+      x[pivot] = (((orthogonal ? 0n : 1n) - product) % q + q) % q;
+      return { point: [numberOf(x, q)] };
+    },
+    // s (K - c_set) / ((1 - s) c_set)
+    ratio(m) {
+      const [s, inside] = [coins(m).orthogonal, pointCount(m.prime, m.dimension - 1)];
+      return [s * BigInt(m.prime) ** BigInt(m.dimension - 1), (WORD - s) * inside];
+    },
+  },
+  HadamardResponse: {
+    columns: (m) => [integers("signed_row", 2n * hadamardOrder(m))],
+    draw(m, code, source) {
+      const row = source.below(hadamardOrder(m));
+      const bit = parity(row & code) ^ BigInt(!source.coin(coins(m).keep));
+      return { signed_row: [2n * row + bit] };
+    },
+    ratio: (m) => [coins(m).keep, WORD - coins(m).keep],
+  },
+  SHE: {
+    columns: (m) => [integers("histogram", BigInt(m.grid + 2 * m.reach + 1), Number(sizeOf(m.domain)))],
+    draw(m, code, source) {
+      const { zero, further } = coins(m);
+      const steps = Array(Number(sizeOf(m.domain))).fill(0);
+      let running = steps.map(() => source.coin(zero)).flatMap((atZero, i) => (atZero ? [] : [i]));
+      const signs = new Map(running.map((i) => [i, source.coin(WORD / 2n) ? -1 : 1]));
+      for (let step = 0; step < m.grid + m.reach; step++) {
+        for (const i of running) steps[i] += signs.get(i);
+        running = running.filter(() => source.coin(further));
+      }
+      steps[Number(code)] += m.grid;
+      return { histogram: steps.map((x) => BigInt(Math.min(Math.max(x, -m.reach), m.grid + m.reach) + m.reach)) };
+    },
+    // the worst of one step further, and of the step between 0 and 1 either way; two coordinates differ by `grid` steps
+    ratio(m) {
+      const { zero, further } = coins(m);
+      const [at, next] = [2n * zero * WORD, (WORD - zero) * (WORD - further)];
+      const [above, under] = [[at, next], [next, at]].reduce(larger, [WORD, further]);
+      return [above ** BigInt(2 * m.grid), under ** BigInt(2 * m.grid)];
+    },
+  },
+  Rappor: {
+    columns: (m) => [integers("cohort", BigInt(m.cohorts)), packedBits("bits", m.bits)],
+    draw(m, code, source) {
+      const { flip, instant_zero, instant_one } = coins(m);
+      const cohort = source.below(BigInt(m.cohorts));
+      const flips = source.coinBits(flip, m.bits);
+      const bloom = new Uint8Array(ceil8(m.bits));
+      for (let j = 0n; j < BigInt(m.hashes); j++) {
+        const seed = splitmix64(splitmix64(cohort) ^ j);
+        setBit(bloom, bucketOf(seed, spread(code, digest(m)), BigInt(m.bits)), true);
+      }
+      let bits = bloom.map((byte, i) => byte ^ flips[i]); // permanent
+      if (m.instant !== null) {
+        const [zero, one] = [source.coinBits(instant_zero, m.bits), source.coinBits(instant_one, m.bits)];
+        bits = bits.map((byte, i) => (byte & one[i]) | (~byte & zero[i]));
+      }
+      return { cohort: [cohort], bits: [...bits].map(BigInt) };
+    },
+    // two values differ in at most two bits a hash
+    ratio: (m) => [(WORD - coins(m).flip) ** BigInt(2 * m.hashes), coins(m).flip ** BigInt(2 * m.hashes)],
   },
 };
 
@@ -440,7 +560,7 @@ for (const [kind, vectors] of Object.entries(read("primitives"))) {
   );
 }
 
-for (const name of ["grr", "oue", "olh", "subset-selection", "one-of"]) {
+for (const name of ["grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "she", "one-of"]) {
   for (const survey of read(name).surveys) {
     check(`${survey.name}: task id`, (equal) => equal(hex(digest(survey.task)), survey.task_id));
     check(`${survey.name}: columns`, (equal) => {

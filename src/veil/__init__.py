@@ -23,7 +23,21 @@ if TYPE_CHECKING:
     from veil.domain import Bits, Categories, Integers, Interval, Items, Record, Text
     from veil.errors import VeilError
     from veil.ledger import Ledger
-    from veil.mechanisms import GRR, MECHANISMS, OLH, OUE, SubsetSelection
+    from veil.mechanisms import (
+        BLH,
+        GRR,
+        MECHANISMS,
+        OLH,
+        OUE,
+        PGR,
+        SHE,
+        SUE,
+        THE,
+        HadamardResponse,
+        RandomProjection,
+        Rappor,
+        SubsetSelection,
+    )
     from veil.plan import choose
     from veil.privacy import Guarantee
     from veil.result import Estimate
@@ -41,7 +55,21 @@ _HOMES = {
     "veil.domain": ("Bits", "Categories", "Integers", "Interval", "Items", "Record", "Text"),
     "veil.errors": ("VeilError",),
     "veil.ledger": ("Ledger",),
-    "veil.mechanisms": ("GRR", "MECHANISMS", "OLH", "OUE", "SubsetSelection"),
+    "veil.mechanisms": (
+        "PGR",
+        "Rappor",
+        "HadamardResponse",
+        "SHE",
+        "BLH",
+        "RandomProjection",
+        "SUE",
+        "THE",
+        "GRR",
+        "MECHANISMS",
+        "OLH",
+        "OUE",
+        "SubsetSelection",
+    ),
     "veil.plan": ("choose",),
     "veil.privacy": ("Guarantee",),
     "veil.result": ("Estimate",),
@@ -52,10 +80,15 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "BLH",
     "GRR",
     "MECHANISMS",
     "OLH",
     "OUE",
+    "PGR",
+    "SHE",
+    "SUE",
+    "THE",
     "AllOf",
     "Bits",
     "Campaign",
@@ -64,6 +97,7 @@ __all__ = [
     "Client",
     "Estimate",
     "Guarantee",
+    "HadamardResponse",
     "Integers",
     "Interval",
     "Items",
@@ -71,6 +105,8 @@ __all__ = [
     "OneOf",
     "Public",
     "Question",
+    "RandomProjection",
+    "Rappor",
     "Record",
     "Round",
     "SubsetSelection",

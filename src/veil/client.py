@@ -1,7 +1,8 @@
 """One person's device: it checks the promise, pays for it, randomizes with the system's entropy, and remembers.
 
 The same answer to the same survey is sent again as the very same bytes, at no cost: the collector counts it once, by
-its report id. A changed answer is a new report and is paid for again.
+its report id. A changed answer is a new report and is paid for again. Where the survey's mechanism is longitudinal,
+what is kept and paid for is the permanent step: the same answer is then a fresh report, with an id of its own.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import base64
 import hashlib
 from typing import Any
 
+from veil.ask import Question
+from veil.domain import Codes
 from veil.entropy import Source, System
 from veil.errors import BudgetError, InputError
 from veil.ledger import Ledger
+from veil.mechanisms.longitudinal import Longitudinal, Memo
 from veil.report import Reports
 from veil.survey import Survey
 from veil.wire import ID_BYTES, encode_report
@@ -53,14 +57,44 @@ class Client:
         codes = self.survey.domain.encode([value])
         if len(codes) != 1:
             raise InputError("expected one value")
+        ask = self.survey.ask
+        if isinstance(ask, Question) and isinstance(ask.mechanism, Longitudinal):
+            return self._answer_afresh(ask, ask.mechanism, codes, self._mark(value, None), public)
         mark = self._mark(value, public)
+        kept = self._recall(mark)
+        if kept is None:
+            kept = normative_report(self.survey, value, System(), public)
+            self._pay(mark, kept)
+        return kept
+
+    def _answer_afresh(
+        self, question: Question, mechanism: Longitudinal, codes: Codes, mark: str, public: Any
+    ) -> bytes:
+        """A new report of the memo that belongs to the value, in the draw order of `normative_report`."""
+        source, layout = System(), mechanism.memo_layout
+        kept = self._recall(mark)
+        if kept is None:
+            columns = mechanism.draw_permanent(question.view.apply(codes, source), source)
+            memo = Memo(mechanism.digest, layout, columns)
+        else:
+            memo = Memo.from_bytes(mechanism.digest, layout, kept)
+        instant = mechanism.draw_instant(memo.columns, source) | self.survey.read_public(public, 1)
+        report = Reports(self.survey.task, self.survey.layout, instant)
+        framed = encode_report(self.survey, report, source.token(ID_BYTES))
+        if kept is None:
+            self._pay(mark, memo.to_bytes())
+        return framed
+
+    def _recall(self, mark: str) -> bytes | None:
+        """What was kept when this answer was paid for."""
         for charge in self.ledger.charges:
             if charge.task == self.survey.task and charge.note.startswith(mark + ":"):
                 return base64.urlsafe_b64decode(charge.note.split(":", 1)[1])
-        report = normative_report(self.survey, value, System(), public)
-        note = mark + ":" + base64.urlsafe_b64encode(report).decode()
+        return None
+
+    def _pay(self, mark: str, kept: bytes) -> None:
+        note = mark + ":" + base64.urlsafe_b64encode(kept).decode()
         self.ledger.spend(self.survey.task, self.survey.guarantee, note)
-        return report
 
     def _mark(self, value: Any, public: Any) -> str:
         """Recognises an answer given before. It stays on the device, like the answer itself."""

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import overload
+from typing import ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ def two_sided(level: float) -> float:
 
 class Noise(ABC):
     """How an oracle's estimates scatter, a person at a time."""
+
+    known: ClassVar[bool] = True
+    """Whether there is a law at all."""
 
     @overload
     def variance(self, frequency: float) -> float: ...
@@ -85,6 +88,7 @@ class AdditiveNoise(Noise):
 class UnknownNoise(Noise):
     """No law is known: variances and intervals are refused rather than made up."""
 
+    known: ClassVar[bool] = False
     oracle: str
 
     @overload

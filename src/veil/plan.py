@@ -60,7 +60,7 @@ def options(domain: DomainLike, epsilon: float, users: int | None = None) -> tup
             decode_pairs=oracle.decode_pairs,
         )
         for oracle in oracles
-        if oracle is not None
+        if oracle is not None and oracle.noise.known  # without a known variance there is nothing to compare by
     ]
     return tuple(sorted(found, key=lambda option: option.stderr))
 

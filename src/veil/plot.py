@@ -30,12 +30,14 @@ def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axe
     places = np.arange(len(rows))
     reach = np.array([row.high - row.frequency for row in rows]) * 100
     shown = np.array([row.frequency for row in rows]) * 100
-    ax.errorbar(shown, places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT, label="estimate, 95 % interval")
+    if estimate.noise.known:
+        ax.errorbar(shown, places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT, label="estimate, 95 % interval")
+        ax.axvline(estimate.threshold() * 100, ls=":", lw=1, color=_INK, label="significant above")
+    else:
+        ax.plot(shown, places, "o", ms=5, color=_DOT, label="estimate, error not known")
     if truth is not None:
         known = np.asarray(truth, dtype=np.float64)[order] * 100
         ax.plot(known, places, "|", ms=11, mew=2, color=_TRUTH, label="truth")
-    floor = estimate.threshold() * 100
-    ax.axvline(floor, ls=":", lw=1, color=_INK, label="significant above")
     ax.set_yticks(places, [str(row.value) for row in rows], parse_math=False)  # a label may hold dollars
     ax.set_ylim(len(rows) - 0.5, -0.5)  # the largest on top
     ax.set_xlabel(f"% of {estimate.population:,} people")

@@ -17,7 +17,7 @@ from typing import Literal
 
 from veil.errors import ParameterError
 
-__all__ = ["WORD", "Guarantee", "check_epsilon", "coin_threshold", "decimal_text", "exp_below", "log_above"]
+__all__ = ["WORD", "Guarantee", "check_epsilon", "coin_threshold", "decimal_text", "exp_below", "exp_near", "log_above", "root_below"]
 
 WORD = 2**64
 """A coin is an integer threshold out of this many."""
@@ -80,6 +80,31 @@ def log_above(ratio: Fraction) -> float:
     upper = context.next_plus(context.ln(context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
     nearest = float(upper)
     return nearest if Fraction(nearest) >= Fraction(upper) else math.nextafter(nearest, math.inf)
+
+
+def exp_near(power: Fraction) -> Fraction:
+    """e^power to 60 digits, below or above: for probabilities whose exact ratio is checked afterwards.
+
+    >>> float(exp_near(Fraction(-1)))
+    0.36787944117144233
+    """
+    context = Context(prec=_DIGITS)
+    return Fraction(context.exp(context.divide(Decimal(power.numerator), Decimal(power.denominator))))
+
+
+def root_below(value: Fraction, degree: int) -> Fraction:
+    """A fraction just below the root of a value of at least 1, to 2^-192.
+
+    >>> float(root_below(Fraction(2), 2) ** 2)
+    2.0
+    """
+    scale = 1 << 192
+    target = value.numerator * scale**degree // value.denominator
+    low, high = scale, scale * (int(value) + 1)
+    while high - low > 1:  # the largest integer whose power stays within the target
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**degree <= target else (low, middle)
+    return Fraction(low, scale)
 
 
 def coin_threshold(probability: Fraction, *, up: bool = False) -> int:

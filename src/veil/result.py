@@ -109,7 +109,7 @@ class Estimate:
         return np.stack([self.frequencies - reach, self.frequencies + reach], axis=1)
 
     def top(self, k: int) -> list[Row]:
-        """The k values with the largest estimates, largest first."""
+        """The k values with the largest estimates, largest first; NaN for errors where no noise law is known."""
         if k < 1:
             raise ParameterError("top(k) needs k of at least 1")
         return self._rows(np.argsort(-self.frequencies, kind="stable")[:k])
@@ -137,16 +137,17 @@ class Estimate:
         return Total(share * self.scale, self.scale * float(np.sqrt(noise + self._sampling(clipped))))
 
     def to_arrow(self) -> pyarrow.Table:
-        """value, frequency, count, stderr, low, high as an Arrow table."""
+        """value, frequency, count, stderr, low, high as an Arrow table; null where no noise law is known."""
         import pyarrow as pa
 
-        bounds = self.interval()
+        errors, bounds = self._errors()
         try:
             values = pa.array(self.values)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # labels of several types, or above 64 bits
             values = pa.array([str(value) for value in self.values])
-        columns = {"frequency": self.frequencies, "count": self.counts, "stderr": self.stderr}
-        return pa.table({"value": values, **columns, "low": bounds[:, 0], "high": bounds[:, 1]})
+        noisy = {"stderr": errors, "low": bounds[:, 0], "high": bounds[:, 1]}
+        nullable = {name: pa.array(column, from_pandas=True) for name, column in noisy.items()}
+        return pa.table({"value": values, "frequency": self.frequencies, "count": self.counts, **nullable})
 
     def to_pandas(self) -> pandas.DataFrame:
         """The same table for pandas."""
@@ -170,8 +171,14 @@ class Estimate:
 
     def _rows(self, order: NDArray[Any]) -> list[Row]:
         codes = order.astype(np.uint64) if self.candidates is None else self.candidates[order]
-        bounds, counts, errors = self.interval()[order], self.counts[order], self.stderr[order]
+        counts, (errors, bounds) = self.counts, self._errors()
         return [
-            Row(value, float(self.frequencies[i]), float(counts[j]), float(errors[j]), *map(float, bounds[j]))
-            for j, (i, value) in enumerate(zip(order, self.domain.decode(codes), strict=True))
+            Row(value, float(self.frequencies[i]), float(counts[i]), float(errors[i]), *map(float, bounds[i]))
+            for i, value in zip(order, self.domain.decode(codes), strict=True)
         ]
+
+    def _errors(self) -> tuple[Floats, Floats]:
+        """Standard errors and 95 % intervals for tables, which leave them open where no noise law is known."""
+        if not self.noise.known:
+            return np.full(len(self), np.nan), np.full((len(self), 2), np.nan)
+        return self.stderr, self.interval()

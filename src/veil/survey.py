@@ -157,7 +157,7 @@ class Survey:
         codes: Codes = self.domain.encode(values)
         if not len(codes):
             raise EmptyError("expected at least one value to randomize")
-        beside = self._read_public(public, len(codes))
+        beside = self.read_public(public, len(codes))
 
         def draw(rows: slice, stream: Source) -> Reports:
             return self.reports(codes[rows], stream, {name: column[rows] for name, column in beside.items()})
@@ -168,7 +168,8 @@ class Survey:
         """Runs on the device: reports of encoded values, for at most one chunk of rows."""
         return Reports(self.task, self.layout, {**self.ask.draw(codes, source), **(public or {})})
 
-    def _read_public(self, public: Any, rows: int) -> dict[str, NDArray[np.int64]]:
+    def read_public(self, public: Any, rows: int) -> dict[str, NDArray[np.int64]]:
+        """The public columns beside so many reports, checked."""
         if not self.public:
             if public is not None:
                 raise InputError("this survey has no public columns")

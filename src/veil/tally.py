@@ -75,7 +75,7 @@ class Tally:
     __hash__ = None  # type: ignore[assignment]  # a tally holds an array
 
     def __repr__(self) -> str:
-        return f"Tally(of {self.people} reports, {len(self.counts)} candidates, task {self.task[:12]})"
+        return f"Tally(of {self.people} reports, {len(self.counts)} counts, task {self.task[:12]})"
 
 
 def merge(tallies: Iterable[Any]) -> Any:

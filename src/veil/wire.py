@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veil.canonical import Json, canonical, parse
 from veil.errors import EmptyError, MismatchError, VeilError, WireError
-from veil.mechanisms import Mechanism
+from veil.mechanisms import FrequencyOracle, Mechanism
 from veil.report import Reports
 from veil.survey import Survey, SurveyTally
 from veil.tally import Tally
@@ -162,16 +162,17 @@ def _read_part(described: Json, mechanism: Mechanism, data: bytes) -> tuple[Tall
         raise MismatchError("this tally was made for another task")
     domain, codes = mechanism.domain, None
     listed = described["candidates"]
-    length = int(described["counts"])
-    if listed is None and not (domain.listable and length == domain.size):
-        raise WireError("this tally's counts are not one for each value of the domain")
-    counts, data = _read_array(data, "<i8", (length,))
+    if listed is None and not domain.listable:
+        raise WireError("this tally has no candidates, and its domain is too large to list")
+    counts, data = _read_array(data, "<i8", (int(described["counts"]),))
     if listed is not None:
-        width = domain.code_bytes
-        if listed != (["|u1", length, width] if width else ["<u8", length]) or not length:
+        many, width = listed[1], domain.code_bytes
+        if listed != (["|u1", many, width] if width else ["<u8", many]) or type(many) is not int or many < 1:
             raise WireError("this tally's candidates are not ones that veil writes")
         codes, data = _read_array(data, listed[0], tuple(listed[1:]))
         _check_candidates(codes, domain.size)
+    if not isinstance(mechanism, FrequencyOracle) or len(counts) != mechanism.tally_size(codes):
+        raise WireError("this tally's counts are not those of its domain or its candidates")
     people, weight, square = (_count(described[key]) for key in ("people", "weight", "square"))
     if not 0 <= people <= _MOST or abs(weight) > _MOST or square < 0:
         raise WireError("a tally counts between zero and 2^63 - 1 people")

@@ -16,6 +16,10 @@ from veil import checks
 ROOT = Path(__file__).parent.parent.parent
 
 PUBLIC = {
+    "Rappor",
+    "PGR",
+    "HadamardResponse", "SHE",
+    "BLH", "RandomProjection", "SUE", "THE",
     "GRR", "MECHANISMS", "OLH", "OUE", "AllOf", "Bits", "Campaign", "CampaignRun", "Categories", "Client", "Estimate",
     "Guarantee", "Integers", "Interval", "Items", "Ledger", "OneOf", "Public", "Question", "Record", "Round",
     "SubsetSelection", "Survey", "Tally", "Text", "VeilError", "choose", "merge", "simulate",
@@ -50,7 +54,11 @@ def test_a_mechanism_has_its_five_places(name: str) -> None:
     kind = veil.MECHANISMS[name]
     module = Path(sys.modules[kind.__module__].__file__ or "")
     assert module.parent.name == "mechanisms"
-    slug = {"SubsetSelection": "subset-selection"}.get(name, name.lower())
+    slug = {
+        "SubsetSelection": "subset-selection",
+        "HadamardResponse": "hadamard-response",
+        "RandomProjection": "random-projection",
+    }.get(name, name.lower())
     assert (ROOT / "vectors" / f"{slug}.json").exists()
     page = ROOT / "docs" / "mechanisms" / f"{slug}.md"
     assert page.exists()

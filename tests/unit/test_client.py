@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from veil import GRR, OLH, Categories, Client, Items, Ledger, OneOf, Public, Question, Record, Survey
+from veil import GRR, OLH, Categories, Client, Items, Ledger, OneOf, Public, Question, Rappor, Record, Survey
 from veil.errors import BudgetError, DomainError, InputError, WireError
 from veil.view import Project, SampleItem
 from veil.wire import decode_report, report_size
@@ -88,3 +89,61 @@ def test_many_clients_agree_with_theory() -> None:
         tally = tally + survey.tally(decode_report(survey, payload)[1])
     estimate = survey.estimate(tally)[0]
     assert np.all(np.abs(estimate.frequencies - [0.5, 0.5, 0.0, 0.0]) < 7 * estimate.stderr)
+
+
+LASTING = Survey(Rappor(2.0, Categories(["red", "green", "blue"]), instant=(0.25, 0.75)), public=[Public("day")])
+
+
+def test_a_longitudinal_answer_is_paid_once_and_reported_afresh_also_after_a_restart(tmp_path: Path) -> None:
+    sent = []
+    for day in range(6):
+        client = Client(LASTING.to_bytes(), Ledger(tmp_path / "ledger", lifetime=2.0))
+        sent.append(client.answer("red", public={"day": [day]}))
+    assert float(client.ledger.spent) == pytest.approx(2.0)
+    decoded = [decode_report(LASTING, report) for report in sent]
+    assert len({report_id for report_id, _ in decoded}) == 6
+    assert len({int(report.columns["cohort"][0]) for _, report in decoded}) == 1
+    assert len({report.columns["bits"].tobytes() for _, report in decoded}) == 6
+    assert [int(report.columns["public.day"][0]) for _, report in decoded] == list(range(6))
+
+
+def test_the_reports_of_one_memo_average_to_it_and_to_no_more() -> None:
+    """Over many days the collector learns the permanent bits. These are what was paid for."""
+    ledger = Ledger(lifetime=2.0)
+    client = Client(LASTING, ledger)
+    days = [decode_report(LASTING, client.answer("red", public={"day": [0]}))[1] for _ in range(400)]
+    share = np.mean([np.unpackbits(day.columns["bits"][0], bitorder="little") for day in days], axis=0)
+    assert np.all((np.abs(share - 0.25) < 0.15) | (np.abs(share - 0.75) < 0.15))
+    kept = LASTING.question(0).mechanism.layout.unpack(base64.urlsafe_b64decode(ledger.charges[0].note.split(":")[1]))
+    assert (np.unpackbits(kept["bits"][0], bitorder="little") == (share > 0.5)).all()
+
+
+def test_a_changed_longitudinal_answer_is_charged_and_an_old_one_is_free(tmp_path: Path) -> None:
+    survey = Survey(Rappor(2.0, Categories(["red", "green", "blue"])))  # no second step: payloads show the memo
+
+    def answer(value: str) -> bytes:
+        return decode_report(survey, Client(survey, Ledger(tmp_path / "l", lifetime=4.0)).answer(value))[1].to_bytes()
+
+    red, blue = answer("red"), answer("blue")
+    assert red != blue
+    assert float(Ledger(tmp_path / "l", lifetime=4.0).spent) == pytest.approx(4.0)
+    assert (answer("red"), answer("blue"), answer("red")) == (red, blue, red)
+    with pytest.raises(BudgetError):
+        answer("green")
+    assert len(Ledger(tmp_path / "l", lifetime=4.0).charges) == 2
+
+
+def test_a_longitudinal_answer_that_fails_costs_nothing() -> None:
+    ledger = Ledger(lifetime=2.0)
+    for value, public in (("ultraviolet", {"day": [1]}), ("red", None), ("red", {"day": [1, 2]})):
+        with pytest.raises(InputError):
+            Client(LASTING, ledger).answer(value, public=public)
+    assert ledger.spent == 0
+
+
+def test_a_longitudinal_answer_behind_a_view() -> None:
+    record = Record.of(sex=["f", "m"], age=100)
+    survey = Survey(Question(Rappor(2.0, 100), Project(record, ("age",))))
+    client = Client(survey, Ledger(lifetime=2.0))
+    first, again = (decode_report(survey, client.answer({"sex": "f", "age": 30}))[1] for _ in range(2))
+    assert first.to_bytes() == again.to_bytes()

@@ -24,7 +24,7 @@ from veil.wire import decode_batch, decode_report, decode_tally, encode_batch, e
 ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "vectors"
 SCRIPT = ROOT / "clients" / "js" / "reproduce.mjs"
-GOOD = ("grr", "oue", "olh", "subset-selection", "one-of")
+GOOD = ("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "she", "one-of")
 
 Json = dict[str, Any]
 
@@ -182,6 +182,13 @@ def flip(text: str, pattern: str) -> str:
         ("olh", r'"report": "([0-9a-f]+)"'),
         ("olh", r'"task_id": "([0-9a-f]+)"'),
         ("subset-selection", r'"report": "([0-9a-f]+)"'),
+        ("pgr", r'"report": "([0-9a-f]+)"'),
+        ("rappor", r'"report": "([0-9a-f]+)"'),
+        ("rappor", r'"flip": "([0-9a-f]+)"'),
+        ("hadamard-response", r'"report": "([0-9a-f]+)"'),
+        ("hadamard-response", r'"keep": "([0-9a-f]+)"'),
+        ("she", r'"report": "([0-9a-f]+)"'),
+        ("she", r'"further": "([0-9a-f]+)"'),
         ("one-of", r'"report": "([0-9a-f]+)"'),
         ("oue", r'"others": "([0-9a-f]+)"'),
         ("grr", r'"ratio": \[\s+"([0-9]+)"'),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from . import bad_reports, bad_tasks, containers, primitives, surveys
+from . import bad_reports, bad_tasks, containers, families, hadamard_she, pgr, primitives, rappor, surveys
 from .words import Json
 
 __all__ = ["build", "text_of"]
@@ -46,6 +46,14 @@ def build() -> dict[str, Json]:
                 *surveys.subset_lists(),
             ]
         },
+        "sue.json": {"surveys": families.sue_surveys()},
+        "the.json": {"surveys": families.the_surveys()},
+        "blh.json": {"surveys": families.blh_surveys()},
+        "random-projection.json": {"surveys": families.projection_surveys()},
+        "pgr.json": {"surveys": pgr.every_survey()},
+        "rappor.json": {"surveys": rappor.every_survey()},
+        "hadamard-response.json": {"surveys": hadamard_she.hadamard_surveys()},
+        "she.json": {"surveys": hadamard_she.she_surveys()},
         "one-of.json": {"surveys": [surveys.mixed(), surveys.record(), surveys.text_prefixes(), surveys.items()]},
         "containers.json": containers.containers(),
         "bad_reports.json": bad_reports.bad_reports(),

@@ -6,7 +6,9 @@ from veil import (
     GRR,
     OLH,
     OUE,
+    SHE,
     AllOf,
+    HadamardResponse,
     OneOf,
     Question,
     SubsetSelection,
@@ -36,6 +38,10 @@ def bad_reports() -> Json:
                 Survey(SubsetSelection(4.0, 200, subset_size=3)),
                 [("not increasing", "030201"), ("a value twice", "010101"), ("a value out of range", "0102c8")],
             ),
+            bad_payloads(
+                "HadamardResponse of 33 values", Survey(HadamardResponse(1.0, 33)), [("a row out of range", "80")]
+            ),
+            bad_payloads("SHE of 2 values", Survey(SHE(1.0, 2, reach=3)), [("beyond the clamp", "0008")]),
             bad_choices(),
         ]
     }

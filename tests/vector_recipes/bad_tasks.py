@@ -11,6 +11,8 @@ from veil import (
     GRR,
     OLH,
     OUE,
+    SHE,
+    HadamardResponse,
     SubsetSelection,
     Survey,
 )
@@ -62,6 +64,12 @@ def bad_tasks() -> Json:
     coin("OLH: the threshold one lower", olh, "stay", -1, "within")
     coin("SubsetSelection: the threshold one higher", sub, "inside", 1, "above")
     coin("SubsetSelection: the threshold one lower", sub, "inside", -1, "within")
+    hadamard, she = (Survey(made).to_json() for made in (HadamardResponse(1.0, 9), SHE(1.0, 4)))
+    coin("HadamardResponse: the threshold one higher", hadamard, "keep", 1, "above")
+    coin("HadamardResponse: the threshold one lower", hadamard, "keep", -1, "within")
+    coin("SHE: one step further made less likely", she, "further", -1, "above")
+    coin("SHE: zero made too likely", she, "zero", 2**20, "above")
+    coin("SHE: zero made far too unlikely", she, "zero", -3 * 2**60, "above")
     mechanism("a larger epsilon than the thresholds'", "epsilon", "1.1", "WireError")
     mechanism("a smaller epsilon than the thresholds'", "epsilon", "0.9", "WireError")
     mechanism("epsilon as a float", "epsilon", 1.5, "WireError")

@@ -21,6 +21,7 @@ __all__ = ["estimate_document", "estimate_table", "facts_table", "plan_document"
 
 _STEPS_A_SECOND = 1e9  # what the slowest kernel does on one core of an ordinary machine; most do several times that
 _BAR_CELLS = 12
+_UNKNOWN = "\N{EN DASH}"
 
 
 def shown(value: Any) -> Text:
@@ -86,16 +87,21 @@ def _plan_cells(option: Option, people: int, taken: bool) -> tuple[str, ...]:
 
 
 def estimate_document(estimate: Estimate, index: int, top: int, alpha: float) -> Document:
-    """The largest values of one question, with their intervals."""
-    threshold = estimate.threshold(alpha)
-    rows = [asdict(row) | {"significant": row.frequency > threshold} for row in estimate.top(top)]
+    """The largest values of one question, with their intervals; null where no noise law is known."""
+    if not estimate.noise.known:
+        unknown = dict.fromkeys(("stderr", "low", "high", "significant"))
+        threshold, significant = None, None
+        rows = [asdict(row) | unknown for row in estimate.top(top)]
+    else:
+        threshold, significant = estimate.threshold(alpha), len(estimate.significant(alpha))
+        rows = [asdict(row) | {"significant": row.frequency > threshold} for row in estimate.top(top)]
     return {
         "question": index,
         "lineage": list(estimate.lineage),
         "people": estimate.n,
         "candidates": len(estimate),
         "threshold": threshold,
-        "significant": len(estimate.significant(alpha)),
+        "significant": significant,
         "top": rows,
     }
 
@@ -104,7 +110,8 @@ def estimate_table(
     estimate: Estimate, top: int, alpha: float, title: str, truth: Mapping[Any, float] | None = None
 ) -> Table:
     """The largest values with 95 % intervals; and the truth where it is known, and whether the interval covers it."""
-    rows, threshold = estimate.top(top), estimate.threshold(alpha)
+    rows, known = estimate.top(top), estimate.noise.known
+    threshold = estimate.threshold(alpha) if known else 0.0  # without a noise law: whatever was found at all
     table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
     table.add_column("value", max_width=32)
     for heading in ("share", "95 % interval"):
@@ -119,23 +126,27 @@ def estimate_table(
     most = max((row.frequency for row in rows), default=0.0)
     for row in rows:
         found = row.frequency > threshold
-        last = _people_cells(row, found) if truth is None else _truth_cells(row, truth[row.value])
+        last = _people_cells(row, found if known else None) if truth is None else _truth_cells(row, truth[row.value])
         bar = Text(
             "\N{BLACK SQUARE}" * round(_BAR_CELLS * max(row.frequency, 0) / most) if most > 0 else "", style="blue"
         )
-        interval = f"{100 * row.low:.2f} to {100 * row.high:.2f} %"
+        interval = f"{100 * row.low:.2f} to {100 * row.high:.2f} %" if known else _UNKNOWN
         table.add_row(shown(row.value), percent(row.frequency), interval, *last, bar, style="" if found else "dim")
     return table
 
 
 def significance(estimate: Estimate, alpha: float) -> str:
     """How many values are surely held by somebody, in one sentence."""
+    if not estimate.noise.known:
+        found = int((estimate.frequencies != 0).sum())
+        return f"{found} of {len(estimate):,} values were found. No noise law is known: no intervals, no significance."
     found, floor = len(estimate.significant(alpha)), percent(estimate.threshold(alpha))
     return f"{found} of {len(estimate):,} values are significant: estimated above {floor} (alpha = {alpha:g})."
 
 
-def _people_cells(row: Row, found: bool) -> tuple[Text, Text]:
-    return Text(f"{row.count:,.0f}"), Text("yes", style="green") if found else Text("no")
+def _people_cells(row: Row, found: bool | None) -> tuple[Text, Text]:
+    verdict = Text(_UNKNOWN) if found is None else Text("yes", style="green") if found else Text("no")
+    return Text(f"{row.count:,.0f}"), verdict
 
 
 def _truth_cells(row: Row, truth: float) -> tuple[Text, Text]:

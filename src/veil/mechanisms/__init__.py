@@ -6,20 +6,36 @@ from typing import Any
 
 from veil.errors import WireError
 from veil.mechanisms.base import Mechanism
+from veil.mechanisms.blh import BLH
 from veil.mechanisms.grr import GRR
+from veil.mechanisms.hadamard import HadamardResponse
 from veil.mechanisms.olh import OLH
 from veil.mechanisms.oracle import FrequencyOracle, PureOracle
 from veil.mechanisms.oue import OUE
+from veil.mechanisms.pgr import PGR
+from veil.mechanisms.projection import RandomProjection
+from veil.mechanisms.rappor import Rappor
+from veil.mechanisms.she import SHE
 from veil.mechanisms.subset import SubsetSelection
+from veil.mechanisms.sue import SUE
+from veil.mechanisms.the import THE
 
 __all__ = [
+    "BLH",
     "GRR",
     "MECHANISMS",
     "OLH",
     "OUE",
+    "PGR",
+    "SHE",
+    "SUE",
+    "THE",
     "FrequencyOracle",
+    "HadamardResponse",
     "Mechanism",
     "PureOracle",
+    "RandomProjection",
+    "Rappor",
     "SubsetSelection",
     "mechanism_from_json",
 ]
@@ -29,6 +45,14 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "OUE": OUE,
     "OLH": OLH,
     "SubsetSelection": SubsetSelection,
+    "HadamardResponse": HadamardResponse,
+    "SHE": SHE,
+    "SUE": SUE,
+    "THE": THE,
+    "BLH": BLH,
+    "RandomProjection": RandomProjection,
+    "Rappor": Rappor,
+    "PGR": PGR,
 }
 
 

@@ -35,6 +35,8 @@ class Mechanism(ABC):
     epsilon: float
     domain: Domain
     name: ClassVar[str]
+    tight: ClassVar[bool] = True
+    """Whether the ratio reaches e^epsilon, up to the rounding of thresholds."""
 
     def __init__(self, epsilon: float, domain: DomainLike) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(epsilon))
@@ -120,6 +122,11 @@ class Mechanism(ABC):
         """Parameters beyond epsilon and domain, as they stand in a task."""
         return {}
 
+    @classmethod
+    def read_parameters(cls, document: Json) -> dict[str, Any]:
+        """The same parameters read back, as the constructor takes them."""
+        return document
+
     def to_json(self) -> Json:
         """The mechanism as it stands in a task."""
         return {
@@ -136,7 +143,8 @@ class Mechanism(ABC):
         extra = [key for key in document if key not in ("kind", "epsilon", "domain", "thresholds")]
         epsilon, domain, thresholds, *more = take(document, cls.name, "epsilon", "domain", "thresholds", *extra)
         try:
-            made = cls(number(epsilon), domain_from_json(domain), **dict(zip(extra, more, strict=True)))
+            parameters = cls.read_parameters(dict(zip(extra, more, strict=True)))
+            made = cls(number(epsilon), domain_from_json(domain), **parameters)
         except TypeError:
             raise WireError(f"{cls.name} does not have the parameters {', '.join(extra)}") from None
         if made.to_json()["thresholds"] != thresholds or made.to_json()["epsilon"] != epsilon:

@@ -47,6 +47,10 @@ class FrequencyOracle(Mechanism):
     def shares(self, tally: Tally) -> NDArray[np.float64]:
         """Runs at the collector: the frequencies that a tally with reports in it stands for."""
 
+    def tally_size(self, candidates: NDArray[Any] | None) -> int:
+        """How many integers a tally holds: one a candidate, unless the whole domain is kept in another form."""
+        return self.domain.size if candidates is None else len(candidates)
+
     @property
     def decode_pairs(self) -> float:
         """(report, candidate) steps that counting the whole domain costs a report."""
@@ -147,6 +151,14 @@ class PureOracle(FrequencyOracle):
     def noise(self) -> SupportNoise:
         """p and q, and how often two values are supported at once; here as if independently."""
         return SupportNoise(self.p, self.q, hit=self.p * self.q, miss=self.q**2)
+
+    @property
+    def pair_misses(self) -> frozenset[Fraction]:
+        """What may be the probability that a report supports two given values, neither of them held.
+
+        One number for most oracles. Where it depends on the values, `noise.miss` is the mean.
+        """
+        return frozenset({self.noise.miss})
 
     @abstractmethod
     def support(

@@ -1,0 +1,138 @@
+"""Local hashing: hash the value into a few buckets under a random seed, then report the bucket by randomized response.
+
+The family of OLH, BLH and RandomProjection (thesis 3.3.4 and 3.3.5): they differ in the number of buckets and of seeds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.entropy import Source
+from veil.mechanisms.oracle import PureOracle
+from veil.noise import SupportNoise
+from veil.privacy import WORD, Guarantee, coin_threshold, exp_below
+from veil.report import Columns, Field, Layout
+
+__all__ = ["LocalHashing"]
+
+_HASHES = 2**32
+
+
+@dataclass(frozen=True, init=False)
+class LocalHashing(PureOracle):
+    """Reports of a seed and a bucket.
+
+    Guarantee: the seed does not depend on the value, and for every seed the bucket is GRR over the hash range: p / q
+    <= e^eps exactly. The hash decides accuracy only, never privacy.
+    """
+
+    @property
+    @abstractmethod
+    def buckets(self) -> int:
+        """The hash range, g in the thesis."""
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds there are to draw from."""
+        return WORD
+
+    def expand(self, seeds: NDArray[Any]) -> NDArray[np.uint64]:
+        """The 64 bits that a reported seed stands for."""
+        return seeds.astype(np.uint64, copy=False)
+
+    @cached_property
+    def _stay(self) -> int:
+        odds = exp_below(self.epsilon)
+        return coin_threshold(odds / (odds + self.buckets - 1))
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        return {"stay": self._stay}
+
+    @cached_property
+    def p(self) -> Fraction:
+        return Fraction(self._stay, WORD)
+
+    @cached_property
+    def _move(self) -> Fraction:
+        """The probability of any one bucket other than the value's."""
+        return (1 - self.p) / (self.buckets - 1)
+
+    def bucket_moment(self, power: int) -> Fraction:
+        """The sum of the buckets' probabilities to a power: buckets are intervals of 2^32 hashes, equal up to one."""
+        narrow, wider = divmod(_HASHES, self.buckets)
+        shares = (self.buckets - wider) * narrow**power + wider * (narrow + 1) ** power
+        return Fraction(shares, _HASHES**power)
+
+    @cached_property
+    def q(self) -> Fraction:
+        # A report's bucket y comes up with w_y p + (1 - w_y) move; another value falls into it with w_y.
+        return (self.p - self._move) * self.bucket_moment(2) + self._move
+
+    @cached_property
+    def noise(self) -> SupportNoise:
+        # Two values: both fall into the reported bucket, their hashes independent of each other.
+        hit = self.p * self.bucket_moment(2)
+        miss = (self.p - self._move) * self.bucket_moment(3) + self._move * self.bucket_moment(2)
+        return SupportNoise(self.p, self.q, hit, miss)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(self.p / self._move)
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field("seed", self.seeds), Field("bucket", self.buckets)))
+
+    def draw(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
+        seeds = source.below(self.seeds, len(codes))
+        buckets = self.hash(seeds, codes)
+        moved = np.flatnonzero(~source.coin(self._stay, len(codes)))
+        others = source.below(self.buckets - 1, len(moved))
+        buckets[moved] = others + (others >= buckets[moved])  # skip the value's own bucket
+        seed, bucket = self.layout.fields
+        return {"seed": seeds.astype(seed.dtype), "bucket": buckets.astype(bucket.dtype)}
+
+    def hash(self, seeds: NDArray[np.uint64], codes: NDArray[Any]) -> NDArray[np.uint64]:
+        """The bucket of code i under seed i."""
+        from veil.kernels.hashing import bucket_of
+
+        return bucket_of(self.expand(seeds), self.spread(codes), self.buckets)
+
+    def spread(self, codes: NDArray[Any]) -> NDArray[np.uint64]:
+        """64 well-mixed bits a value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
+        from veil.kernels.hashing import spread
+
+        if not self.domain.code_bytes:
+            return spread(np.ascontiguousarray(codes, dtype=np.uint64))
+        digests = b"".join(hashlib.sha256(self._salt + row.tobytes()).digest()[:8] for row in codes)
+        return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+    @cached_property
+    def _salt(self) -> bytes:
+        return bytes.fromhex(self.digest)
+
+    def support(
+        self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        from veil.kernels.counting import count_hashed, count_hashed_weighted, halves
+        from veil.kernels.threads import add_up
+
+        codes = np.arange(self.domain.size, dtype=np.uint64) if candidates is None else candidates
+        count = count_hashed if weights is None else count_hashed_weighted
+        by_row = (self.expand(columns["seed"]), columns["bucket"], weights)
+        return add_up(count, by_row, self.buckets, *halves(self.spread(codes)), work=len(codes))
+
+    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+        from veil.kernels.hashing import support_matrix
+
+        return support_matrix(self.expand(columns["seed"]), columns["bucket"], self.buckets, self.spread(candidates))

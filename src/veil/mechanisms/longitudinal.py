@@ -1,0 +1,87 @@
+"""Mechanisms for answers that are given again and again: randomized once for good, and lightly once more every time.
+
+The device keeps the outcome of the first step, a Memo. However many reports are made of it, they tell no more about the
+value than the Memo does, so the guarantee is one of a lifetime and is paid for once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from veil.entropy import Batch, Source
+from veil.errors import EmptyError, MismatchError
+from veil.mechanisms.base import Mechanism
+from veil.report import Columns, Layout, Reports
+
+__all__ = ["Longitudinal", "Memo"]
+
+
+@dataclass(frozen=True, eq=False)
+class Memo:
+    """What devices keep of their permanent step, by column, one row a person."""
+
+    task: str
+    layout: Layout
+    columns: Columns
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __repr__(self) -> str:
+        return f"Memo(of {len(self)} people, task {self.task[:12]})"
+
+    def to_bytes(self) -> bytes:
+        """All rows, one after another."""
+        return self.layout.pack(self.columns)
+
+    @staticmethod
+    def from_bytes(task: str, layout: Layout, data: bytes) -> Memo:
+        """Read back what `to_bytes` wrote; strict, like reports."""
+        return Memo(task, layout, layout.unpack(data))
+
+
+class Longitudinal(Mechanism):
+    """A mechanism in two steps: `permanent`, paid for, and `instant_reports`, free. `randomize` does both."""
+
+    @property
+    @abstractmethod
+    def memo_layout(self) -> Layout:
+        """The columns of a Memo."""
+
+    @abstractmethod
+    def draw_permanent(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
+        """Runs on the device: the columns of a Memo, for at most one chunk of rows."""
+
+    @abstractmethod
+    def draw_instant(self, memo: Columns, source: Source) -> dict[str, NDArray[Any]]:
+        """Runs on the device: columns of reports from the columns of a Memo, for at most one chunk of rows."""
+
+    def draw(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
+        return self.draw_instant(self.draw_permanent(codes, source), source)
+
+    def permanent(self, values: Any, source: Source | None = None) -> Memo:
+        """Runs on the device: the step whose outcome is kept, one row a value. This is what epsilon pays for."""
+        codes = self.domain.encode(values)
+        if not len(codes):
+            raise EmptyError("expected at least one value to randomize")
+
+        def draw(rows: slice, stream: Source) -> Reports:
+            return Reports(self.digest, self.memo_layout, self.draw_permanent(codes[rows], stream))
+
+        parts = Reports.concatenate((source or Batch()).each_chunk(len(codes), draw))
+        return Memo(self.digest, self.memo_layout, parts.columns)
+
+    def instant_reports(self, memo: Memo, source: Source | None = None) -> Reports:
+        """Runs on the device: fresh reports of a Memo, one a row, at no further cost."""
+        if memo.task != self.digest:
+            raise MismatchError("this memo was made for another task")
+
+        def draw(rows: slice, stream: Source) -> Reports:
+            some = {name: column[rows] for name, column in memo.columns.items()}
+            return Reports(self.digest, self.layout, self.draw_instant(some, stream))
+
+        return Reports.concatenate((source or Batch()).each_chunk(len(memo), draw))

@@ -1,0 +1,243 @@
+"""Rappor: Bloom filters in cohorts, randomized once for good and, if wanted, again in every report (thesis 3.1.2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.canonical import Json, number
+from veil.domain import DomainLike, is_int
+from veil.entropy import Source
+from veil.errors import ParameterError, WireError
+from veil.mechanisms.bloom import design_matrix, filters, positions
+from veil.mechanisms.longitudinal import Longitudinal
+from veil.mechanisms.oracle import FrequencyOracle
+from veil.mechanisms.packed import bit_support
+from veil.mechanisms.regression import regress
+from veil.noise import UnknownNoise
+from veil.privacy import WORD, Guarantee, coin_threshold, decimal_text, exp_below, log_above, root_below
+from veil.report import Columns, Field, Layout
+from veil.tally import Tally
+
+__all__ = ["Rappor"]
+
+_MOST_COUNTS = 1 << 24
+_MOST_HASHES = 64
+
+
+@dataclass(frozen=True, init=False)
+class Rappor(Longitudinal, FrequencyOracle):
+    """A Bloom filter of the value, under the hashes of a random cohort, with every bit flipped with probability f / 2.
+
+    The flipped filter is permanent: kept by the device (`permanent`) and sent again for the same value, as it is or,
+    with `instant=(p, q)`, through fresh coins: 1 with probability q where the kept bit is 1, with p where it is 0.
+
+    Guarantee: of a lifetime of reports about one value. The cohort does not depend on the value; within a cohort two
+    values' filters differ in at most 2 h bits for h hashes (in fewer where positions coincide), each with a ratio of
+    (1 - f/2) / (f/2): its power 2 h is at most e^eps exactly, with f/2 = T / 2^64 rounded up. What is done to the kept
+    bits afterwards cannot raise it.
+
+    Estimates come from a regression (needs `veil[rappor]`): small values are set to zero, and no noise law is known.
+
+    >>> oracle = Rappor.with_f(0.5, domain=1000)
+    >>> round(oracle.epsilon, 2), oracle.layout.size
+    (4.39, 17)
+    """
+
+    bits: int
+    hashes: int
+    cohorts: int
+    instant: tuple[float, float] | None
+    name: ClassVar[str] = "Rappor"
+
+    def __init__(
+        self,
+        epsilon: float,
+        domain: DomainLike,
+        bits: int = 128,
+        hashes: int = 2,
+        cohorts: int = 8,
+        instant: tuple[float, float] | None = None,
+    ) -> None:
+        super().__init__(epsilon, domain)
+        if not all(is_int(part) and part >= 1 for part in (bits, hashes, cohorts)):
+            raise ParameterError("bits, hashes and cohorts are integers of at least 1")
+        if hashes > _MOST_HASHES or bits < 2 * hashes or cohorts * (bits + 1) > _MOST_COUNTS:
+            raise ParameterError("a filter has at most 64 hashes, two bits a hash, and cohorts * (bits + 1) <= 2^24")
+        object.__setattr__(self, "bits", int(bits))
+        object.__setattr__(self, "hashes", int(hashes))
+        object.__setattr__(self, "cohorts", int(cohorts))
+        object.__setattr__(self, "instant", None if instant is None else _pair(instant))
+        if 2 * self._flip >= WORD:
+            raise ParameterError("epsilon is too small: nothing would be left of the answer")
+
+    @classmethod
+    def with_f(
+        cls,
+        f: float,
+        domain: DomainLike,
+        bits: int = 128,
+        hashes: int = 2,
+        cohorts: int = 8,
+        instant: tuple[float, float] | None = None,
+    ) -> Rappor:
+        """The same by the share f of bits that are replaced by fair coins: eps = 2 h ln((1 - f/2) / (f/2)), rounded up.
+
+        >>> [round(Rappor.with_f(f, 10, hashes=1).guarantee.ratio) for f in (0.5, 0.25)]
+        [9, 49]
+        """
+        share = _probability(f, "f")
+        if not is_int(hashes) or not 1 <= hashes <= _MOST_HASHES:
+            raise ParameterError("a filter has between 1 and 64 hashes")
+        epsilon = log_above(((2 - share) / share) ** (2 * hashes))
+        return cls(epsilon, domain, bits, hashes, cohorts, instant)
+
+    def parameters(self) -> Json:
+        pair = None if self.instant is None else [decimal_text(chance) for chance in self.instant]
+        return {"bits": self.bits, "hashes": self.hashes, "cohorts": self.cohorts, "instant": pair}
+
+    @classmethod
+    def read_parameters(cls, document: Json) -> dict[str, Any]:
+        pair = document.get("instant")
+        if pair is None:
+            return document
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise WireError("Rappor's instantaneous step is null or two decimal strings")
+        return {**document, "instant": (number(pair[0]), number(pair[1]))}
+
+    # -- what it promises ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _flip(self) -> int:
+        """A bit's chance to be flipped, f / 2, out of 2^64: rounded up, so that the ratio's power 2 h stays below."""
+        return coin_threshold(1 / (root_below(exp_below(self.epsilon), 2 * self.hashes) + 1), up=True)
+
+    @property
+    def f(self) -> Fraction:
+        """The share of bits that are replaced by fair coins."""
+        return Fraction(2 * self._flip, WORD)
+
+    @cached_property
+    def thresholds(self) -> Mapping[str, int]:
+        if self.instant is None:
+            return {"flip": self._flip}
+        zero, one = (coin_threshold(_decimal(chance)) for chance in self.instant)
+        return {"flip": self._flip, "instant_zero": zero, "instant_one": one}
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Fraction(WORD - self._flip, self._flip) ** (2 * self.hashes), scope="lifetime")
+
+    @property
+    def noise(self) -> UnknownNoise:
+        return UnknownNoise(self.name)
+
+    # -- on the device ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field("cohort", self.cohorts), Field.packed("bits", self.bits)))
+
+    @property
+    def memo_layout(self) -> Layout:
+        return self.layout
+
+    def draw_permanent(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
+        cohorts = source.below(self.cohorts, len(codes))
+        flips = source.coin_bits(self._flip, len(codes), self.bits)
+        bloom = filters(positions(cohorts, self.spread(codes), self.bits, self.hashes), self.bits)
+        return {"cohort": cohorts.astype(self.layout.fields[0].dtype), "bits": bloom ^ flips}
+
+    def draw_instant(self, memo: Columns, source: Source) -> dict[str, NDArray[Any]]:
+        kept = memo["bits"]
+        if self.instant is not None:
+            zero = source.coin_bits(self.thresholds["instant_zero"], len(kept), self.bits)
+            one = source.coin_bits(self.thresholds["instant_one"], len(kept), self.bits)
+            kept = (kept & one) | (~kept & zero)
+        return {"cohort": memo["cohort"], "bits": kept}
+
+    def spread(self, codes: NDArray[Any]) -> NDArray[np.uint64]:
+        """64 well-mixed bits a value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
+        from veil.kernels.hashing import spread
+
+        if not self.domain.code_bytes:
+            return spread(np.ascontiguousarray(codes, dtype=np.uint64))
+        salt = bytes.fromhex(self.digest)
+        digests = b"".join(hashlib.sha256(salt + row.tobytes()).digest()[:8] for row in codes)
+        return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+    # -- at the collector ------------------------------------------------------------------------------------------
+
+    def tally_size(self, candidates: NDArray[Any] | None) -> int:
+        """People and set bits of every cohort, whatever the candidates: these matter when estimating."""
+        return self.cohorts * (self.bits + 1)
+
+    @property
+    def decode_pairs(self) -> float:
+        return float(self.bits)
+
+    def counts(
+        self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        """For each cohort how many people (or how much weight) it has, then how many of them report each bit."""
+        counts = np.zeros((self.cohorts, self.bits + 1), dtype=np.int64)
+        order = np.argsort(columns["cohort"], kind="stable")
+        ends = np.searchsorted(columns["cohort"][order], np.arange(self.cohorts + 1))
+        for cohort in range(self.cohorts):
+            rows = order[ends[cohort] : ends[cohort + 1]]
+            if len(rows):
+                mine = None if weights is None else weights[rows]
+                counts[cohort, 0] = len(rows) if mine is None else mine.sum()
+                counts[cohort, 1:] = bit_support(columns["bits"][rows], self.bits, None, mine)
+        return counts.reshape(-1)
+
+    def shares(self, tally: Tally) -> NDArray[np.float64]:
+        codes = np.arange(self.domain.size, dtype=np.uint64) if tally.candidates is None else tally.candidates
+        counts = tally.counts.reshape(self.cohorts, self.bits + 1) * (1 if tally.weight > 0 else -1)
+        asked = np.flatnonzero(counts[:, 0] > 0)
+        if not len(asked):
+            return np.zeros(len(codes))
+        people = counts[asked, :1]
+        reported = counts[asked, 1:] / people
+        clear, gap = self._reporting()
+        # A rate's own plug-in variance, kept away from zero: a bit that nobody reported is not certain either.
+        effective = people * (abs(tally.weight) / tally.square)
+        plausible = np.clip(reported, clear / 2, 1 - clear / 2)
+        spread = np.sqrt(plausible * (1 - plausible) / effective) / gap
+        matrix = design_matrix(asked, self.spread(codes), self.bits, self.hashes)
+        return regress(matrix, ((reported - clear) / gap).ravel(), spread.ravel())
+
+    def _reporting(self) -> tuple[float, float]:
+        """The probability that a bit is reported where the filter has none, and what a bit of the filter adds to it."""
+        flip = Fraction(self._flip, WORD)
+        if self.instant is None:
+            return float(flip), float(1 - 2 * flip)
+        zero, one = (Fraction(self.thresholds[name], WORD) for name in ("instant_zero", "instant_one"))
+        return float(zero + flip * (one - zero)), float((1 - 2 * flip) * (one - zero))
+
+
+def _pair(instant: Any) -> tuple[float, float]:
+    if not isinstance(instant, (tuple, list)) or len(instant) != 2:
+        raise ParameterError("instant is a pair (p, q): the chances of a 1 where the kept bit is 0, and where it is 1")
+    zero, one = (_probability(chance, "a chance") for chance in instant)
+    if coin_threshold(zero) >= coin_threshold(one):
+        raise ParameterError("instant=(p, q) needs p below q: a kept 1 is reported as 1 more often than a kept 0")
+    return float(instant[0]), float(instant[1])
+
+
+def _probability(value: Any, what: str) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)) or not 0 < value < 1:
+        raise ParameterError(f"{what} lies between 0 and 1")
+    return value if isinstance(value, Fraction) else _decimal(value)
+
+
+def _decimal(value: float) -> Fraction:
+    """The decimal that a number prints as: what stands in a task."""
+    return Fraction(decimal_text(value))

@@ -1,0 +1,87 @@
+"""Unary encoding: one bit for every value, set with one probability for the held value and another for the rest.
+
+The family of OUE, SUE and THE (thesis 3.3.2 and 3.3.3): they differ in two thresholds only.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import DomainLike
+from veil.entropy import Source
+from veil.errors import ParameterError
+from veil.mechanisms.oracle import PureOracle
+from veil.mechanisms.packed import bit_support, bit_supports
+from veil.privacy import WORD, Guarantee
+from veil.report import Columns, Field, Layout
+
+__all__ = ["UnaryEncoding"]
+
+
+@dataclass(frozen=True, init=False)
+class UnaryEncoding(PureOracle):
+    """Packed bits: the held value's is set with probability p, every other with q, all independent.
+
+    Guarantee: two values differ in two bits, so the ratio is p (1 - q) / (q (1 - p)).
+    """
+
+    def __init__(self, epsilon: float, domain: DomainLike) -> None:
+        super().__init__(epsilon, domain)
+        if not self.domain.listable:
+            raise ParameterError(
+                f"{self.name} sends one bit for every value: the domain must be listable (2^24 values)"
+            )
+
+    @property
+    @abstractmethod
+    def held(self) -> int:
+        """The threshold of the held value's coin."""
+
+    @property
+    @abstractmethod
+    def others(self) -> int:
+        """The threshold of every other value's coin."""
+
+    @property
+    def thresholds(self) -> Mapping[str, int]:
+        return {"held": self.held, "others": self.others}
+
+    @cached_property
+    def p(self) -> Fraction:
+        return Fraction(self.held, WORD)
+
+    @cached_property
+    def q(self) -> Fraction:
+        return Fraction(self.others, WORD)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(self.p * (1 - self.q) / (self.q * (1 - self.p)))
+
+    @cached_property
+    def layout(self) -> Layout:
+        return Layout((Field.packed("bits", self.domain.size),))
+
+    def draw(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
+        bits = source.coin_bits(self.others, len(codes), self.domain.size)
+        held = source.coin(self.held, len(codes))
+        rows, byte, bit = np.arange(len(codes)), codes >> np.uint64(3), (codes & np.uint64(7)).astype(np.uint8)
+        cleared = bits[rows, byte] & ~(np.uint8(1) << bit)
+        bits[rows, byte] = cleared | (held.astype(np.uint8) << bit)
+        return {"bits": bits}
+
+    def support(
+        self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        return bit_support(columns["bits"], self.domain.size, candidates, weights)
+
+    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+        return bit_supports(columns["bits"], candidates)
