@@ -10,8 +10,9 @@ import base64
 import hashlib
 from typing import Any
 
+from veil.domain import Sets
 from veil.entropy import Source, System
-from veil.errors import BudgetError, InputError
+from veil.errors import BudgetError
 from veil.ledger import Ledger
 from veil.report import Reports
 from veil.survey import Survey
@@ -50,9 +51,6 @@ class Client:
 
     def answer(self, value: Any, public: Any = None) -> bytes:
         """Runs on the device: the framed report to send. Paid for durably before it is returned."""
-        codes = self.survey.domain.encode([value])
-        if len(codes) != 1:
-            raise InputError("expected one value")
         mark = self._mark(value, public)
         for charge in self.ledger.charges:
             if charge.task == self.survey.task and charge.note.startswith(mark + ":"):
@@ -63,6 +61,11 @@ class Client:
         return report
 
     def _mark(self, value: Any, public: Any) -> str:
-        """Recognises an answer given before. It stays on the device, like the answer itself."""
-        packed = repr((self.survey.domain.decode(self.survey.domain.encode([value])), public))
-        return hashlib.sha256(f"{self.survey.task}:{packed}".encode()).hexdigest()[:32]
+        """Recognises an answer given before, by its codes. It stays on the device, like the answer itself."""
+        codes = self.survey.domain.encode([value])
+        parts = [codes.offsets, codes.items] if isinstance(codes, Sets) else [codes]
+        parts += self.survey.read_public(public, 1).values()
+        digest = hashlib.sha256(self.survey.task.encode())
+        for part in parts:
+            digest.update(f"{part.dtype.str}{part.shape}".encode() + part.tobytes())
+        return digest.hexdigest()[:32]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.canonical import Json, digest, number, take
-from veil.domain import Domain, DomainLike, Items, Record, as_domain, domain_from_json
+from veil.domain import Domain, DomainLike, Items, Record, as_domain, domain_from_json, is_int
 from veil.entropy import Batch, Source, outcomes
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.noise import SupportNoise, critical
@@ -204,7 +204,7 @@ class PureOracle(Mechanism):
 
         "Never" is with probability 1 - alpha over all candidates together.
         """
-        tested = candidates or self.domain.size
+        tested = min(candidates or self.domain.size, 10**300)  # as far as a double reaches
         return critical(alpha / tested) * float(np.sqrt(self.variance(n)))
 
     def encode_candidates(self, candidates: Any) -> NDArray[Any] | None:
@@ -213,7 +213,10 @@ class PureOracle(Mechanism):
             if not self.domain.listable:
                 raise InputError("this domain is too large to list: say which candidates to count")
             return None
-        codes: NDArray[Any] = self.domain.encode(candidates)
+        return self.check_candidates(self.domain.encode(candidates))
+
+    def check_candidates(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Candidates are at least one, and each stands once."""
         if not len(codes):
             raise EmptyError("expected at least one candidate")
         if len(np.unique(codes, axis=0)) != len(codes):
@@ -228,8 +231,8 @@ class PureOracle(Mechanism):
         >>> oracle.tally(oracle.randomize([0, 1, 1])).people
         3
         """
-        if reports.task != self.digest:
-            raise MismatchError("these reports were made for another task")
+        if not isinstance(reports, Reports) or reports.task != self.digest:
+            raise MismatchError("expected reports of this mechanism; these were made for another task")
         return self.tally_columns(reports.columns, self.encode_candidates(candidates), weights)
 
     def tally_columns(self, columns: Columns, codes: NDArray[Any] | None, weights: Any = None) -> Tally:
@@ -246,8 +249,8 @@ class PureOracle(Mechanism):
 
         `population` is the number of people that the reports are a random sample of; `scale` comes from the view.
         """
-        if tally.task != self.digest:
-            raise MismatchError("this tally was made for another task")
+        if not isinstance(tally, Tally) or tally.task != self.digest:
+            raise MismatchError("expected a tally of this mechanism; this was made for another task")
         if not tally.people:
             raise EmptyError("expected at least one report to estimate from")
         if not tally.weight:
@@ -269,5 +272,5 @@ class PureOracle(Mechanism):
 
 
 def _check_people(n: int) -> None:
-    if n < 1:
+    if not is_int(n) or n < 1:
         raise ParameterError("a number of people is at least 1")
