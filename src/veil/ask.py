@@ -28,7 +28,7 @@ from veil.privacy import Guarantee
 from veil.report import Columns, Field, Layout
 from veil.view import Identity, View, view_from_json
 
-__all__ = ["AllOf", "Ask", "OneOf", "Question", "Rows", "ask_from_json"]
+__all__ = ["AllOf", "Ask", "OneOf", "Question", "Rows", "as_ask", "ask_from_json"]
 
 Rows = NDArray[np.int64]
 
@@ -112,6 +112,13 @@ class Question(Ask):
     def to_json(self) -> Json:
         return {"kind": "question", "view": self.view.to_json(), "mechanism": self.mechanism.to_json()}
 
+    def encode_candidates(self, candidates: Any) -> NDArray[Any] | None:
+        """Candidates as codes of what the view shows; given as the values that an estimate will be labelled with."""
+        if candidates is None:
+            return self.oracle.encode_candidates(None)
+        values = self.view.values
+        return self.oracle.check_candidates(values.encode(candidates))
+
     @property
     def oracle(self) -> FrequencyOracle:
         """The mechanism, where it is a frequency oracle."""
@@ -136,12 +143,14 @@ class OneOf(Ask):
 
     branches: tuple[tuple[int, Ask], ...]
 
-    def __init__(self, *branches: tuple[int, Ask]) -> None:
-        if len(branches) < 1 or not all(is_int(share) and 1 <= share <= 2**32 for share, _ in branches):
+    def __init__(self, *branches: tuple[int, Ask | Mechanism]) -> None:
+        if not branches or not all(isinstance(b, tuple) and len(b) == 2 and is_int(b[0]) for b in branches):
+            raise ParameterError("OneOf takes pairs of an integer share and an ask: OneOf((1, ask), (2, ask))")
+        if not all(1 <= share <= 2**32 for share, _ in branches):
             raise ParameterError("OneOf takes pairs of an integer share, of at least 1, and an ask")
         if any(isinstance(ask, OneOf) for _, ask in branches):
             raise ParameterError("a OneOf directly within a OneOf is one OneOf: multiply the shares out")
-        object.__setattr__(self, "branches", tuple((int(share), ask) for share, ask in branches))
+        object.__setattr__(self, "branches", tuple((int(share), as_ask(ask)) for share, ask in branches))
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
@@ -187,10 +196,10 @@ class AllOf(Ask):
 
     asks: tuple[Ask, ...]
 
-    def __init__(self, *asks: Ask) -> None:
+    def __init__(self, *asks: Ask | Mechanism) -> None:
         if not asks:
             raise ParameterError("AllOf takes at least one ask")
-        object.__setattr__(self, "asks", tuple(asks))
+        object.__setattr__(self, "asks", tuple(as_ask(ask) for ask in asks))
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
@@ -215,6 +224,15 @@ class AllOf(Ask):
 
     def to_json(self) -> Json:
         return {"kind": "all-of", "asks": [ask.to_json() for ask in self.asks]}
+
+
+def as_ask(ask: Ask | Mechanism) -> Ask:
+    """A tree as it is; a mechanism as the question about the value itself."""
+    if isinstance(ask, Mechanism):
+        return Question(ask)
+    if not isinstance(ask, Ask):
+        raise ParameterError("expected a mechanism, a Question, a OneOf or an AllOf")
+    return ask
 
 
 def _groups(choice: NDArray[Any], branches: int) -> list[Rows]:

@@ -15,6 +15,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from veil.durable import write_atomically
 from veil.errors import InputError, MismatchError, ParameterError
 from veil.survey import Survey, SurveyTally
@@ -70,8 +72,8 @@ class CampaignRun:
         """Runs at the collector: the tally of the current round. It is durable before the campaign moves on."""
         if self.round is None:
             raise InputError("this campaign is finished")
-        if tally.task != self.round.survey.task:
-            raise MismatchError("this tally was made for another round")
+        if tally.task != self.round.survey.task or not _same_candidates(tally, self.round):
+            raise MismatchError("this tally was made for another round, or over other candidates")
         if self._folder is not None:
             write_atomically(self._file(self.finished), encode_tally(tally))
         self._take(tally)
@@ -97,3 +99,14 @@ class CampaignRun:
     def _file(self, index: int) -> Path:
         assert self._folder is not None
         return self._folder / f"round-{index:03d}.tally"
+
+
+def _same_candidates(tally: SurveyTally, asked: Round) -> bool:
+    for i, (question, part) in enumerate(zip(asked.survey.questions, tally.parts, strict=True)):
+        codes, counted = question.encode_candidates(asked.candidates.get(i)), part.candidates
+        if codes is None or counted is None:
+            if codes is not counted:
+                return False
+        elif not np.array_equal(codes, counted):
+            return False
+    return True

@@ -11,10 +11,13 @@ import base64
 import hashlib
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from veil.ask import Question
-from veil.domain import Codes
+from veil.domain import Codes, Sets
 from veil.entropy import Source, System
-from veil.errors import BudgetError, InputError
+from veil.errors import BudgetError
 from veil.ledger import Ledger
 from veil.mechanisms.longitudinal import Longitudinal, Memo
 from veil.report import Reports
@@ -54,13 +57,11 @@ class Client:
 
     def answer(self, value: Any, public: Any = None) -> bytes:
         """Runs on the device: the framed report to send. Paid for durably before it is returned."""
-        codes = self.survey.domain.encode([value])
-        if len(codes) != 1:
-            raise InputError("expected one value")
         ask = self.survey.ask
         if isinstance(ask, Question) and isinstance(ask.mechanism, Longitudinal):
-            return self._answer_afresh(ask, ask.mechanism, codes, self._mark(value, None), public)
-        mark = self._mark(value, public)
+            codes = self.survey.domain.encode([value])
+            return self._answer_afresh(ask, ask.mechanism, codes, self._mark(codes), public)
+        mark = self._mark(self.survey.domain.encode([value]), *self.survey.read_public(public, 1).values())
         kept = self._recall(mark)
         if kept is None:
             kept = normative_report(self.survey, value, System(), public)
@@ -96,7 +97,10 @@ class Client:
         note = mark + ":" + base64.urlsafe_b64encode(kept).decode()
         self.ledger.spend(self.survey.task, self.survey.guarantee, note)
 
-    def _mark(self, value: Any, public: Any) -> str:
-        """Recognises an answer given before. It stays on the device, like the answer itself."""
-        packed = repr((self.survey.domain.decode(self.survey.domain.encode([value])), public))
-        return hashlib.sha256(f"{self.survey.task}:{packed}".encode()).hexdigest()[:32]
+    def _mark(self, codes: Codes, *public: NDArray[np.int64]) -> str:
+        """Recognises an answer given before, by its codes. It stays on the device, like the answer itself."""
+        parts = [codes.offsets, codes.items] if isinstance(codes, Sets) else [codes]
+        digest = hashlib.sha256(self.survey.task.encode())
+        for part in (*parts, *public):
+            digest.update(f"{part.dtype.str}{part.shape}".encode() + part.tobytes())
+        return digest.hexdigest()[:32]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
@@ -184,19 +185,33 @@ class Batch(Source):
     """
 
     def __init__(self) -> None:
-        self._key = os.urandom(32)
+        self._lock = threading.Lock()
+        self._begin(os.urandom(32))
+
+    def _begin(self, key: bytes) -> None:
+        self._key = key
+        self._process = os.getpid()
         self._next_chunk = 1  # stream 0 is this source itself
         self._stream: CipherContext | None = None
 
+    def _own_key(self) -> None:
+        """A fork inherits the key: its child takes a new one, or two people would get the same noise."""
+        if os.getpid() != self._process:
+            self._begin(os.urandom(32))
+
     def words(self, count: int) -> U64:
-        if self._stream is None:
-            self._stream = _key_stream(self._key, 0)
-        return _stream_words(self._stream, count)
+        with self._lock:
+            self._own_key()
+            if self._stream is None:
+                self._stream = _key_stream(self._key, 0)
+            return _stream_words(self._stream, count)
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Source]]:
         for start in range(0, rows, CHUNK_ROWS):
-            chunk = _Chunk(self._key, self._next_chunk)
-            self._next_chunk += 1
+            with self._lock:  # no two threads may get the same stream
+                self._own_key()
+                chunk = _Chunk(self._key, self._next_chunk)
+                self._next_chunk += 1
             yield slice(start, min(start + CHUNK_ROWS, rows)), chunk
 
     def each_chunk(self, rows: int, work: Callable[[slice, Source], Result]) -> list[Result]:
@@ -220,7 +235,10 @@ class Seeded(Batch):
         super().__init__()
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
             raise ParameterError("a seed is an integer of at least 0")
-        self._key = hashlib.sha256(f"veil.seeded:{int(seed)}".encode()).digest()
+        self._begin(hashlib.sha256(f"veil.seeded:{int(seed)}".encode()).digest())
+
+    def _own_key(self) -> None:
+        """The same seed gives the same draws in every process."""
 
 
 class _Chunk(Source):

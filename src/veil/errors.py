@@ -44,7 +44,16 @@ class ParameterError(InputError):
 
 
 class DomainError(InputError):
-    """A value does not belong to the domain. The value itself is never shown."""
+    """A value does not belong to the domain. The value itself is never shown, only its row where there are several."""
+
+    def __init__(self, expected: str, row: int | None = None, count: int = 1) -> None:
+        self.expected, self.row, self.count = expected, row, count
+        rows = "" if row is None else f" (row {row}{f', and {count - 1} more' if count > 1 else ''}; rows count from 0)"
+        super().__init__(expected + rows)
+
+    def moved(self, rows: int) -> DomainError:
+        """The same error, its row counted from so many rows earlier."""
+        return DomainError(self.expected, None if self.row is None else self.row + rows, self.count)
 
 
 class EmptyError(InputError):

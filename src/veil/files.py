@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["ReportWriter", "count_rows", "describe_reports", "from_arrow", "read_reports", "read_values", "to_arrow"]
 
 PathLike = str | os.PathLike[str]
+_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
+_EXPECTED = {
+    True: "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
+    False: "a whole file of the kind that its ending says",
+}
 
 
 def read_values(path: PathLike, survey: Survey, column: str | None = None) -> Iterator[pa.Table]:
@@ -218,10 +223,10 @@ def _wanted(path: Path, survey: Survey, column: str | None) -> list[str]:
     if column is None:
         others = [name for name in _column_names(path) if name not in public]
         if len(others) != 1:
-            raise InputError(f"{path} has {_named(path, others)}: say which one holds the values")
+            raise InputError(f"{path} has {_named(path, others)}: say which one holds the values (--column)")
         column = others[0]
         if _is_text(path) and _could_be_held(column, survey.domain):  # else the first person would be lost in silence
-            raise InputError(f"the first line of {path} looks like a value: add a header, or name the column")
+            raise InputError(f"the first line of {path} looks like a value: add a line above it that names the column")
     return [column, *public]
 
 
@@ -240,6 +245,8 @@ def _column_names(path: Path) -> list[str]:
 
     with _readable(path):
         kind = path.suffix.lower()
+        if kind not in _ENDINGS:
+            raise InputError(f"expected a file that ends in {', '.join(_ENDINGS)}, got {path.name}")
         if kind in (".parquet", ".pq"):
             return list(pq.read_schema(path).names)
         if kind in (".arrow", ".feather", ".ipc"):
@@ -284,6 +291,8 @@ def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     have = _column_names(path)
+    if any(have.count(name) > 1 for name in names):
+        raise InputError(f"{path} has several columns of the same name")
     lacking = [name for name in names if name not in have]
     if lacking:
         raise InputError(f"{path} has no column {', '.join(lacking)}; it has {_named(path, have)}")
@@ -295,19 +304,17 @@ def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
             with _open_arrow(path) as file:
                 for i in range(file.num_record_batches):
                     yield _record_batch(file, i).select(names)
-        elif kind in (".csv", ".tsv", ".txt"):
+        else:
             convert = pacsv.ConvertOptions(
                 include_columns=names,
                 column_types={name: pa.string() for name in strings},
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
-                null_values=[""] if set(strings) == set(names) else None,  # "NA" may be a label: Namibia
+                null_values=[""],  # "NA" may be a label: Namibia
             )
             parsing = pacsv.ParseOptions(delimiter=_delimiter(path), ignore_empty_lines=False)
             with pacsv.open_csv(path, parse_options=parsing, convert_options=convert) as reader:
                 yield from reader
-        else:
-            raise InputError(f"expected a .csv, .tsv, .parquet or .arrow file, got {path.name}")
 
 
 def _rechunked(batches: Iterator[Any], names: list[str]) -> Iterator[pa.Table]:
@@ -339,6 +346,4 @@ def _readable(path: Path) -> Iterator[None]:
         raise InputError(f"there is no file {path}") from None
     except (pa.ArrowException, UnicodeDecodeError):
         # pyarrow quotes the offending cell, which may be somebody's answer: don't pass its message on
-        raise InputError(
-            f"{path} cannot be read as {path.suffix or 'a table'}: a row does not fit its columns"
-        ) from None
+        raise InputError(f"{path} cannot be read: expected {_EXPECTED[_is_text(path)]}") from None

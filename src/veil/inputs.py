@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veil.errors import DomainError, InputError
 
-__all__ = ["Column", "as_columns", "as_int64", "read_column", "refuse_at"]
+__all__ = ["Column", "as_columns", "as_int64", "read_column", "refuse_at", "type_name"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +44,11 @@ def read_column(values: Any) -> Column:
     if library == "pandas":
         return Column(_one_dimensional(values.to_numpy()), np.asarray(values.isna(), dtype=np.bool_))
     array = values if isinstance(values, np.ndarray) else _from_list(list(values))
-    return _with_missing(_one_dimensional(array))
+    column = _with_missing(_one_dimensional(np.ma.getdata(array)))
+    masked = (
+        np.broadcast_to(np.ma.getmaskarray(values), len(column)) if isinstance(values, np.ma.MaskedArray) else False
+    )
+    return Column(column.values, column.missing | masked)
 
 
 def as_columns(table: Any, names: Sequence[str]) -> list[Any]:
@@ -73,8 +77,7 @@ def as_int64(column: Column, what: str) -> NDArray[np.int64]:
     refuse_at(column.missing, f"expected {what}; a value is missing")
     values = column.values
     if values.dtype == object:
-        wrong = [isinstance(v, (bool, np.bool_)) or not isinstance(v, (int, np.integer)) for v in values]
-        refuse_at(np.array(wrong, dtype=np.bool_), f"expected {what}")
+        refuse_at(_not_whole(values), f"expected {what}")
         refuse_at(np.array([not -(2**63) <= v < 2**63 for v in values], dtype=np.bool_), f"expected {what}")
         return values.astype(np.int64)
     if values.dtype.kind == "f":
@@ -82,14 +85,31 @@ def as_int64(column: Column, what: str) -> NDArray[np.int64]:
     elif values.dtype.kind == "u":
         refuse_at(values > np.uint64(2**63 - 1), f"expected {what}")
     elif values.dtype.kind != "i":
-        raise DomainError(f"expected {what}, got a column of type {values.dtype}")
+        raise DomainError(f"expected {what}, got a column of {type_name(values)}")
     return values.astype(np.int64)
 
 
 def refuse_at(wrong: NDArray[np.bool_], message: str) -> None:
     """Raise a DomainError that names the first offending row, never its value."""
     if wrong.any():
-        raise DomainError(f"{message} (row {int(np.argmax(wrong))} of {len(wrong)}, {int(wrong.sum())} in all)")
+        raise DomainError(message, int(np.argmax(wrong)), int(wrong.sum()))
+
+
+def type_name(values: NDArray[Any]) -> str:
+    """A column's type in a word. numpy's own name would tell the length of the longest text."""
+    return {"U": "text", "S": "bytes", "b": "booleans", "M": "times", "m": "durations"}.get(
+        values.dtype.kind, "objects"
+    )
+
+
+def _not_whole(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which entries are no integers. In a column of text, the ones that made it text are to blame, if they are few."""
+    whole = [isinstance(v, (int, np.integer)) and not isinstance(v, (bool, np.bool_)) for v in values]
+    wrong = ~np.array(whole, dtype=np.bool_)
+    if wrong.all():
+        odd = np.array([not (isinstance(v, str) and v.lstrip("-").isdigit()) for v in values], dtype=np.bool_)
+        wrong = odd if odd.any() else wrong
+    return wrong
 
 
 def _from_arrow(values: Any) -> Column:
@@ -110,6 +130,8 @@ def _from_arrow(values: Any) -> Column:
 
 def _from_list(values: list[Any]) -> NDArray[Any]:
     plain = {type(value) for value in values}
+    if plain == {int, float} and all(abs(value) <= 2**53 for value in values if type(value) is int):
+        return np.array(values, dtype=np.float64)
     if plain <= {int} or plain <= {float} or (plain and all(issubclass(kind, np.number) for kind in plain)):
         try:
             array = np.array(values)

@@ -1,20 +1,22 @@
 """What a person has spent, in a file on their device. It fails closed: when in doubt, nothing is spent.
 
-The file is a journal: one line a charge, each with a checksum, flushed to the disk before the charge counts. A process
-killed while writing leaves at most an unfinished last line, of a charge that was never granted. Any other damage is
-refused. Sums are exact decimals, so ten charges of 0.1 are 1.
+The file is a journal: one line a charge, each with a checksum that covers all lines before it, flushed to the disk
+before the charge counts. A process killed while writing leaves at most an unfinished last line, of a charge that was
+never granted. Any other damage, an empty file and a foreign one are refused. Sums are exact: ten charges of 0.1 are 1.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import math
 import os
+import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from pathlib import Path
 
 from veil.durable import sync_folder
@@ -29,6 +31,7 @@ except ImportError:  # not on Windows: one process a ledger there
 __all__ = ["Charge", "Ledger"]
 
 _HEADER = "veil-ledger 1"
+_EXACT = Context(prec=200, traps=[Inexact, InvalidOperation])  # the ambient context may round
 
 
 def _today() -> date:
@@ -42,7 +45,7 @@ class Charge:
     day: date
     task: str
     epsilon: Decimal
-    note: str = ""
+    note: str = field(default="", repr=False)  # it recognises an answer, so it is not for printing
 
 
 class Ledger:
@@ -73,6 +76,7 @@ class Ledger:
         self._today = today
         self._memory: list[Charge] = []
         if self._path is not None:
+            _create(self._path)
             with self._locked() as file:
                 _read(file)
 
@@ -82,17 +86,17 @@ class Ledger:
         if self._path is None:
             return list(self._memory)
         with self._locked() as file:
-            return _read(file)
+            return _read(file)[0]
 
     @property
     def spent(self) -> Decimal:
         """Epsilon spent over the lifetime."""
-        return sum((charge.epsilon for charge in self.charges), Decimal(0))
+        return _total(self.charges)
 
     @property
     def left(self) -> Decimal:
         """Epsilon left over the lifetime."""
-        return self.lifetime - self.spent
+        return _EXACT.subtract(self.lifetime, self.spent)
 
     def spend(self, task: str, guarantee: Guarantee, note: str = "") -> None:
         """Pay for one answer, durably, or refuse. Call it before the answer leaves the device."""
@@ -100,22 +104,24 @@ class Ledger:
             raise BudgetError("this task promises nothing on its own: it needs a shuffler")
         if guarantee.delta:
             raise BudgetError("this task may fail with probability delta: this ledger grants pure guarantees only")
+        if not task or any(not text.isprintable() or " " in text for text in (task, note)):
+            raise ParameterError("a task and a note in the ledger are text without spaces")
         cost = Decimal(decimal_text(guarantee.epsilon))
         if self._path is None:
             self._memory.append(self._granted(self._memory, task, cost, note))
             return
         with self._locked() as file:
-            charge = self._granted(_read(file), task, cost, note)
-            _append(file, charge)
+            charges, last = _read(file)
+            _write(file, _line(_text(self._granted(charges, task, cost, note)), last))
 
     def _granted(self, charges: list[Charge], task: str, cost: Decimal, note: str) -> Charge:
         # A clock that was set back must not open a day again: the latest day on record counts.
         day = max([self._today(), *(charge.day for charge in charges)])
-        if sum((charge.epsilon for charge in charges), cost) > self.lifetime:
+        if _EXACT.add(_total(charges), cost) > self.lifetime:
             raise BudgetError(f"this answer would exceed the lifetime budget of {self.lifetime}")
         if self.per_day is not None:
-            today = sum((charge.epsilon for charge in charges if charge.day == day), cost)
-            if today > self.per_day:
+            today = _total([charge for charge in charges if charge.day == day])
+            if _EXACT.add(today, cost) > self.per_day:
                 raise BudgetError(f"this answer would exceed the daily budget of {self.per_day}")
         return Charge(day, task, cost, note)
 
@@ -124,11 +130,7 @@ class Ledger:
         """The open file, for this process alone."""
         assert self._path is not None
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            is_new = not self._path.exists()
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            if is_new:
-                sync_folder(self._path.parent)  # a ledger that vanished with the power would grant everything again
+            file = os.open(self._path, os.O_RDWR)
         except OSError as problem:
             raise LedgerError(f"the ledger cannot be opened, so nothing is spent: {problem.strerror}") from None
         try:
@@ -145,13 +147,34 @@ def _check_cap(epsilon: float) -> float:
     return float(epsilon)
 
 
-def _line(text: str) -> bytes:
-    return f"{text} {hashlib.sha256(text.encode()).hexdigest()[:16]}\n".encode()
+def _total(charges: list[Charge]) -> Decimal:
+    return functools.reduce(_EXACT.add, (charge.epsilon for charge in charges), Decimal(0))
 
 
-def _append(file: int, charge: Charge) -> None:
-    text = f"{charge.day.isoformat()} {charge.task} {charge.epsilon} {charge.note or '-'}"
-    _write(file, _line(text))
+def _text(charge: Charge) -> str:
+    return f"{charge.day.isoformat()} {charge.task} {charge.epsilon} {charge.note or '-'}"
+
+
+def _line(text: str, before: str) -> bytes:
+    """A line of the journal; its checksum covers the one before it."""
+    return f"{text} {hashlib.sha256(f'{before} {text}'.encode()).hexdigest()[:16]}\n".encode()
+
+
+def _create(path: Path) -> None:
+    """A new ledger appears with its header in it: an empty file is never one of ours."""
+    if path.exists():
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as file:
+            file.write(_line(_HEADER, ""))
+            file.flush()
+            os.fsync(file.fileno())
+            with contextlib.suppress(FileExistsError):  # another process was first
+                os.link(file.name, path)
+        sync_folder(path.parent)  # a ledger that vanished with the power would grant everything again
+    except OSError as problem:
+        raise LedgerError(f"the ledger cannot be created, so nothing is spent: {problem.strerror}") from None
 
 
 def _write(file: int, data: bytes) -> None:
@@ -165,30 +188,40 @@ def _write(file: int, data: bytes) -> None:
         raise LedgerError(f"the ledger cannot be written, so nothing is spent: {problem.strerror}") from None
 
 
-def _read(file: int) -> list[Charge]:
-    """All charges; starts a new file, and cuts off an unfinished last line."""
+def _read(file: int) -> tuple[list[Charge], str]:
+    """All charges, and the last checksum. Cuts off an unfinished last line; changes nothing else."""
     os.lseek(file, 0, os.SEEK_SET)
     data = b""
     while part := os.read(file, 1 << 20):
         data += part
-    complete = data.rfind(b"\n") + 1
-    if complete < len(data):
-        os.ftruncate(file, complete)
-    lines = data[:complete].splitlines()
-    if not lines:
-        _write(file, _line(_HEADER))
-        return []
-    texts = [_verified(line, number) for number, line in enumerate(lines, 1)]
-    if texts[0] != _HEADER:
+    if not data.startswith(_line(_HEADER, "")):
         raise LedgerError("this file is not a ledger of this version, so nothing is spent")
-    return [_charge(text, number) for number, text in enumerate(texts[1:], 2)]
+    charges: list[Charge] = []
+    last = ""
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines[:-1], 1):
+        text, last = _verified(line, last, number)
+        if number > 1:
+            charges.append(_charge(text, number))
+    if lines[-1]:
+        _cut_unfinished(file, lines[-1], last, len(data))
+    return charges, last
 
 
-def _verified(line: bytes, number: int) -> str:
-    text, _, _ = line.decode("utf-8", errors="replace").rpartition(" ")
-    if _line(text) != line + b"\n":
+def _cut_unfinished(file: int, tail: bytes, last: str, size: int) -> None:
+    """A line that was being written when the process died was never granted. One that is whole but for its end was."""
+    for whole in (tail, tail[:-1]):
+        text, _, checksum = whole.decode("utf-8", errors="replace").rpartition(" ")
+        if checksum and _line(text, last) == whole + b"\n":
+            raise LedgerError("the last line of the ledger is damaged, so nothing is spent")
+    os.ftruncate(file, size - len(tail))
+
+
+def _verified(line: bytes, before: str, number: int) -> tuple[str, str]:
+    text, _, checksum = line.decode("utf-8", errors="replace").rpartition(" ")
+    if _line(text, before) != line + b"\n":
         raise LedgerError(f"line {number} of the ledger is damaged, so nothing is spent")
-    return text
+    return text, checksum
 
 
 def _charge(text: str, number: int) -> Charge:

@@ -39,7 +39,7 @@ def two_sided(level: float) -> float:
     >>> round(two_sided(0.95), 3)
     1.96
     """
-    if not 0 < level < 1:
+    if not isinstance(level, (int, float)) or not 0 < level < 1:
         raise ParameterError("a confidence level lies between 0 and 1")
     return critical((1 - level) / 2)
 

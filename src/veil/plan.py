@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from veil.domain import Domain, DomainLike, as_domain
+from veil.domain import Domain, DomainLike, as_domain, is_int
 from veil.errors import InputError, ParameterError
 from veil.mechanisms import MECHANISMS, FrequencyOracle
 
@@ -78,7 +78,7 @@ def choose(domain: DomainLike, epsilon: float, users: int | None = None, max_rep
         raise ParameterError("a report takes at least one byte")
     fitting = [option for option in every if max_report_bytes is None or option.report_bytes <= max_report_bytes]
     if not fitting:
-        raise InputError(f"no oracle's report fits into {max_report_bytes} bytes")
+        raise InputError(f"no oracle's report fits into {_bytes(max_report_bytes or 0)}")
     best = fitting[0]
     close = [option for option in fitting if option.stderr**2 <= _AS_GOOD * best.stderr**2]
     order = list(MECHANISMS)
@@ -87,8 +87,8 @@ def choose(domain: DomainLike, epsilon: float, users: int | None = None, max_rep
 
 
 def _why(taken: Option, close: list[Option], fitting: list[Option], limit: int | None) -> str:
-    size = f"{taken.report_bytes} byte{'s' if taken.report_bytes > 1 else ''}"
-    fits = "" if limit is None else f" that fits into {limit} bytes"
+    size = _bytes(taken.report_bytes)
+    fits = "" if limit is None else f" that fits into {_bytes(limit)}"
     if len(close) == 1:
         others = [option for option in fitting if option is not taken]
         rest = f", {others[0].stderr / taken.stderr:.2f} times better than {others[0].name}" if others else ""
@@ -97,6 +97,10 @@ def _why(taken: Option, close: list[Option], fitting: list[Option], limit: int |
     return (
         f"{taken.name} is within 2 % of the smallest variance{fits}, like {rivals}, with the cheapest report: {size}."
     )
+
+
+def _bytes(count: int) -> str:
+    return f"{count} byte{'s' if count != 1 else ''}"
 
 
 def _build(mechanism: type[FrequencyOracle], domain: Domain, epsilon: float) -> FrequencyOracle | None:
@@ -111,6 +115,6 @@ def _build(mechanism: type[FrequencyOracle], domain: Domain, epsilon: float) -> 
 def _check_users(users: int | None) -> int:
     if users is None:
         return 1_000_000
-    if users < 1:
+    if not is_int(users) or users < 1:
         raise ParameterError("a number of people is at least 1")
     return users

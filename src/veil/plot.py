@@ -23,8 +23,8 @@ _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
     """The k largest values with 95 % intervals, beside the truth (one frequency a candidate) where it is known."""
     plt = _pyplot()
-    order = np.argsort(-estimate.frequencies, kind="stable")[:k]
     rows = estimate.top(k)
+    order = np.argsort(-estimate.frequencies, kind="stable")[:k]
     if ax is None:
         _, ax = plt.subplots(figsize=(8.0, 1.2 + 0.28 * len(rows)), layout="constrained")
     places = np.arange(len(rows))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Domain
+from veil.domain import Domain, is_int
 from veil.errors import DomainError, ParameterError
 from veil.noise import Noise, critical, two_sided
 
@@ -110,12 +110,14 @@ class Estimate:
 
     def top(self, k: int) -> list[Row]:
         """The k values with the largest estimates, largest first; NaN for errors where no noise law is known."""
-        if k < 1:
-            raise ParameterError("top(k) needs k of at least 1")
+        if not is_int(k) or k < 1:
+            raise ParameterError("top(k) needs an integer k of at least 1")
         return self._rows(np.argsort(-self.frequencies, kind="stable")[:k])
 
     def threshold(self, alpha: float = 0.05) -> float:
         """The significance threshold (3.13): an absent value exceeds it with probability alpha / candidates."""
+        if not 0 < alpha < 1:
+            raise ParameterError("alpha lies between 0 and 1")
         star = self.scale**2 * self.noise.variance(0.0) / self.effective
         return critical(alpha / len(self)) * float(np.sqrt(star))
 
@@ -128,7 +130,11 @@ class Estimate:
         return self._rows(order[self.frequencies[order] > self.threshold(alpha)])
 
     def total(self, subset: Any) -> Total:
-        """The frequency of a set of values, with the exact variance of the sum."""
+        """The frequency of a set of values, with the exact variance of the sum.
+
+        Behind padding-and-sampling it is the frequency with which items of the set are held, added up over them, and
+        the variance is a bound: whether the same people hold them is not known.
+        """
         codes = np.unique(self.domain.encode(subset), axis=0)
         rows = self._positions(codes)
         share = float(self.frequencies[rows].sum()) / self.scale
@@ -159,6 +165,14 @@ class Estimate:
         from veil.plot import plot_estimate
 
         return plot_estimate(self, k, truth=truth, ax=ax)
+
+    def of(self, values: Domain) -> Estimate:
+        """The same estimate for the values of another domain only: its codes come first, what follows is left out."""
+        if values == self.domain:
+            return self
+        kept = slice(0, values.size) if self.candidates is None else self.candidates < values.size
+        candidates = None if self.candidates is None else self.candidates[kept]
+        return replace(self, domain=values, frequencies=self.frequencies[kept], candidates=candidates)
 
     def _positions(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         if self.candidates is None:

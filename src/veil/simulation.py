@@ -9,7 +9,7 @@ import numpy as np
 
 from veil.campaign import Campaign, CampaignRun
 from veil.entropy import Seeded, Source
-from veil.errors import EmptyError
+from veil.errors import EmptyError, InputError
 from veil.mechanisms import Mechanism
 from veil.result import Estimate
 from veil.survey import Survey, SurveyTally
@@ -42,6 +42,8 @@ def simulate(
     True
     """
     source = Seeded(seed)
+    if not isinstance(protocol, (Campaign, Mechanism, Survey)):
+        raise InputError("simulate(protocol, values): the protocol is a mechanism, a survey or a campaign")
     if isinstance(protocol, Campaign):
         return _simulate_campaign(protocol, values, source)
     if isinstance(protocol, Mechanism):

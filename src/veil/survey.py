@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.ask import Ask, Question, Rows, ask_from_json
+from veil.ask import Ask, Question, Rows, as_ask, ask_from_json
 from veil.canonical import Json, canonical, digest, parse, take
 from veil.domain import Codes, Domain, is_int, own_ints
 from veil.entropy import Batch, Source
@@ -82,7 +82,7 @@ class Survey:
     public: tuple[Public, ...] = ()
 
     def __init__(self, ask: Ask | Mechanism, public: Sequence[Public] = ()) -> None:
-        object.__setattr__(self, "ask", Question(ask) if isinstance(ask, Mechanism) else ask)
+        object.__setattr__(self, "ask", as_ask(ask))
         object.__setattr__(self, "public", tuple(public))
         if len({question.view.source for question in self.questions}) > 1:
             raise ParameterError("all questions of a survey look at the same held value")
@@ -169,7 +169,7 @@ class Survey:
         return Reports(self.task, self.layout, {**self.ask.draw(codes, source), **(public or {})})
 
     def read_public(self, public: Any, rows: int) -> dict[str, NDArray[np.int64]]:
-        """The public columns beside so many reports, checked."""
+        """Runs on the device: the public columns as they stand in a report."""
         if not self.public:
             if public is not None:
                 raise InputError("this survey has no public columns")
@@ -186,32 +186,42 @@ class Survey:
 
     def parts(self, reports: Reports) -> list[tuple[Question, Rows, Columns]]:
         """Runs at the collector: each question with the rows that answered it and their columns, checked."""
-        if reports.task != self.task:
-            raise MismatchError("these reports were made for another task")
+        if not isinstance(reports, Reports) or reports.task != self.task:
+            raise MismatchError("expected reports of this survey; these were made for another task")
         columns = {name: reports.columns[name] for name in self.ask.layout.names}
         return list(self.ask.parts(columns, np.arange(len(reports))))
 
     def tally(self, reports: Reports, candidates: Mapping[int, Any] | None = None, weights: Any = None) -> SurveyTally:
         """Runs at the collector: one tally a question; `candidates` by question where a domain is too large to list."""
+        parts = self.parts(reports)
         checked = check_weights(weights, len(reports))
+        chosen = self._check_questions(candidates or {})
         tallies = []
-        for i, (question, rows, columns) in enumerate(self.parts(reports)):
-            codes = question.oracle.encode_candidates((candidates or {}).get(i))
+        for i, (question, rows, columns) in enumerate(parts):
+            codes = question.encode_candidates(chosen.get(i))
             kept = None if checked is None else checked[rows]
             tallies.append(question.oracle.tally_columns(columns, codes, kept))
         return SurveyTally(self.task, len(reports), tuple(tallies))
 
     def estimate(self, tally: SurveyTally) -> list[Estimate]:
         """Runs at the collector: an estimate a question, about all people of the survey."""
-        if tally.task != self.task or len(tally.parts) != len(self.questions):
+        if not isinstance(tally, SurveyTally) or tally.task != self.task or len(tally.parts) != len(self.questions):
             raise MismatchError("this tally was made for another task")
         return [self.estimate_question(tally, i) for i in range(len(self.questions))]
 
     def estimate_question(self, tally: SurveyTally, index: int) -> Estimate:
         """The estimate of one question alone."""
         question = self.question(index)
-        scale = question.view.scale
-        return question.oracle.estimate(tally.parts[index], population=tally.people, scale=scale)
+        if not tally.parts[index].people:
+            raise EmptyError(f"nobody answered question {index}: expected at least one report")
+        found = question.oracle.estimate(tally.parts[index], population=tally.people, scale=question.view.scale)
+        return found.of(question.view.values)
+
+    def _check_questions(self, by_question: Mapping[int, Any]) -> Mapping[int, Any]:
+        known = range(len(self.questions))
+        if not isinstance(by_question, Mapping) or not all(is_int(i) and i in known for i in by_question):
+            raise InputError(f"candidates are given by question: a mapping from 0 .. {len(known) - 1}")
+        return by_question
 
     def joint(self, reports: Reports, candidates: Mapping[int, Any], weights: Any = None) -> NDArray[np.int64]:
         """Runs at the collector: joint support of questions that the same people answered (AllOf).
@@ -220,8 +230,9 @@ class Survey:
         given, then one axis of length 2 a question: result[a, b, s, t] is how many rows (or how much weight) support a
         (s = 1) or not (s = 0) in the first question and b (t) in the second.
         """
-        checked = check_weights(weights, len(reports))
         parts = self.parts(reports)
+        checked = check_weights(weights, len(reports))
+        candidates = self._check_questions(candidates)
         lists, rows = [], np.arange(len(reports))
         for i in candidates:
             codes = self.question(i).pure.encode_candidates(candidates[i])

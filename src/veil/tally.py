@@ -95,7 +95,10 @@ def check_weights(weights: Any, rows: int) -> NDArray[np.int64] | None:
     """Integer weights, one a report, within 2^31 so that no sum can overflow."""
     if weights is None:
         return None
-    array = np.asarray(weights)
+    try:
+        array = np.asarray(weights)
+    except ValueError:
+        raise InputError("weights are integers on a declared scale, one a report") from None
     if array.dtype.kind not in "iu" or array.shape != (rows,):
         raise InputError("weights are integers on a declared scale, one a report")
     if len(array) and (int(array.max()) > _MOST_WEIGHT or int(array.min()) < -_MOST_WEIGHT):

@@ -25,6 +25,7 @@ from veil.canonical import Json, take
 from veil.domain import Bits, Categories, Codes, Domain, Items, Record, Sets, Text, domain_from_json, is_int, own_ints
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
+from veil.privacy import exp_below, largest_epsilon, log_above
 
 __all__ = ["VIEWS", "Ancestor", "Identity", "Project", "SampleItem", "Segment", "View", "prefix", "view_from_json"]
 
@@ -61,6 +62,16 @@ class View(ABC):
     def inner_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
         """The ratio that the mechanism behind the view may have, so that the held value is promised `ratio`."""
         return ratio
+
+    def inner_epsilon(self, epsilon: float, *, disjoint: bool) -> float:
+        """The largest epsilon that the mechanism behind the view may have; exactly, unlike the formula in doubles."""
+        start = log_above(self.inner_ratio(exp_below(epsilon), disjoint=disjoint))
+        return largest_epsilon(start, lambda ratio: self.outer_ratio(ratio, disjoint=disjoint) <= exp_below(epsilon))
+
+    @property
+    def values(self) -> Domain:
+        """The domain that labels what is estimated: the shown one, less what only pads it."""
+        return self.domain
 
     @abstractmethod
     def to_json(self) -> Json:
@@ -275,6 +286,10 @@ class SampleItem(View):
     @property
     def domain(self) -> Categories:
         return Categories.range(self.source.universe.size + self.length)
+
+    @property
+    def values(self) -> Domain:
+        return self.source.universe
 
     @property
     def scale(self) -> Fraction:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from veil import GRR, OLH, AllOf, Integers, OneOf, Question, Record, Survey, Text
+from veil import GRR, OLH, AllOf, Integers, OneOf, Public, Question, Record, Survey, Text
 from veil.cli.main import app
 from veil.errors import BudgetError, LedgerError
 from veil.view import Project
@@ -280,7 +282,7 @@ def test_a_bad_value_late_in_a_file_leaves_nothing(tmp_path: Path, task: Path, h
     values = save_values(tmp_path / "late.parquet", pa.table({"app": late}))
     before = sorted(tmp_path.iterdir())
     message = veil("randomize", task, values, "-o", tmp_path / "r.arrow", code=3).stderr
-    assert "counted from row 131072" in message
+    assert f"row {PEOPLE - 1};" in message
     assert sorted(tmp_path.iterdir()) == before
 
 
@@ -378,3 +380,43 @@ def test_labels_that_trouble_terminals_and_pictures(tmp_path: Path) -> None:
     veil("tally", task, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
     assert "\x1b[31m" not in veil("estimate", task, tmp_path / "t.bin", "--plot", picture).stdout
     assert picture.exists()
+
+
+@pytest.mark.parametrize("name", ["people.dat", "people", "people.xlsx", "people.csv.gz"])
+def test_files_of_unknown_kinds_are_not_read_aloud(tmp_path: Path, task: Path, name: str) -> None:
+    values = tmp_path / name
+    values.write_text("Alice PRIVATE,tea\nBob,coffee\n")
+    for column in ([], ["--column", "drink"]):
+        message = veil("randomize", task, values, "-o", tmp_path / "r.arrow", *column, code=3).stderr
+        assert "PRIVATE" not in message
+        assert ".csv" in message
+
+
+def test_namibia_is_a_label_beside_numbers_too(tmp_path: Path) -> None:
+    survey = Survey(GRR(8.0, ["NA", "DE"]), public=[Public("weight")])
+    (tmp_path / "task.json").write_bytes(survey.to_bytes())
+    (tmp_path / "values.csv").write_text("weight,country\n" + "1,NA\n" * 500 + "2,DE\n" * 500)
+    veil(
+        "randomize", tmp_path / "task.json", tmp_path / "values.csv", "-o", tmp_path / "r.arrow", "--column", "country"
+    )
+    veil("tally", tmp_path / "task.json", tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
+    rows = veil_json("estimate", tmp_path / "task.json", tmp_path / "t.bin")["questions"][0]["top"]
+    assert {row["value"]: round(row["frequency"], 1) for row in rows} == {"NA": 0.5, "DE": 0.5}
+
+
+def test_contradictions_are_refused(tmp_path: Path) -> None:
+    veil("plan", "--domain", 1024, "--epsilon", 1, "--oracle", "OUE", "--max-report-bytes", 3, code=3)
+    veil("plan", "--labels", "tea,,coffee", "--epsilon", 1, code=3)
+    twice = tmp_path / "twice.csv"
+    twice.write_text("a,a\n1,2\n")
+    veil("plan", "--domain", 16, "--epsilon", 1, "--out", tmp_path / "task.json")
+    veil("randomize", tmp_path / "task.json", twice, "-o", tmp_path / "r.arrow", "--column", "a", code=3)
+    veil("randomize", tmp_path / "task.json", twice, "-o", tmp_path / "r.csv", code=3)
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -m veil.cli plan --domain 1024 --epsilon 1 | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +150,30 @@ def test_a_longitudinal_answer_behind_a_view() -> None:
     client = Client(survey, Ledger(lifetime=2.0))
     first, again = (decode_report(survey, client.answer({"sex": "f", "age": 30}))[1] for _ in range(2))
     assert first.to_bytes() == again.to_bytes()
+
+
+def test_an_answer_is_recognised_however_it_is_written(tmp_path: Path) -> None:
+    """Sets have no order, and their text differs from process to process: the codes decide."""
+    view = SampleItem(Items(["tea", "milk", "bread", "salt"]), 2)
+    survey = Survey(Question(GRR(0.5, view.domain), view), public=[Public("w")])
+    ledger = Ledger(tmp_path / "ledger", lifetime=5.0)
+    client = Client(survey, ledger)
+    sent = client.answer({"tea", "milk", "salt"}, public={"w": [1]})
+    assert client.answer(["salt", "milk", "tea", "tea"], public={"w": np.array([1])}) == sent
+    assert client.answer(("milk", "salt", "tea"), public={"w": (1,)}) == sent
+    script = (
+        "import sys; from veil import Client, Ledger; "
+        "print(Client(open(sys.argv[1], 'rb').read(), Ledger(sys.argv[2], lifetime=5.0))"
+        ".answer({'tea', 'salt', 'milk'}, public={'w': [1]}).hex())"
+    )
+    (tmp_path / "task.json").write_bytes(survey.to_bytes())
+    for seed in range(3):
+        again = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "task.json"), str(tmp_path / "ledger")],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert bytes.fromhex(again.stdout.strip()) == sent
+    assert len(ledger.charges) == 1

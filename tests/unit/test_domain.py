@@ -244,3 +244,23 @@ def test_edited_documents_give_only_our_errors(domain: Domain, data: st.DataObje
     document[key] = data.draw(JSON_VALUES)
     with contextlib.suppress(VeilError):
         domain_from_json(document)
+
+
+def test_masks_mixed_numbers_and_rows() -> None:
+    with pytest.raises(DomainError, match="missing"):
+        Categories.range(5).encode(np.ma.array([1, 2], mask=[False, True]))
+    assert Interval(0, 4, cells=4).encode([1, 2.5]).tolist() == [1, 2]
+    assert Categories.range(5).encode([1, 2.0]).tolist() == [1, 2]
+    with pytest.raises(DomainError) as caught:
+        Items(4).encode([[1], [2], [3, 9]])
+    assert caught.value.row == 2
+    with pytest.raises(DomainError) as caught:
+        Categories.range(5).encode(["1", "2", "x", "3"])
+    assert (caught.value.row, caught.value.count) == (2, 1)
+    assert caught.value.moved(100).row == 102
+    with pytest.raises(DomainError, match="text") as caught:
+        Interval(0, 1).encode(np.array(["a long answer"]))
+    assert "13" not in str(caught.value)
+    for odd in ([["x"]], [{"a": 1}]):
+        with pytest.raises(DomainError):
+            COLOURS.encode(odd)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -121,6 +123,35 @@ def test_the_batch_stream_is_aes_256_in_counter_mode() -> None:
 def test_fresh_sources_never_repeat() -> None:
     seen = {tuple(source().words(2).tolist()) for source in (Batch, System) for _ in range(50)}
     assert len(seen) == 100
+
+
+def test_threads_never_share_a_stream() -> None:
+    source = Batch()
+
+    def firsts(_: int) -> list[int]:
+        return [int(chunk.words(1)[0]) for _ in range(300) for _, chunk in source.chunks(1)]
+
+    with ThreadPoolExecutor(8) as pool:
+        drawn = [word for part in pool.map(firsts, range(16)) for word in part]
+    assert len(set(drawn)) == 16 * 300
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_draws_its_own_noise() -> None:
+    source, seeded = Batch(), Seeded(1)
+    source.words(1)
+    out, into = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(into, repr([source.words(2).tolist(), seeded.words(2).tolist()]).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    mine, repeated = source.words(2).tolist(), seeded.words(2).tolist()
+    theirs = os.read(out, 1 << 16).decode()
+    os.close(out)
+    os.close(into)
+    assert str(mine[0]) not in theirs
+    assert str(repeated[0]) in theirs
 
 
 def test_no_key_in_a_repr() -> None:

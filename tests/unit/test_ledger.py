@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -68,14 +68,23 @@ def test_caps_are_checked(cap: object) -> None:
         Ledger(lifetime=cap)  # type: ignore[arg-type]
 
 
+def _next_line(path: Path) -> bytes:
+    """The bytes that one more charge adds."""
+    whole = path.read_bytes()
+    Ledger(path, lifetime=1.0).spend("t", TENTH)
+    added = path.read_bytes()[len(whole) :]
+    path.write_bytes(whole)
+    return added
+
+
 def test_an_unfinished_line_was_never_granted(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     ledger = Ledger(path, lifetime=1.0)
     ledger.spend("t", TENTH)
     whole = path.read_bytes()
-    last = whole.splitlines(keepends=True)[-1]
-    for cut in range(1, len(last)):
-        path.write_bytes(whole + last[:cut])
+    second = _next_line(path)
+    for cut in range(1, len(second) - 1):  # all of it but the last byte would be a line that lost its end: refused
+        path.write_bytes(whole + second[:cut])
         assert len(Ledger(path, lifetime=1.0).charges) == 1
         assert path.read_bytes() == whole
 
@@ -86,15 +95,51 @@ def test_damage_is_refused_wherever_it_is(tmp_path: Path) -> None:
     for _ in range(3):
         ledger.spend("task", TENTH)
     whole = path.read_bytes()
-    for place in range(len(whole) - 1):
+    for place in range(len(whole)):
         damaged = bytearray(whole)
         damaged[place] ^= 1
         path.write_bytes(bytes(damaged))
         with pytest.raises(LedgerError):
             Ledger(path, lifetime=1.0)
-    path.write_bytes(b"something else\n")
+    for lost in (whole[:-1], whole.splitlines(keepends=True)[0] + whole.splitlines(keepends=True)[2]):
+        path.write_bytes(lost)  # the end of the last line, or a whole line in between
+        with pytest.raises(LedgerError):
+            Ledger(path, lifetime=1.0)
+
+
+@pytest.mark.parametrize("foreign", [b"", b"something else\n", b"no newline", b"line\nlast line", bytes(100)])
+def test_foreign_files_are_refused_and_left_alone(tmp_path: Path, foreign: bytes) -> None:
+    path = tmp_path / "key.bin"
+    path.write_bytes(foreign)
     with pytest.raises(LedgerError):
         Ledger(path, lifetime=1.0)
+    assert path.read_bytes() == foreign
+
+
+@pytest.mark.parametrize("where", [None, "ledger"])
+def test_text_that_a_journal_cannot_hold_is_refused_before_it_is_written(tmp_path: Path, where: str | None) -> None:
+    ledger = Ledger(None if where is None else tmp_path / where, lifetime=1.0)
+    for task, note in (("my task", ""), ("task", "a note"), ("", ""), ("task", "line\nbreak")):
+        with pytest.raises(ParameterError):
+            ledger.spend(task, TENTH, note)
+    assert ledger.charges == []
+
+
+def test_sums_do_not_depend_on_the_ambient_decimal_context() -> None:
+    ledger = Ledger(lifetime=1.0)
+    with localcontext() as context:
+        context.prec = 2
+        ledger.spend("t", GRR(0.99, 2).guarantee)
+        ledger.spend("t", GRR(0.004, 2).guarantee)
+        ledger.spend("t", GRR(0.004, 2).guarantee)
+        with pytest.raises(BudgetError):
+            ledger.spend("t", GRR(0.004, 2).guarantee)
+
+
+def test_a_charge_does_not_print_what_recognises_the_answer() -> None:
+    ledger = Ledger(lifetime=1.0)
+    ledger.spend("t", TENTH, note="recognise-me")
+    assert "recognise" not in repr(ledger.charges)
 
 
 def test_a_ledger_that_cannot_be_opened_spends_nothing(tmp_path: Path) -> None:

@@ -10,9 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veil.domain import Items
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, OUE, SubsetSelection
-from veil.privacy import Guarantee, check_epsilon, coin_threshold, decimal_text, exp_below, log_above
+from veil.privacy import (
+    Guarantee,
+    check_epsilon,
+    coin_threshold,
+    decimal_text,
+    exp_below,
+    log_above,
+    split_epsilon,
+)
+from veil.view import SampleItem
 
 EPSILONS = st.floats(1e-6, 20.0)
 
@@ -52,6 +62,30 @@ def test_every_mechanism_keeps_epsilon_in_every_setting(epsilon: float, size: in
         assert oracle.guarantee.within(epsilon)
         assert oracle.guarantee.epsilon <= epsilon
         assert oracle.guarantee.epsilon > epsilon * (1 - 1e-9) - 1e-12
+
+
+@given(st.floats(0.01, 8.0), st.integers(2, 12))
+def test_a_split_budget_is_kept_and_hardly_wasted(epsilon: float, parts: int) -> None:
+    part = split_epsilon(epsilon, parts)
+    assert exp_below(part) ** parts <= exp_below(epsilon)
+    assert part > epsilon / parts * (1 - 1e-14)
+
+
+def test_plain_division_breaks_the_budget_somewhere() -> None:
+    settings = [(i / 10, parts) for i in range(1, 60) for parts in (2, 3, 5, 7)]
+    broken = [
+        setting for setting in settings if exp_below(setting[0] / setting[1]) ** setting[1] > exp_below(setting[0])
+    ]
+    assert len(broken) > len(settings) // 10
+
+
+@given(st.floats(0.01, 4.0), st.integers(1, 50))
+def test_amplification_is_exact_too(epsilon: float, length: int) -> None:
+    view = SampleItem(Items(5), length)
+    inner = view.inner_epsilon(epsilon, disjoint=True)
+    assert view.outer_ratio(exp_below(inner), disjoint=True) <= exp_below(epsilon)
+    assert inner == pytest.approx(math.log1p(length * math.expm1(epsilon)), rel=1e-12)
+    assert view.inner_epsilon(epsilon, disjoint=False) == pytest.approx(epsilon, rel=1e-15)
 
 
 def test_textbook_floating_point_does_not() -> None:

@@ -124,7 +124,7 @@ def test_choices_explain_themselves_and_respect_limits() -> None:
     small = choose(1024, 1.0, max_report_bytes=2)
     assert isinstance(small.oracle, GRR)
     assert "2 bytes" in small.why
-    with pytest.raises(InputError, match="1 bytes"):
+    with pytest.raises(InputError, match="1 byte"):
         choose(1024, 1.0, max_report_bytes=1)
     with pytest.raises(ParameterError):
         choose(1024, -1.0)

@@ -14,6 +14,7 @@ from veil import (
     AllOf,
     Bits,
     Categories,
+    Items,
     OneOf,
     Public,
     Question,
@@ -25,7 +26,7 @@ from veil import (
 from veil.entropy import Seeded
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.tally import merge
-from veil.view import Project, Segment
+from veil.view import Project, SampleItem, Segment
 
 MIXED = Survey(
     OneOf(
@@ -209,3 +210,40 @@ def test_simulation_runs_mechanisms_and_surveys_alike() -> None:
     assert estimate.values == ["a", "b", "c"]
     with pytest.raises(EmptyError):
         simulate(OLH(4.0, labels), [])
+
+
+def test_sampled_items_keep_their_labels_and_dummies_are_left_out() -> None:
+    view = SampleItem(Items(["tea", "milk", "bread"]), 2)
+    survey = Survey(Question(GRR(4.0, view.domain), view))
+    reports = survey.randomize([["tea"]] * 3_000 + [["tea", "bread"]] * 1_000, Seeded(1))
+    estimate = survey.estimate(survey.tally(reports))[0]
+    assert estimate.values == ["tea", "milk", "bread"]
+    assert [row.value for row in estimate.significant()] == ["tea", "bread"]
+    some = survey.estimate(survey.tally(reports, {0: ["bread", "tea"]}))[0]
+    assert some.values == ["bread", "tea"]
+    assert some.frequencies.tolist() == [estimate.frequencies[2], estimate.frequencies[0]]
+
+
+def test_questions_and_candidates_are_checked() -> None:
+    survey = Survey(AllOf(GRR(1.0, 4), GRR(1.0, 4)))
+    reports = survey.randomize([0, 1, 2], Seeded(1))
+    for wrong in ({7: [1]}, [1, 2], {"0": [1]}):
+        with pytest.raises(InputError, match="by question"):
+            survey.tally(reports, wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="by question"):
+            survey.joint(reports, wrong)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError):
+        OneOf(Question(GRR(1.0, 4)))  # type: ignore[arg-type]
+    for foreign in (["tea"], None, reports.columns):
+        with pytest.raises(MismatchError):
+            survey.tally(foreign)  # type: ignore[arg-type]
+        with pytest.raises(MismatchError):
+            survey.estimate(foreign)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="protocol"):
+        simulate([1, 2], survey)  # type: ignore[call-overload]
+
+
+def test_mechanisms_may_stand_for_their_question() -> None:
+    assert Survey(OneOf((1, GRR(1.0, 4)), (2, OLH(1.0, 4)))) == Survey(
+        OneOf((1, Question(GRR(1.0, 4))), (2, Question(OLH(1.0, 4))))
+    )

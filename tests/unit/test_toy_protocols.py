@@ -32,6 +32,7 @@ from veil.campaign import Rounds
 from veil.entropy import Seeded
 from veil.errors import MismatchError, ParameterError
 from veil.metrics import f1
+from veil.privacy import split_epsilon
 from veil.survey import SurveyTally
 from veil.view import Ancestor, Project, SampleItem, Segment
 
@@ -45,11 +46,12 @@ def segment_pairs(values: list[int], bits: Bits, segments: int, epsilon: float, 
     """AllOf(whole value, OneOf over pairs of segments (AllOf(a, b))), each third of the budget."""
     step = bits.bits // segments
     view = [Segment(bits, i * step, (i + 1) * step) for i in range(segments)]
-    part = [Question(GRR(epsilon / 3, v.domain), v) for v in view]
+    third = split_epsilon(epsilon, 3)
+    part = [Question(GRR(third, v.domain), v) for v in view]
     pairs = list(itertools.combinations(range(segments), 2))
-    whole = Question(OLH(epsilon / 3, bits))
+    whole = Question(OLH(third, bits))
     survey = Survey(AllOf(whole, OneOf(*((1, AllOf(part[a], part[b])) for a, b in pairs))))
-    assert survey.guarantee.within(epsilon * (1 + 1e-12))
+    assert survey.guarantee.within(epsilon)
     reports = survey.randomize(values, Seeded(1))
     frequent: dict[tuple[int, int], set[tuple[int, int]]] = {}
     for i, pair in enumerate(pairs):
@@ -86,8 +88,9 @@ def test_segment_pairs_find_the_heavy_hitters() -> None:
 
 def conjunction(table: dict[str, list[int]], record: Record, epsilon: float, box: dict[str, list[int]], w: Any) -> Any:
     """SUM(w) over the rows inside a box: one answer an attribute, then one product of inverse channels a person."""
-    asks = [Question(GRR(epsilon / 2, part), Project(record, (name,))) for name, part in record.attributes]
-    survey = Survey(AllOf(*asks))
+    half = split_epsilon(epsilon, 2)
+    survey = Survey(AllOf(*(Question(GRR(half, part), Project(record, (name,))) for name, part in record.attributes)))
+    assert survey.guarantee.within(epsilon)
     reports = survey.randomize(table, Seeded(3))
     counts = survey.joint(reports, dict(enumerate(box.values())), weights=w)
     inverse = [weights(question.oracle) for question in survey.questions]
@@ -114,9 +117,9 @@ def test_conjunction_estimates_a_weighted_box() -> None:
 def padding_and_sampling(sets: list[list[int]], universe: int, length: int, epsilon: float) -> Any:
     """Sample one item of the padded set; GRR may use the amplified epsilon ln(l (e^eps - 1) + 1)."""
     view = SampleItem(Items(universe), length)
-    inner = float(np.log1p(length * np.expm1(epsilon)))
-    survey = Survey(Question(GRR(inner, view.domain), view))
-    assert survey.guarantee.epsilon == pytest.approx(epsilon, rel=1e-12)
+    survey = Survey(Question(GRR(view.inner_epsilon(epsilon, disjoint=True), view.domain), view))
+    assert survey.guarantee.within(epsilon)
+    assert survey.guarantee.epsilon > epsilon * (1 - 1e-12)
     return simulate(survey, sets, seed=5)[0]
 
 
@@ -135,7 +138,8 @@ def hierarchical_range(values: Any, domain: Categories, branching: int, epsilon:
     """The share of [lo, hi): every level answered with its part of the budget, a range from few large nodes."""
     height = Ancestor(domain, branching, 1).height
     views = [Ancestor(domain, branching, level) for level in range(1, height + 1)]
-    survey = Survey(AllOf(*(Question(OLH(epsilon / height, v.domain), v) for v in views)))
+    survey = Survey(AllOf(*(Question(OLH(split_epsilon(epsilon, height), v.domain), v) for v in views)))
+    assert survey.guarantee.within(epsilon)
     levels = simulate(survey, values, seed=7)
     total, start = 0.0, lo
     while start < hi:  # the largest aligned node that fits

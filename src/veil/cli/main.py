@@ -5,6 +5,7 @@ Everything heavy is imported inside a command, so that `veil --help` answers at 
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -38,6 +39,8 @@ Alpha = Annotated[float, typer.Option(min=0, max=1, help="Chance that any value 
 
 def run() -> None:
     """The entry point of the `veil` command."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `veil ... | head` ends quietly, as other tools do
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a label that the terminal cannot write is no reason to fail
@@ -102,7 +105,7 @@ def randomize(
     if seed is not None:
         warn("--seed is for tests only. Whoever knows the seed can undo the privacy of every report.")
     survey = pipeline.load_survey(task)
-    pipeline.check_output(out, [task, values])
+    pipeline.check_output(out, [task, values], (".arrow",))
     people = pipeline.randomize_file(survey, values, out, _watch(), column=column, seed=seed)
     _wrote(console(as_json), out, f"{people:,} reports of {survey.layout.size} bytes")
     return {"task": survey.task, "people": people, "seeded": seed is not None, "out": str(out)}

@@ -70,7 +70,8 @@ def check_output(out: Path, inputs: Sequence[Path] = (), endings: Sequence[str] 
 def load_survey(path: Path) -> Survey:
     """The survey that a task file describes."""
     check_inputs(path)
-    return Survey.from_json(path.read_bytes())
+    with _naming(path):
+        return Survey.from_json(path.read_bytes())
 
 
 def save_survey(survey: Survey, out: Path) -> None:
@@ -89,9 +90,7 @@ def randomize_file(
             try:
                 reports = survey.randomize(values_of(table, survey), source, public_of(table, survey))
             except DomainError as problem:
-                if not writer.rows:
-                    raise
-                raise DomainError(f"{problem}, counted from row {writer.rows} of the file") from None
+                raise problem.moved(writer.rows) from None
             writer.write(reports)
             advance(len(reports))
         if not writer.rows:

@@ -33,7 +33,10 @@ def domain_of(size: int | None, labels: str | None, labels_file: Path | None) ->
         return Categories.range(size)
     if labels_file is not None:
         return Categories(read_lines(labels_file))
-    return Categories([label.strip() for label in (labels or "").split(",") if label.strip()])
+    names = [label.strip() for label in (labels or "").split(",")]
+    if not all(names):
+        raise InputError("a label is missing between two commas: expected --labels tea,coffee,water")
+    return Categories(names)
 
 
 def plan(
@@ -46,4 +49,7 @@ def plan(
     named = {name.lower(): mechanism for name, mechanism in MECHANISMS.items()}.get(oracle.lower())
     if named is None:
         raise InputError(f"there is no oracle of that name; there are {', '.join(MECHANISMS)}")
-    return Planned(choice, Survey(named(epsilon, domain)), named=True)
+    survey = Survey(named(epsilon, domain))
+    if limit is not None and survey.layout.size > limit:
+        raise InputError(f"a report of {named.name} takes {survey.layout.size} bytes, more than the {limit} allowed")
+    return Planned(choice, survey, named=True)

@@ -97,7 +97,8 @@ class Categories(Domain):
             return integers.astype(np.uint64)
         values = (as_int64(column, self._expected) if column.values.dtype.kind == "f" else column.values).tolist()
         find = self._index.get
-        codes = np.array([find(value, -1) for value in values], dtype=np.int64)
+        known = (str, int)  # what a label may be; anything else may not even be hashable
+        codes = np.array([find(value, -1) if isinstance(value, known) else -1 for value in values], dtype=np.int64)
         for row in np.flatnonzero(codes < 0):
             value = values[row]
             codes[row] = find(unicodedata.normalize("NFC", value), -1) if isinstance(value, str) else -1

@@ -58,7 +58,11 @@ class Items(Domain):
         sets = [list(value) for value in column.values]
         people = np.repeat(np.arange(len(sets), dtype=np.int64), [len(held) for held in sets])
         flat = [item for held in sets for item in held]
-        items = self.universe.encode(flat) if flat else np.zeros(0, np.uint64)
+        try:
+            items = self.universe.encode(flat) if flat else np.zeros(0, np.uint64)
+        except DomainError as problem:
+            person = None if problem.row is None else int(people[problem.row])
+            raise DomainError(f"a set holds what is no item: {problem.expected}", person, problem.count) from None
         order = np.lexsort((items, people))
         people, items = people[order], items[order]
         first = np.ones(len(items), dtype=np.bool_)  # a set holds an item once, however often it is listed
@@ -92,6 +96,9 @@ class Record(Domain):
     kind = "record"
 
     def __post_init__(self) -> None:
+        pairs = self.attributes
+        if not isinstance(pairs, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+            raise ParameterError("a record is built by Record.of(name=domain, ...)")
         names = [name for name, _ in self.attributes]
         if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
             raise ParameterError("a record needs attributes with names that differ")
@@ -126,7 +133,7 @@ class Record(Domain):
             try:
                 encoded.append(part.encode(column))
             except DomainError as problem:
-                raise DomainError(f"attribute {name!r}: {problem}") from None
+                raise DomainError(f"attribute {name!r}: {problem.expected}", problem.row, problem.count) from None
         if len({len(column) for column in encoded}) > 1:
             raise InputError("the attributes' columns have different lengths")
         return np.stack(encoded, axis=1)
@@ -178,4 +185,6 @@ def as_domain(domain: DomainLike) -> Domain:
         return Categories.range(domain)
     if isinstance(domain, (list, tuple)):
         return Categories(domain)
+    if isinstance(domain, np.ndarray) and domain.ndim == 1:
+        return Categories(domain.tolist())
     raise ParameterError("expected a domain, an integer d for the values 0 .. d-1, or a list of labels")

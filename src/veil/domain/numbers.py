@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veil.canonical import Json, number, take
 from veil.domain.base import EXACT, Domain, is_int, own_ints
 from veil.errors import DomainError, ParameterError
-from veil.inputs import as_int64, read_column, refuse_at
+from veil.inputs import as_int64, read_column, refuse_at, type_name
 from veil.privacy import decimal_text
 
 __all__ = ["Integers", "Interval"]
@@ -92,7 +92,7 @@ class Interval(Domain):
         column = read_column(values)
         refuse_at(column.missing, f"expected {expected}; a value is missing")
         if column.values.dtype.kind not in "iuf":
-            raise DomainError(f"expected {expected}, got a column of type {column.values.dtype}")
+            raise DomainError(f"expected {expected}, got a column of {type_name(column.values)}")
         numbers = column.values.astype(np.float64)
         refuse_at(~((numbers >= self.lo) & (numbers <= self.hi)), f"expected {expected}")
         cells = np.floor((numbers - self.lo) / (self.hi - self.lo) * self.cells)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import is_int
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
 from veil.mechanisms.base import Mechanism
 from veil.noise import Noise, SupportNoise, critical
@@ -66,7 +67,7 @@ class FrequencyOracle(Mechanism):
 
         "Never" is with probability 1 - alpha over all candidates together.
         """
-        tested = candidates or self.domain.size
+        tested = min(candidates or self.domain.size, 10**300)  # as far as a double reaches
         return critical(alpha / tested) * float(np.sqrt(self.variance(n)))
 
     def encode_candidates(self, candidates: Any) -> NDArray[Any] | None:
@@ -75,7 +76,10 @@ class FrequencyOracle(Mechanism):
             if not self.domain.listable:
                 raise InputError("this domain is too large to list: say which candidates to count")
             return None
-        codes: NDArray[Any] = self.domain.encode(candidates)
+        return self.check_candidates(self.domain.encode(candidates))
+
+    def check_candidates(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Candidates are at least one, and each stands once."""
         if not len(codes):
             raise EmptyError("expected at least one candidate")
         if len(np.unique(codes, axis=0)) != len(codes):
@@ -90,8 +94,8 @@ class FrequencyOracle(Mechanism):
         >>> oracle.tally(oracle.randomize([0, 1, 1])).people
         3
         """
-        if reports.task != self.digest:
-            raise MismatchError("these reports were made for another task")
+        if not isinstance(reports, Reports) or reports.task != self.digest:
+            raise MismatchError("expected reports of this mechanism; these were made for another task")
         return self.tally_columns(reports.columns, self.encode_candidates(candidates), weights)
 
     def tally_columns(self, columns: Columns, codes: NDArray[Any] | None, weights: Any = None) -> Tally:
@@ -108,8 +112,8 @@ class FrequencyOracle(Mechanism):
 
         `population` is the number of people that the reports are a random sample of; `scale` comes from the view.
         """
-        if tally.task != self.digest:
-            raise MismatchError("this tally was made for another task")
+        if not isinstance(tally, Tally) or tally.task != self.digest:
+            raise MismatchError("expected a tally of this mechanism; this was made for another task")
         if not tally.people:
             raise EmptyError("expected at least one report to estimate from")
         if not tally.weight:
@@ -180,5 +184,5 @@ class PureOracle(FrequencyOracle):
 
 
 def _check_people(n: int) -> None:
-    if n < 1:
+    if not is_int(n) or n < 1:
         raise ParameterError("a number of people is at least 1")

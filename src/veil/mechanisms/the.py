@@ -26,8 +26,8 @@ class THE(UnaryEncoding):
     noisy numbers thresholded at the collector have the same distribution of bits, are 64 times longer, and leak through
     the low bits of doubles. Without `theta` the best one is taken. Thesis 3.3.2.
 
-    Guarantee: p (1 - q) / (q (1 - p)) exactly, which is below e^eps: thresholding gives away less than the noisy numbers,
-    and the guarantee says how much less.
+    Guarantee: p (1 - q) / (q (1 - p)) exactly, below e^eps: thresholding gives away less than the noisy numbers would,
+    and the guarantee says how much.
 
     >>> round(THE(epsilon=1.0, domain=10, theta=1.0).variance(1), 2)
     5.46

@@ -25,6 +25,8 @@ from veil.report import Columns, Field, Layout
 
 __all__ = ["UnaryEncoding"]
 
+_COINS_AT_ONCE = 1 << 26
+
 
 @dataclass(frozen=True, init=False)
 class UnaryEncoding(PureOracle):
@@ -71,12 +73,17 @@ class UnaryEncoding(PureOracle):
         return Layout((Field.packed("bits", self.domain.size),))
 
     def draw(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
+        step = max(1, _COINS_AT_ONCE // self.domain.size)  # coins take several times the memory of their packed bits
+        parts = [self._draw_rows(codes[start : start + step], source) for start in range(0, len(codes), step)]
+        return {"bits": parts[0] if len(parts) == 1 else np.concatenate(parts)}
+
+    def _draw_rows(self, codes: NDArray[Any], source: Source) -> NDArray[np.uint8]:
         bits = source.coin_bits(self.others, len(codes), self.domain.size)
         held = source.coin(self.held, len(codes))
         rows, byte, bit = np.arange(len(codes)), codes >> np.uint64(3), (codes & np.uint64(7)).astype(np.uint8)
         cleared = bits[rows, byte] & ~(np.uint8(1) << bit)
         bits[rows, byte] = cleared | (held.astype(np.uint8) << bit)
-        return {"bits": bits}
+        return bits
 
     def support(
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None

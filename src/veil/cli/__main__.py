@@ -1,0 +1,5 @@
+"""`python -m veil.cli` is `veil`."""
+
+from veil.cli.main import run
+
+run()
