@@ -1,4 +1,4 @@
-"""`python -m bench`: the table of ratios. Exit code 1 when a required one is missed."""
+"""`python -m bench`: the tables of ratios. Exit code 1 when a required one is missed."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
 from bench.memory import memory_rows
-from bench.peers import PureLdp
-from bench.rows import speed_rows, start_row
+from bench.oracles import Effort, OracleLine, all_oracles
+from bench.peers import MULTI_FREQ, PURE_LDP, Peer
+from bench.rows import speed_rows, start_row, transform_rows
+from bench.tables import oracle_tables, ratio_table, write_page
 from bench.timing import Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
-START, END = "<!-- bench:start -->", "<!-- bench:end -->"
-COLUMNS = ("what", "against", "ratio", "required", "verdict")
+QUICK = Effort(turns=3, seconds=0, people=2_000, seeds=1, size=0.002, apart=False)
 
 
 def main() -> int:
     """Measure, print, and write where asked."""
     options = _options()
-    repeats = 5 if options.quick else options.repeats
-    outcomes = _measure(repeats, memory_reports=1_000_000 if options.quick else 10_000_000)
+    repeats = QUICK.turns if options.quick else options.repeats
+    effort = QUICK if options.quick else Effort(turns=repeats)
+    outcomes, lines = _measure(repeats, 1_000_000 if options.quick else 10_000_000, effort)
     facts = {"commit": _commit(), "machine": _machine(), "repeats": repeats, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    console.print(_table(outcomes))
+    console = Console(width=None if sys.stdout.isatty() else 180)
+    console.print(ratio_table(outcomes), *oracle_tables(lines))
     required = [outcome for outcome in outcomes if outcome.required is not None]
     missed = [outcome for outcome in required if outcome.missed]
     skipped = [outcome for outcome in required if outcome.ratio is None]
@@ -42,7 +43,7 @@ def main() -> int:
         rows = [{**asdict(outcome), "verdict": outcome.verdict} for outcome in outcomes]
         options.json.write_text(json.dumps({**facts, "rows": rows}, indent=2) + "\n", encoding="utf-8")
     if options.write:
-        _write(outcomes, facts)
+        write_page(PAGE, outcomes, lines, facts)
     return 1 if missed else 0
 
 
@@ -51,55 +52,31 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=100, help="turns a row (100)")
     parser.add_argument("--quick", action="store_true", help="few turns and a small file: does everything still run?")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the rows as JSON as well")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
     return parser.parse_args()
 
 
-def _measure(repeats: int, memory_reports: int) -> list[Outcome]:
-    outcomes = []
+def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome], list[OracleLine]]:
+    outcomes: list[Outcome] = []
+    lines: list[OracleLine] = []
     progress = Console(stderr=True)
-    with PureLdp() as pure_ldp, progress.status("warming up") as status:
+    with Peer(PURE_LDP) as pure_ldp, Peer(MULTI_FREQ) as multi_freq, progress.status("warming up") as status:
 
         def note(outcome: Outcome) -> None:
             outcomes.append(outcome)
             status.update(f"{len(outcomes)} rows; last: {outcome.what}")
 
-        for outcome in speed_rows(repeats, pure_ldp):
+        for outcome in speed_rows(repeats, pure_ldp, multi_freq):
+            note(outcome)
+        for outcome in transform_rows(repeats, reports // 10):
             note(outcome)
         note(start_row(min(repeats, 20)))
-        for outcome in memory_rows(memory_reports):
+        for outcome in memory_rows(reports):
             note(outcome)
-    return outcomes
-
-
-def _cells(outcome: Outcome) -> tuple[str, ...]:
-    def number(value: float | None) -> str:
-        if value is None:
-            return ""
-        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-    needed = "" if outcome.required is None else f">= {number(outcome.required)}"
-    return outcome.what, outcome.against, number(outcome.ratio), needed, outcome.verdict
-
-
-def _table(outcomes: list[Outcome]) -> Table:
-    table = Table(title="veil against peers and limits: people per second, as ratios of best times")
-    for name in COLUMNS:
-        table.add_column(name, justify="right" if name in ("ratio", "required") else "left")
-    for outcome in outcomes:
-        style = "red" if outcome.missed else "yellow" if outcome.ratio is None else None
-        table.add_row(*_cells(outcome), style=style)
-    return table
-
-
-def _write(outcomes: list[Outcome], facts: dict[str, str | int]) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(START)
-    after = rest.split(END)[1]
-    lines = [f"Commit {facts['commit']}, {facts['date']}, {facts['machine']}, best of {facts['repeats']} turns.", ""]
-    lines += [f"| {' | '.join(COLUMNS)} |", "|---|---|---:|---:|---|"]
-    lines += [f"| {' | '.join(_cells(outcome))} |" for outcome in outcomes]
-    PAGE.write_text(before + "\n".join([START, *lines, END]) + after, encoding="utf-8")
+        for line in all_oracles(effort, (pure_ldp, multi_freq)):
+            lines.append(line)
+            status.update(f"{len(outcomes)} rows, {len(lines)} oracles; last: {line.oracle}")
+    return outcomes, lines
 
 
 def _commit() -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.peak import peak_mb
 from bench.timing import Outcome
 from veil import OLH, Survey
 from veil.entropy import Seeded
@@ -79,15 +79,7 @@ def _tally_here(path: str) -> None:
     if total is None:
         raise SystemExit("no reports in the file")
     digest = hashlib.sha256(total.parts[0].counts.tobytes() + total.people.to_bytes(8, "little")).hexdigest()
-    print(json.dumps({"peak_mb": _peak_mb(), "digest": digest}))
-
-
-def _peak_mb() -> float:
-    """The peak of this process's memory. Linux's getrusage includes that of the parent before exec: ask for our own."""
-    status = Path("/proc/self/status")
-    lines = status.read_text(encoding="ascii").splitlines() if status.exists() else []
-    own = [line for line in lines if line.startswith("VmHWM:")]
-    return (int(own[0].split()[1]) if own else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) / 1024
+    print(json.dumps({"peak_mb": peak_mb(), "digest": digest}))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Contestant", "NotRunError", "Outcome", "local", "ratio"]
+__all__ = ["Contestant", "NotRunError", "Outcome", "best_times", "fastest", "local", "ratio", "sized"]
+
+_LEAST_TURNS = 5
+_MOST_PEOPLE = 1_000_000
 
 
 class NotRunError(Exception):
@@ -60,11 +63,49 @@ def local(work: Callable[[], Any], people: int) -> Contestant:
     return Contestant(run, people)
 
 
+def sized(make: Callable[[int], Contestant], seconds: float = 0.02, most: int = _MOST_PEOPLE) -> Contestant:
+    """The contestant for as many people as it serves in so many seconds, or in ten times what it takes for nobody."""
+    people, nobody = 2, math.inf
+    while True:
+        made = make(people)
+        made.run()  # compiles, fills caches
+        took = min(made.run() for _ in range(3))
+        nobody = min(nobody, took)
+        aim = max(seconds, 10 * nobody)
+        if took >= aim / 4 or people >= most:
+            return make(max(1, min(most, round(people * aim / took))))
+        people = min(most, people * 8)
+
+
+def fastest(make: Callable[[int], Contestant], sizes: Sequence[int], seconds: float = 0.15) -> Contestant:
+    """The contestant for the number of people that suits it best, of those that it serves in so many seconds."""
+    best, rate = make(sizes[0]), 0.0
+    for people in sizes:
+        if rate and people / rate > seconds:
+            break
+        made = make(people)
+        found = people / min(made.run() for _ in range(3))
+        if found > rate:
+            best, rate = made, found
+    return best
+
+
+def best_times(contestants: Sequence[Contestant], repeats: int, seconds: float = math.inf) -> tuple[list[float], int]:
+    """Seconds a person of each, best of so many turns after one that is not counted; and how many turns it were.
+
+    It stops early, after five turns at least, when `seconds` have passed.
+    """
+    for contestant in contestants:
+        contestant.run()
+    best = [math.inf] * len(contestants)
+    end, turns = time.monotonic() + seconds, 0
+    while turns < repeats and (turns < _LEAST_TURNS or time.monotonic() < end):
+        best = [min(before, contestant.run()) for before, contestant in zip(best, contestants, strict=True)]
+        turns += 1
+    return [time_ / contestant.people for time_, contestant in zip(best, contestants, strict=True)], turns
+
+
 def ratio(ours: Contestant, rival: Contestant, repeats: int) -> float:
     """How many times more people a second we serve: best times of `repeats` turns, after one that is not counted."""
-    ours.run(), rival.run()  # compiles, fills caches
-    best_ours = best_rival = math.inf
-    for _ in range(repeats):
-        best_ours = min(best_ours, ours.run())
-        best_rival = min(best_rival, rival.run())
-    return (best_rival / rival.people) / (best_ours / ours.people)
+    (own, other), _ = best_times((ours, rival), repeats)
+    return other / own

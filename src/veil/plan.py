@@ -11,8 +11,8 @@ from veil.mechanisms import MECHANISMS, FrequencyOracle
 
 __all__ = ["Choice", "Option", "choose", "options"]
 
-_AS_GOOD = 1.02
-"""Variances within 2 % are as good as equal; the shorter report, then the cheaper decoding, decides."""
+_AS_GOOD = 1.05
+"""Variances within 5 % are as good as equal; the shorter report, then the cheaper decoding, decides."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Option:
     @property
     def name(self) -> str:
         return self.oracle.name
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its error is known; where no law is, the errors above are NaN."""
+        return self.oracle.noise.known
 
 
 @dataclass(frozen=True)
@@ -51,32 +56,23 @@ def options(domain: DomainLike, epsilon: float, users: int | None = None) -> tup
     oracles = [
         _build(mechanism, held, epsilon) for mechanism in MECHANISMS.values() if issubclass(mechanism, FrequencyOracle)
     ]
-    found = [
-        Option(
-            oracle=oracle,
-            report_bytes=oracle.layout.size,
-            stderr=math.sqrt(oracle.variance(people)),
-            detection_floor=oracle.detection_floor(people),
-            decode_pairs=oracle.decode_pairs,
-        )
-        for oracle in oracles
-        if oracle is not None and oracle.noise.known  # without a known variance there is nothing to compare by
-    ]
-    return tuple(sorted(found, key=lambda option: option.stderr))
+    found = [_option(oracle, people) for oracle in oracles if oracle is not None]
+    return tuple(sorted(found, key=lambda option: (not option.comparable, option.stderr)))
 
 
 def choose(domain: DomainLike, epsilon: float, users: int | None = None, max_report_bytes: int | None = None) -> Choice:
-    """The oracle with the smallest variance; among those within 2 %, the shortest report, then the cheapest decoding.
+    """The oracle with the smallest variance; among those within 5 %, the shortest report, then the cheapest decoding.
 
     >>> choose(4, 1.0).oracle.name, choose(100_000, 1.0).oracle.name
-    ('GRR', 'OLH')
+    ('GRR', 'PGR')
     """
     every = options(domain, epsilon, users)
     if not every:
         raise ParameterError("no oracle can serve this domain: it needs at least two values, one index each")
     if max_report_bytes is not None and max_report_bytes < 1:
         raise ParameterError("a report takes at least one byte")
-    fitting = [option for option in every if max_report_bytes is None or option.report_bytes <= max_report_bytes]
+    known = [option for option in every if option.comparable]
+    fitting = [option for option in known if max_report_bytes is None or option.report_bytes <= max_report_bytes]
     if not fitting:
         raise InputError(f"no oracle's report fits into {_bytes(max_report_bytes or 0)}")
     best = fitting[0]
@@ -84,6 +80,17 @@ def choose(domain: DomainLike, epsilon: float, users: int | None = None, max_rep
     order = list(MECHANISMS)
     taken = min(close, key=lambda option: (option.report_bytes, option.decode_pairs, order.index(option.name)))
     return Choice(taken.oracle, _why(taken, close, fitting, max_report_bytes), every)
+
+
+def _option(oracle: FrequencyOracle, people: int) -> Option:
+    known = oracle.noise.known
+    return Option(
+        oracle=oracle,
+        report_bytes=oracle.layout.size,
+        stderr=math.sqrt(oracle.variance(people)) if known else math.nan,
+        detection_floor=oracle.detection_floor(people) if known else math.nan,
+        decode_pairs=oracle.decode_pairs,
+    )
 
 
 def _why(taken: Option, close: list[Option], fitting: list[Option], limit: int | None) -> str:
@@ -95,7 +102,7 @@ def _why(taken: Option, close: list[Option], fitting: list[Option], limit: int |
         return f"{taken.name} has the smallest error{fits}{rest}, in reports of {size}."
     rivals = " and ".join(option.name for option in close if option is not taken)
     return (
-        f"{taken.name} is within 2 % of the smallest variance{fits}, like {rivals}, with the cheapest report: {size}."
+        f"{taken.name} is within 5 % of the smallest variance{fits}, like {rivals}, with the cheapest report: {size}."
     )
 
 

@@ -86,7 +86,7 @@ def test_coordinates_are_independent() -> None:
 def test_thresholds_are_rounded_toward_privacy(epsilon: float, grid: int) -> None:
     oracle = SHE(epsilon, 5, grid=grid)
     assert oracle.alpha ** (-2 * grid) <= exp_below(epsilon) < (oracle.alpha - Fraction(1, WORD)) ** (-2 * grid)
-    zero, one = Fraction(oracle.thresholds["zero"], WORD), oracle._mass(1)
+    zero, one = Fraction(oracle.thresholds["zero"], WORD), oracle.mass(1)
     assert oracle.alpha <= zero / one <= 1 / oracle.alpha
     if oracle.levels < 2**16 - 1:
         assert oracle.alpha**oracle.reach <= Fraction(1, 2**40) < oracle.alpha ** (oracle.reach - 1)
@@ -133,10 +133,14 @@ def test_bad_parameters_are_refused(given: dict[str, int]) -> None:
         SHE(1.0, 4, **given)
 
 
-def test_an_epsilon_below_the_coins_is_refused() -> None:
-    assert SHE(1e-9, 4).guarantee.within(1e-9)
-    with pytest.raises(ParameterError, match="too small"):
-        SHE(1e-10, 4)
+@pytest.mark.parametrize("grid", [1, 64, 1024])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 20.0, 40.0])
+def test_coins_express_the_smallest_and_the_largest_epsilon(epsilon: float, grid: int) -> None:
+    """The step between 0 and 1 keeps the ratio of all other steps: 0 is neither too likely nor too unlikely."""
+    oracle = SHE(epsilon, 4, grid=grid)
+    assert oracle.guarantee.within(epsilon)
+    zero, one = Fraction(oracle.thresholds["zero"], 2**64), oracle.mass(1)
+    assert oracle.alpha <= zero / one <= 1 / oracle.alpha
 
 
 def test_weights_whose_sums_could_overflow_are_refused() -> None:

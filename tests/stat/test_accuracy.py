@@ -7,17 +7,17 @@ import pytest
 from acceptance.accuracy import estimates, measure, population
 from tests.significance import frequency_fits, mean_fits, variance_fits
 
-from veil import GRR, MECHANISMS, OLH, OUE, HadamardResponse, Items, OneOf, Question, SubsetSelection, Survey, simulate
+from veil import GRR, MECHANISMS, OLH, Items, OneOf, Question, SubsetSelection, Survey, simulate
 from veil.entropy import Seeded
 from veil.mechanisms import PureOracle
 from veil.noise import critical
 from veil.view import SampleItem
 
-ORACLES: list[type[PureOracle]] = [GRR, OUE, OLH, SubsetSelection, HadamardResponse]
+ORACLES: list[type[PureOracle]] = [kind for kind in MECHANISMS.values() if issubclass(kind, PureOracle)]
 
 
 def test_every_pure_oracle_is_here() -> None:
-    assert set(ORACLES) == {kind for kind in MECHANISMS.values() if issubclass(kind, PureOracle)}
+    assert len(ORACLES) >= 10
 
 
 @pytest.mark.parametrize("kind", ORACLES)

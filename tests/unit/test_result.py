@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veil import GRR, OLH, OUE, Bits, Categories, SubsetSelection, Text, choose, simulate
+from veil import GRR, MECHANISMS, OLH, OUE, PGR, Bits, Categories, SubsetSelection, Text, choose, simulate
 from veil.errors import InputError, ParameterError
 from veil.metrics import coverage, f1, max_error, mse, precision, recall
 from veil.noise import critical
@@ -112,7 +112,7 @@ def test_the_guideline_of_the_thesis_holds() -> None:
         assert GRR(epsilon, int(edge)).variance(1) <= OUE(epsilon, int(edge)).variance(1)
         assert GRR(epsilon, int(edge) + 2).variance(1) > OUE(epsilon, int(edge) + 2).variance(1)
     assert choose(3, 1.0).oracle == GRR(1.0, 3)
-    assert choose(100_000, 1.0, users=10**6).oracle == OLH(1.0, 100_000)
+    assert choose(100_000, 1.0, users=10**6).oracle == PGR(1.0, 100_000)
     assert choose(Text(20), 2.0).oracle == OLH(2.0, Text(20))
 
 
@@ -120,9 +120,10 @@ def test_choices_explain_themselves_and_respect_limits() -> None:
     choice = choose(1024, 1.0, users=1_000_000)
     assert choice.oracle.name in choice.why
     assert choice.why.endswith(".")
-    assert {option.name for option in choice.options} == {"GRR", "OUE", "OLH", "SubsetSelection"}
+    assert {option.name for option in choice.options} == set(MECHANISMS)
+    assert [option.name for option in choice.options if not option.comparable] == ["Rappor"]
     small = choose(1024, 1.0, max_report_bytes=2)
-    assert isinstance(small.oracle, GRR)
+    assert small.oracle.layout.size <= 2
     assert "2 bytes" in small.why
     with pytest.raises(InputError, match="1 byte"):
         choose(1024, 1.0, max_report_bytes=1)

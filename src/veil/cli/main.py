@@ -225,6 +225,26 @@ def demo(
     return walk(folder, people, seed, console(as_json), _watch())
 
 
+@app.command()
+@reporting
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="Which one: frequency-oracles (thesis chapter 3) or splitting.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and points: half a minute.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The folder to write: docs/reproduction/NAME in the repository, or one here."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder with the real data; VEIL_DATA does the same, else a stand-in.")
+    ] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Run a paper's experiment again: its tables, its figures, and its claims with a verdict."""
+    from veil.cli.reproducing import reproduce_experiment
+
+    return reproduce_experiment(experiment, quick, out, data, console(as_json), _watch())
+
+
 def _watch() -> Watch:
     from veil.cli.progress import progress
 

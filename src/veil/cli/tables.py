@@ -5,6 +5,7 @@ No work is done here, and no label can format the terminal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -31,7 +32,9 @@ def shown(value: Any) -> Text:
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """A fraction of the people."""
+    """A fraction of the people; a dash where it is not known."""
+    if math.isnan(share):
+        return "-"
     return f"{100 * share:.{digits}f} %"
 
 
@@ -41,8 +44,8 @@ def plan_document(choice: Choice, people: int) -> Document:
         {
             "oracle": option.name,
             "report_bytes": option.report_bytes,
-            "stderr": option.stderr,
-            "detection_floor": option.detection_floor,
+            "stderr": option.stderr if option.comparable else None,
+            "detection_floor": option.detection_floor if option.comparable else None,
             "decode_steps_a_report": option.decode_pairs,
             "decode_steps": option.decode_pairs * people,
             "taken": option.name == choice.oracle.name,

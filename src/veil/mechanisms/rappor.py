@@ -75,8 +75,6 @@ class Rappor(Longitudinal, FrequencyOracle):
         object.__setattr__(self, "hashes", int(hashes))
         object.__setattr__(self, "cohorts", int(cohorts))
         object.__setattr__(self, "instant", None if instant is None else _pair(instant))
-        if 2 * self._flip >= WORD:
-            raise ParameterError("epsilon is too small: nothing would be left of the answer")
 
     @classmethod
     def with_f(

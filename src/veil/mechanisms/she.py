@@ -58,17 +58,11 @@ class SHE(FrequencyOracle):
         if not is_int(grid) or not 1 <= grid <= _FINEST:
             raise ParameterError(f"a grid has between 1 and {_FINEST} steps")
         object.__setattr__(self, "grid", int(grid))
-        self._refuse_coarse_coins()
         widest = (_MOST_LEVELS - 1 - self.grid) // 2
         chosen = _reach_for(self._further, widest) if reach is None else reach
         if not is_int(chosen) or not 1 <= chosen <= widest:
             raise ParameterError(f"the noise reaches between 1 and {widest} steps")
         object.__setattr__(self, "reach", int(chosen))
-
-    def _refuse_coarse_coins(self) -> None:
-        """The step between 0 and 1 keeps the ratio too: 0 is never too likely, and must not be too unlikely."""
-        if self._further >= WORD or not self._zero or self._mass(1) * self.alpha > Fraction(self._zero, WORD):
-            raise ParameterError("this epsilon is too small for the grid: a coin out of 2^64 cannot express it")
 
     def parameters(self) -> Json:
         return {"grid": self.grid, "reach": self.reach}
@@ -93,7 +87,7 @@ class SHE(FrequencyOracle):
         """How much less likely one step further is."""
         return Fraction(self._further, WORD)
 
-    def _mass(self, steps: int) -> Fraction:
+    def mass(self, steps: int) -> Fraction:
         """The probability of noise of so many steps (at least one) to one side."""
         return self._tail(steps) * (1 - self.alpha)
 

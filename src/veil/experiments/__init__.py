@@ -1,0 +1,25 @@
+"""The papers' experiments, run again: each gives tables, figures and the papers' claims with a verdict.
+
+`EXPERIMENTS` is the catalogue; `veil reproduce NAME` runs one. Nothing here is needed to use veil.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from veil.experiments import frequency_oracles, splitting
+from veil.experiments.study import Setting, Study
+
+__all__ = ["EXPERIMENTS", "Experiment"]
+
+
+class Experiment(Protocol):
+    """What every experiment is: a function of its setting."""
+
+    def __call__(self, setting: Setting) -> Study: ...
+
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "frequency-oracles": frequency_oracles.reproduce,
+    "splitting": splitting.reproduce,
+}

@@ -1,0 +1,28 @@
+"""Thesis chapter 3, Figures 3.1 to 3.5: which frequency oracle, by analysis, on synthetic people and on real clicks."""
+
+from __future__ import annotations
+
+from veil.datasets import kosarak_clicks
+from veil.experiments import click_figures, correctness, variances
+from veil.experiments.study import Setting, Study
+
+__all__ = ["reproduce"]
+
+SEED = 3
+
+
+def reproduce(setting: Setting) -> Study:
+    """All five figures."""
+    clicks = kosarak_clicks(setting.data)
+    exhibits = (
+        variances.figure(setting.quick),
+        correctness.figure(setting, SEED),
+        *click_figures.figures(clicks, setting, SEED),
+    )
+    facts = {
+        "Source": "Wang's thesis (2021), chapter 3",
+        "Seed": str(SEED),
+        "Clicks": f"{clicks.origin}; {clicks.people:,} people, {len(clicks.held):,} pages",
+        "Run": "quick: fewer runs and points" if setting.quick else "in full",
+    }
+    return Study("frequency-oracles", "Frequency oracles: chapter 3 of the thesis, run again", exhibits, facts)
