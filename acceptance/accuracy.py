@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import veil
 from veil.domain import Categories
 from veil.entropy import Seeded
-from veil.mechanisms import PureOracle
+from veil.mechanisms import FrequencyOracle
 from veil.metrics import coverage, mse
 from veil.result import Estimate
 
@@ -29,7 +29,7 @@ def population(size: int, people: int) -> NDArray[np.int64]:
     return np.repeat(np.arange(size), np.diff(ends, prepend=0))
 
 
-def estimates(oracle: PureOracle, values: NDArray[np.int64], seeds: range) -> list[Estimate]:
+def estimates(oracle: FrequencyOracle, values: NDArray[np.int64], seeds: range) -> list[Estimate]:
     """One estimate a seed, through the oracle's own randomizer and tally."""
     return [oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed)))) for seed in seeds]
 
@@ -45,7 +45,7 @@ class Accuracy:
 def measure(name: str, *, epsilon: float = 1.0, size: int = 1024, people: int = 100_000, seeds: int = 20) -> Accuracy:
     """Run an oracle on a Zipf population and compare with (3.2)."""
     oracle = veil.MECHANISMS[name](epsilon, Categories.range(size))
-    assert isinstance(oracle, PureOracle)
+    assert isinstance(oracle, FrequencyOracle)
     values = population(size, people)
     truth = np.bincount(values, minlength=size) / people
     found = estimates(oracle, values, range(seeds))

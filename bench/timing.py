@@ -78,15 +78,15 @@ def sized(make: Callable[[int], Contestant], seconds: float = 0.02, most: int = 
 
 
 def fastest(make: Callable[[int], Contestant], sizes: Sequence[int], seconds: float = 0.15) -> Contestant:
-    """The contestant for the number of people that suits it best, of those that it serves in so many seconds."""
+    """The contestant for the number of people that suits it best; growing ends where a turn would last too long."""
     best, rate = make(sizes[0]), 0.0
     for people in sizes:
-        if rate and people / rate > seconds:
-            break
         made = make(people)
-        found = people / min(made.run() for _ in range(3))
-        if found > rate:
-            best, rate = made, found
+        took = min(made.run() for _ in range(3))
+        if people / took > rate:
+            best, rate = made, people / took
+        if took > seconds / 4:
+            break
     return best
 
 

@@ -450,14 +450,40 @@ function drawAsk(ask, code, source) {
   return { choice: [BigInt(choice)], ...drawAsk(ask.branches[choice][1], code, source) };
 }
 
+// The domain that a view shows, and so its mechanism's.
+const categoriesOf = (size) => ({ kind: "categories", missing: "refuse", size: Number(size) });
+const shownBy = {
+  identity: (view) => view.source,
+  segment: (view) => ({ kind: "bits", bits: view.stop - view.start }),
+  ancestor(view) {
+    const last = views.ancestor(view, sizeOf(view.source) - 1n);
+    return last === sizeOf(view.source) - 1n ? view.source : categoriesOf(last + 1n);
+  },
+  project(view) {
+    const parts = view.attributes.map((name) => view.source.attributes.find(([other]) => other === name)[1]);
+    return parts.length === 1 ? parts[0] : categoriesOf(parts.reduce((size, part) => size * sizeOf(part), 1n));
+  },
+  "sample-item": (view) => categoriesOf(sizeOf(view.source.universe) + BigInt(view.length)),
+};
+
+// A task says the held domain once: give it to every view, and what the view shows to its mechanism.
+function askOf(task, ask = task.ask) {
+  if (ask.kind === "all-of") return { ...ask, asks: ask.asks.map((part) => askOf(task, part)) };
+  if (ask.kind === "one-of") {
+    return { ...ask, branches: ask.branches.map(([share, branch]) => [share, askOf(task, branch)]) };
+  }
+  const view = { ...ask.view, source: task.domain };
+  return { ...ask, view, mechanism: { ...ask.mechanism, domain: shownBy[view.kind](view) } };
+}
+
 const questionsOf = (ask) =>
   ask.kind === "question" ? [ask] : (ask.asks ?? ask.branches.map(([, branch]) => branch)).flatMap(questionsOf);
 
 // The normative report. Draw order: path through the tree, view, mechanism, report id.
 function report(task, value, source, beside = {}) {
-  const code = encode(questionsOf(task.ask)[0].view.source, value);
-  const drawn = drawAsk(task.ask, code, source);
-  const payload = columnsOf(task.ask).flatMap(({ name, width, count }) => {
+  const ask = askOf(task);
+  const drawn = drawAsk(ask, encode(task.domain, value), source);
+  const payload = columnsOf(ask).flatMap(({ name, width, count }) => {
     const column = drawn[name] ?? [];
     return Array.from({ length: count }, (_, i) => [...littleEndian(column[i] ?? 0n, width)]).flat();
   });
@@ -565,10 +591,10 @@ for (const name of ["grr", "oue", "olh", "subset-selection", "pgr", "rappor", "h
     check(`${survey.name}: task id`, (equal) => equal(hex(digest(survey.task)), survey.task_id));
     check(`${survey.name}: columns`, (equal) => {
       const beside = survey.task.public.map(([column]) => ({ ...integers(`public.${column}`, WORD) }));
-      equal(JSON.stringify([...columnsOf(survey.task.ask), ...beside]), JSON.stringify(survey.columns));
+      equal(JSON.stringify([...columnsOf(askOf(survey.task)), ...beside]), JSON.stringify(survey.columns));
     });
     check(`${survey.name}: ratio`, (equal) => {
-      const [found, wanted] = [ratioOf(survey.task.ask), survey.ratio.map(BigInt)];
+      const [found, wanted] = [ratioOf(askOf(survey.task)), survey.ratio.map(BigInt)];
       equal(found[0] * wanted[1], wanted[0] * found[1]);
     });
     for (const vector of survey.cases) {
@@ -585,7 +611,7 @@ for (const vector of read("bad_tasks").cases.filter(({ ratio }) => ratio !== nul
   check(`bad task: ${vector.name}`, (equal) => {
     let verdict = "within";
     try {
-      ratioOf(JSON.parse(vector.text).ask);
+      ratioOf(askOf(JSON.parse(vector.text)));
     } catch (error) {
       verdict = error.message.includes("above its declared epsilon") ? "above" : error.message;
     }

@@ -110,7 +110,10 @@ class Question(Ask):
         yield self, rows, columns
 
     def to_json(self) -> Json:
-        return {"kind": "question", "view": self.view.to_json(), "mechanism": self.mechanism.to_json()}
+        # The held domain stands once, in the survey; the mechanism's is what the view shows of it.
+        view = {key: value for key, value in self.view.to_json().items() if key != "source"}
+        mechanism = {key: value for key, value in self.mechanism.to_json().items() if key != "domain"}
+        return {"kind": "question", "view": view, "mechanism": mechanism}
 
     def encode_candidates(self, candidates: Any) -> NDArray[Any] | None:
         """Candidates as codes of what the view shows; given as the values that an estimate will be labelled with."""
@@ -248,22 +251,25 @@ def _overlay(column: NDArray[Any], rows: Rows, part: NDArray[Any]) -> None:
         column[rows, : 1 if part.ndim == 1 else part.shape[1]] = part[:, None] if part.ndim == 1 else part
 
 
-def ask_from_json(document: Any, depth: int = 0) -> Ask:
-    """The tree that a task describes."""
+def ask_from_json(document: Any, held: Json, depth: int = 0) -> Ask:
+    """The tree that a task describes, about a held domain."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if depth > 8:
         raise WireError("a survey is at most eight levels deep")
     if kind == "question":
         view, mechanism = take(document, "question", "view", "mechanism")
-        return Question(mechanism_from_json(mechanism), view_from_json(view))
+        if not isinstance(view, dict) or not isinstance(mechanism, dict) or "source" in view or "domain" in mechanism:
+            raise WireError("a question has a view and a mechanism, and no domain but its survey's")
+        shown = view_from_json({**view, "source": held})
+        return Question(mechanism_from_json({**mechanism, "domain": shown.domain.to_json()}), shown)
     if kind == "one-of":
         (branches,) = take(document, "one-of", "branches")
         if not isinstance(branches, list) or not all(isinstance(b, list) and len(b) == 2 for b in branches):
             raise WireError("the branches of one-of are pairs of a share and an ask")
-        return OneOf(*((share, ask_from_json(ask, depth + 1)) for share, ask in branches))
+        return OneOf(*((share, ask_from_json(ask, held, depth + 1)) for share, ask in branches))
     if kind == "all-of":
         (asks,) = take(document, "all-of", "asks")
         if not isinstance(asks, list):
             raise WireError("the asks of all-of are a list")
-        return AllOf(*(ask_from_json(ask, depth + 1) for ask in asks))
+        return AllOf(*(ask_from_json(ask, held, depth + 1) for ask in asks))
     raise WireError("expected an ask: question, one-of or all-of")

@@ -117,7 +117,8 @@ class Survey:
     def to_json(self) -> Json:
         """The task: everything that a device needs to know."""
         public = [[column.name, column.scale] for column in self.public]
-        return {"kind": "veil-survey", "version": 1, "ask": self.ask.to_json(), "public": public}
+        held, ask = self.domain.to_json(), self.ask.to_json()
+        return {"kind": "veil-survey", "version": 1, "domain": held, "ask": ask, "public": public}
 
     @classmethod
     def from_json(cls, document: Any) -> Survey:
@@ -134,12 +135,12 @@ class Survey:
 
     @classmethod
     def _read(cls, document: Any) -> Survey:
-        version, ask, public = take(document, "veil-survey", "version", "ask", "public")
+        version, held, ask, public = take(document, "veil-survey", "version", "domain", "ask", "public")
         if not is_int(version) or version != 1:
             raise WireError("this task was written by another version of veil (expected version 1)")
         if not isinstance(public, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in public):
             raise WireError("public columns are a list of pairs of a name and a scale")
-        return cls(ask_from_json(ask), [Public(name, scale) for name, scale in public])
+        return cls(ask_from_json(ask, held), [Public(name, scale) for name, scale in public])
 
     def to_bytes(self) -> bytes:
         """The task as canonical JSON (RFC 8785)."""

@@ -42,7 +42,7 @@ def bad_tasks() -> Json:
 
     def domain(name: str, value: Any, error: str) -> None:
         def edit(document: Json) -> None:
-            document["ask"]["mechanism"]["domain"] = document["ask"]["view"]["source"] = value
+            document["domain"] = value
 
         edited(name, grr, edit, error)
 
@@ -97,7 +97,8 @@ def bad_tasks() -> Json:
     edited("a version that is a boolean", grr, lambda d: d.update(version=True), "WireError")
     edited("a public column with a bad scale", grr, lambda d: d.update(public=[["income", 10]]), "ParameterError")
     edited("a public column twice", grr, lambda d: d.update(public=[["a", 0], ["a", 0]]), "ParameterError")
-    edited("a view of another domain", grr, lambda d: d["ask"]["view"]["source"].update(size=9), "ParameterError")
+    edited("a view with a domain of its own", grr, lambda d: d["ask"]["view"].update(source=d["domain"]), "WireError")
+    edited("a mechanism with its own", grr, lambda d: d["ask"]["mechanism"].update(domain=d["domain"]), "WireError")
     edited("OneOf without branches", grr, lambda d: d.update(ask={"kind": "one-of", "branches": []}), "ParameterError")
     edited("a share of zero", grr, lambda d: d.update(ask=one_of(d["ask"], 0)), "ParameterError")
     edited("a share that is a string", grr, lambda d: d.update(ask=one_of(d["ask"], "1")), "ParameterError")

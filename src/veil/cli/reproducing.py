@@ -13,7 +13,7 @@ from veil.cli.outcome import Document
 from veil.errors import InputError
 from veil.experiments import EXPERIMENTS
 from veil.experiments.study import Claim, Exhibit, Panel, Setting, Study, Watch
-from veil.experiments.writing import cells, default_folder, write
+from veil.experiments.writing import cells, commit, default_folder, write
 
 __all__ = ["reproduce_experiment"]
 
@@ -26,10 +26,11 @@ def reproduce_experiment(
         raise InputError(f"there is no experiment of that name; there are {', '.join(EXPERIMENTS)}")
     folder = default_folder(name) if out is None else out
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a folder that cannot be made costs nothing
+    stamp = commit()  # the code may change while a long run goes on
     study = EXPERIMENTS[name](Setting(quick, data, watch))
     for exhibit in study.exhibits:
         _show(exhibit, screen)
-    written = write(study, folder)
+    written = write(study, folder, stamp)
     held = sum(claim.holds for claim in study.claims)
     for fact, text in study.facts.items():
         screen.print(f"{fact}: {text}", markup=False)

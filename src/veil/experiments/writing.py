@@ -22,8 +22,8 @@ def default_folder(name: str) -> Path:
     return (documented if documented.is_dir() else Path("reproduction")) / name
 
 
-def write(study: Study, folder: Path) -> list[Path]:
-    """Write the page, figures and tables; the same bytes for the same study."""
+def write(study: Study, folder: Path, stamp: str) -> list[Path]:
+    """Write the page, figures and tables; the same bytes for the same study. `stamp` is the commit when it began."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "README.md"]
     for exhibit in study.exhibits:
@@ -31,7 +31,7 @@ def write(study: Study, folder: Path) -> list[Path]:
         save(draw(exhibit).axes[0], str(picture))
         table.write_text(table_text(exhibit), encoding="utf-8", newline="")
         written += [picture, table]
-    written[0].write_text(page(study), encoding="utf-8")
+    written[0].write_text(page(study, stamp), encoding="utf-8")
     return written
 
 
@@ -69,11 +69,11 @@ def _cell(curve: Curve, x: float) -> str:
     return text
 
 
-def page(study: Study) -> str:
+def page(study: Study, stamp: str) -> str:
     """The page: facts, then each exhibit with its claims, figure and tables."""
     command = f"veil reproduce {study.name}"
     parts = [f"# {study.title}\n", f"Written by `{command}`; change it there.\n"]
-    parts.append("\n".join(f"- {name}: {fact}" for name, fact in (study.facts | {"Commit": commit()}).items()) + "\n")
+    parts.append("\n".join(f"- {name}: {fact}" for name, fact in (study.facts | {"Commit": stamp}).items()) + "\n")
     held = sum(claim.holds for claim in study.claims)
     parts.append(f"{held} of {len(study.claims)} claims hold.\n")
     for exhibit in study.exhibits:
@@ -93,7 +93,7 @@ def _rows(head: list[str], rows: list[list[str]]) -> str:
 
 
 def commit() -> str:
-    """The commit that ran, as far as git knows it."""
+    """The commit of the code as it is now, as far as git knows: to be asked before a long run, not after."""
     git = shutil.which("git")
     if git is None:
         return f"unknown (veil {__version__})"
@@ -104,5 +104,5 @@ def commit() -> str:
         return done.stdout.strip()
 
     head = ask("rev-parse", "--short=12", "HEAD")
-    changed = ask("status", "--porcelain", "--untracked-files=no", "--", ":/src")
+    changed = ask("status", "--porcelain", "--", ":/src")
     return f"{head or 'unknown'}{' and changes since' if changed else ''} (veil {__version__})"
