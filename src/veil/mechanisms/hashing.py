@@ -5,7 +5,6 @@ The family of OLH, BLH and RandomProjection (thesis 3.3.4 and 3.3.5): they diffe
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -107,19 +106,6 @@ class LocalHashing(PureOracle):
         from veil.kernels.hashing import bucket_of
 
         return bucket_of(self.expand(seeds), self.spread(codes), self.buckets)
-
-    def spread(self, codes: NDArray[Any]) -> NDArray[np.uint64]:
-        """64 well-mixed bits a value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
-        from veil.kernels.hashing import spread
-
-        if not self.domain.code_bytes:
-            return spread(np.ascontiguousarray(codes, dtype=np.uint64))
-        digests = b"".join(hashlib.sha256(self._salt + row.tobytes()).digest()[:8] for row in codes)
-        return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
-
-    @cached_property
-    def _salt(self) -> bytes:
-        return bytes.fromhex(self.digest)
 
     def support(
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None

@@ -6,6 +6,7 @@ four exact probabilities.
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -51,6 +52,16 @@ class FrequencyOracle(Mechanism):
     def tally_size(self, candidates: NDArray[Any] | None) -> int:
         """How many integers a tally holds: one a candidate, unless the whole domain is kept in another form."""
         return self.domain.size if candidates is None else len(candidates)
+
+    def spread(self, codes: NDArray[Any]) -> NDArray[np.uint64]:
+        """64 well-mixed bits a value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
+        from veil.kernels.hashing import spread
+
+        if not self.domain.code_bytes:
+            return spread(np.ascontiguousarray(codes, dtype=np.uint64))
+        salt = bytes.fromhex(self.digest)
+        digests = b"".join(hashlib.sha256(salt + row.tobytes()).digest()[:8] for row in codes)
+        return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
     @property
     def decode_pairs(self) -> float:

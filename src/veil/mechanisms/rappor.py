@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -160,16 +159,6 @@ class Rappor(Longitudinal, FrequencyOracle):
             one = source.coin_bits(self.thresholds["instant_one"], len(kept), self.bits)
             kept = (kept & one) | (~kept & zero)
         return {"cohort": memo["cohort"], "bits": kept}
-
-    def spread(self, codes: NDArray[Any]) -> NDArray[np.uint64]:
-        """64 well-mixed bits a value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
-        from veil.kernels.hashing import spread
-
-        if not self.domain.code_bytes:
-            return spread(np.ascontiguousarray(codes, dtype=np.uint64))
-        salt = bytes.fromhex(self.digest)
-        digests = b"".join(hashlib.sha256(salt + row.tobytes()).digest()[:8] for row in codes)
-        return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
     # -- at the collector ------------------------------------------------------------------------------------------
 
