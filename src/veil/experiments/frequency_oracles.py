@@ -12,9 +12,9 @@ SEED = 3
 
 
 _CRITERIA = (
-    'the thesis gives words ("match", "tends to", "similar"), the numbers that decide are ours; those of "Var* tends to '
-    'underestimate", "the fewest false positives" and of Rappor\'s claims were settled after a first look at the '
-    "results, so read the measured column, not the verdict alone"
+    'the thesis gives words ("match", "tends to", "similar"), the numbers that decide are ours; those of "Var* '
+    'tends to underestimate", "the fewest false positives" and of Rappor\'s claims were settled after a first '
+    "look at the results, so read the measured column, not the verdict alone"
 )
 
 
