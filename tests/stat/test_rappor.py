@@ -158,8 +158,12 @@ def test_without_a_noise_law_errors_are_refused_and_tables_left_open(tmp_path: P
     estimate.plot().figure.savefig(tmp_path / "plot.svg")
 
 
-def test_plans_leave_it_out() -> None:
-    assert "Rappor" not in {option.name for option in plan.options(100, 4.0)}
+def test_plans_show_it_last_and_never_choose_it() -> None:
+    last = plan.options(100, 4.0)[-1]
+    assert last.name == "Rappor"
+    assert not last.comparable
+    assert np.isnan(last.stderr)
+    assert plan.choose(100, 4.0).oracle.name != "Rappor"
 
 
 def test_the_command_line_says_that_errors_are_not_known() -> None:
