@@ -311,7 +311,7 @@ const mechanisms = {
   THE: unary,
   OLH: localHashing((m) => BigInt(m.hash_range)),
   BLH: localHashing(() => 2n),
-  RandomProjection: localHashing(() => 2n, (m) => BigInt(m.rows), splitmix64),
+  RandomProjection: localHashing(() => 2n, (m) => BigInt(m.rows), (row) => splitmix64(splitmix64(row))),
   SubsetSelection: {
     columns(m) {
       const size = sizeOf(m.domain);

@@ -69,16 +69,16 @@ def choose(domain: DomainLike, epsilon: float, users: int | None = None, max_rep
     every = options(domain, epsilon, users)
     if not every:
         raise ParameterError("no oracle can serve this domain: it needs at least two values, one index each")
-    if max_report_bytes is not None and max_report_bytes < 1:
-        raise ParameterError("a report takes at least one byte")
-    known = [option for option in every if option.comparable]
+    if max_report_bytes is not None and (not is_int(max_report_bytes) or max_report_bytes < 1):
+        raise ParameterError("a report takes an integer number of bytes, at least one")
+    known = [option for option in every if option.comparable and option.oracle.unbiased]
     fitting = [option for option in known if max_report_bytes is None or option.report_bytes <= max_report_bytes]
     if not fitting:
         raise InputError(f"no oracle's report fits into {_bytes(max_report_bytes or 0)}")
     best = fitting[0]
     close = [option for option in fitting if option.stderr**2 <= _AS_GOOD * best.stderr**2]
-    order = list(MECHANISMS)
-    taken = min(close, key=lambda option: (option.report_bytes, option.decode_pairs, order.index(option.name)))
+    order = list(MECHANISMS)  # what costs and reaches the same is taken in the order of the registry: GRR is simplest
+    taken = min(close, key=lambda o: (o.report_bytes, o.decode_pairs, round(o.stderr, 12), order.index(o.name)))
     return Choice(taken.oracle, _why(taken, close, fitting, max_report_bytes), every)
 
 

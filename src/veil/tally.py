@@ -54,9 +54,12 @@ class Tally:
         weight = self.weight + other.weight
         if max(abs(weight), self.people + other.people) > _MOST:
             raise InputError("a tally holds at most 2^63 - 1")
+        counts = self.counts + other.counts
+        if (((self.counts ^ counts) & (other.counts ^ counts)) < 0).any():  # both had the other sign: it wrapped around
+            raise InputError("a tally holds at most 2^63 - 1")
         return Tally(
             self.task,
-            self.counts + other.counts,
+            counts,
             self.people + other.people,
             weight,
             self.square + other.square,

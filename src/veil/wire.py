@@ -174,7 +174,7 @@ def _read_part(described: Json, mechanism: Mechanism, data: bytes) -> tuple[Tall
     if not isinstance(mechanism, FrequencyOracle) or len(counts) != mechanism.tally_size(codes):
         raise WireError("this tally's counts are not those of its domain or its candidates")
     people, weight, square = (_count(described[key]) for key in ("people", "weight", "square"))
-    if not 0 <= people <= _MOST or abs(weight) > _MOST or square < 0:
+    if not 0 <= people <= _MOST or abs(weight) > _MOST or weight**2 > people * square:  # no weights add up to that
         raise WireError("a tally counts between zero and 2^63 - 1 people")
     return Tally(mechanism.digest, counts, people, weight, square, codes), data
 

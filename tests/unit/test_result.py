@@ -8,8 +8,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veil import GRR, MECHANISMS, OLH, OUE, PGR, Bits, Categories, SubsetSelection, Text, choose, simulate
-from veil.errors import InputError, ParameterError
+from veil import (
+    GRR,
+    MECHANISMS,
+    OLH,
+    OUE,
+    PGR,
+    Bits,
+    Categories,
+    Rappor,
+    SubsetSelection,
+    Tally,
+    Text,
+    choose,
+    simulate,
+)
+from veil.errors import InputError, MismatchError, ParameterError
 from veil.metrics import coverage, f1, max_error, mse, precision, recall
 from veil.noise import critical
 from veil.plan import options
@@ -141,3 +155,31 @@ def test_options_are_sorted_by_error() -> None:
     best = options(64, 1.0, 1000)[0]
     assert isinstance(best.oracle, SubsetSelection)
     assert best.detection_floor > best.stderr
+
+
+def test_a_biased_oracle_is_never_chosen() -> None:
+    for domain, epsilon, limit in ((2**40, 0.1, None), (Text(16), 0.3, None), (2**40, 4.0, 8), (1024, 1.0, 5)):
+        assert choose(domain, epsilon, max_report_bytes=limit).oracle.unbiased
+    for domain, limit in ((Text(16), 8), (2**40, 6)):
+        with pytest.raises(InputError):
+            choose(domain, 4.0, max_report_bytes=limit)  # only RandomProjection would fit
+    for bad in ("4", True, float("nan"), 0):
+        with pytest.raises(ParameterError):
+            choose(10, 1.0, max_report_bytes=bad)  # type: ignore[arg-type]
+
+
+def test_tallies_that_cannot_be_are_refused() -> None:
+    for oracle in (GRR(1.0, 10), PGR(1.0, 10), Rappor(4.0, 10)):
+        with pytest.raises(MismatchError):
+            oracle.estimate(Tally(oracle.digest, np.ones(7, np.int64), 3, 3, 3))
+    huge = Tally("t", np.array([2**62, -(2**62)]), people=1, weight=0, square=1)
+    with pytest.raises(InputError, match="2\\^63"):
+        _ = huge + huge
+
+
+def test_choices_for_large_domains_are_as_the_docs_say() -> None:
+    """The last column of the table in docs/mechanisms/pgr.md."""
+    others = {(4.0, 1_000): "OLH", (5.0, 1_000): "SubsetSelection"}
+    for epsilon in (0.5, 1.0, 2.0, 3.0, 4.0, 5.0):
+        for size in (1_000, 10_000, 100_000, 1_000_000):
+            assert choose(size, epsilon).oracle.name == others.get((epsilon, size), "PGR")

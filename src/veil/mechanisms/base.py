@@ -147,8 +147,10 @@ class Mechanism(ABC):
             made = cls(number(epsilon), domain_from_json(domain), **parameters)
         except TypeError:
             raise WireError(f"{cls.name} does not have the parameters {', '.join(extra)}") from None
-        if made.to_json()["thresholds"] != thresholds or made.to_json()["epsilon"] != epsilon:
+        if made.to_json()["thresholds"] != thresholds:
             raise WireError("the task's thresholds are not those that its epsilon gives")
+        if made.to_json() != document:
+            raise WireError(f"this {cls.name} is not written as veil writes it: its id would not be its own")
         return made
 
     @cached_property

@@ -77,7 +77,7 @@ class Longitudinal(Mechanism):
 
     def instant_reports(self, memo: Memo, source: Source | None = None) -> Reports:
         """Runs on the device: fresh reports of a Memo, one a row, at no further cost."""
-        if memo.task != self.digest:
+        if not isinstance(memo, Memo) or memo.task != self.digest:
             raise MismatchError("this memo was made for another task")
 
         def draw(rows: slice, stream: Source) -> Reports:

@@ -34,6 +34,9 @@ class FrequencyOracle(Mechanism):
     disjoint: ClassVar[bool] = False
     """Whether a report supports one value at most (then padding-and-sampling amplifies)."""
 
+    unbiased: ClassVar[bool] = True
+    """Whether more people always make it better; `choose` takes no other oracle."""
+
     @property
     @abstractmethod
     def noise(self) -> Noise:
@@ -125,6 +128,8 @@ class FrequencyOracle(Mechanism):
         """
         if not isinstance(tally, Tally) or tally.task != self.digest:
             raise MismatchError("expected a tally of this mechanism; this was made for another task")
+        if len(tally.counts) != self.tally_size(tally.candidates):
+            raise MismatchError("this tally does not have the counts of its candidates")
         if not tally.people:
             raise EmptyError("expected at least one report to estimate from")
         if not tally.weight:

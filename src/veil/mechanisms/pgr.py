@@ -56,6 +56,7 @@ class PGR(PureOracle):
             raise ParameterError("PGR takes fewer than 2^53 values, each with an index (text: through a Segment)")
         if dimension is not None and (not is_int(dimension) or not 2 <= dimension <= 53):
             raise ParameterError("a dimension is an integer between 2 and 53")
+        dimension = None if dimension is None else int(dimension)
         if prime is None:
             chosen = best_geometry(self.epsilon, self.domain.size, dimension)
         else:

@@ -31,6 +31,7 @@ class RandomProjection(LocalHashing):
 
     rows: int
     name: ClassVar[str] = "RandomProjection"
+    unbiased: ClassVar[bool] = False
 
     def __init__(self, epsilon: float, domain: DomainLike, rows: int = 1 << 20) -> None:
         super().__init__(epsilon, domain)
@@ -50,10 +51,13 @@ class RandomProjection(LocalHashing):
         return self.rows
 
     def expand(self, seeds: NDArray[Any]) -> NDArray[np.uint64]:
-        """Row r of the matrix is the hash under splitmix64(r): public, and the same for everybody."""
+        """Row r of the matrix is the hash under splitmix64(splitmix64(r)): public, and the same for everybody.
+
+        Once would give row r the seed that is also the spread value r, and the matrix would be symmetric.
+        """
         from veil.kernels.hashing import spread
 
-        return spread(np.ascontiguousarray(seeds, dtype=np.uint64))
+        return spread(spread(np.ascontiguousarray(seeds, dtype=np.uint64)))
 
     @property
     def bias(self) -> float:

@@ -213,10 +213,10 @@ class Rappor(Longitudinal, FrequencyOracle):
 def _pair(instant: Any) -> tuple[float, float]:
     if not isinstance(instant, (tuple, list)) or len(instant) != 2:
         raise ParameterError("instant is a pair (p, q): the chances of a 1 where the kept bit is 0, and where it is 1")
-    zero, one = (_probability(chance, "a chance") for chance in instant)
-    if coin_threshold(zero) >= coin_threshold(one):
+    zero, one = (float(_probability(chance, "a chance")) for chance in instant)
+    if coin_threshold(_decimal(zero)) >= coin_threshold(_decimal(one)):  # as they will stand in a task
         raise ParameterError("instant=(p, q) needs p below q: a kept 1 is reported as 1 more often than a kept 0")
-    return float(instant[0]), float(instant[1])
+    return zero, one
 
 
 def _probability(value: Any, what: str) -> Fraction:
