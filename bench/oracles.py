@@ -21,7 +21,7 @@ from bench import ours
 from bench.numpy_rivals import rival_of
 from bench.peak import peak_mb
 from bench.peers import LacksError, Library, Peer, Whole
-from bench.timing import Contestant, NotRunError, best_times, fastest, local, sized
+from bench.timing import Contestant, NotRunError, best_times, local, several, sized
 from veil.entropy import Seeded
 from veil.mechanisms import FrequencyOracle, Rappor
 
@@ -126,16 +126,17 @@ def _numpy(job: str, oracle: FrequencyOracle, people: int) -> Contestant:
 def _against(own: Make, rivals: dict[str, Make], effort: Effort) -> tuple[float, dict[str, Cell], int]:
     """Our people a second, how many times those of each rival they are, and the turns that this took."""
     found: dict[str, Cell] = {}
-    running: dict[str, Contestant] = {OURS: sized(own, effort.size)}
+    running: list[tuple[str, Contestant]] = [(OURS, sized(own, effort.size))]
     for title, rival in rivals.items():
         try:
-            running[title] = (
-                fastest(rival, NUMPY_SIZES, 8 * effort.size) if title == NUMPY else sized(rival, effort.size)
-            )
+            made = several(rival, NUMPY_SIZES, 8 * effort.size) if title == NUMPY else [sized(rival, effort.size)]
+            running += [(title, contestant) for contestant in made]
         except NotRunError as why:
             found[title] = _reason(why)
-    times, turns = best_times(list(running.values()), effort.turns, effort.seconds)
-    best = dict(zip(running, times, strict=True))
+    times, turns = best_times([contestant for _, contestant in running], effort.turns, effort.seconds)
+    best: dict[str, float] = {}
+    for (title, _), seconds in zip(running, times, strict=True):
+        best[title] = min(seconds, best.get(title, seconds))
     found |= {title: best[title] / best[OURS] for title in rivals if title in best}
     return 1 / best[OURS], found, turns
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Contestant", "NotRunError", "Outcome", "best_times", "fastest", "local", "ratio", "sized"]
+__all__ = ["Contestant", "NotRunError", "Outcome", "best_times", "local", "ratio", "several", "sized"]
 
 _LEAST_TURNS = 5
 _MOST_PEOPLE = 1_000_000
@@ -77,17 +77,14 @@ def sized(make: Callable[[int], Contestant], seconds: float = 0.02, most: int = 
         people = min(most, people * 8)
 
 
-def fastest(make: Callable[[int], Contestant], sizes: Sequence[int], seconds: float = 0.15) -> Contestant:
-    """The contestant for the number of people that suits it best; growing ends where a turn would last too long."""
-    best, rate = make(sizes[0]), 0.0
+def several(make: Callable[[int], Contestant], sizes: Sequence[int], seconds: float = 0.15) -> list[Contestant]:
+    """Contestants for several numbers of people, the best of which counts; growing ends where a turn lasts too long."""
+    made: list[Contestant] = []
     for people in sizes:
-        made = make(people)
-        took = min(made.run() for _ in range(3))
-        if people / took > rate:
-            best, rate = made, people / took
-        if took > seconds / 4:
+        made.append(make(people))
+        if min(made[-1].run() for _ in range(3)) > seconds / 4:
             break
-    return best
+    return made
 
 
 def best_times(contestants: Sequence[Contestant], repeats: int, seconds: float = math.inf) -> tuple[list[float], int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -141,7 +142,9 @@ def test_a_forked_child_draws_its_own_noise() -> None:
     source, seeded = Batch(), Seeded(1)
     source.words(1)
     out, into = os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 on: other tests have left threads behind
+        child = os.fork()
     if not child:
         os.write(into, repr([source.words(2).tolist(), seeded.words(2).tolist()]).encode())
         os._exit(0)
