@@ -36,6 +36,7 @@ CHUNK_ROWS = 65_536
 
 _WORD_BYTES = 8
 _LANES = 64
+_WORTH_A_KERNEL = 1 << 12  # draws: one person's device does not load compiled code for a handful
 _ALL_LANES = np.uint64(WORD - 1)
 
 Bools = NDArray[np.bool_]
@@ -110,7 +111,7 @@ class Source(ABC):
     @overload
     def below(self, bound: int | U64, count: int) -> U64: ...
     def below(self, bound: int | U64, count: int | None = None) -> int | U64:
-        """Exactly uniform on 0 .. bound - 1; an array of bounds gives each draw its own.
+        """Exactly uniform on 0 .. bound - 1; an array of bounds gives each draw its own, in turn.
 
         Words at or above the largest multiple of the bound are rejected and drawn again, then taken modulo the bound.
 
@@ -121,7 +122,7 @@ class Source(ABC):
         if isinstance(bounds, int):
             drawn = self._below_scalar(bounds, 1 if count is None else count)
         else:
-            drawn = self._below_each(bounds)
+            drawn = self._below_each(bounds, 1 if count is None else count)
         return int(drawn[0]) if count is None else drawn
 
     def _below_scalar(self, bound: int, count: int) -> U64:
@@ -137,16 +138,23 @@ class Source(ABC):
         words %= np.uint64(bound)
         return words
 
-    def _below_each(self, bounds: U64) -> U64:
+    def _below_each(self, bounds: U64, count: int) -> U64:
+        words = self.words(count)
+        if count >= _WORTH_A_KERNEL:
+            from veil.kernels.draws import remainders
+
+            drawn = np.empty_like(words)
+            if not remainders(words, bounds, np.uint64(WORD - 1) // bounds, drawn):
+                return drawn
         # A word is rejected in the last, incomplete run of length b below 2^64: above 2^64 - 1 - (2^64 mod b). Hardly
         # any lies within b of 2^64, and only for those is the remainder worked out: 2^64 mod b is (2^64 - b) mod b.
-        words = self.words(len(bounds))
-        places = np.flatnonzero(words >= np.uint64(0) - bounds)
+        each = np.tile(bounds, count // len(bounds)) if count else bounds
+        places = np.flatnonzero(words >= np.uint64(0) - each)
         while len(places):
-            rest = (np.uint64(0) - bounds[places]) % bounds[places]
+            rest = (np.uint64(0) - each[places]) % each[places]
             places = places[words[places] > ~rest]
             words[places] = self.words(len(places))
-        words %= bounds
+        words %= each
         return words
 
     def token(self, size: int) -> bytes:
@@ -325,7 +333,8 @@ class Enumerated(Source):
     def below(self, bound: int | U64, count: int) -> U64: ...
     def below(self, bound: int | U64, count: int | None = None) -> int | U64:
         bounds = _check_bounds(bound, 1 if count is None else count)
-        each = [bounds] * (1 if count is None else count) if isinstance(bounds, int) else bounds.tolist()
+        turns = [bounds] if isinstance(bounds, int) else bounds.tolist()
+        each = turns * ((1 if count is None else count) // max(len(turns), 1))
         drawn = np.array([self._decide(None, int(b)) for b in each], dtype=np.uint64)
         return int(drawn[0]) if count is None else drawn
 
@@ -356,9 +365,9 @@ def _check_threshold(threshold: int) -> None:
 
 def _check_bounds(bound: int | U64, count: int) -> int | U64:
     if isinstance(bound, np.ndarray):
-        if len(bound) != count or (count and not bound.min()):
-            raise ParameterError("draws need one bound each, of at least 1")
-        return bound.astype(np.uint64, copy=False)
+        if (count % len(bound) if len(bound) else count) or (count and not bound.min()):
+            raise ParameterError("draws take bounds of at least 1 in turn, as often as there are draws")
+        return bound.astype(np.uint64, copy=False)[: count or None]
     if not 1 <= bound <= WORD:
         raise ParameterError("a draw's bound lies between 1 and 2^64")
     return int(bound)

@@ -91,6 +91,20 @@ def test_coins_and_coin_bits_have_the_same_distribution(probability: float) -> N
         assert frequency_fits(int(bits[:, lane].sum()), 5_000, probability)
 
 
+@pytest.mark.parametrize("bounds", [[1], [7], [3, 1, 2**63 + 5], [2**64 - 1, 2, 2**32], list(range(749, 1024))])
+def test_bounds_in_turn_with_and_without_compiled_code(bounds: list[int]) -> None:
+    turns = np.array(bounds, dtype=np.uint64)
+    rows = (1 << 13) // len(bounds) + 1
+    drawn = Seeded(4).below(turns, rows * len(bounds))
+    words, expected = Seeded(4).words(rows * len(bounds)), []
+    for word, bound in zip(words.tolist(), bounds * rows, strict=True):
+        expected.append(word % bound if word < WORD // bound * bound else None)
+    if None not in expected:  # no word was rejected, so draw i is word i modulo its bound
+        assert drawn.tolist() == expected
+    assert np.all(drawn.reshape(rows, -1) < turns)
+    assert None not in expected or max(bounds) > 2**60
+
+
 def test_below_is_uniform() -> None:
     drawn = Seeded(3).below(7, 700_000)
     for count in np.bincount(drawn, minlength=7):

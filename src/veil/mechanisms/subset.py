@@ -114,7 +114,7 @@ class SubsetSelection(PureOracle):
             bounds = np.arange(self.domain.size - drawn, self.domain.size, dtype=np.uint64)
             for start in range(0, len(rows), step):
                 some = rows[start : start + step]
-                draws = source.below(np.tile(bounds, len(some)), len(some) * drawn).reshape(len(some), drawn)
+                draws = source.below(bounds, len(some) * drawn).reshape(len(some), drawn)
                 subsets = build(draws, codes[some], with_held, self.domain.size)
                 columns[field.name][some] = subsets.reshape(field.shape(len(some)))
         return columns
