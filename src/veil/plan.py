@@ -100,7 +100,8 @@ def _why(taken: Option, close: list[Option], fitting: list[Option], limit: int |
         others = [option for option in fitting if option is not taken]
         rest = f", {others[0].stderr / taken.stderr:.2f} times better than {others[0].name}" if others else ""
         return f"{taken.name} has the smallest error{fits}{rest}, in reports of {size}."
-    rivals = " and ".join(option.name for option in close if option is not taken)
+    *most, last = (option.name for option in close if option is not taken)
+    rivals = f"{', '.join(most)} and {last}" if most else last
     return (
         f"{taken.name} is within 5 % of the smallest variance{fits}, like {rivals}, with the cheapest report: {size}."
     )

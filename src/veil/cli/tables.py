@@ -69,7 +69,8 @@ def plan_table(choice: Choice, people: int, limit: int | None = None) -> Table:
     table.add_column("")
     table.add_column("oracle", no_wrap=True)
     for heading in ("report", "standard error", "detection floor", "steps a report", "all reports"):
-        table.add_column(heading, justify="right", no_wrap=len(heading) < 12)
+        longest = max(len(word) for word in heading.split())
+        table.add_column(heading, justify="right", no_wrap=len(heading) < 12, min_width=longest)
     for option in choice.options:
         taken = option.name == choice.oracle.name
         too_long = limit is not None and option.report_bytes > limit
