@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn, TypeVar
 
 from veil.errors import WireError
 
-__all__ = ["Json", "canonical", "digest", "number", "parse", "take"]
+__all__ = ["Json", "by_kind", "canonical", "digest", "number", "parse", "take"]
 
 Json = dict[str, Any]
+Made = TypeVar("Made")
 
 _DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?")
 
@@ -60,6 +61,18 @@ def take(document: Any, kind: str, *keys: str) -> list[Any]:
     if not isinstance(document, Mapping) or document.get("kind") != kind or set(document) != {"kind", *keys}:
         raise WireError(f"expected an object of kind {kind!r} with the keys {', '.join(keys) or 'none'}")
     return [document[key] for key in keys]
+
+
+def by_kind(document: Any, makers: Mapping[str, Callable[[Json], Made]], what: str) -> Made:
+    """What the maker of the document's kind makes of it; refuses a kind that is not listed.
+
+    >>> by_kind({"kind": "bits", "bits": 8}, {"bits": lambda document: document["bits"]}, "a domain")
+    8
+    """
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or kind not in makers:
+        raise WireError(f"expected {what}: one of {', '.join(makers)}")
+    return makers[kind](document)
 
 
 def number(text: Any) -> float:

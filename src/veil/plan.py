@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from veil.domain import Domain, DomainLike, as_domain, is_int
 from veil.errors import InputError, ParameterError
 from veil.mechanisms import MECHANISMS, FrequencyOracle
+from veil.privacy import check_epsilon
 
 __all__ = ["Choice", "Option", "choose", "options"]
 
@@ -53,6 +54,7 @@ def options(domain: DomainLike, epsilon: float, users: int | None = None) -> tup
     """
     held = as_domain(domain)
     people = _check_users(users)
+    check_epsilon(epsilon)
     oracles = [
         _build(mechanism, held, epsilon) for mechanism in MECHANISMS.values() if issubclass(mechanism, FrequencyOracle)
     ]
@@ -112,11 +114,10 @@ def _bytes(count: int) -> str:
 
 
 def _build(mechanism: type[FrequencyOracle], domain: Domain, epsilon: float) -> FrequencyOracle | None:
-    """The oracle, or None where the domain (not epsilon) is beyond it."""
+    """The oracle, or None where the domain is beyond it."""
     try:
         return mechanism(epsilon, domain)
     except ParameterError:
-        MECHANISMS["GRR"](epsilon, 2)  # raises again where epsilon itself is wrong
         return None
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "decimal_text",
     "exp_below",
     "exp_near",
+    "inside_threshold",
     "largest_epsilon",
     "log_above",
     "root_below",
@@ -148,6 +149,18 @@ def coin_threshold(probability: Fraction, *, up: bool = False) -> int:
     """
     scaled = probability * WORD
     return math.ceil(scaled) if up else math.floor(scaled)
+
+
+def inside_threshold(epsilon: float, inside: int, outside: int) -> int:
+    """The coin of a two-level mechanism, out of 2^64: whether a uniform outcome inside is reported, or one outside.
+
+    Rounded down, toward privacy: p / inside over (1 - p) / outside is at most e^epsilon exactly.
+
+    >>> inside_threshold(1.0, 1, 1) / WORD
+    0.7310585786300049
+    """
+    odds = exp_below(epsilon) * inside
+    return coin_threshold(odds / (odds + outside))
 
 
 Neighbours = Literal["replace", "remove"]

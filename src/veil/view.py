@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, take
+from veil.canonical import Json, by_kind, take
 from veil.domain import Bits, Categories, Codes, Domain, Items, Record, Sets, Text, domain_from_json, is_int, own_ints
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
@@ -329,10 +329,7 @@ VIEWS: dict[str, Callable[[Json], View]] = {
 
 def view_from_json(document: Any) -> View:
     """The view that a task describes."""
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in VIEWS:
-        raise WireError(f"expected a view: one of {', '.join(VIEWS)}")
-    return VIEWS[kind](document)
+    return by_kind(document, VIEWS, "a view")
 
 
 def _held(document: Any, *kinds: type[Any]) -> Any:

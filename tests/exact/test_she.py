@@ -86,7 +86,8 @@ def test_coordinates_are_independent() -> None:
 def test_thresholds_are_rounded_toward_privacy(epsilon: float, grid: int) -> None:
     oracle = SHE(epsilon, 5, grid=grid)
     assert oracle.alpha ** (-2 * grid) <= exp_below(epsilon) < (oracle.alpha - Fraction(1, WORD)) ** (-2 * grid)
-    zero, one = Fraction(oracle.thresholds["zero"], WORD), oracle.mass(1)
+    zero = Fraction(oracle.thresholds["zero"], WORD)
+    one = (1 - zero) / 2 * (1 - oracle.alpha)
     assert oracle.alpha <= zero / one <= 1 / oracle.alpha
     if oracle.levels < 2**16 - 1:
         assert oracle.alpha**oracle.reach <= Fraction(1, 2**40) < oracle.alpha ** (oracle.reach - 1)
@@ -139,7 +140,8 @@ def test_coins_express_the_smallest_and_the_largest_epsilon(epsilon: float, grid
     """The step between 0 and 1 keeps the ratio of all other steps: 0 is neither too likely nor too unlikely."""
     oracle = SHE(epsilon, 4, grid=grid)
     assert oracle.guarantee.within(epsilon)
-    zero, one = Fraction(oracle.thresholds["zero"], 2**64), oracle.mass(1)
+    zero = Fraction(oracle.thresholds["zero"], 2**64)
+    one = (1 - zero) / 2 * (1 - oracle.alpha)
     assert oracle.alpha <= zero / one <= 1 / oracle.alpha
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, take
+from veil.canonical import Json, by_kind, take
 from veil.domain.base import EXACT, Domain, Sets, as_list, is_int
 from veil.domain.categories import Categories, Label
 from veil.domain.numbers import Integers, Interval
@@ -167,10 +167,7 @@ DOMAINS: dict[str, Callable[[Json], Domain]] = {
 
 def domain_from_json(document: Any) -> Domain:
     """The domain that a task describes."""
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in DOMAINS:
-        raise WireError(f"expected a domain: one of {', '.join(DOMAINS)}")
-    return DOMAINS[kind](document)
+    return by_kind(document, DOMAINS, "a domain")
 
 
 def as_domain(domain: DomainLike) -> Domain:

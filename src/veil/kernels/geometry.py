@@ -11,6 +11,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.hashing import splitmix64
+
 __all__ = [
     "coordinates",
     "count_orthogonal",
@@ -29,15 +31,6 @@ _ROUNDS = 4
 _BLOCK = 2048  # candidates whose dot products are added up at once: they stay in the first-level cache
 
 
-@numba.njit(inline="always")
-def _mix(value: U64) -> U64:
-    """splitmix64."""
-    z = U64(value + U64(0x9E3779B97F4A7C15))
-    z = U64((z ^ (z >> U64(30))) * U64(0xBF58476D1CE4E5B9))
-    z = U64((z ^ (z >> U64(27))) * U64(0x94D049BB133111EB))
-    return z ^ (z >> U64(31))
-
-
 @numba.njit(cache=True, nogil=True)
 def scramble(values: NDArray[U64], side: int) -> NDArray[U64]:
     """The number of each value's point: four Feistel rounds on the square of side floor(sqrt(K)), the rest in place.
@@ -51,7 +44,7 @@ def scramble(values: NDArray[U64], side: int) -> NDArray[U64]:
         if value < edge * edge:
             left, right = value // edge, value % edge
             for turn in range(_ROUNDS):
-                left, right = right, (left + _mix(U64(4) * right + U64(turn)) % edge) % edge
+                left, right = right, (left + splitmix64(U64(4) * right + U64(turn)) % edge) % edge
             value = left * edge + right
         out[i] = value
     return out

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bucket_of", "hash32", "interval_start", "spread", "support_matrix"]
+__all__ = ["bucket_of", "hash32", "interval_start", "splitmix64", "spread", "support_matrix"]
 
 U32 = np.uint32
 U64 = np.uint64
@@ -35,15 +35,21 @@ def interval_start(bucket: U64, buckets: U64) -> U64:
     return ((bucket << U64(32)) + buckets - U64(1)) // buckets
 
 
+@numba.njit(inline="always")
+def splitmix64(value: U64) -> U64:
+    """64 well-mixed bits, a bijection."""
+    z = U64(value + U64(0x9E3779B97F4A7C15))
+    z = U64((z ^ (z >> U64(30))) * U64(0xBF58476D1CE4E5B9))
+    z = U64((z ^ (z >> U64(27))) * U64(0x94D049BB133111EB))
+    return z ^ (z >> U64(31))
+
+
 @numba.njit(cache=True, nogil=True)
 def spread(values: NDArray[U64]) -> NDArray[U64]:
     """splitmix64 of each value."""
     out = np.empty(len(values), U64)
     for i in range(len(values)):
-        z = U64(values[i] + U64(0x9E3779B97F4A7C15))
-        z = U64((z ^ (z >> U64(30))) * U64(0xBF58476D1CE4E5B9))
-        z = U64((z ^ (z >> U64(27))) * U64(0x94D049BB133111EB))
-        out[i] = z ^ (z >> U64(31))
+        out[i] = splitmix64(values[i])
     return out
 
 

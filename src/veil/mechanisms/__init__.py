@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from veil.errors import WireError
+from veil.canonical import by_kind
 from veil.mechanisms.base import Mechanism
 from veil.mechanisms.blh import BLH
 from veil.mechanisms.grr import GRR
@@ -58,7 +58,4 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 def mechanism_from_json(document: Any) -> Mechanism:
     """The mechanism that a task describes."""
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in MECHANISMS:
-        raise WireError(f"expected a mechanism: one of {', '.join(MECHANISMS)}")
-    return MECHANISMS[kind].from_json(document)
+    return by_kind(document, {name: kind.from_json for name, kind in MECHANISMS.items()}, "a mechanism")

@@ -6,7 +6,7 @@ A Mechanism holds parameters only. Frequency oracles, which most mechanisms are,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +26,8 @@ from veil.tally import Tally
 __all__ = ["Mechanism"]
 
 _MOST_ENUMERATED = 64
+Drawing = Callable[[slice, Source], dict[str, NDArray[Any]]]
+"""Columns for some rows, from their source."""
 
 
 @dataclass(frozen=True, init=False)
@@ -72,13 +74,17 @@ class Mechanism(ABC):
     def randomize(self, values: Any, source: Source | None = None) -> Reports:
         """Runs on the device: one report a value. Without a source, from fresh entropy of the operating system."""
         codes = self.domain.encode(values)
-        if not len(codes):
+        return self.by_chunk(len(codes), source, lambda rows, stream: self.draw(codes[rows], stream))
+
+    def by_chunk(self, people: int, source: Source | None, draw: Drawing, layout: Layout | None = None) -> Reports:
+        """Runs on the device: what `draw` makes of each chunk of people, end to end; of another layout where given."""
+        if not people:
             raise EmptyError("expected at least one value to randomize")
 
-        def draw(rows: slice, stream: Source) -> Reports:
-            return Reports(self.digest, self.layout, self.draw(codes[rows], stream))
+        def chunk(rows: slice, stream: Source) -> Reports:
+            return Reports(self.digest, layout or self.layout, draw(rows, stream))
 
-        return Reports.concatenate((source or Batch()).each_chunk(len(codes), draw))
+        return Reports.concatenate((source or Batch()).each_chunk(people, chunk))
 
     def channel(self) -> dict[bytes, list[Fraction]]:
         """For every possible report, its exact probability under each value: the shipped code, enumerated.

@@ -15,8 +15,9 @@ from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle
+from veil.mechanisms.shared import histogram, stay_or_move
 from veil.noise import SupportNoise
-from veil.privacy import WORD, Guarantee, coin_threshold, exp_below
+from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.report import Columns, Field, Layout
 
 __all__ = ["GRR"]
@@ -44,8 +45,7 @@ class GRR(PureOracle):
 
     @cached_property
     def _stay(self) -> int:
-        odds = exp_below(self.epsilon)
-        return coin_threshold(odds / (odds + self.domain.size - 1))
+        return inside_threshold(self.epsilon, 1, self.domain.size - 1)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
@@ -76,10 +76,7 @@ class GRR(PureOracle):
         return 1.0
 
     def draw(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
-        moved = np.flatnonzero(~source.coin(self._stay, len(codes)))
-        reported = codes.astype(np.uint64)
-        others = source.below(self.domain.size - 1, len(moved))
-        reported[moved] = others + (others >= codes[moved])  # skip the held value
+        reported = stay_or_move(codes.astype(np.uint64), self._stay, self.domain.size, source)
         return {"value": reported.astype(self.layout.fields[0].dtype)}
 
     def support(
@@ -87,21 +84,13 @@ class GRR(PureOracle):
     ) -> NDArray[np.int64]:
         values = columns["value"]
         if candidates is None:
-            return _histogram(values, self.domain.size, weights)
+            return histogram(values, self.domain.size, weights)
         order = np.argsort(candidates)
         place = np.minimum(np.searchsorted(candidates[order], values), len(order) - 1)
         found = candidates[order][place] == values
         kept = None if weights is None else weights[found]
-        return _histogram(order[place[found]], len(candidates), kept)
+        return histogram(order[place[found]], len(candidates), kept)
 
     def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         matches: NDArray[np.bool_] = columns["value"][:, None] == candidates[None, :]
         return matches.astype(np.uint8)
-
-
-def _histogram(places: NDArray[Any], size: int, weights: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    if weights is None:
-        return np.bincount(places, minlength=size)
-    counts = np.zeros(size, dtype=np.int64)
-    np.add.at(counts, places, weights)  # bincount would pass the weights through doubles
-    return counts

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import DomainLike
-from veil.entropy import Batch, Source
-from veil.errors import EmptyError, InputError, ParameterError
+from veil.entropy import Source
+from veil.errors import InputError, ParameterError
 from veil.inputs import as_int64, read_column, refuse_at
 from veil.mechanisms.oracle import PureOracle
 from veil.noise import SupportNoise
-from veil.privacy import WORD, Guarantee, coin_threshold, exp_below
+from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.report import Columns, Field, Layout, Reports
 from veil.tally import Tally
 
@@ -55,8 +55,7 @@ class HadamardResponse(PureOracle):
 
     @cached_property
     def _keep(self) -> int:
-        odds = exp_below(self.epsilon)
-        return coin_threshold(odds / (odds + 1))
+        return inside_threshold(self.epsilon, 1, 1)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
@@ -106,15 +105,10 @@ class HadamardResponse(PureOracle):
         """
         if signs is None:
             return super().randomize(values, source)
-        codes = self.domain.encode(values)
-        if not len(codes):
-            raise EmptyError("expected at least one value to randomize")
-        negative = _read_signs(signs, len(codes))
-
-        def draw(rows: slice, stream: Source) -> Reports:
-            return Reports(self.digest, self.layout, self.draw(codes[rows], stream, negative[rows]))
-
-        return Reports.concatenate((source or Batch()).each_chunk(len(codes), draw))
+        codes, negative = self.domain.encode(values), _read_signs(signs)
+        if len(codes) != len(negative):
+            raise InputError("signs are +1 or -1, one a person")
+        return self.by_chunk(len(codes), source, lambda rows, stream: self.draw(codes[rows], stream, negative[rows]))
 
     def draw(
         self, codes: NDArray[Any], source: Source, negative: NDArray[np.bool_] | None = None
@@ -181,9 +175,7 @@ def _wide(columns: Columns) -> NDArray[np.uint64]:
     return columns["signed_row"].astype(np.uint64)
 
 
-def _read_signs(signs: Any, people: int) -> NDArray[np.bool_]:
+def _read_signs(signs: Any) -> NDArray[np.bool_]:
     array = as_int64(read_column(signs), "signs of +1 or -1")
-    if len(array) != people:
-        raise InputError("signs are +1 or -1, one a person")
     refuse_at(np.abs(array) != 1, "expected signs of +1 or -1")
     return array < 0

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from veil.entropy import Source
 from veil.mechanisms.oracle import PureOracle
+from veil.mechanisms.shared import stay_or_move
 from veil.noise import SupportNoise
-from veil.privacy import WORD, Guarantee, coin_threshold, exp_below
+from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.report import Columns, Field, Layout
 
 __all__ = ["LocalHashing"]
@@ -50,8 +51,7 @@ class LocalHashing(PureOracle):
 
     @cached_property
     def _stay(self) -> int:
-        odds = exp_below(self.epsilon)
-        return coin_threshold(odds / (odds + self.buckets - 1))
+        return inside_threshold(self.epsilon, 1, self.buckets - 1)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
@@ -94,10 +94,7 @@ class LocalHashing(PureOracle):
 
     def draw(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
         seeds = source.below(self.seeds, len(codes))
-        buckets = self.hash(seeds, codes)
-        moved = np.flatnonzero(~source.coin(self._stay, len(codes)))
-        others = source.below(self.buckets - 1, len(moved))
-        buckets[moved] = others + (others >= buckets[moved])  # skip the value's own bucket
+        buckets = stay_or_move(self.hash(seeds, codes), self._stay, self.buckets, source)
         seed, bucket = self.layout.fields
         return {"seed": seeds.astype(seed.dtype), "bucket": buckets.astype(bucket.dtype)}
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from veil.entropy import Batch, Source
-from veil.errors import EmptyError, MismatchError
+from veil.entropy import Source
+from veil.errors import MismatchError
 from veil.mechanisms.base import Mechanism
 from veil.report import Columns, Layout, Reports
 
@@ -66,22 +66,16 @@ class Longitudinal(Mechanism):
     def permanent(self, values: Any, source: Source | None = None) -> Memo:
         """Runs on the device: the step whose outcome is kept, one row a value. This is what epsilon pays for."""
         codes = self.domain.encode(values)
-        if not len(codes):
-            raise EmptyError("expected at least one value to randomize")
-
-        def draw(rows: slice, stream: Source) -> Reports:
-            return Reports(self.digest, self.memo_layout, self.draw_permanent(codes[rows], stream))
-
-        parts = Reports.concatenate((source or Batch()).each_chunk(len(codes), draw))
-        return Memo(self.digest, self.memo_layout, parts.columns)
+        layout = self.memo_layout
+        kept = self.by_chunk(len(codes), source, lambda rows, stream: self.draw_permanent(codes[rows], stream), layout)
+        return Memo(self.digest, layout, kept.columns)
 
     def instant_reports(self, memo: Memo, source: Source | None = None) -> Reports:
         """Runs on the device: fresh reports of a Memo, one a row, at no further cost."""
         if not isinstance(memo, Memo) or memo.task != self.digest:
             raise MismatchError("this memo was made for another task")
 
-        def draw(rows: slice, stream: Source) -> Reports:
-            some = {name: column[rows] for name, column in memo.columns.items()}
-            return Reports(self.digest, self.layout, self.draw_instant(some, stream))
+        def draw(rows: slice, stream: Source) -> dict[str, NDArray[Any]]:
+            return self.draw_instant({name: column[rows] for name, column in memo.columns.items()}, stream)
 
-        return Reports.concatenate((source or Batch()).each_chunk(len(memo), draw))
+        return self.by_chunk(len(memo), source, draw)

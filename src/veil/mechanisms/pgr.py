@@ -18,6 +18,7 @@ from veil.entropy import Source
 from veil.errors import InputError, ParameterError
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.projective import MOST_POINTS, Geometry, all_supports, best_geometry, is_prime
+from veil.mechanisms.shared import histogram
 from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee
 from veil.report import Columns, Field, Layout
@@ -178,12 +179,7 @@ class PGR(PureOracle):
         return orthogonal_matrix(x, y, inverse, limit)
 
     def _messages(self, columns: Columns, weights: NDArray[np.int64] | None) -> NDArray[np.int64]:
-        points = columns["point"].astype(np.int64)
-        if weights is None:
-            return np.bincount(points, minlength=self.geometry.points)
-        counts = np.zeros(self.geometry.points, dtype=np.int64)
-        np.add.at(counts, points, weights)  # bincount would pass the weights through doubles
-        return counts
+        return histogram(columns["point"].astype(np.int64), self.geometry.points, weights)
 
     def _decoded(self, messages: NDArray[np.int64], candidates: NDArray[Any] | None) -> NDArray[np.int64]:
         codes = np.arange(self.domain.size, dtype=np.uint64) if candidates is None else candidates

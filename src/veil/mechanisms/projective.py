@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import ParameterError, VeilError
-from veil.privacy import WORD, coin_threshold, exp_below
+from veil.privacy import WORD, exp_below, inside_threshold
 
 __all__ = ["MOST_POINTS", "Geometry", "all_supports", "best_geometry", "is_prime"]
 
@@ -73,8 +73,7 @@ class Geometry:
 
     def threshold(self, epsilon: float) -> int:
         """The coin for an orthogonal point, out of 2^64: rounded down, toward privacy."""
-        odds, inside = exp_below(epsilon), self.on_hyperplane
-        return coin_threshold(odds * inside / (odds * inside + self.points - inside))
+        return inside_threshold(epsilon, self.on_hyperplane, self.points - self.on_hyperplane)
 
     def variance(self, epsilon: float) -> Fraction:
         """n Var* of the estimator, exactly."""

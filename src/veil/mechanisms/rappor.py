@@ -18,8 +18,8 @@ from veil.errors import ParameterError, WireError
 from veil.mechanisms.bloom import design_matrix, filters, positions
 from veil.mechanisms.longitudinal import Longitudinal
 from veil.mechanisms.oracle import FrequencyOracle
-from veil.mechanisms.packed import bit_support
 from veil.mechanisms.regression import regress
+from veil.mechanisms.shared import bit_support
 from veil.noise import UnknownNoise
 from veil.privacy import WORD, Guarantee, coin_threshold, decimal_text, exp_below, log_above, root_below
 from veil.report import Columns, Field, Layout

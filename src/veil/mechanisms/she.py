@@ -87,10 +87,6 @@ class SHE(FrequencyOracle):
         """How much less likely one step further is."""
         return Fraction(self._further, WORD)
 
-    def mass(self, steps: int) -> Fraction:
-        """The probability of noise of so many steps (at least one) to one side."""
-        return self._tail(steps) * (1 - self.alpha)
-
     def _tail(self, steps: int) -> Fraction:
         """The probability of noise of at least so many steps (at least one) to one side."""
         return (1 - Fraction(self._zero, WORD)) / 2 * _power(self._further, steps - 1)

@@ -16,9 +16,9 @@ from veil.domain import DomainLike, is_int
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.mechanisms.oracle import PureOracle
-from veil.mechanisms.packed import bit_support, bit_supports
+from veil.mechanisms.shared import bit_support, bit_supports, histogram
 from veil.noise import SupportNoise
-from veil.privacy import WORD, Guarantee, coin_threshold, exp_below
+from veil.privacy import WORD, Guarantee, exp_below, inside_threshold
 from veil.report import Columns, Field, Layout, byte_width
 
 __all__ = ["SubsetSelection"]
@@ -58,7 +58,7 @@ class SubsetSelection(PureOracle):
 
     @cached_property
     def _inside(self) -> int:
-        return _inside_threshold(self.epsilon, self.domain.size, self.subset_size)
+        return inside_threshold(self.epsilon, self.subset_size, self.domain.size - self.subset_size)
 
     @property
     def thresholds(self) -> Mapping[str, int]:
@@ -134,12 +134,8 @@ class SubsetSelection(PureOracle):
     ) -> NDArray[np.int64]:
         if self.as_bits:
             return bit_support(columns["bits"], self.domain.size, candidates, weights)
-        lists = self._lists(columns)
-        if weights is None:
-            counts = np.bincount(lists.ravel(), minlength=self.domain.size)
-        else:
-            counts = np.zeros(self.domain.size, dtype=np.int64)
-            np.add.at(counts, lists, weights[:, None])
+        each = None if weights is None else np.repeat(weights, self.subset_size)
+        counts = histogram(self._lists(columns).ravel(), self.domain.size, each)
         return counts if candidates is None else counts[candidates.astype(np.int64)]
 
     def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
@@ -162,13 +158,8 @@ def best_size(epsilon: float, values: int) -> int:
     sizes = {min(max(int(near) + step, 1), values - 1) for step in (0, 1)}
 
     def variance(size: int) -> Fraction:
-        p = Fraction(_inside_threshold(epsilon, values, size), WORD)
+        p = Fraction(inside_threshold(epsilon, size, values - size), WORD)
         q = (size - p) / (values - 1)
         return q * (1 - q) / (p - q) ** 2
 
     return min(sorted(sizes), key=variance)
-
-
-def _inside_threshold(epsilon: float, values: int, size: int) -> int:
-    odds = exp_below(epsilon)
-    return coin_threshold(odds * size / (odds * size + values - size))

@@ -19,7 +19,7 @@ from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle
-from veil.mechanisms.packed import bit_support, bit_supports
+from veil.mechanisms.shared import bit_support, bit_supports
 from veil.privacy import WORD, Guarantee
 from veil.report import Columns, Field, Layout
 
