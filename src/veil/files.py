@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["ReportWriter", "count_rows", "describe_reports", "from_arrow", "read_reports", "read_values", "to_arrow"]
 
 PathLike = str | os.PathLike[str]
-_ENDINGS = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
+_TEXT = (".csv", ".tsv", ".txt")
+_PARQUET = (".parquet", ".pq")
+_ARROW = (".arrow", ".feather", ".ipc")
+_ENDINGS = (*_TEXT, *_PARQUET, *_ARROW)
 _EXPECTED = {
     True: "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
     False: "a whole file of the kind that its ending says",
@@ -106,9 +109,9 @@ def count_rows(path: PathLike) -> int | None:
 
     kind = Path(path).suffix.lower()
     try:
-        if kind in (".parquet", ".pq"):
+        if kind in _PARQUET:
             return int(pq.ParquetFile(path).metadata.num_rows)
-        if kind in (".arrow", ".feather", ".ipc"):
+        if kind in _ARROW:
             with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:  # maps the columns, reads none
                 return sum(int(file.get_batch(i).num_rows) for i in range(file.num_record_batches))
     except (pa.ArrowException, OSError):
@@ -247,9 +250,9 @@ def _column_names(path: Path) -> list[str]:
         kind = path.suffix.lower()
         if kind not in _ENDINGS:
             raise InputError(f"expected a file that ends in {', '.join(_ENDINGS)}, got {path.name}")
-        if kind in (".parquet", ".pq"):
+        if kind in _PARQUET:
             return list(pq.read_schema(path).names)
-        if kind in (".arrow", ".feather", ".ipc"):
+        if kind in _ARROW:
             with _open_arrow(path) as file:
                 return list(file.schema.names)
         with path.open(encoding="utf-8-sig") as file:
@@ -266,7 +269,7 @@ def _delimiter(path: Path) -> str:
 
 
 def _is_text(path: Path) -> bool:
-    return path.suffix.lower() in (".csv", ".tsv", ".txt")
+    return path.suffix.lower() in _TEXT
 
 
 def _could_be_held(cell: str, domain: Domain) -> bool:
@@ -298,9 +301,9 @@ def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
         raise InputError(f"{path} has no column {', '.join(lacking)}; it has {_named(path, have)}")
     with _readable(path):
         kind = path.suffix.lower()
-        if kind in (".parquet", ".pq"):
+        if kind in _PARQUET:
             yield from pq.ParquetFile(path).iter_batches(CHUNK_ROWS, columns=names)
-        elif kind in (".arrow", ".feather", ".ipc"):
+        elif kind in _ARROW:
             with _open_arrow(path) as file:
                 for i in range(file.num_record_batches):
                     yield _record_batch(file, i).select(names)
