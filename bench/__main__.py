@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from bench.collector_load import collector_rows
 from bench.memory import memory_rows
 from bench.oracles import Effort, OracleLine, all_oracles
 from bench.peers import MULTI_FREQ, PURE_LDP, Peer
@@ -72,6 +73,9 @@ def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome],
             note(outcome)
         note(start_row(min(repeats, 20)))
         for outcome in memory_rows(reports):
+            note(outcome)
+        turns, seconds = (1, 1) if effort is QUICK else (5, 5)
+        for outcome in collector_rows(turns, seconds, reports // 10):
             note(outcome)
         for line in all_oracles(effort, (pure_ldp, multi_freq)):
             lines.append(line)

@@ -9,7 +9,9 @@ VeilError
 ├── WireError (also ValueError)       bytes that are truncated, foreign or out of range
 ├── BudgetError                       the ledger refuses to spend
 ├── LedgerError                       the ledger's file cannot be trusted, so nothing is spent
-└── EntropyError                      a source of randomness ran dry
+├── EntropyError                      a source of randomness ran dry
+├── ServiceError                      the collector refuses a request, with a code and a status of HTTP
+└── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
 
 PrivacyWarning (UserWarning)          allowed, but it may leak
 """
@@ -26,6 +28,8 @@ __all__ = [
     "MismatchError",
     "ParameterError",
     "PrivacyWarning",
+    "ServiceError",
+    "StoreError",
     "VeilError",
     "WireError",
 ]
@@ -78,6 +82,20 @@ class LedgerError(VeilError):
 
 class EntropyError(VeilError):
     """A finite source of randomness has no words left."""
+
+
+class ServiceError(VeilError):
+    """The collector refuses a request. `code` is for programs, `status` is HTTP's, `retry_after` is in seconds."""
+
+    def __init__(
+        self, status: int, code: str, message: str, *, expected: str | None = None, retry_after: int | None = None
+    ) -> None:
+        self.status, self.code, self.expected, self.retry_after = status, code, expected, retry_after
+        super().__init__(message)
+
+
+class StoreError(VeilError):
+    """The collector's database is down, full or damaged. Whatever was about to be stored was not acknowledged."""
 
 
 class PrivacyWarning(UserWarning):

@@ -227,7 +227,7 @@ def test_inspect_says_what_a_file_is(tmp_path: Path, task: Path) -> None:
 
 
 def test_demo_walks_the_whole_way(tmp_path: Path) -> None:
-    found = veil_json("demo", "--folder", tmp_path / "demo", "--people", 20_000, "--seed", 3)
+    found = veil_json("demo", "--offline", "--folder", tmp_path / "demo", "--people", 20_000, "--seed", 3)
     assert found["people"] == 20_000
     assert found["covered"] >= 52  # of 64 at 95 %: fewer has a chance below 1e-4, and the seed is fixed
     names = {path.name for path in (tmp_path / "demo").iterdir()}
@@ -235,11 +235,18 @@ def test_demo_walks_the_whole_way(tmp_path: Path) -> None:
         f"{stem}-{i}.{end}" for i in "12" for stem, end in [("people", "csv"), ("reports", "arrow"), ("tally", "bin")]
     }
     assert names == {"task.json", "tally.bin", "estimate.svg", *halves}
-    again = veil_json("demo", "--folder", tmp_path / "again", "--people", 20_000, "--seed", 3)
+    again = veil_json("demo", "--offline", "--folder", tmp_path / "again", "--people", 20_000, "--seed", 3)
     assert again["estimate"] == found["estimate"]
-    text = veil("demo", "--folder", tmp_path / "demo", "--people", 5_000).stdout
+    text = veil("demo", "--offline", "--folder", tmp_path / "demo", "--people", 5_000).stdout
     assert "covered" in text
     assert "veil estimate" in text
+
+
+def test_demo_over_http() -> None:
+    found = veil_json("demo", "--people", 2_000)
+    assert found["people"] == 2_000
+    assert found["covered"] >= 48  # of 64 at 95 %: fewer has a chance below 1e-7
+    veil("demo", "--seed", 3, code=2)
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------
@@ -309,7 +316,7 @@ def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path, task: Pat
     veil("estimate", task, missing, code=3)
     veil("inspect", missing, code=3)
     veil("plan", "--domain", 4, "--epsilon", 1, "--out", missing / "t.json", code=3)
-    veil("demo", "--folder", values / "x", "--people", 100, code=3)
+    veil("demo", "--offline", "--folder", values / "x", "--people", 100, code=3)
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -1,4 +1,4 @@
-"""`veil demo`: the whole corridor on made-up people, through the same functions as the other commands.
+"""`veil demo --offline`: the whole corridor on made-up people, through the same functions as the other commands.
 
 Every step leaves its file in one folder, so that each can be tried again by hand.
 """
@@ -21,11 +21,11 @@ from veil.result import Estimate
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["walk"]
+__all__ = ["ALPHA", "EPSILON", "TOP", "step", "walk"]
 
-_EPSILON = 1.0
-_TOP = 12
-_ALPHA = 0.05
+EPSILON = 1.0
+TOP = 12
+ALPHA = 0.05
 _HALVES = ("1", "2")
 
 
@@ -35,8 +35,8 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: pi
     task, tally, picture = folder / "task.json", folder / "tally.bin", folder / "estimate.svg"
 
     screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
-    _step(screen, 1, "plan", "the oracles that could ask it, and what each would cost")
-    planned = planning.plan(Categories(APPS), _EPSILON, people)
+    step(screen, 1, "plan", "the oracles that could ask it, and what each would cost")
+    planned = planning.plan(Categories(APPS), EPSILON, people)
     survey = planned.survey
     screen.print(tables.plan_table(planned.choice, people))
     screen.print(f"[bold green]*[/] {planned.choice.why}")
@@ -46,7 +46,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: pi
     )
     pipeline.save_survey(survey, task)
 
-    _step(screen, 2, "randomize", "on the devices: an answer becomes a report, and only that leaves")
+    step(screen, 2, "randomize", "on the devices: an answer becomes a report, and only that leaves")
     held = made_up(people)
     counted: list[tuple[Path, Path]] = []
     for half, some in zip(_HALVES, np.array_split(held, len(_HALVES)), strict=True):
@@ -59,7 +59,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: pi
         screen.print(f"  {values.name} -> {reports.name}: {count:,} reports of {survey.layout.size} bytes")
         counted.append((reports, folder / f"tally-{half}.bin"))
 
-    _step(screen, 3, "tally and merge", "at the collector: integers that add up exactly")
+    step(screen, 3, "tally and merge", "at the collector: integers that add up exactly")
     for reports, part in counted:
         pipeline.save_tally(pipeline.tally_files(survey, [reports], watch), part)
     merged = pipeline.load_tallies(survey, [part for _, part in counted])
@@ -67,23 +67,23 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: pi
     names = " + ".join(part.name for _, part in counted)
     screen.print(f"  {names} -> {tally.name}: {merged.people:,} reports")
 
-    _step(screen, 4, "estimate", "what the collector learns, beside the truth that it never saw")
+    step(screen, 4, "estimate", "what the collector learns, beside the truth that it never saw")
     estimate = survey.estimate_question(merged, 0)
     truth = np.bincount(held, minlength=len(APPS)) / people
     known = {app: float(share) for app, share in zip(APPS, truth, strict=True)}
-    screen.print(tables.estimate_table(estimate, _TOP, _ALPHA, "The largest shares", known))
+    screen.print(tables.estimate_table(estimate, TOP, ALPHA, "The largest shares", known))
     drawn = find_spec("matplotlib") is not None  # an extra: the demo works without it
     if drawn:
-        results.write_picture([(0, estimate)], picture, _TOP, truth=truth)
+        results.write_picture([(0, estimate)], picture, TOP, truth=truth)
     covered = _covered(estimate, truth)
-    screen.print(f"{tables.significance(estimate, _ALPHA)} {covered} of all {len(APPS)} intervals cover the truth.")
+    screen.print(f"{tables.significance(estimate, ALPHA)} {covered} of all {len(APPS)} intervals cover the truth.")
     _farewell(screen, folder, picture.name if drawn else "none without matplotlib")
     return {
         "folder": str(folder),
         "task": survey.task,
         "people": merged.people,
         "plan": tables.plan_document(planned.choice, people),
-        "estimate": tables.estimate_document(estimate, 0, _TOP, _ALPHA),
+        "estimate": tables.estimate_document(estimate, 0, TOP, ALPHA),
         "truth": known,
         "covered": covered,
         "plot": str(picture) if drawn else None,
@@ -95,7 +95,8 @@ def _covered(estimate: Estimate, truth: Any) -> int:
     return int(((bounds[:, 0] <= truth) & (truth <= bounds[:, 1])).sum())
 
 
-def _step(screen: Console, number: int, name: str, what: str) -> None:
+def step(screen: Console, number: int, name: str, what: str) -> None:
+    """A heading of the demo."""
     screen.print(f"\n[bold blue]{number} {name}[/]  [dim]{what}[/]")
 
 

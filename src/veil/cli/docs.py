@@ -31,6 +31,12 @@ The way of a value, as commands:
     veil merge task.json here.bin there.bin -o tally.bin
     veil estimate task.json tally.bin -o estimate.csv --plot estimate.svg
 
+The same with a service between the devices and the analyst ([docs/collector](collector/service.md)):
+
+    veil serve                                                    # takes reports over HTTP
+    veil survey create task.json --open
+    veil token create --scope answers:read
+
 Every command takes `--json`: standard output then holds exactly one JSON document. A mistake is one line on standard
 error, or with `--json` the document `{"error": {"kind": ..., "message": ...}}`; wrong usage always goes to standard
 error. No message shows anybody's value. Progress and warnings go to standard error. An output file appears only once it
@@ -43,8 +49,16 @@ def page() -> str:
     root: Any = typer.main.get_command(app)
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
     parts = [_HEAD, f"## Exit codes\n\n| code | meaning |\n|---|---|\n{codes}\n", _section(root, "veil")]
-    parts += [_section(command, f"veil {name}") for name, command in root.commands.items()]
+    parts += _sections(root, "veil")
     return "\n".join(parts)
+
+
+def _sections(group: Any, name: str) -> list[str]:
+    """A section for every command of a group, and for the commands of groups within it."""
+    made: list[str] = []
+    for sub, command in getattr(group, "commands", {}).items():
+        made += [_section(command, f"{name} {sub}"), *_sections(command, f"{name} {sub}")]
+    return made
 
 
 def _section(command: Any, name: str) -> str:

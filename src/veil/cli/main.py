@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veil import __version__
+from veil.cli.collecting import check_installed, serve, survey_app, token_app
 from veil.cli.outcome import EXIT_CODES, Document, console, plural, reporting, warn
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,  # a traceback with local variables would show people's values
 )
+
+app.command()(serve)
+app.add_typer(survey_app, name="survey")
+app.add_typer(token_app, name="token")
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, and nothing else.")]
 Task = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a file that `veil plan --out` wrote.")]
@@ -214,15 +219,29 @@ def inspect(
 @app.command()
 @reporting
 def demo(
-    folder: Annotated[Path, typer.Option(help="Where the files go.")] = Path("demo"),
-    people: Annotated[int, typer.Option(min=100, help="How many people to make up.")] = 200_000,
-    seed: Annotated[int | None, typer.Option(help="Make the reports repeatable (the people always are).")] = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Through files instead: randomize, tally, merge, estimate, picture.")
+    ] = False,
+    people: Annotated[
+        int | None, typer.Option(min=100, help="How many people to make up: 20,000, or 200,000 with --offline.")
+    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="With --offline: where the files go, demo if not said.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="With --offline: make the reports repeatable (the people always are).")
+    ] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Walk the whole way with made-up people: plan, randomize, tally, merge, estimate, picture."""
-    from veil.cli.demo import walk
+    """Walk the whole way with made-up people: a collector, devices that report over HTTP, and what it learns."""
+    if offline:
+        from veil.cli.demo import walk
 
-    return walk(folder, people, seed, console(as_json), _watch())
+        return walk(folder or Path("demo"), people or 200_000, seed, console(as_json), _watch())
+    if folder is not None or seed is not None:
+        raise typer.BadParameter("--folder and --seed go with --offline")
+    check_installed()
+    from veil.cli.demo_online import walk_online
+
+    return walk_online(people or 20_000, console(as_json), _watch())
 
 
 @app.command()

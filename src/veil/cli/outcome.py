@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
-from veil.errors import BudgetError, InputError, LedgerError, MismatchError, VeilError, WireError
+from veil.errors import (
+    BudgetError,
+    InputError,
+    LedgerError,
+    MismatchError,
+    ServiceError,
+    StoreError,
+    VeilError,
+    WireError,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +43,7 @@ EXIT_CODES = {
     4: "mismatch: reports or tallies of another task",
     5: "damaged or foreign bytes: not a whole task, report file or tally",
     6: "budget: the ledger refuses to spend",
+    7: "the collector refuses: a survey in another state, or a database that is down, full or foreign",
 }
 _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (InputError, 3),
@@ -41,6 +51,8 @@ _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (WireError, 5),
     (BudgetError, 6),
     (LedgerError, 6),
+    (ServiceError, 7),
+    (StoreError, 7),
 )
 _TRACEBACK = "VEIL_TRACEBACK"
 

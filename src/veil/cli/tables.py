@@ -6,7 +6,7 @@ No work is done here, and no label can format the terminal.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +18,16 @@ from veil.cli.outcome import Document
 from veil.plan import Choice, Option
 from veil.result import Estimate, Row
 
-__all__ = ["estimate_document", "estimate_table", "facts_table", "plan_document", "plan_table", "shown", "significance"]
+__all__ = [
+    "estimate_document",
+    "estimate_table",
+    "facts_table",
+    "plan_document",
+    "plan_table",
+    "rows_table",
+    "shown",
+    "significance",
+]
 
 _STEPS_A_SECOND = 1e9  # what the slowest kernel does on one core of an ordinary machine; most do several times that
 _BAR_CELLS = 12
@@ -114,8 +123,20 @@ def estimate_table(
     estimate: Estimate, top: int, alpha: float, title: str, truth: Mapping[Any, float] | None = None
 ) -> Table:
     """The largest values with 95 % intervals; and the truth where it is known, and whether the interval covers it."""
-    rows, known = estimate.top(top), estimate.noise.known
+    known = estimate.noise.known
     threshold = estimate.threshold(alpha) if known else 0.0  # without a noise law: whatever was found at all
+    return rows_table(estimate.top(top), threshold, title, truth, known=known)
+
+
+def rows_table(
+    rows: Sequence[Row],
+    threshold: float,
+    title: str,
+    truth: Mapping[Any, float] | None = None,
+    *,
+    known: bool = True,
+) -> Table:
+    """The same for rows from elsewhere; those above the threshold stand out."""
     table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
     table.add_column("value", max_width=32)
     for heading in ("share", "95 % interval"):

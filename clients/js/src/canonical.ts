@@ -1,0 +1,98 @@
+// Documents: canonical JSON (RFC 8785) without floats or integers from 2^53 on, read strictly.
+
+import { encodeText, hex, sha256 } from "./bytes.js";
+import { SurveyError } from "./errors.js";
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type JsonObject = { [key: string]: Json };
+
+export const malformed = (expected: string): SurveyError => new SurveyError("form", `expected ${expected}`);
+
+// Keys are sorted by UTF-16 code units, as RFC 8785 wants and as `sort` does; JSON.stringify escapes strings its way.
+export function canonical(value: Json): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
+  if (value !== null && typeof value === "object") {
+    const parts = Object.keys(value)
+      .sort()
+      .map((key) => `${canonical(key)}:${canonical(value[key] as Json)}`);
+    return `{${parts.join(",")}}`;
+  }
+  if (typeof value === "number" && !Number.isSafeInteger(value)) throw malformed("integers below 2^53, and no floats");
+  if (typeof value === "string" && /\p{Surrogate}/u.test(value)) throw malformed("strings of Unicode");
+  return JSON.stringify(value);
+}
+
+export const digest = async (document: Json): Promise<string> => hex(await sha256(encodeText(canonical(document))));
+
+// A document that stands in its canonical form. That refuses repeated keys, floats and spaces all at once.
+export function parse(bytes: Uint8Array): Json {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    const document = JSON.parse(text) as Json;
+    if (canonical(document) === text) return document;
+  } catch {
+    // what the text says is not repeated: it comes from elsewhere
+  }
+  throw malformed("a document in canonical JSON");
+}
+
+// The values of exactly these keys; refuses an object with fewer, more or others.
+export function take(document: Json | undefined, kind: string, ...keys: string[]): Json[] {
+  if (isObject(document) && document["kind"] === kind) {
+    const found = Object.keys(document);
+    if (found.length === keys.length + 1 && keys.every((key) => Object.hasOwn(document, key))) {
+      return keys.map((key) => document[key] as Json);
+    }
+  }
+  throw malformed(`an object of kind "${kind}" with the keys ${keys.join(", ") || "none"}`);
+}
+
+// What the reader of the document's kind makes of it; refuses a kind that is not listed.
+export function byKind<Reader>(document: Json | undefined, readers: Record<string, Reader>, what: string): Reader {
+  const kind = isObject(document) ? document["kind"] : undefined;
+  if (typeof kind === "string" && Object.hasOwn(readers, kind)) return readers[kind] as Reader;
+  throw malformed(`${what}: one of ${Object.keys(readers).join(", ")}`);
+}
+
+export const isObject = (document: Json | undefined): document is JsonObject =>
+  typeof document === "object" && document !== null && !Array.isArray(document);
+
+export function listOf(document: Json | undefined): Json[] {
+  if (!Array.isArray(document)) throw malformed("a list");
+  return document;
+}
+
+export function pairsOf(document: Json | undefined): [Json, Json][] {
+  return listOf(document).map((pair) => {
+    if (!Array.isArray(pair) || pair.length !== 2) throw malformed("a list of pairs");
+    return pair as [Json, Json];
+  });
+}
+
+export function integer(document: Json | undefined, least: number, most: number): number {
+  if (!Number.isSafeInteger(document) || (document as number) < least || (document as number) > most) {
+    throw malformed(`an integer from ${least} to ${most}`);
+  }
+  return document as number;
+}
+
+// The double that a decimal string stands for; the string must be the one that veil writes for it.
+export function decimal(document: Json | undefined): number {
+  const number = Number(document);
+  if (typeof document !== "string" || !Number.isFinite(number) || decimalText(number) !== document) {
+    throw malformed("a decimal string, the shortest that reads back as the same number");
+  }
+  return number;
+}
+
+// The shortest decimal that reads back as the number, without exponent.
+export function decimalText(number: number): string {
+  if (Object.is(number, -0)) return "-0";
+  const found = /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(String(number));
+  if (found === null) return String(number);
+  const [, sign, whole = "", part = "", exponent] = found;
+  const [digits, point] = [whole + part, whole.length + Number(exponent)];
+  if (point <= 0) return `${sign}0.${"0".repeat(-point)}${digits}`;
+  const rest = digits.slice(point);
+  return sign + digits.slice(0, point).padEnd(point, "0") + (rest && `.${rest}`);
+}

@@ -1,0 +1,221 @@
+// One person's device: it checks the survey, pays, randomizes, remembers, and delivers.
+//
+// The same answer to the same survey is sent again as the very same bytes, at no cost: the collector counts it once, by
+// its report id. A changed answer is a new report and is paid for again, or refused by the budget. Where the mechanism
+// is longitudinal, what is kept and paid for is its permanent step, and the same answer is a fresh report.
+
+import { encodeText, hex, sha256 } from "./bytes.js";
+import { canonical } from "./canonical.js";
+import type { Json } from "./canonical.js";
+import type { Code } from "./domains.js";
+import type { Environment } from "./environment.js";
+import { CollectorError, VeilError } from "./errors.js";
+import { grant, left, readBudget } from "./ledger.js";
+import type { Budget, Caps } from "./ledger.js";
+import { checkOpen, readKeys, verify } from "./publication.js";
+import type { Publication } from "./publication.js";
+import { Queue } from "./queue.js";
+import { isPassing, requestOptions } from "./requests.js";
+import type { Charge, Parcel, Refusal, Store } from "./store.js";
+import { reportId } from "./survey.js";
+import { Words } from "./words.js";
+
+export interface Options {
+  /** The collector's address, as "https://collector.example". */
+  readonly collector: string;
+  /** The collector's public key, 32 bytes as base64url; or several, while keys change. */
+  readonly key: string | readonly string[];
+  /** The task id: 64 hex digits that name the survey and everything in it. */
+  readonly task: string;
+  /** What the person grants to all surveys of this page's origin together: epsilon over a lifetime, and per day. */
+  readonly budget: Budget;
+  /** The name of the database in the browser; "veil" unless told. */
+  readonly database?: string;
+}
+
+/** What became of an answer. It is paid for in every case. */
+export type Receipt =
+  /** The collector has acknowledged it. */
+  | { readonly state: "delivered" }
+  /** It waits on this device, and is sent when the collector can be reached. */
+  | { readonly state: "queued" }
+  /** The collector will not take it, and it is not sent again. */
+  | { readonly state: "refused"; readonly reason: Refusal };
+
+/** What is spent and what is left, as exact decimals. */
+export interface Account {
+  readonly cost: string;
+  readonly left: string;
+}
+
+/** @internal */
+export async function openClient(options: Options, environment: Environment): Promise<Client> {
+  const [caps, keys] = [readBudget(options.budget), readKeys(options.key)];
+  const collector = readAddress(options.collector);
+  if (!/^[0-9a-f]{64}$/.test(options.task)) throw new VeilError("task", "expected a task id: 64 hex digits");
+  const store = await environment.open(options.database ?? "veil");
+  try {
+    const published = await fetchSurvey(collector, options.task, keys, store, environment);
+    checkOpen(published, environment.now());
+    return new Client(published, caps, collector, store, environment);
+  } catch (problem) {
+    store.close();
+    throw problem;
+  }
+}
+
+export class Client {
+  // Truly private: no page can reach the entropy or the ledger through a client.
+  readonly #published: Publication;
+  readonly #caps: Caps;
+  readonly #collector: string;
+  readonly #store: Store;
+  readonly #environment: Environment;
+  readonly #queue: Queue;
+
+  /** @internal */
+  constructor(published: Publication, caps: Caps, collector: string, store: Store, environment: Environment) {
+    this.#published = published;
+    this.#caps = caps;
+    this.#collector = collector;
+    this.#store = store;
+    this.#environment = environment;
+    this.#queue = new Queue(environment, store, collector);
+    void this.#queue.deliver().catch(() => undefined); // what an earlier visit left behind
+  }
+
+  /** The task id of the survey. */
+  get task(): string {
+    return this.#published.survey.task;
+  }
+
+  /** What the survey asks about: the domain as it stands in the task, for a page that draws its own form. */
+  get domain(): Json {
+    return structuredClone(this.#published.survey.domain.json);
+  }
+
+  /** What one answer costs, and what is left of the lifetime's budget. */
+  async account(): Promise<Account> {
+    return { cost: this.#published.survey.cost, left: left(await this.#store.charges(), this.#caps) };
+  }
+
+  /**
+   * Randomizes an answer, pays for it, and sends it. `beside` are the survey's public columns, if it has any.
+   *
+   * The charge and the report are on the disk before anything leaves this device.
+   */
+  async answer(value: unknown, beside?: Readonly<Record<string, number | bigint>>): Promise<Receipt> {
+    checkOpen(this.#published, this.#environment.now());
+    const { survey } = this.#published;
+    const code = survey.domain.encode(value);
+    const columns = survey.readPublic(beside);
+    const mark = await this.#mark(code, survey.longitudinal ? [] : columns);
+    let sent = await this.#pay(code, columns, mark);
+    while (sent === null) sent = await this.#pay(code, columns, mark); // another tab paid for the same answer
+    await this.#queue.deliver(true);
+    return this.#receipt(sent);
+  }
+
+  /** Tries to send what is waiting, now. It is also done by itself, when the network returns and at growing intervals. */
+  deliver(): Promise<void> {
+    return this.#queue.deliver(true);
+  }
+
+  /** How many reports of this page's origin wait for this collector. */
+  async waiting(): Promise<number> {
+    const parcels = await this.#store.parcels();
+    return parcels.filter(({ collector, refusal }) => collector === this.#collector && refusal === null).length;
+  }
+
+  /** Stops sending and lets go of the database. What waits is sent after the next `open`. */
+  close(): void {
+    this.#queue.close();
+    this.#store.close();
+  }
+
+  // The id of the report that is now queued; null if this answer was paid for meanwhile, and must be read again.
+  async #pay(code: Code, beside: bigint[], mark: string): Promise<string | null> {
+    const { survey } = this.#published;
+    const isSame = (charge: Charge): boolean => charge.task === survey.task && charge.mark === mark;
+    const known = (await this.#store.charges()).find(isSame)?.kept;
+    const words = new Words(this.#environment.fill);
+    const memo = survey.longitudinal ? (known ?? (await survey.memo(code, words))) : null;
+    const report = memo
+      ? survey.reportOfMemo(memo, beside, words)
+      : (known ?? (await survey.report(code, beside, words)));
+    const { task, cost: epsilon } = survey;
+    let overtaken = false;
+    const decide = (charges: Charge[]): Charge | null => {
+      overtaken = known === undefined && charges.some(isSame);
+      if (overtaken) throw new VeilError("overtaken", "this answer was paid for meanwhile");
+      return known
+        ? null
+        : grant(charges, this.#caps, { task, epsilon, mark, kept: memo ?? report }, this.#environment.now());
+    };
+    try {
+      await this.#store.commit(decide, parcelOf(this.#collector, task, report));
+    } catch (problem) {
+      if (overtaken) return null;
+      throw problem;
+    }
+    return reportId(report);
+  }
+
+  async #receipt(id: string): Promise<Receipt> {
+    const parcel = (await this.#store.parcels()).find((other) => other.id === id);
+    if (parcel === undefined) return { state: "delivered" };
+    return parcel.refusal === null ? { state: "queued" } : { state: "refused", reason: parcel.refusal };
+  }
+
+  // Recognises an answer given before, by its code. It stays on the device, like the answer itself.
+  async #mark(code: Code, beside: bigint[]): Promise<string> {
+    const text = code instanceof Uint8Array ? hex(code) : [code].flat().map(String);
+    return hex(await sha256(encodeText(canonical([this.task, text, beside.map(String)]))));
+  }
+}
+
+const parcelOf = (collector: string, task: string, report: Uint8Array<ArrayBuffer>): Parcel => ({
+  id: reportId(report),
+  collector,
+  task,
+  report,
+  attempts: 0,
+  notBefore: 0,
+  heldUntil: 0,
+  refusal: null,
+});
+
+function readAddress(text: unknown): string {
+  const address = typeof text === "string" && URL.canParse(text) ? new URL(text) : null;
+  if (address === null || !/^https?:$/.test(address.protocol) || address.search || address.hash) {
+    throw new VeilError("collector", 'expected the collector\'s address, as "https://collector.example"');
+  }
+  return address.href.replace(/\/+$/, "");
+}
+
+// From the collector; while it cannot be reached, as it was verified before, and verified again.
+async function fetchSurvey(
+  collector: string,
+  task: string,
+  keys: readonly string[],
+  store: Store,
+  environment: Environment,
+): Promise<Publication> {
+  const address = `${collector}/v1/surveys/${task}`;
+  const response = await environment.fetch(address, requestOptions()).catch(() => null);
+  if (response === null || isPassing(response.status)) {
+    const kept = await store.envelope(address);
+    if (kept !== undefined) return verify(kept, keys, task);
+    throw new CollectorError("offline", "the collector cannot be reached, and this survey was never read before");
+  }
+  if (!response.ok) {
+    throw new CollectorError(
+      "survey-unknown",
+      `the collector does not publish this survey (status ${response.status})`,
+    );
+  }
+  const envelope: unknown = await response.json().catch(() => null);
+  const published = await verify(envelope, keys, task);
+  await store.keepEnvelope(address, envelope);
+  return published;
+}

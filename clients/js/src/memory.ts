@@ -1,0 +1,44 @@
+// A store that forgets when the page does: for tests, and for node.
+
+import { joined } from "./store.js";
+import type { Charge, Parcel, Store } from "./store.js";
+
+export class MemoryStore implements Store {
+  readonly #charges: Charge[] = [];
+  readonly #parcels = new Map<string, Parcel>();
+  readonly #envelopes = new Map<string, unknown>();
+
+  async charges(): Promise<Charge[]> {
+    return [...this.#charges];
+  }
+
+  async commit(decide: (charges: Charge[]) => Charge | null, parcel: Parcel): Promise<void> {
+    const charge = decide([...this.#charges]);
+    if (charge !== null) this.#charges.push(charge);
+    this.#parcels.set(parcel.id, joined(this.#parcels.get(parcel.id), parcel));
+  }
+
+  async parcels(): Promise<Parcel[]> {
+    return [...this.#parcels.values()];
+  }
+
+  async update(parcel: Parcel): Promise<void> {
+    this.#parcels.set(parcel.id, parcel);
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#parcels.delete(id);
+  }
+
+  async envelope(address: string): Promise<unknown> {
+    return this.#envelopes.get(address);
+  }
+
+  async keepEnvelope(address: string, envelope: unknown): Promise<void> {
+    this.#envelopes.set(address, envelope);
+  }
+
+  close(): void {
+    // nothing is held open
+  }
+}

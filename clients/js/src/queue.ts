@@ -1,0 +1,124 @@
+// Reports on their way: kept until the collector acknowledges them, sent again with the same bytes and so the same id.
+//
+// What the collector may take later (no network, 408, 429, 5xx) is tried again, at growing intervals and not before its
+// Retry-After. What it will never take (any other 4xx) is not tried again; its reason is kept.
+
+import type { Environment } from "./environment.js";
+import { isPassing, requestOptions } from "./requests.js";
+import type { Parcel, Refusal, Store } from "./store.js";
+
+const FIRST = 1_000; // milliseconds before the second attempt; then twice as long each time
+const LONGEST = 300_000;
+const DAY = 86_400_000;
+
+type Outcome = { state: "delivered" } | { state: "refused"; refusal: Refusal } | { state: "later"; heldUntil: number };
+
+export class Queue {
+  #stop: (() => void) | null = null;
+  #closed = false;
+  readonly #deaf: () => void;
+
+  constructor(
+    private readonly environment: Environment,
+    private readonly store: Store,
+    private readonly collector: string,
+  ) {
+    this.#deaf = environment.online(() => void this.deliver(true).catch(() => undefined));
+  }
+
+  // Sends what is due; with `eager`, also what is only waiting for us. Returns once nothing more can be done now.
+  async deliver(eager = false): Promise<void> {
+    if (this.#closed) return;
+    await this.environment.alone(`veil ${this.collector}`, async () => {
+      const waiting = await this.#waiting();
+      if (heldUntil(waiting) > this.environment.now()) return;
+      for (const parcel of waiting) {
+        if (this.#closed || (!eager && parcel.notBefore > this.environment.now())) continue;
+        if ((await this.#attempt(parcel)) === "later") break; // the next one would fare no better
+      }
+    });
+    await this.#schedule();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#stop?.();
+    this.#deaf();
+  }
+
+  async #waiting(): Promise<Parcel[]> {
+    const latest = this.environment.now() + DAY; // a clock that was set back must not hold a report for years
+    return (await this.store.parcels())
+      .filter(({ collector, refusal }) => collector === this.collector && refusal === null)
+      .map((parcel) => ({
+        ...parcel,
+        notBefore: Math.min(parcel.notBefore, latest),
+        heldUntil: Math.min(parcel.heldUntil, latest),
+      }))
+      .sort((a, b) => a.attempts - b.attempts); // one that fails again and again must not stand before the others
+  }
+
+  async #attempt(parcel: Parcel): Promise<Outcome["state"]> {
+    const outcome = await this.#post(parcel);
+    if (outcome.state === "delivered") await this.store.remove(parcel.id);
+    if (outcome.state === "refused") await this.store.update({ ...parcel, refusal: outcome.refusal });
+    if (outcome.state === "later") {
+      const now = this.environment.now();
+      const wait = Math.min(FIRST * 2 ** parcel.attempts, LONGEST) * (0.5 + this.#uniform());
+      const attempts = parcel.attempts + 1;
+      await this.store.update({ ...parcel, attempts, notBefore: now + wait, heldUntil: outcome.heldUntil });
+    }
+    return outcome.state;
+  }
+
+  // So that devices that lost the same collector do not all come back in the same second.
+  #uniform(): number {
+    const byte = new Uint8Array(1);
+    this.environment.fill(byte);
+    return (byte[0] as number) / 256;
+  }
+
+  async #post({ task, report }: Parcel): Promise<Outcome> {
+    const later: Outcome = { state: "later", heldUntil: 0 };
+    let response: Response;
+    try {
+      response = await this.environment.fetch(`${this.collector}/v1/surveys/${task}/reports`, {
+        ...requestOptions(),
+        method: "POST",
+        headers: { "Content-Type": "application/vnd.veil.reports" },
+        body: report,
+      });
+    } catch {
+      return later; // no network, or no answer in time: it may have arrived, and the id tells
+    }
+    const { status } = response;
+    const body = (await response.json().catch(() => null)) as Answer;
+    if (status === 200 && body?.acknowledged === 1) return { state: "delivered" };
+    if (status >= 400 && !isPassing(status)) {
+      const { code, message } = body?.error ?? {};
+      return { state: "refused", refusal: { status, code: String(code ?? status), message: String(message ?? "") } };
+    }
+    return { ...later, heldUntil: this.#retryAfter(response.headers.get("Retry-After")) };
+  }
+
+  #retryAfter(header: string | null): number {
+    if (header === null) return 0;
+    const now = this.environment.now();
+    const until = /^\d+$/.test(header) ? now + 1_000 * Number(header) : Date.parse(header);
+    return Number.isNaN(until) ? 0 : Math.min(until, now + DAY);
+  }
+
+  async #schedule(): Promise<void> {
+    const waiting = await this.#waiting();
+    this.#stop?.();
+    if (!waiting.length || this.#closed) return;
+    const next = Math.max(heldUntil(waiting), Math.min(...waiting.map(({ notBefore }) => notBefore)));
+    const wait = Math.max(next - this.environment.now(), FIRST / 2);
+    this.#stop = this.environment.later(() => void this.deliver().catch(() => undefined), wait);
+  }
+}
+
+// The collector's wish concerns all reports, whichever it was said about.
+const heldUntil = (parcels: Parcel[]): number => Math.max(0, ...parcels.map((parcel) => parcel.heldUntil));
+
+type Answer = { acknowledged?: unknown; error?: { code?: unknown; message?: unknown } } | null;

@@ -1,0 +1,43 @@
+// What a device remembers, and the two places where it can: the browser's database, or (for tests) memory.
+
+// One answer that was paid for. `kept` is its report, or a longitudinal mechanism's permanent step.
+export interface Charge {
+  readonly day: string; // UTC, as 2026-01-31
+  readonly task: string;
+  readonly epsilon: string; // a decimal, so that sums are exact
+  readonly mark: string; // recognises the same answer; it stays on the device
+  readonly kept: Uint8Array<ArrayBuffer>;
+}
+
+// A report on its way, by its report id: the same report is never there twice.
+export interface Parcel {
+  readonly id: string;
+  readonly collector: string;
+  readonly task: string;
+  readonly report: Uint8Array<ArrayBuffer>;
+  readonly attempts: number;
+  readonly notBefore: number; // our own patience: when the next attempt is due, in milliseconds
+  readonly heldUntil: number; // the collector's wish (Retry-After)
+  readonly refusal: Refusal | null; // set when the collector will never take it
+}
+
+export interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface Store {
+  charges(): Promise<Charge[]>;
+  // Durably, all or nothing, and alone: `decide` sees all charges and throws to refuse; null charges nothing.
+  commit(decide: (charges: Charge[]) => Charge | null, parcel: Parcel): Promise<void>;
+  parcels(): Promise<Parcel[]>;
+  update(parcel: Parcel): Promise<void>;
+  remove(id: string): Promise<void>;
+  envelope(address: string): Promise<unknown>;
+  keepEnvelope(address: string, envelope: unknown): Promise<void>;
+  close(): void;
+}
+
+// A report that waits, or that was refused, keeps its place and its history.
+export const joined = (there: Parcel | undefined, parcel: Parcel): Parcel => there ?? parcel;

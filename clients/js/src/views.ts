@@ -1,0 +1,105 @@
+// From what a person holds to what one question asks about: an index, or bytes, of a smaller domain.
+
+import { bigEndian, bytesFor, fromBigEndian } from "./bytes.js";
+import { byKind, integer, listOf, malformed, take } from "./canonical.js";
+import type { Json } from "./canonical.js";
+import { categoriesOf, readDomain } from "./domains.js";
+import type { Code, Domain } from "./domains.js";
+import type { Ratio } from "./ratio.js";
+import type { Words } from "./words.js";
+
+export interface View {
+  readonly domain: Domain; // what it shows
+  apply(code: Code, words: Words): Code;
+  // The ratio seen from the held value; `disjoint` says that a report supports one value at most, as in GRR.
+  outerRatio(ratio: Ratio, disjoint: boolean): Ratio;
+}
+
+type Parts = Omit<View, "outerRatio"> & Partial<Pick<View, "outerRatio">>;
+
+function identity(document: Json, source: Domain): Parts {
+  take(document, "identity");
+  return { domain: source, apply: (code) => code };
+}
+
+function segment(document: Json, source: Domain): Parts {
+  const [first, last] = take(document, "segment", "start", "stop");
+  const { bits } = source;
+  if (bits === undefined) throw malformed("a segment of bits or text");
+  const start = integer(first, 0, bits - 1);
+  const stop = integer(last, start + 1, bits);
+  const [width, drop] = [stop - start, BigInt(bits - stop)];
+  const mask = (1n << BigInt(width)) - 1n;
+  return {
+    domain: readDomain({ kind: "bits", bits: width }),
+    apply(code) {
+      const number = typeof code === "bigint" ? code : fromBigEndian(code as Uint8Array);
+      const shown = (number >> drop) & mask;
+      return width > 64 ? bigEndian(shown, bytesFor(width)) : shown;
+    },
+  };
+}
+
+function ancestor(document: Json, source: Domain): Parts {
+  const [branching, depth] = take(document, "ancestor", "branching", "level");
+  if (!source.indexed) throw malformed("a tree over a domain with one index a value");
+  const branches = BigInt(integer(branching, 2, Number.MAX_SAFE_INTEGER));
+  let height = 0;
+  for (let reach = 1n; reach < source.size; reach *= branches) height += 1;
+  const level = integer(depth, 1, height);
+  const leaves = branches ** BigInt(height - level);
+  return {
+    domain: level === height ? source : categoriesOf((source.size + leaves - 1n) / leaves),
+    apply: (code) => (code as bigint) / leaves,
+  };
+}
+
+function project(document: Json, source: Domain): Parts {
+  const names = listOf(take(document, "project", "attributes")[0]);
+  const held = source.attributes ?? [];
+  const places = names.map((name) => held.findIndex(([known]) => known === name));
+  if (!places.length || places.includes(-1) || new Set(places).size !== places.length) {
+    throw malformed("a projection on some attributes of the record");
+  }
+  const parts = places.map((at) => (held[at] as readonly [string, Domain])[1]);
+  const size = parts.reduce((whole, part) => whole * part.size, 1n);
+  if (size > Number.MAX_SAFE_INTEGER) throw malformed("attributes with fewer than 2^53 combinations");
+  return {
+    domain: parts.length === 1 ? (parts[0] as Domain) : categoriesOf(size),
+    apply: (codes) =>
+      parts.reduce((index, part, k) => index * part.size + ((codes as bigint[])[places[k] as number] as bigint), 0n),
+  };
+}
+
+function sampleItem(document: Json, source: Domain): Parts {
+  const length = integer(take(document, "sample-item", "length")[0], 1, 2 ** 31);
+  const universe = source.universe?.size;
+  if (universe === undefined) throw malformed("an item sampled from sets of items");
+  return {
+    domain: categoriesOf(universe + BigInt(length)),
+    apply(code, words) {
+      const codes = code as bigint[];
+      const drawn = Number(words.below(BigInt(Math.max(codes.length, length))));
+      return codes[drawn] ?? universe + BigInt(drawn - codes.length);
+    },
+    // any one item is the sampled one with probability 1 / length at most: 1 + (r - 1) / length
+    outerRatio([above, under], disjoint) {
+      const whole = under * BigInt(length);
+      return disjoint ? [whole + above - under, whole] : [above, under];
+    },
+  };
+}
+
+const readers: Record<string, (document: Json, source: Domain) => Parts> = {
+  identity,
+  segment,
+  ancestor,
+  project,
+  "sample-item": sampleItem,
+};
+
+// The view that a task describes, of its held domain.
+export function readView(document: Json | undefined, source: Domain): View {
+  const parts = byKind(document, readers, "a view")(document as Json, source);
+  return { outerRatio: (ratio) => ratio, ...parts };
+}

@@ -1,0 +1,342 @@
+// One person's device: what it pays, what it remembers, what it sends and how often.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { openDatabase } from "../build/database.js";
+import { MemoryStore } from "../build/memory.js";
+import { IDBFactory } from "fake-indexeddb";
+
+import { GRR_TASK } from "./collector.mjs";
+import { settle, World } from "./world.mjs";
+
+const refused = (code) => (error) => error.code === code;
+const vectors = (name) =>
+  JSON.parse(readFileSync(new URL(`../../../vectors/${name}.json`, import.meta.url), "ascii")).surveys;
+
+for (const [name, makeStore] of [
+  ["in memory", async () => new MemoryStore()],
+  ["in IndexedDB", () => openDatabase(new IDBFactory(), "veil")],
+]) {
+  const worldWith = async () => Object.assign(new World(), { store: await makeStore() });
+
+  test(`${name}: an answer is paid for, delivered and never randomized again`, async () => {
+    const world = await worldWith();
+    const client = await world.open();
+    assert.deepEqual(await client.account(), { cost: "1", left: "1" });
+    assert.deepEqual(await client.answer("yes"), { state: "delivered" });
+    assert.deepEqual(await client.account(), { cost: "1", left: "0" });
+    for (let i = 0; i < 20; i++) await client.answer("yes");
+    assert.equal(new Set(world.collector.posts).size, 1);
+    assert.equal(world.collector.posts.length, 21);
+    assert.equal(world.collector.reports.size, 1);
+    assert.equal((await world.store.charges()).length, 1);
+  });
+
+  test(`${name}: a changed answer is paid again, or refused by the budget`, async () => {
+    const world = await worldWith();
+    const client = await world.open({ budget: { lifetime: 2 } });
+    await client.answer("yes");
+    await client.answer("no");
+    assert.equal(world.collector.reports.size, 2);
+    assert.equal((await client.account()).left, "0");
+    const other = structuredClone(GRR_TASK);
+    other.domain.labels.reverse();
+    const second = await world.open({ budget: 2, task: await world.collector.publish(other) });
+    await assert.rejects(second.answer("yes"), refused("budget"));
+    assert.equal(world.collector.reports.size, 2);
+    assert.equal(await second.waiting(), 0);
+  });
+
+  test(`${name}: the budget of a day comes back with the next, and not with a clock set back`, async () => {
+    const world = await worldWith();
+    const client = await world.open({ budget: { lifetime: 10, perDay: 1 } });
+    await client.answer("yes");
+    await assert.rejects(client.answer("no"), refused("budget"));
+    world.time -= 3 * 86_400_000;
+    await assert.rejects(client.answer("no"), refused("budget"));
+    world.time += 4 * 86_400_000;
+    await client.answer("no");
+    assert.equal((await client.account()).left, "8");
+  });
+
+  test(`${name}: ten charges of 0.1 are 1, exactly`, async () => {
+    const world = await worldWith();
+    const task = structuredClone(vectors("grr").find(({ name }) => name.includes("eps 0.1")).task);
+    const labels = [...task.domain.labels, null];
+    const client = await world.open({ task: await world.collector.publish(task), budget: 0.5 });
+    for (const label of labels.slice(0, 5)) await client.answer(label);
+    assert.equal((await client.account()).left, "0");
+    await assert.rejects(client.answer(null), refused("budget"));
+  });
+
+  test(`${name}: two tabs cannot spend the same budget twice`, async () => {
+    const world = await worldWith();
+    const [one, two] = [await world.open(), await world.open()];
+    const outcomes = await Promise.allSettled([one.answer("yes"), two.answer("no")]);
+    assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+    assert.equal((await world.store.charges()).length, 1);
+    assert.equal(world.collector.reports.size, 1);
+  });
+
+  test(`${name}: two tabs that give the same answer pay once and send the same bytes`, async () => {
+    const world = await worldWith();
+    const [one, two] = [await world.open(), await world.open()];
+    await Promise.all([one.answer("yes"), two.answer("yes"), one.answer("yes")]);
+    assert.equal((await world.store.charges()).length, 1);
+    assert.equal(new Set(world.collector.posts).size, 1);
+  });
+
+  test(`${name}: the charge is on the disk before the report leaves`, async () => {
+    const world = await worldWith();
+    let paid = null;
+    const fetch = async (address, options) => {
+      if (options?.method === "POST") paid ??= (await world.store.charges()).length;
+      return world.collector.fetch(address, options);
+    };
+    await (await world.open({}, { fetch })).answer("yes");
+    assert.equal(paid, 1);
+  });
+
+  test(`${name}: without a network a report waits, over a restart, and arrives once`, async () => {
+    const world = await worldWith();
+    const client = await world.open();
+    world.collector.answers = ["offline"];
+    assert.deepEqual(await client.answer("yes"), { state: "queued" });
+    assert.equal(await client.waiting(), 1);
+    assert.equal(world.collector.posts.length, 0);
+    client.close = () => undefined;
+    world.timers = [];
+    world.listeners.clear(); // the page is gone
+    const again = await world.open({}, {}); // still offline: the survey as it was verified before
+    assert.equal(await again.waiting(), 1);
+    world.collector.answers = [];
+    await world.comeOnline();
+    assert.equal(await again.waiting(), 0);
+    await world.pass(600_000);
+    assert.equal(world.collector.posts.length, 1);
+    assert.equal(world.collector.reports.size, 1);
+  });
+}
+
+test("a collector that is down, or busy, still has its survey answered by who has read it before", async () => {
+  for (const status of [502, 503, 429, "offline"]) {
+    const world = new World();
+    const down = async (address, options) => {
+      if (status === "offline") throw new TypeError("no network");
+      return options.method === "POST" ? world.collector.fetch(address, options) : new Response("", { status });
+    };
+    await assert.rejects(world.open({}, { fetch: down }), refused("offline"));
+    (await world.open()).close();
+    const client = await world.open({}, { fetch: down });
+    assert.equal((await client.answer("yes")).state, status === "offline" ? "queued" : "delivered");
+    await assert.rejects(world.open({ key: new World().collector.key }, { fetch: down }), refused("survey-key"));
+  }
+});
+
+test("a lost acknowledgement is followed by the same bytes, and counted once", async () => {
+  const world = new World();
+  const client = await world.open();
+  world.collector.answers = ["lost", "lost"];
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
+  await world.pass(2_000);
+  await world.pass(4_000);
+  assert.equal(await client.waiting(), 0);
+  assert.equal(world.collector.posts.length, 3);
+  assert.equal(new Set(world.collector.posts).size, 1);
+  assert.equal(world.collector.reports.size, 1);
+});
+
+test("attempts come at growing intervals", async () => {
+  const world = new World();
+  const client = await world.open();
+  world.collector.answers = Array(12).fill(503);
+  await client.answer("yes");
+  const waits = [];
+  while (await client.waiting()) {
+    const wait = Math.min(...world.timers.map(({ at }) => at)) - world.time;
+    waits.push(wait);
+    await world.pass(wait);
+  }
+  assert.equal(waits.length, 12);
+  waits.forEach((wait, i) => {
+    const nominal = Math.min(1_000 * 2 ** i, 300_000);
+    assert.ok(wait >= 0.5 * nominal && wait <= 1.5 * nominal, `attempt ${i} after ${wait} ms`);
+  });
+});
+
+for (const [name, header] of [
+  ["seconds", "120"],
+  ["a date", new Date(Date.UTC(2026, 0, 31, 12, 2)).toUTCString()],
+]) {
+  test(`Retry-After in ${name} is kept, even when the network returns or somebody answers`, async () => {
+    const world = new World();
+    const client = await world.open();
+    world.collector.answers = [[429, { "Retry-After": header }]];
+    assert.deepEqual(await client.answer("yes"), { state: "queued" });
+    await world.pass(119_000);
+    await world.comeOnline();
+    await client.deliver();
+    assert.deepEqual(await client.answer("yes"), { state: "queued" });
+    assert.equal(world.collector.posts.length, 1);
+    await world.pass(1_000);
+    assert.equal(world.collector.posts.length, 2);
+    assert.equal(await client.waiting(), 0);
+  });
+}
+
+test("what the collector will never take is not tried again, and its reason is kept", async () => {
+  for (const status of [400, 403, 404, 409, 410, 413, 422]) {
+    const world = new World();
+    const client = await world.open();
+    world.collector.answers = [status];
+    const receipt = await client.answer("yes");
+    assert.deepEqual(receipt, { state: "refused", reason: { status, code: "told_to", message: "refused: told_to" } });
+    assert.deepEqual(await client.answer("yes"), receipt);
+    await world.pass(600_000);
+    assert.equal(world.collector.posts.length, 1);
+    assert.equal(await client.waiting(), 0);
+  }
+});
+
+test("what it may take later is tried again", async () => {
+  for (const status of [408, 429, 500, 502, 503, 504]) {
+    const world = new World();
+    const client = await world.open();
+    world.collector.answers = [status];
+    assert.deepEqual(await client.answer("yes"), { state: "queued" });
+    await world.pass(1_500);
+    assert.equal(world.collector.reports.size, 1);
+  }
+});
+
+test("a page that answers 200 with something else has not acknowledged anything", async () => {
+  const world = new World();
+  const portal = async (address, options) =>
+    options?.method === "POST" ? new Response("<p>Please log in</p>") : world.collector.fetch(address, options);
+  const client = await world.open({}, { fetch: portal });
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
+});
+
+test("a report that the collector chokes on does not hold up the others", async () => {
+  const world = new World();
+  let choked = null;
+  const fetch = async (address, options) => {
+    if (options.method !== "POST") return world.collector.fetch(address, options);
+    choked ??= options.body; // the first report
+    return options.body === choked ? new Response("", { status: 500 }) : world.collector.fetch(address, options);
+  };
+  const client = await world.open({ budget: 20 }, { fetch });
+  assert.equal((await client.answer("yes")).state, "queued");
+  assert.equal((await client.answer("no")).state, "delivered");
+  assert.equal(await client.waiting(), 1);
+});
+
+test("nothing is sent when the ledger cannot be written", async () => {
+  const world = new World();
+  world.store.commit = async () => {
+    throw Object.assign(new Error("disk full"), { code: "storage" });
+  };
+  const client = await world.open();
+  await assert.rejects(client.answer("yes"), refused("storage"));
+  assert.equal(world.collector.posts.length, 0);
+});
+
+test("no database, or a damaged ledger, grants nothing", async () => {
+  await assert.rejects(openDatabase(undefined, "veil"), refused("storage"));
+  const factory = new IDBFactory();
+  const store = await openDatabase(factory, "veil");
+  const world = Object.assign(new World(), { store });
+  const client = await world.open();
+  await store.commit(() => ({ day: "2026-01-01", task: "t", epsilon: "-1", mark: "m", kept: new Uint8Array(1) }), {
+    id: "x",
+    collector: "elsewhere",
+    task: "t",
+    report: new Uint8Array(1),
+    attempts: 0,
+    notBefore: 0,
+    heldUntil: 0,
+    refusal: null,
+  });
+  await assert.rejects(client.answer("yes"), refused("storage"));
+  assert.equal(world.collector.posts.length, 0);
+});
+
+test("a longitudinal mechanism pays once and reports afresh from its permanent step", async () => {
+  const world = new World();
+  const { task, cases } = vectors("rappor").find(({ task }) => task.ask.mechanism.instant !== null);
+  const client = await world.open({ task: await world.collector.publish(task), budget: 1_000 });
+  const before = Number((await client.account()).left);
+  for (let i = 0; i < 5; i++) await client.answer(cases[0].value);
+  assert.equal(new Set(world.collector.posts).size, 5);
+  assert.equal((await world.store.charges()).length, 1);
+  assert.ok(Math.abs(before - Number((await client.account()).left) - Number((await client.account()).cost)) < 1e-9);
+});
+
+test("a permanent step without a second one gives the same payload under new ids", async () => {
+  const world = new World();
+  const { task, cases } = vectors("rappor").find(({ task }) => task.ask.mechanism.instant === null);
+  const client = await world.open({ task: await world.collector.publish(task), budget: 1_000 });
+  for (let i = 0; i < 5; i++) await client.answer(cases[0].value);
+  assert.equal(new Set(world.collector.posts).size, 5);
+  assert.equal(new Set(world.collector.posts.map((post) => post.slice(98))).size, 1);
+});
+
+test("a longitudinal mechanism's public columns change freely: the memo is the same", async () => {
+  const world = new World();
+  const { task, cases } = vectors("rappor")[0];
+  const published = await world.collector.publish({ ...task, public: [["region", 0]] });
+  const client = await world.open({ task: published, budget: 1_000 });
+  for (const region of [1, 2, 3]) await client.answer(cases[0].value, { region });
+  assert.equal((await world.store.charges()).length, 1);
+  assert.equal(world.collector.reports.size, 3);
+});
+
+test("charge and parcel are written together or not at all", async () => {
+  const store = await openDatabase(new IDBFactory(), "veil");
+  const charge = { day: "2026-01-01", task: "t", epsilon: "1", mark: "m", kept: new Uint8Array(1) };
+  await assert.rejects(
+    store.commit(() => charge, { id: "x", report: () => "no browser can store a function" }),
+    refused("storage"),
+  );
+  assert.deepEqual([await store.charges(), await store.parcels()], [[], []]);
+});
+
+test("public columns travel with the answer, and belong to it", async () => {
+  const world = new World();
+  const { task, cases } = vectors("one-of").find(({ task }) => task.public.length);
+  const client = await world.open({ task: await world.collector.publish(task), budget: 1_000 });
+  const [{ value, public: beside }] = cases;
+  await client.answer(value, beside);
+  await client.answer(value, beside);
+  assert.equal(new Set(world.collector.posts).size, 1);
+  await client.answer(value, { ...beside, region: 8 });
+  assert.equal(new Set(world.collector.posts).size, 2);
+  await assert.rejects(client.answer(value), refused("value"));
+  await assert.rejects(client.answer(value, { ...beside, more: 1 }), refused("value"));
+  await assert.rejects(client.answer(value, { ...beside, region: 0.5 }), refused("value"));
+});
+
+test("requests carry no cookies and no address of the page", async () => {
+  const world = new World();
+  const seen = [];
+  const fetch = (address, options) => (seen.push(options), world.collector.fetch(address, options));
+  await (await world.open({}, { fetch })).answer("yes");
+  assert.ok(seen.length >= 2);
+  for (const options of seen) {
+    assert.deepEqual([options.credentials, options.referrerPolicy, options.redirect], ["omit", "no-referrer", "error"]);
+  }
+});
+
+test("a closed client sends nothing more", async () => {
+  const world = new World();
+  const client = await world.open();
+  world.collector.answers = [503];
+  await client.answer("yes");
+  client.close();
+  await world.pass(600_000);
+  await world.comeOnline();
+  assert.equal(world.collector.posts.length, 1);
+  await settle();
+});

@@ -1,0 +1,91 @@
+// A collector in a few lines, for tests: publishes signed surveys and takes reports, each counted once.
+
+import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
+
+import { encodeText, hex, toBase64url } from "../build/bytes.js";
+import { canonical, digest } from "../build/canonical.js";
+
+export const GRR_TASK = {
+  ask: {
+    kind: "question",
+    mechanism: { epsilon: "1", kind: "GRR", thresholds: { stay: "bb26a7aead15e6ca" } },
+    view: { kind: "identity" },
+  },
+  domain: { kind: "categories", labels: ["no", "yes"], missing: "refuse" },
+  kind: "veil-survey",
+  public: [],
+  version: 1,
+};
+
+export class Collector {
+  address = "https://collector.test";
+  reports = new Map(); // by report id, in hex
+  posts = []; // every body that arrived, in hex, acknowledged or not
+  answers = []; // what to answer instead, in turn: a status, [status, headers], or "lost" after storing, or "offline"
+  #keys = generateKeyPairSync("ed25519");
+  #surveys = new Map();
+
+  get key() {
+    const der = createPublicKey(this.#keys.privateKey).export({ format: "der", type: "spki" });
+    return toBase64url(new Uint8Array(der.subarray(-32)));
+  }
+
+  sign(document) {
+    const bytes = typeof document === "string" ? encodeText(document) : document;
+    const message = Buffer.concat([Buffer.from("veil-published-survey-v1\0", "latin1"), bytes]);
+    return toBase64url(new Uint8Array(sign(null, message, this.#keys.privateKey)));
+  }
+
+  envelope(document) {
+    const text = typeof document === "string" ? document : canonical(document);
+    return { document: toBase64url(encodeText(text)), key: this.key, signature: this.sign(text) };
+  }
+
+  async publish(survey, changes = {}) {
+    const document = {
+      closes: null,
+      kind: "veil-published-survey",
+      opens: null,
+      precision: 3600,
+      version: 1,
+      ...changes,
+      survey,
+    };
+    const task = await digest(survey);
+    this.#surveys.set(task, this.envelope(document));
+    return task;
+  }
+
+  replace(task, envelope) {
+    this.#surveys.set(task, envelope);
+  }
+
+  // What the collector answers: [status, headers, body].
+  handle(method, path, body) {
+    const [, task, reports] = /^\/v1\/surveys\/([0-9a-f]{64})(\/reports)?$/.exec(path) ?? [];
+    const envelope = this.#surveys.get(task);
+    const error = (status, code) => [status, {}, { error: { code, message: `refused: ${code}` } }];
+    if (envelope === undefined) return error(404, "unknown_survey");
+    if (method === "GET" && !reports) return [200, {}, envelope];
+    if (method !== "POST") return error(405, "method");
+    this.posts.push(hex(body));
+    if (body.length < 50 || hex(body.subarray(1, 33)) !== task) return error(422, "foreign_report");
+    const answer = this.answers.shift();
+    if (answer === undefined || answer === "lost") this.reports.set(hex(body.subarray(33, 49)), hex(body));
+    if (answer === undefined) return [200, {}, { acknowledged: 1 }];
+    if (answer === "lost") throw new TypeError("the connection broke after the report was stored");
+    const [status, headers] = Array.isArray(answer) ? answer : [answer, {}];
+    return [status, headers, error(status, "told_to")[2]];
+  }
+
+  // The `fetch` of a device that reaches this collector and nothing else.
+  fetch = async (address, options = {}) => {
+    if (this.answers[0] === "offline" || !address.startsWith(this.address)) throw new TypeError("no network");
+    const [status, headers, body] = this.handle(
+      options.method ?? "GET",
+      address.slice(this.address.length),
+      options.body,
+    );
+    return new Response(JSON.stringify(body), { status, headers });
+  };
+}

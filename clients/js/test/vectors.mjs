@@ -1,0 +1,180 @@
+// Reproduces vectors/*.json byte for byte through the shipped modules (`npm run compile` first).
+//
+//     node clients/js/test/vectors.mjs [folder of vectors]
+//
+// It says how many checks passed and failed, and fails if any did. Reports, batches and tallies that must not decode
+// (bad_reports, bad_batches, bad_tallies) are the collector's to refuse: a device decodes nothing.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+import { encodeText, hex, littleEndian } from "../build/bytes.js";
+import { canonical, digest, parse } from "../build/canonical.js";
+import { readDomain } from "../build/domains.js";
+import { bucketOf, splitmix64, spreadBytes } from "../build/hash.js";
+import { Survey } from "../build/survey.js";
+import { readView } from "../build/views.js";
+import { Words } from "../build/words.js";
+
+const GOOD = [
+  "grr",
+  "oue",
+  "sue",
+  "the",
+  "olh",
+  "blh",
+  "random-projection",
+  "subset-selection",
+  "hadamard-response",
+  "she",
+  "pgr",
+  "rappor",
+  "one-of",
+];
+
+// Safe, though not what veil itself would compute from epsilon: a device need not refuse it, and cannot tell.
+const SAFE = new Set(["a larger epsilon than the thresholds'"]);
+
+// What is wrong with these is the text itself: read and written again, they would be good.
+const TEXTUAL = new Set(["a repeated key", "a float", "an integer with an exponent"]);
+
+// The code of the error that a document is refused with, "within" if it is not.
+async function verdictOn(read) {
+  try {
+    await Survey.read(read());
+    return "within";
+  } catch (error) {
+    return { "survey-ratio": "above", "survey-form": "refused" }[error.code] ?? error.message;
+  }
+}
+
+export const unhex = (text) => new Uint8Array(Buffer.from(text, "hex"));
+
+// The words of a vector, one after another, and not one more.
+export function wordsOf(entropy) {
+  let at = 0;
+  return new Words((buffer) => {
+    if (at + buffer.length > entropy.length) throw new Error("the given entropy is used up");
+    buffer.set(entropy.subarray(at, (at += buffer.length)));
+  }, 1);
+}
+
+const codeText = (code) => (typeof code === "bigint" ? String(code) : hex(code));
+const hex64 = (number) => hex(littleEndian(number, 8).reverse());
+const held = (value) => (value?.hex === undefined ? value : unhex(value.hex));
+const bits = (vector) => readDomain({ kind: "bits", bits: vector.bits });
+const bitsCode = (vector) => {
+  const value = held(vector.value);
+  return bits(vector).encode(typeof value === "string" ? BigInt(value) : value);
+};
+const interval = ({ lo, hi, cells }) => readDomain({ kind: "interval", lo, hi, cells });
+const intervalStart = (bucket, buckets) => ((bucket << 32n) + buckets - 1n) / buckets;
+
+// For every kind of primitive: what to compute, and the key of what it must be.
+const primitives = {
+  coin: [(v, words) => words.coin(BigInt(`0x${v.threshold}`)), "heads"],
+  below: [(v, words) => words.below(BigInt(v.bound)), "drawn"],
+  below_each: [(v, words) => words.belowEach(v.bounds.map(BigInt)), "drawn"],
+  coin_bits: [(v, words) => hex(words.coinBits(BigInt(`0x${v.threshold}`), v.width)), "bits"],
+  splitmix64: [(v) => hex64(splitmix64(BigInt(v.value))), "spread"],
+  salted: [async (v) => hex64(await spreadBytes(unhex(v.code), unhex(v.salt))), "spread"],
+  bucket: [(v) => bucketOf(BigInt(`0x${v.seed}`), splitmix64(BigInt(v.value)), BigInt(v.buckets)), "bucket"],
+  interval_start: [(v) => intervalStart(BigInt(v.bucket), BigInt(v.buckets)), "start"],
+  grid: [(v) => interval(v).encode(v.value), "index"],
+  text: [(v) => hex(readDomain({ kind: "text", max_bytes: v.max_bytes }).encode(v.value)), "code"],
+  bits: [(v) => codeText(bitsCode(v)), "code"],
+  segment: [
+    (v) => codeText(readView({ kind: "segment", start: v.start, stop: v.stop }, bits(v)).apply(bitsCode(v))),
+    "code",
+  ],
+  canonical: [async (v) => canonical(v.document) + (await digest(v.document)), null],
+};
+
+const integersOf = (numbers) => Object.fromEntries(Object.entries(numbers ?? {}).map(([name, n]) => [name, BigInt(n)]));
+
+// Runs every check; `failed` receives the name and the problem of each that fails. Returns how many passed.
+export async function reproduce(folder, failed) {
+  const read = (name) => JSON.parse(readFileSync(join(folder, `${name}.json`), "ascii"));
+  let passed = 0;
+
+  async function check(name, run) {
+    try {
+      await run((found, wanted) => {
+        if (String(found) !== String(wanted)) throw new Error(`expected ${wanted}, found ${found}`);
+      });
+      passed += 1;
+    } catch (error) {
+      failed(name, error.message);
+    }
+  }
+
+  for (const [kind, vectors] of Object.entries(read("primitives"))) {
+    for (const [i, vector] of vectors.entries()) {
+      await check(`${kind} ${i}`, async (equal) => {
+        const [compute, key] = primitives[kind];
+        const words = wordsOf(unhex(vector.entropy ?? ""));
+        equal(await compute(vector, words), key === null ? vector.text + vector.sha256 : vector[key]);
+        if (vector.words !== undefined) equal(words.used, vector.words);
+      });
+    }
+  }
+
+  for (const vector of GOOD.flatMap((name) => read(name).surveys)) {
+    let survey;
+    await check(`${vector.name}: task id`, async (equal) => {
+      survey = await Survey.read(parse(encodeText(canonical(vector.task))));
+      equal(survey.task, vector.task_id);
+    });
+    if (survey === undefined) continue; // refused: the check above has said so
+    await check(`${vector.name}: columns`, (equal) =>
+      equal(JSON.stringify(survey.columns), JSON.stringify(vector.columns)),
+    );
+    await check(`${vector.name}: ratio`, (equal) => {
+      const [found, wanted] = [survey.ask.ratio, vector.ratio.map(BigInt)];
+      equal(found[0] * wanted[1], wanted[0] * found[1]);
+    });
+    for (const each of vector.cases) {
+      await check(each.name, async (equal) => {
+        const words = wordsOf(unhex(each.entropy));
+        const code = survey.domain.encode(held(each.value));
+        const report = await survey.report(code, survey.readPublic(integersOf(each.public)), words);
+        equal(hex(report), each.report);
+        equal(words.used, each.words);
+        equal(report.length, 49 + survey.columns.reduce((size, { width, count }) => size + width * count, 0));
+      });
+    }
+  }
+
+  for (const vector of read("bad_tasks").cases) {
+    const wanted = (verdict) =>
+      vector.ratio ?? (SAFE.has(vector.name) ? "within" : verdict === "above" ? "above" : "refused");
+    await check(`bad task: ${vector.name}`, async (equal) => {
+      const verdict = await verdictOn(() => parse(encodeText(vector.text)));
+      equal(verdict, wanted(verdict));
+    });
+    let document;
+    try {
+      document = JSON.parse(vector.text);
+    } catch {
+      continue; // no JSON at all
+    }
+    if (TEXTUAL.has(vector.name)) continue;
+    await check(`bad task, in canonical form: ${vector.name}`, async (equal) => {
+      const verdict = await verdictOn(() => parse(encodeText(canonical(document))));
+      equal(verdict, wanted(verdict));
+    });
+  }
+  return passed;
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
+  let failures = 0;
+  const folder = process.argv[2] ?? fileURLToPath(new URL("../../../vectors", import.meta.url));
+  const passed = await reproduce(folder, (name, problem) => {
+    failures += 1;
+    console.log(`FAILED ${name}: ${problem}`);
+  });
+  console.log(`${passed} passed, ${failures} failed`);
+  process.exitCode = failures || !passed ? 1 : 0;
+}

@@ -1,0 +1,75 @@
+// A page that asks one question. `veil.js` is the file that `npm run build` in clients/js puts into dist.
+
+import { Client } from "./veil.js";
+import { budget, collector, key, question, task } from "./settings.js";
+
+const find = (id) => document.getElementById(id);
+const form = find("survey");
+const fieldset = form.querySelector("fieldset");
+
+// What to say to the person. Everything else that may happen is said in the words of the error.
+const SAID = {
+  ready: "Choose an answer.",
+  sending: "Sending.",
+  delivered: "Thank you. Your answer has arrived, behind its veil.",
+  queued: "Thank you. The collector cannot be reached now: your answer is kept on this device, and sent later.",
+  budget: "Nothing was sent: this answer would tell more about you than you have allowed.",
+};
+
+function say(state, text = SAID[state]) {
+  find("status").dataset.state = state;
+  find("status").textContent = text;
+}
+
+// The answers that the survey takes: its labels, or its numbers from 0.
+function labelsOf(domain) {
+  return domain.labels ?? Array.from({ length: domain.size }, (_, number) => number);
+}
+
+function drawAnswers(domain) {
+  find("question").textContent = question;
+  find("answers").replaceChildren(
+    ...labelsOf(domain).map((text, index) => {
+      const input = Object.assign(document.createElement("input"), {
+        type: "radio",
+        name: "answer",
+        value: index,
+        required: true,
+      });
+      const label = document.createElement("label");
+      label.append(input, ` ${text}`);
+      return label;
+    }),
+  );
+}
+
+async function showAccount(client) {
+  const { cost, left } = await client.account();
+  find("cost").textContent = cost;
+  find("left").textContent = left;
+}
+
+try {
+  const client = await Client.open({ collector, key, task, budget });
+  drawAnswers(client.domain);
+  await showAccount(client);
+  fieldset.disabled = false;
+  say("ready");
+
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const chosen = labelsOf(client.domain)[new FormData(form).get("answer")];
+    fieldset.disabled = true;
+    say("sending");
+    try {
+      const { state, reason } = await client.answer(chosen);
+      say(state, reason ? `The collector did not take this answer: ${reason.message}` : undefined);
+    } catch (problem) {
+      say(problem.code ?? "failed", SAID[problem.code] ?? problem.message);
+    }
+    await showAccount(client);
+    fieldset.disabled = false;
+  });
+} catch (problem) {
+  say(problem.code ?? "failed", `This survey cannot be answered: ${problem.message}`);
+}

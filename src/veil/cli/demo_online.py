@@ -1,0 +1,157 @@
+"""`veil demo`: a collector on SQLite, a survey, and made-up people whose devices report over HTTP.
+
+The collector and the crowds of devices are processes of their own: only HTTP goes between them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veil.cli import planning, tables
+from veil.cli.crowd import call
+from veil.cli.demo import EPSILON, TOP, step
+from veil.cli.example import APPS, QUESTION, made_up
+from veil.cli.outcome import Document, plural
+from veil.cli.pipeline import Watch
+from veil.collector.service import open_store
+from veil.collector.settings import Settings
+from veil.collector.tokens import issue_token
+from veil.domain import Categories
+from veil.errors import StoreError
+from veil.result import Row
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["walk_online"]
+
+_CROWDS = 2
+_SCOPES = ("surveys:write", "surveys:read", "answers:read")
+
+
+def walk_online(people: int, screen: Console, watch: Watch) -> Document:
+    """Plan, serve, open, report, answer; in a temporary folder that is gone afterwards."""
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
+    step(screen, 1, "plan", "the oracle that asks it best")
+    planned = planning.plan(Categories(APPS), EPSILON, people)
+    survey, start = planned.survey, time.monotonic()
+    screen.print(f"[bold green]*[/] {planned.choice.why}")
+
+    step(screen, 2, "serve", "a collector on SQLite; the survey is signed and opened")
+    with tempfile.TemporaryDirectory(prefix="veil-demo-") as folder, _serving(Path(folder)) as port:
+        token = _token(folder)
+        asked = json.dumps({"survey": survey.to_json()}).encode()
+        path = f"/v1/surveys/{survey.task}"
+        _ask(port, "POST", "/v1/surveys", token, asked)
+        _ask(port, "POST", f"{path}/open", token)
+        url = f"http://127.0.0.1:{port}{path}"
+        screen.print(f"  veil serve, veil survey create --open: {url}", soft_wrap=True, markup=False)
+
+        step(screen, 3, "report", "on the devices: check the promise, pay, randomize; only the report leaves")
+        held = made_up(people)
+        with watch("reporting", people) as advance:
+            _report(url, held, advance)
+        state = _ask(port, "GET", f"{path}/state", token)
+        seconds = time.monotonic() - start
+        reports, size = plural(state["reports"], "report"), plural(survey.layout.size, "byte")
+        screen.print(f"  {reports} of {size} over HTTP, on the disk before they were acknowledged")
+
+        step(screen, 4, "estimate", "what the collector learns, beside the truth that it never saw")
+        answer = _ask(port, "GET", f"{path}/answers/0", token)
+    return _shown(screen, answer, held, seconds)
+
+
+def _shown(screen: Console, answer: Document, held: Any, seconds: float) -> Document:
+    truth = np.bincount(held, minlength=len(APPS)) / len(held)
+    known = {app: float(share) for app, share in zip(APPS, truth, strict=True)}
+    rows = [
+        Row(one["value"], one["frequency"], one["count"], float("nan"), one["low"], one["high"])
+        for one in answer["values"]
+    ]
+    largest = sorted(rows, key=lambda row: -row.frequency)[:TOP]
+    screen.print(tables.rows_table(largest, 0.0, "The largest shares", known))
+    covered = sum(row.low <= known[row.value] <= row.high for row in rows)
+    screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected). It took {seconds:.0f} s.")
+    screen.print("Next: veil demo --offline (the same through files), docs/collector/service.md", markup=False)
+    return {"task": answer["task"], "people": answer["people"], "answer": answer, "truth": known, "covered": covered}
+
+
+@contextlib.contextmanager
+def _serving(folder: Path) -> Iterator[int]:
+    """A `veil serve` for the length of a block, and its port."""
+    command = [sys.executable, "-m", "veil.cli", "serve", "--port", "0", "--folder", str(folder)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)  # noqa: S603  # our own command
+    assert process.stderr is not None
+    try:
+        port = None
+        for line in process.stderr:
+            event = json.loads(line)
+            port = event.get("port", port)
+            if event["event"] == "started":
+                break
+        if port is None:
+            raise StoreError("the collector did not start")
+        drain = threading.Thread(target=process.stderr.read, daemon=True)  # a full pipe would hold the collector up
+        drain.start()
+        yield port
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        drain.join(timeout=5)
+        process.stderr.close()
+
+
+def _token(folder: str) -> str:
+    store = open_store(Settings(folder=folder))
+    _, secret = issue_token(store, _SCOPES, note="demo")
+    store.close()
+    return secret
+
+
+def _ask(port: int, method: str, path: str, token: str, body: bytes | None = None) -> Document:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    headers = {"Authorization": f"Bearer {token}"} | ({} if body is None else {"Content_Type": "application/json"})
+    status, answer = call(connection, method, path, body, **headers)
+    connection.close()
+    document: Document = json.loads(answer)
+    if status >= 400:
+        raise StoreError(f"the collector refused: {document['error']['message']}")
+    return document
+
+
+def _report(url: str, held: Sequence[int] | Any, advance: Any) -> None:
+    """Crowds of devices, each in a process of its own."""
+    crowds = []
+    for some in np.array_split(held, _CROWDS):
+        command = [sys.executable, "-m", "veil.cli.crowd", url]
+        crowd = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+        assert crowd.stdin is not None
+        crowd.stdin.write(json.dumps([APPS[i] for i in some]).encode())
+        crowd.stdin.close()
+        crowds.append(crowd)
+    readers = [threading.Thread(target=_follow, args=(crowd, advance)) for crowd in crowds]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    if any(crowd.wait() for crowd in crowds):
+        raise StoreError("a crowd of devices gave up")
+
+
+def _follow(crowd: subprocess.Popen[bytes], advance: Any) -> None:
+    assert crowd.stdout is not None
+    with crowd.stdout as lines:
+        for line in lines:
+            advance(int(line))

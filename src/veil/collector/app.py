@@ -1,0 +1,115 @@
+"""The ASGI application: routes, one shape for every error, CORS for what devices use, and no trace of who asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import Message, Receive, Scope, Send
+
+from veil.collector.logs import log
+from veil.collector.problems import as_service_error, error_response
+from veil.collector.routes import ROUTES, Endpoint
+from veil.collector.service import Service
+
+__all__ = ["App"]
+
+_FOR_DEVICES = re.compile(r"/v1/surveys/[^/]+(/reports)?")
+_HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+
+
+class App:
+    """A collector as an ASGI application."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self._any_origin = "*" in service.settings.cors_origins
+        self._origins = {origin.encode() for origin in service.settings.cors_origins}
+        by_path: dict[str, dict[str, Endpoint]] = {}
+        for one in ROUTES:
+            by_path.setdefault(one.path, {})[one.method] = one
+        routes = [Route(path, self._endpoint(found), methods=list(found)) for path, found in by_path.items()]
+        self._router = Router(routes, redirect_slashes=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self  # so that the router raises what it refuses, instead of answering in a shape of its own
+        status = 0
+        beside = _HEADERS
+        for_devices = _FOR_DEVICES.fullmatch(scope["path"]) is not None
+        if for_devices:
+            beside = [*_HEADERS, *self._allowed(scope)]
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *beside]
+            await send(message)
+
+        try:
+            if for_devices and scope["method"] == "OPTIONS":
+                await _preflight()(scope, receive, answer)
+            else:
+                await self._router(scope, receive, answer)
+        except Exception as problem:
+            refusal = as_service_error(problem)
+            self.service.metrics.add("veil_refused_total", code=refusal.code)
+            if refusal.status >= 500:
+                log("error" if refusal.status == 500 else "warning", refusal.code, problem)
+            if status:  # the answer is under way: all that is left is to break it off
+                raise HTTPException(500) from None
+            await error_response(refusal)(scope, receive, answer)
+        route = scope.get("veil.route", "none")
+        self.service.metrics.add("veil_requests_total", route=route, status=str(status))
+
+    def _endpoint(self, methods: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
+        """One path, whatever its methods: a refused one is then told all that there are."""
+        names = {method: f"{method} {one.path}" for method, one in methods.items()}
+
+        async def endpoint(request: Request) -> Response:
+            method = "GET" if request.method == "HEAD" else request.method
+            request.scope["veil.route"] = names[method]
+            return await methods[method].handler(self.service, request)
+
+        return endpoint
+
+    def _allowed(self, scope: Scope) -> list[tuple[bytes, bytes]]:
+        """Any page may fetch a survey and send reports: no cookie or token is involved. Nothing else is shared."""
+        expose = (b"access-control-expose-headers", b"Retry-After")
+        if self._any_origin:
+            return [(b"access-control-allow-origin", b"*"), expose]
+        origin = next((value for name, value in scope["headers"] if name == b"origin"), b"")
+        vary = (b"vary", b"Origin")
+        return [(b"access-control-allow-origin", origin), expose, vary] if origin in self._origins else [vary]
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.service.start()
+        except Exception as problem:
+            log("error", "not-started", problem)
+            await send({"type": "lifespan.startup.failed", "message": type(problem).__name__})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.service.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def _preflight() -> Response:
+    allowed = {
+        "Access-Control-Allow-Methods": "GET, POST",
+        "Access-Control-Allow-Headers": "Content-Type",
+        "Access-Control-Max-Age": "86400",
+    }
+    return Response(status_code=204, headers=allowed)

@@ -1,0 +1,86 @@
+"""Reading request bodies within limits: of bytes, of time, and of all bodies together."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any, NoReturn
+
+from starlette.requests import Request
+
+from veil.collector.service import Service
+from veil.errors import ServiceError, WireError
+
+__all__ = ["read_body", "read_json"]
+
+
+async def read_body(service: Service, request: Request) -> bytes:
+    """The whole body, or a refusal: too large, too slow, or too many at once."""
+    limit = service.settings.max_body_bytes
+    length = request.headers.get("content-length")
+    size = int(length) if length is not None and length.isdigit() else limit
+    if size > limit:
+        raise _too_large(limit)
+    if service.body_bytes + size > service.settings.queue_bytes:
+        raise ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1)
+    service.body_bytes += size
+    try:
+        first = await request.receive()
+        if first["type"] == "http.request" and not first.get("more_body"):
+            return _within(first.get("body", b""), limit)
+        async with asyncio.timeout(service.settings.body_seconds):
+            return await _rest(request, first, limit)
+    except TimeoutError:
+        raise ServiceError(408, "too-slow", "the body did not come in time") from None
+    finally:
+        service.body_bytes -= size
+
+
+async def _rest(request: Request, message: Any, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        if message["type"] == "http.disconnect":
+            raise ServiceError(400, "gone", "the connection was closed within the body")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise _too_large(limit)
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await request.receive()
+
+
+def _within(body: bytes, limit: int) -> bytes:
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def _too_large(limit: int) -> ServiceError:
+    return ServiceError(413, "too-large", "this request is too large", expected=f"at most {limit} bytes")
+
+
+async def read_json(service: Service, request: Request) -> dict[str, Any]:
+    """A body that is one JSON object, without NaN and without a key that stands twice."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise ServiceError(415, "wrong-type", "expected another content type", expected="application/json")
+    body = await read_body(service, request)
+    try:
+        document = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise WireError("expected a JSON object") from None
+    if not isinstance(document, dict):
+        raise WireError("expected a JSON object")
+    return document
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise WireError("a key stands twice")
+    return document
+
+
+def _refuse(text: str) -> NoReturn:
+    raise WireError("expected numbers that are finite")

@@ -1,0 +1,125 @@
+"""The surveys of a collector: making, opening and closing them, and a short memory of them for the many that report.
+
+draft -> open -> closed, and by time: waiting (open, but not yet), expired. What is open never changes again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from veil.canonical import Json
+from veil.collector.documents import read_time, written_time
+from veil.collector.store import Store, StoredSurvey
+from veil.errors import InputError, ServiceError
+from veil.survey import Survey
+
+__all__ = ["Catalogue", "draft_of", "parsed"]
+
+_REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: this only saves it the way
+_MOST_REMEMBERED = 1_000
+_MOST_SECONDS = 2**40
+_KEYS = ("opens", "closes", "precision", "minimum")
+
+
+@lru_cache(maxsize=256)
+def parsed(document: bytes) -> Survey:
+    """The survey of a stored document; reading one again and again would cost more than its reports."""
+    return Survey.from_json(document)
+
+
+def draft_of(survey: Survey, options: Json, *, precision: int, minimum: int) -> StoredSurvey:
+    """A survey that is not open yet, with its times and limits checked."""
+    unknown = [name for name in options if name not in _KEYS]
+    if unknown:
+        raise InputError(f"expected the options {', '.join(_KEYS)}")
+    opens, closes = read_time(options.get("opens")), read_time(options.get("closes"))
+    if opens is not None and closes is not None and closes <= opens:
+        raise InputError("a survey closes after it opens")
+    precision = _whole(options.get("precision", precision), "precision", 366 * 86_400)
+    minimum = _whole(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
+    return StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum)
+
+
+def _whole(value: Any, name: str, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InputError(f"{name} is an integer from 1 to {most}")
+    return value
+
+
+@dataclass
+class _Remembered:
+    stored: StoredSurvey
+    until: float
+
+
+class Catalogue:
+    """Surveys by task id. Its methods block: call them from a thread, except `recall`."""
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
+        self._store, self._clock = store, clock
+        self._remembered: dict[str, _Remembered] = {}
+
+    def recall(self, task: str) -> StoredSurvey | None:
+        """A survey that was looked up a moment ago; does not block."""
+        found = self._remembered.get(task)
+        return found.stored if found is not None and time.monotonic() < found.until else None
+
+    def look_up(self, task: str) -> StoredSurvey:
+        """A survey as it is now; refuses an unknown one."""
+        found = self._store.find(task) if _is_task(task) else None
+        if found is None:
+            self._remembered.pop(task, None)
+            raise ServiceError(404, "unknown-survey", "there is no survey with this task id")
+        if len(self._remembered) >= _MOST_REMEMBERED:
+            self._remembered.clear()
+        self._remembered[task] = _Remembered(found, time.monotonic() + _REMEMBERED_SECONDS)
+        return found
+
+    def create(self, draft: StoredSurvey) -> tuple[StoredSurvey, bool]:
+        """Keep a draft, or find the same one there; refuses another with the same task."""
+        made = self._store.create(draft)
+        found = self.look_up(draft.task)
+        terms = [(s.opens, s.closes, s.precision, s.minimum) for s in (draft, found)]
+        if not made and terms[0] != terms[1]:
+            raise ServiceError(409, "survey-exists", "this survey is there already, with other times or limits")
+        return found, made
+
+    def open(self, task: str) -> StoredSurvey:
+        """From draft to open. Again is fine; a closed one stays closed."""
+        return self._moved(task, "draft", "open")
+
+    def close(self, task: str) -> StoredSurvey:
+        """From open to closed. Again is fine; a draft cannot be closed."""
+        return self._moved(task, "open", "closed")
+
+    def _moved(self, task: str, before: str, after: str) -> StoredSurvey:
+        found = self.look_up(task)
+        if found.state != after and not self._store.move(found.key, before, after):
+            raise ServiceError(
+                409, "wrong-state", f"this survey is {found.state}", expected=f"a survey that is {before}"
+            )
+        return self.look_up(task)
+
+    def describe(self, stored: StoredSurvey) -> Json:
+        """A survey for an analyst."""
+        survey = parsed(stored.document)
+        return {
+            "task": stored.task,
+            "state": stored.phase(int(self._clock())),
+            "opens": written_time(stored.opens),
+            "closes": written_time(stored.closes),
+            "precision": stored.precision,
+            "minimum": stored.minimum,
+            "reports": stored.reports,
+            "questions": len(survey.questions),
+            "payload_bytes": survey.layout.size,
+            "epsilon": survey.guarantee.epsilon,
+        }
+
+
+def _is_task(task: str) -> bool:
+    return len(task) == 64 and all(digit in "0123456789abcdef" for digit in task)

@@ -1,0 +1,160 @@
+"""Group commit: requests wait together for one durable transaction, and only then are they acknowledged.
+
+One thread decodes and stores. While it does, new requests gather and make up the next group. The queue is bounded:
+beyond it requests are refused at once, so that memory does not grow with the load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from veil.collector.decoding import decode_requests
+from veil.collector.metrics import Metrics
+from veil.collector.store import Group, Phase, Store, StoredSurvey
+from veil.errors import ServiceError, StoreError
+from veil.survey import Survey
+
+__all__ = ["CommitQueue", "refusal_of"]
+
+_CLOSED: dict[Phase, tuple[int, str, str]] = {
+    "draft": (404, "unknown-survey", "there is no survey with this task id"),
+    "waiting": (409, "survey-not-open", "this survey does not take reports yet"),
+    "closed": (410, "survey-closed", "this survey is closed"),
+    "expired": (410, "survey-expired", "this survey has ended"),
+}
+
+
+def refusal_of(phase: Phase) -> ServiceError:
+    """Why a survey takes no reports."""
+    return ServiceError(*_CLOSED[phase])
+
+
+@dataclass(frozen=True, eq=False)
+class _Pending:
+    stored: StoredSurvey
+    survey: Survey
+    frames: bytes
+    count: int
+    done: asyncio.Future[None]
+
+
+class CommitQueue:
+    """Runs at the collector, beside one event loop. `submit` returns once the reports are on the disk."""
+
+    def __init__(
+        self,
+        store: Store,
+        metrics: Metrics,
+        *,
+        most_reports: int,
+        most_bytes: int,
+        group_reports: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store, self._metrics, self._clock = store, metrics, clock
+        self._most_reports, self._most_bytes, self._group_reports = most_reports, most_bytes, group_reports
+        self._waiting: deque[_Pending] = deque()
+        self._reports = self._bytes = 0
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._run, name="veil-commit", daemon=True)
+        self._thread.start()
+
+    async def submit(self, stored: StoredSurvey, survey: Survey, frames: bytes, count: int) -> None:
+        """Store the reports of one request durably; all of them, or an error and none."""
+        if self._reports + count > self._most_reports or self._bytes + len(frames) > self._most_bytes:
+            raise ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1)
+        pending = _Pending(stored, survey, frames, count, self._loop.create_future())
+        self._count(count, len(frames))
+        with self._changed:
+            if self._stopping:
+                self._count(-count, -len(frames))
+                raise ServiceError(503, "stopping", "the collector is stopping: send it again later", retry_after=5)
+            self._waiting.append(pending)
+            self._changed.notify()
+        await asyncio.shield(pending.done)  # a device that hangs up does not undo what is under way
+
+    async def drain(self) -> None:
+        """Commit what waits, and stop."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        await asyncio.to_thread(self._thread.join)
+
+    def _count(self, reports: int, size: int) -> None:
+        self._reports += reports
+        self._bytes += size
+        self._metrics.set("veil_queue_reports", self._reports)
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            try:
+                outcomes = self._commit(group)
+            except Exception as problem:  # whatever it is, nobody waits for ever and nothing is acknowledged
+                outcomes = [problem] * len(group)
+            self._loop.call_soon_threadsafe(self._resolve, group, outcomes)
+
+    def _next_group(self) -> list[_Pending]:
+        with self._changed:
+            while not self._waiting and not self._stopping:
+                self._changed.wait()
+            group: list[_Pending] = []
+            reports = 0
+            while self._waiting and (not group or reports + self._waiting[0].count <= self._group_reports):
+                reports += self._waiting[0].count
+                group.append(self._waiting.popleft())
+            return group
+
+    def _commit(self, pending: list[_Pending]) -> list[Exception | None]:
+        """What became of each request: None once it is durable."""
+        by_survey: dict[int, list[int]] = {}
+        for i, one in enumerate(pending):
+            by_survey.setdefault(one.stored.key, []).append(i)
+        outcomes: list[Exception | None] = [None] * len(pending)
+        groups: list[Group] = []
+        members: list[list[int]] = []
+        for key, mine in by_survey.items():
+            decoded = decode_requests(pending[mine[0]].survey, [pending[i].frames for i in mine])
+            for i, problem in zip(mine, decoded.problems, strict=True):
+                outcomes[i] = problem
+            if decoded.count:
+                groups.append(Group(key, decoded.ids, decoded.payloads, decoded.count))
+                members.append([i for i in mine if outcomes[i] is None])
+        if groups:
+            self._store_groups(groups, members, outcomes)
+        return outcomes
+
+    def _store_groups(self, groups: list[Group], members: list[list[int]], outcomes: list[Exception | None]) -> None:
+        start = time.perf_counter()
+        try:
+            results = self._store.append(groups, int(self._clock()))
+        except StoreError as failed:
+            self._metrics.add("veil_commit_failures_total")
+            for i in (i for mine in members for i in mine):
+                outcomes[i] = failed
+            return
+        self._metrics.observe("veil_commit_seconds", time.perf_counter() - start)
+        for group, mine, result in zip(groups, members, results, strict=True):
+            if isinstance(result, int):
+                self._metrics.add("veil_reports_total", result, outcome="stored")
+                self._metrics.add("veil_reports_total", group.count - result, outcome="replayed")
+            else:
+                for i in mine:
+                    outcomes[i] = refusal_of(result)
+
+    def _resolve(self, group: list[_Pending], outcomes: list[Exception | None]) -> None:
+        for one, outcome in zip(group, outcomes, strict=True):
+            self._count(-one.count, -len(one.frames))
+            if one.done.cancelled():
+                continue
+            if outcome is None:
+                one.done.set_result(None)
+            else:
+                one.done.set_exception(outcome)
+                one.done.exception()  # seen: the device may have hung up

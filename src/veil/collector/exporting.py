@@ -1,0 +1,42 @@
+"""Reports as Parquet: the columns of the task and the truncated time, without ids and in no order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from veil.collector.catalogue import parsed
+from veil.collector.store import Store, StoredSurvey
+from veil.durable import replacing
+from veil.files import arrow_schema, to_arrow
+from veil.report import Reports
+
+__all__ = ["export_parquet"]
+
+_ROWS = 65_536
+_TIME = "time"
+
+
+def export_parquet(
+    store: Store, stored: StoredSurvey, out: Path, advance: Callable[[int], object] = lambda rows: None
+) -> int:
+    """Write all reports of a survey to a Parquet file, in the order of their random ids. Returns how many."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    survey = parsed(stored.document)
+    times = pa.field(_TIME, pa.timestamp("s", tz="UTC"), nullable=False)
+    plain = arrow_schema(survey)
+    schema = plain.append(times).with_metadata(plain.metadata)
+    after, written = b"", 0
+    with replacing(out) as temporary, pq.ParquetWriter(temporary, schema) as writer:
+        while rows := store.export(stored.key, after, _ROWS):
+            reports = Reports.from_bytes(survey.task, survey.layout, b"".join(payload for _, payload, _ in rows))
+            buckets = pa.array([datetime.fromtimestamp(bucket, UTC) for *_, bucket in rows], times.type)
+            batch = to_arrow(reports, survey)
+            writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, buckets], schema=schema))
+            after = rows[-1][0]
+            written += len(rows)
+            advance(len(rows))
+    return written

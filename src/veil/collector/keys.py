@@ -1,0 +1,63 @@
+"""The key that published surveys are signed with (Ed25519), in a file of its own that nobody else may read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from veil.durable import sync_folder
+from veil.errors import InputError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+__all__ = ["load_key", "public_bytes"]
+
+
+def load_key(path: Path) -> Ed25519PrivateKey:
+    """The key in a file (PEM, PKCS #8); on the first start it is made, readable by its owner alone."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    if not path.exists():
+        _create(path)
+    if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+        raise InputError(f"the key {path} can be read by others: run chmod 600 on it")
+    try:
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    except (ValueError, TypeError):
+        raise InputError(f"{path} is not a key in PEM without a password") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{path} holds another kind of key (expected Ed25519)")
+    return key
+
+
+def public_bytes(key: Ed25519PrivateKey) -> bytes:
+    """The 32 bytes of the public key."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def _create(path: Path) -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(handle, pem)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    try:
+        os.link(temporary, path)  # the first process wins; a half-written key is never seen
+    except FileExistsError:
+        pass
+    finally:
+        temporary.unlink()
+    sync_folder(path.parent)

@@ -1,0 +1,51 @@
+"""Logs: one JSON object a line on standard error, about the service and never about a person.
+
+No report, address or value is logged, and no line is written for a report: when one came is nobody's business.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+__all__ = ["log", "set_up"]
+
+_LOGGER = logging.getLogger("veil.collector")
+
+
+def set_up(level: str) -> None:
+    """Send the collector's and uvicorn's logs to standard error, as JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines())
+    for name in ("veil.collector", "uvicorn", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler] if name != "uvicorn.error" else []
+        logger.setLevel(level.upper())
+        logger.propagate = name == "uvicorn.error"
+
+
+def log(level: str, event: str, problem: BaseException | None = None, **facts: str | int | float | None) -> None:
+    """Note an event. Of a problem only its kind and place are written: its words may hold what somebody sent."""
+    if problem is not None:
+        frames = traceback.extract_tb(problem.__traceback__)
+        facts["problem"] = type(problem).__name__
+        facts["place"] = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
+    _LOGGER.log(getattr(logging, level.upper()), event, extra={"facts": facts})
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(int(record.created), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "level": record.levelname.lower(),
+            # uvicorn's own words are fixed sentences; their arguments may be an address
+            "event": record.getMessage() if record.name.startswith("veil.") else str(record.msg).split("%")[0].strip(),
+            **getattr(record, "facts", {}),
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            line["problem"] = record.exc_info[0].__name__
+        return json.dumps(line, ensure_ascii=False)

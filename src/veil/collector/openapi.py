@@ -1,0 +1,261 @@
+"""The OpenAPI description of the collector, written by hand; tests hold the routes against it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from veil import __version__
+
+__all__ = ["document"]
+
+Node = dict[str, Any]
+
+_TASK = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_TIME = {"type": ["string", "null"], "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_REFUSALS = {
+    400: "The connection was closed within the body.",
+    401: "No token, or one that is unknown or revoked.",
+    403: "The token has another scope, or is for another survey.",
+    404: "There is no such survey or question.",
+    405: "The path has no such method.",
+    408: "The body did not come in time.",
+    409: "The survey is in another state, or too few people reported.",
+    410: "The survey is closed, or its time is over.",
+    413: "The body is too large, or has too many reports.",
+    415: "The content type is another.",
+    422: "The content is malformed, out of range, or of another survey. Nothing was stored.",
+    429: "The collector is busy; see Retry-After.",
+    503: "The database is down or full, or the collector is stopping; see Retry-After. Nothing was acknowledged.",
+}
+
+
+def document() -> Node:
+    """The whole description, OpenAPI 3.1."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "veil collector",
+            "version": __version__,
+            "description": "Takes randomized reports, keeps each exactly once, and answers analysts.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": {**_device_paths(), **_survey_paths(), **_answer_paths(), **_operation_paths()},
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Error": _error(), "Survey": _survey(), "Published": _published(), "Answer": _answer()},
+        },
+    }
+
+
+def _device_paths() -> Node:
+    framed = {"application/vnd.veil.reports": _BINARY, "application/vnd.apache.arrow.stream": _BINARY}
+    acknowledged = _object({"acknowledged": {"type": "integer", "minimum": 1}})
+    return {
+        "/v1/surveys/{task}/reports": {
+            "parameters": [_in_path("task", _TASK)],
+            "post": _operation(
+                "postReports",
+                "Send one or more reports. Acknowledged once all are durable; the same ids again are counted once.",
+                _json("How many reports are stored, now or before.", acknowledged),
+                (400, 404, 408, 409, 410, 413, 415, 422, 429, 503),
+                body={"required": True, "content": framed},
+            ),
+        },
+        "/v1/surveys/{task}": {
+            "parameters": [_in_path("task", _TASK)],
+            "get": _operation(
+                "getSurvey",
+                "The published survey, signed.",
+                _json("Document, key and signature, in base64url without padding.", _ref("Published")),
+                (404, 503),
+            ),
+        },
+    }
+
+
+def _survey_paths() -> Node:
+    one = _json("The survey as it stands.", _ref("Survey"))
+    terms = {
+        "survey": {"type": "object", "description": "A task: docs/wire-format.md, section 2."},
+        "opens": _TIME,
+        "closes": _TIME,
+        "precision": {"type": "integer", "minimum": 1, "maximum": 31_622_400},
+        "minimum": {"type": "integer", "minimum": 1, "maximum": 2**40},
+    }
+    made = {"schema": _object(terms, required=["survey"])}
+    created = _operation(
+        "createSurvey",
+        "Keep a survey as a draft.",
+        one,
+        (400, 401, 403, 408, 409, 413, 415, 422, 429, 503),
+        scope="surveys:write",
+        body={"required": True, "content": {"application/json": made}},
+    )
+    created["responses"]["201"] = one
+    listed = _json("All surveys that the token may see.", _object({"surveys": _list(_ref("Survey"))}))
+    with_task = {"parameters": [_in_path("task", _TASK)]}
+    refusals, moves = (401, 403, 404, 503), (401, 403, 404, 409, 503)
+    return {
+        "/v1/surveys": {
+            "post": created,
+            "get": _operation("listSurveys", "List surveys.", listed, (401, 403, 503), scope="surveys:read"),
+        },
+        "/v1/surveys/{task}/state": {
+            **with_task,
+            "get": _operation("getState", "How a survey stands.", one, refusals, scope="surveys:read"),
+        },
+        "/v1/surveys/{task}/open": {
+            **with_task,
+            "post": _operation("openSurvey", "Open a draft.", one, moves, scope="surveys:write"),
+        },
+        "/v1/surveys/{task}/close": {
+            **with_task,
+            "post": _operation("closeSurvey", "Close a survey.", one, moves, scope="surveys:write"),
+        },
+    }
+
+
+def _answer_paths() -> Node:
+    form = {"type": "string", "enum": ["json", "csv", "arrow"]}
+    level = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+    post = {"type": "string"}
+    value = {"type": ["string", "number", "null"]}
+    asked = _object(
+        {"candidates": {**_list(value), "minItems": 1}, "post": post, "level": level, "format": form}, required=[]
+    )
+    found = _json("The estimate.", _ref("Answer"))
+    found["content"] |= {"text/csv": _BINARY, "application/vnd.apache.arrow.stream": _BINARY}
+    question = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
+    refusals = (401, 403, 404, 409, 422, 503)
+    parquet = {"description": "Parquet.", "content": {"application/vnd.apache.parquet": _BINARY}}
+    return {
+        "/v1/surveys/{task}/answers/{question}": {
+            "parameters": [_in_path("task", _TASK), _in_path("question", question)],
+            "get": {
+                **_operation("getAnswer", "Frequencies with intervals.", found, refusals, scope="answers:read"),
+                "parameters": [_in_query("post", post), _in_query("level", level), _in_query("format", form)],
+            },
+            "post": _operation(
+                "postAnswer",
+                "The same for given candidates.",
+                found,
+                (400, 408, 413, 415, 429, *refusals),
+                scope="answers:read",
+                body={"required": True, "content": {"application/json": {"schema": asked}}},
+            ),
+        },
+        "/v1/surveys/{task}/export": {
+            "parameters": [_in_path("task", _TASK)],
+            "get": _operation("export", "All reports.", parquet, (401, 403, 404, 503), scope="export:read"),
+        },
+    }
+
+
+def _operation_paths() -> Node:
+    text = {"type": ["string", "null"]}
+    entry = _object(dict.fromkeys(("at", "token", "action", "task"), text) | {"parameters": {"type": "object"}})
+    entries = _json("Newest first.", _object({"entries": _list(entry)}))
+    numbers = {"description": "Prometheus's text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    fine = _json("It is.", _object({"status": {"const": "ok"}}))
+    whole = _json("This document.", {"type": "object"})
+    refusals = (401, 403, 503)
+    return {
+        "/v1/audit": {"get": _operation("getAudit", "Who asked what.", entries, refusals, scope="audit:read")},
+        "/metrics": {"get": _operation("getMetrics", "Numbers.", numbers, refusals, scope="metrics:read")},
+        "/healthz": {"get": _operation("getHealth", "Whether the process answers.", fine, ())},
+        "/readyz": {"get": _operation("getReady", "Whether it can store.", fine, (503,))},
+        "/openapi.json": {"get": _operation("getOpenapi", "This document.", whole, ())},
+    }
+
+
+def _operation(
+    name: str,
+    summary: str,
+    found: Node,
+    refusals: tuple[int, ...],
+    *,
+    scope: str | None = None,
+    body: Node | None = None,
+) -> Node:
+    answers = {"200": found}
+    for status in sorted(refusals):
+        answers[str(status)] = _refusal(status)
+    operation: Node = {"operationId": name, "summary": summary, "responses": answers}
+    if scope is not None:
+        operation |= {"security": [{"token": []}], "description": f"Needs a token with the scope {scope}."}
+    return operation if body is None else operation | {"requestBody": body}
+
+
+def _refusal(status: int) -> Node:
+    refusal = _json(_REFUSALS[status], _ref("Error"))
+    if status in (429, 503):
+        refusal["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
+    return refusal
+
+
+def _error() -> Node:
+    inner = {"code": {"type": "string", "pattern": "^[a-z-]+$"}, "message": {"type": "string"}}
+    error = _object({**inner, "expected": {"type": "string"}}, required=["code", "message"])
+    return _object({"error": error})
+
+
+def _survey() -> Node:
+    whole = {"type": "integer", "minimum": 0}
+    return _object(
+        {
+            "task": _TASK,
+            "state": {"enum": ["draft", "waiting", "open", "closed", "expired"]},
+            "opens": _TIME,
+            "closes": _TIME,
+            **dict.fromkeys(("precision", "minimum", "reports", "questions", "payload_bytes"), whole),
+            "epsilon": {"type": ["number", "null"]},
+        }
+    )
+
+
+def _published() -> Node:
+    text = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}
+    return _object({"document": text, "key": text, "signature": text})
+
+
+def _answer() -> Node:
+    number, open_number = {"type": "number"}, {"type": ["number", "null"]}
+    row = {"value": {}, "frequency": number, "count": number, "low": open_number, "high": open_number}
+    whole = {"type": "integer", "minimum": 0}
+    return _object(
+        {
+            "task": _TASK,
+            **dict.fromkeys(("question", "people", "reports"), whole),
+            "level": number,
+            "post": {"type": "string"},
+            "lineage": _list({"type": "string"}),
+            "values": _list(_object(row)),
+        }
+    )
+
+
+def _object(properties: Node, required: list[str] | None = None) -> Node:
+    needed = list(properties) if required is None else required
+    made = {"type": "object", "properties": properties, "additionalProperties": False}
+    return made | ({"required": needed} if needed else {})
+
+
+def _list(items: Node) -> Node:
+    return {"type": "array", "items": items}
+
+
+def _ref(name: str) -> Node:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _json(description: str, schema: Node) -> Node:
+    return {"description": description, "content": {"application/json": {"schema": schema}}}
+
+
+def _in_path(name: str, schema: Node) -> Node:
+    return {"name": name, "in": "path", "required": True, "schema": schema}
+
+
+def _in_query(name: str, schema: Node) -> Node:
+    return {"name": name, "in": "query", "required": False, "schema": schema}

@@ -1,0 +1,121 @@
+"""The collector's settings: one TOML file, and VEIL_* variables of the environment over it. Nothing needs to be set."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from veil.errors import InputError
+
+__all__ = ["Settings", "load_settings"]
+
+FILE = "veil.toml"
+_PREFIX = "VEIL_"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be set; each name in the file has the variable VEIL_NAME beside it.
+
+    >>> Settings(port=9000).database
+    'sqlite:///veil-collector/collector.sqlite3'
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    folder: str = "veil-collector"
+    database_url: str = ""
+    key_file: str = ""
+    cors_origins: tuple[str, ...] = ("*",)
+    max_body_bytes: int = 4 << 20
+    max_reports: int = 10_000
+    queue_reports: int = 100_000
+    queue_bytes: int = 64 << 20
+    group_reports: int = 20_000
+    body_seconds: int = 30
+    shutdown_seconds: int = 20
+    tally_seconds: float = 1.0
+    minimum: int = 100
+    precision: int = 86_400
+    metrics_open: bool = False
+    log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), field.default)
+        for name in ("max_body_bytes", "max_reports", "group_reports", "body_seconds", "shutdown_seconds", "precision"):
+            if getattr(self, name) < 1:
+                raise InputError(f"the setting {name} must be at least 1")
+        if not 0 <= self.port < 65_536:
+            raise InputError("the setting port must lie between 0 and 65535")
+        if self.minimum < 1 or self.tally_seconds <= 0:
+            raise InputError("the settings minimum and tally_seconds must be above 0")
+        if self.queue_reports < self.max_reports or self.queue_bytes < self.max_body_bytes:
+            raise InputError("the queue must have room for one request: raise queue_reports or queue_bytes")
+        if self.log_level not in ("debug", "info", "warning", "error"):
+            raise InputError("the setting log_level must be debug, info, warning or error")
+
+    @property
+    def database(self) -> str:
+        """Where reports are kept: what is set, or a file in the folder."""
+        return self.database_url or f"sqlite:///{Path(self.folder) / 'collector.sqlite3'}"
+
+    @property
+    def key_path(self) -> Path:
+        """The file with the key that surveys are signed with."""
+        return Path(self.key_file) if self.key_file else Path(self.folder) / "signing.key"
+
+
+def load_settings(path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings of a file (without one: VEIL_SETTINGS, or veil.toml where it is there) and of the environment."""
+    environment = os.environ if environment is None else environment
+    named = path if path is not None else environment.get(f"{_PREFIX}SETTINGS")
+    chosen = Path(FILE) if named is None else Path(named)
+    given: dict[str, Any] = {}
+    if named is not None or chosen.exists():
+        given = _read(chosen)
+    for field in fields(Settings):
+        text = environment.get(_PREFIX + field.name.upper())
+        if text is not None:
+            given[field.name] = _parsed(field.name, text, field.default)
+    return Settings(**given)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise InputError(f"the settings {path} cannot be read") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise InputError(f"the settings {path} are not TOML") from None
+    known = {field.name: field.default for field in fields(Settings)}
+    for name in given:
+        if name not in known:
+            raise InputError(f"{path} has an unknown setting {name!r}; there are {', '.join(known)}")
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+
+
+def _parsed(name: str, text: str, default: Any) -> Any:
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false", "1", "0"):
+            raise InputError(f"{_PREFIX}{name.upper()} must be true or false")
+        return text.lower() in ("true", "1")
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    try:
+        return type(default)(text)
+    except ValueError:
+        raise InputError(f"{_PREFIX}{name.upper()} must be a number") from None
+
+
+def _check_type(name: str, value: Any, default: Any) -> None:
+    kind = type(default)
+    right = isinstance(value, (int, float)) if kind is float else isinstance(value, kind)
+    if not right or (kind is not bool and isinstance(value, bool)):
+        raise InputError(f"the setting {name} has another type (expected {kind.__name__})")
+    if kind is tuple and not all(isinstance(part, str) for part in value):
+        raise InputError(f"the setting {name} must be a list of text")

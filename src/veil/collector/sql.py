@@ -1,0 +1,157 @@
+"""What SQLite and PostgreSQL share: every statement but those that append and read reports in bulk.
+
+Statements are constants; whatever comes from outside is a parameter.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from veil.collector.store import AuditEntry, Phase, Store, StoredSurvey, StoredTally, TokenRecord
+
+__all__ = ["Connection", "SqlStore"]
+
+_SURVEY = "SELECT key, task, document, state, opens, closes, precision, minimum, reports, sequence FROM surveys"
+_TOKEN = "SELECT name, digest, scopes, task, note, created, revoked FROM tokens"  # noqa: S105
+_FIRST_TALLY = (
+    "INSERT INTO tallies (survey, sequence, encoded) VALUES (?, ?, ?) ON CONFLICT (survey) DO"
+    " UPDATE SET sequence = excluded.sequence, encoded = excluded.encoded"
+)
+
+
+class Cursor(Protocol):
+    """The part of a database's cursor that is used here."""
+
+    @property
+    def rowcount(self) -> int: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> Any: ...
+
+
+class Connection(Protocol):
+    """The part of a connection that is used here; parameters are marked with `?`."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Cursor: ...
+
+
+class SqlStore(Store):
+    """Surveys, tokens, tallies and the audit log in SQL."""
+
+    @abstractmethod
+    def reading(self) -> AbstractContextManager[Connection]:
+        """A connection to read with; database errors become StoreErrors."""
+
+    @abstractmethod
+    def writing(self) -> AbstractContextManager[Connection]:
+        """A connection within a transaction that is durable once the block is left."""
+
+    def create(self, survey: StoredSurvey) -> bool:
+        statement = (
+            "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO NOTHING"
+        )
+        times = (survey.opens, survey.closes, survey.precision, survey.minimum)
+        with self.writing() as connection:
+            return connection.execute(statement, (survey.task, survey.document, survey.state, *times)).rowcount == 1
+
+    def find(self, task: str) -> StoredSurvey | None:
+        with self.reading() as connection:
+            row = connection.execute(f"{_SURVEY} WHERE task = ?", (task,)).fetchone()
+        return None if row is None else _survey(row)
+
+    def surveys(self) -> list[StoredSurvey]:
+        with self.reading() as connection:
+            return [_survey(row) for row in connection.execute(f"{_SURVEY} ORDER BY key").fetchall()]
+
+    def move(self, survey: int, before: str, after: str) -> bool:
+        with self.writing() as connection:
+            statement = "UPDATE surveys SET state = ? WHERE key = ? AND state = ?"
+            return connection.execute(statement, (after, survey, before)).rowcount == 1
+
+    def phase_of(self, connection: Connection, survey: int, now: int, *, lock: str = "") -> tuple[Phase, StoredSurvey]:
+        """The phase of a survey within a transaction, and the survey; `lock` locks its row, where that is needed."""
+        found = _survey(connection.execute(f"{_SURVEY} WHERE key = ?{lock}", (survey,)).fetchone())
+        return found.phase(now), found
+
+    def count(self, connection: Connection, survey: int, numbers: int, new: int) -> None:
+        """Move a survey's counters on by so many sequence numbers and so many new reports."""
+        statement = "UPDATE surveys SET sequence = sequence + ?, reports = reports + ? WHERE key = ?"
+        connection.execute(statement, (numbers, new, survey))
+
+    def export(self, survey: int, after: bytes, rows: int) -> list[tuple[bytes, bytes, int]]:
+        statement = (
+            "SELECT report_id, payload, bucket FROM reports WHERE survey = ? AND report_id > ?"
+            " ORDER BY report_id LIMIT ?"
+        )
+        with self.reading() as connection:
+            found = connection.execute(statement, (survey, after, rows)).fetchall()
+        return [(bytes(name), bytes(payload), bucket) for name, payload, bucket in found]
+
+    def tally(self, survey: int) -> StoredTally | None:
+        with self.reading() as connection:
+            statement = "SELECT encoded, sequence FROM tallies WHERE survey = ?"
+            row = connection.execute(statement, (survey,)).fetchone()
+        return None if row is None else StoredTally(bytes(row[0]), row[1])
+
+    def save_tally(self, survey: int, tally: StoredTally, before: int | None) -> bool:
+        with self.writing() as connection:
+            if before is None:
+                connection.execute(_FIRST_TALLY, (survey, tally.sequence, tally.encoded))
+                return True
+            if before == 0:
+                statement = (
+                    "INSERT INTO tallies (survey, sequence, encoded) VALUES (?, ?, ?) ON CONFLICT (survey) DO NOTHING"
+                )
+                return connection.execute(statement, (survey, tally.sequence, tally.encoded)).rowcount == 1
+            statement = "UPDATE tallies SET sequence = ?, encoded = ? WHERE survey = ? AND sequence = ?"
+            return connection.execute(statement, (tally.sequence, tally.encoded, survey, before)).rowcount == 1
+
+    def purge(self, survey: int) -> int:
+        with self.writing() as connection:
+            return connection.execute("DELETE FROM reports WHERE survey = ?", (survey,)).rowcount
+
+    def add_token(self, token: TokenRecord) -> None:
+        statement = "INSERT INTO tokens (name, digest, scopes, task, note, created) VALUES (?, ?, ?, ?, ?, ?)"
+        row = (token.name, token.digest, " ".join(token.scopes), token.task, token.note, token.created)
+        with self.writing() as connection:
+            connection.execute(statement, row)
+
+    def tokens(self) -> list[TokenRecord]:
+        with self.reading() as connection:
+            return [_token(row) for row in connection.execute(f"{_TOKEN} ORDER BY key").fetchall()]
+
+    def find_token(self, digest: bytes) -> TokenRecord | None:
+        with self.reading() as connection:
+            row = connection.execute(f"{_TOKEN} WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else _token(row)
+
+    def revoke_token(self, name: str) -> bool:
+        with self.writing() as connection:
+            return connection.execute("UPDATE tokens SET revoked = 1 WHERE name = ?", (name,)).rowcount == 1
+
+    def note(self, entry: AuditEntry) -> None:
+        statement = "INSERT INTO audit (at, token, action, task, parameters) VALUES (?, ?, ?, ?, ?)"
+        with self.writing() as connection:
+            connection.execute(statement, (entry.at, entry.token, entry.action, entry.task, entry.parameters))
+
+    def audit(self, limit: int) -> list[AuditEntry]:
+        statement = "SELECT at, token, action, task, parameters FROM audit ORDER BY key DESC LIMIT ?"
+        with self.reading() as connection:
+            return [AuditEntry(*row) for row in connection.execute(statement, (limit,)).fetchall()]
+
+    def ping(self) -> None:
+        with self.reading() as connection:
+            connection.execute("SELECT 1 FROM surveys LIMIT 1").fetchone()
+
+
+def _survey(row: Any) -> StoredSurvey:
+    key, task, document, *rest = row
+    return StoredSurvey(key, task, bytes(document), *rest)
+
+
+def _token(row: Any) -> TokenRecord:
+    name, digest, scopes, task, note, created, revoked = row
+    return TokenRecord(name, bytes(digest), tuple(scopes.split()), task, note, created, bool(revoked))

@@ -1,0 +1,178 @@
+"""What the collector keeps, and the contract of the databases that keep it.
+
+A store's methods block and are called from threads. Each is one transaction: it happened durably, or a StoreError is
+raised and nobody was told that it had. Reports of a survey carry a sequence number that grows in the order of commits:
+whoever has seen number k will never find a new report below it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["AuditEntry", "Chunk", "Group", "Phase", "Store", "StoredSurvey", "StoredTally", "TokenRecord"]
+
+Phase = Literal["draft", "waiting", "open", "closed", "expired"]
+
+
+@dataclass(frozen=True)
+class StoredSurvey:
+    """A survey as it is kept. Times are seconds since 1970, UTC; `reports` counts each report once."""
+
+    key: int
+    task: str
+    document: bytes
+    state: Literal["draft", "open", "closed"]
+    opens: int | None
+    closes: int | None
+    precision: int
+    minimum: int
+    reports: int = 0
+    sequence: int = 0
+
+    def phase(self, now: int) -> Phase:
+        """What it takes at a moment: reports only while it is open.
+
+        >>> StoredSurvey(1, "t", b"", "open", opens=None, closes=50, precision=1, minimum=1).phase(50)
+        'expired'
+        """
+        if self.state != "open":
+            return self.state
+        if self.closes is not None and now >= self.closes:
+            return "expired"
+        return "waiting" if self.opens is not None and now < self.opens else "open"
+
+    def bucket(self, now: int) -> int:
+        """A time, truncated to the survey's precision: all that is ever stored of it."""
+        return now // self.precision * self.precision
+
+
+@dataclass(frozen=True)
+class Group:
+    """Reports of one survey that are committed together: their ids (16 bytes each) and payloads, end to end."""
+
+    survey: int
+    ids: bytes
+    payloads: bytes
+    count: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Payloads of some reports, in no particular order, and the highest sequence number among them."""
+
+    payloads: bytes
+    last: int
+
+
+@dataclass(frozen=True)
+class StoredTally:
+    """A tally as the library encodes it, and the sequence number up to which it counts."""
+
+    encoded: bytes
+    sequence: int
+
+
+@dataclass(frozen=True)
+class TokenRecord:
+    """An analyst's token, without the secret: only its SHA-256 is kept."""
+
+    name: str
+    digest: bytes
+    scopes: tuple[str, ...]
+    task: str | None
+    note: str
+    created: str
+    revoked: bool = False
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """Who asked what, and when. Never what came out."""
+
+    at: str
+    token: str
+    action: str
+    task: str | None
+    parameters: str
+
+
+class Store(ABC):
+    """The contract. `append` is safe with several collectors at once."""
+
+    @abstractmethod
+    def create(self, survey: StoredSurvey) -> bool:
+        """Keep a draft; False if its task is there already. The given key and counts are ignored."""
+
+    @abstractmethod
+    def find(self, task: str) -> StoredSurvey | None:
+        """The survey of a task id."""
+
+    @abstractmethod
+    def surveys(self) -> list[StoredSurvey]:
+        """All surveys, oldest first."""
+
+    @abstractmethod
+    def move(self, survey: int, before: str, after: str) -> bool:
+        """Change a state, if it is still what it was; no report is stored after it was closed."""
+
+    @abstractmethod
+    def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
+        """Store each group's new reports. How many were new; or the phase of a survey that takes none now.
+
+        A report id that is there already keeps its first payload. All groups are in one transaction.
+        """
+
+    @abstractmethod
+    def chunk(self, survey: int, after: int, rows: int, until: int | None = None) -> Chunk | None:
+        """The next so many reports beyond a sequence number, and not beyond `until`; None where there are no more."""
+
+    @abstractmethod
+    def export(self, survey: int, after: bytes, rows: int) -> list[tuple[bytes, bytes, int]]:
+        """Report id, payload and bucket of the next so many reports in the order of their random ids."""
+
+    @abstractmethod
+    def tally(self, survey: int) -> StoredTally | None:
+        """The stored tally."""
+
+    @abstractmethod
+    def save_tally(self, survey: int, tally: StoredTally, before: int | None) -> bool:
+        """Replace the tally that counts up to `before` (None: whatever is there); False if another was quicker."""
+
+    @abstractmethod
+    def purge(self, survey: int) -> int:
+        """Forget the reports of a closed survey, keeping its tally. How many there were."""
+
+    @abstractmethod
+    def add_token(self, token: TokenRecord) -> None:
+        """Keep a new token."""
+
+    @abstractmethod
+    def tokens(self) -> list[TokenRecord]:
+        """All tokens, oldest first."""
+
+    @abstractmethod
+    def find_token(self, digest: bytes) -> TokenRecord | None:
+        """The token with this digest, revoked or not."""
+
+    @abstractmethod
+    def revoke_token(self, name: str) -> bool:
+        """Refuse a token from now on; False if there is none of that name."""
+
+    @abstractmethod
+    def note(self, entry: AuditEntry) -> None:
+        """Add to the audit log."""
+
+    @abstractmethod
+    def audit(self, limit: int) -> list[AuditEntry]:
+        """The latest entries of the audit log, newest first."""
+
+    @abstractmethod
+    def ping(self) -> None:
+        """Raise a StoreError unless the database answers."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give the connections back."""

@@ -1,0 +1,99 @@
+"""Tallies at the collector: kept up to a high-water mark, caught up from there, or rebuilt from all reports.
+
+Sums of integers do not depend on the order or on the split: catching up and rebuilding give the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from veil.collector.store import Chunk, Store, StoredSurvey, StoredTally
+from veil.entropy import CHUNK_ROWS
+from veil.errors import InputError
+from veil.mechanisms import FrequencyOracle
+from veil.report import Reports
+from veil.survey import Survey, SurveyTally
+from veil.wire import decode_tally, encode_tally
+
+__all__ = ["catch_up", "count_all", "is_maintained", "rebuild"]
+
+_MOST_COUNTS = 1 << 16  # a larger tally would be written again and again for few reports: it is made when asked for
+_CHUNK_BYTES = 8 << 20
+
+
+def is_maintained(survey: Survey) -> bool:
+    """Whether a tally is kept beside the reports: where the domains can be listed and the counts are not too many."""
+    oracles = [question.mechanism for question in survey.questions]
+    if not all(isinstance(oracle, FrequencyOracle) and oracle.domain.listable for oracle in oracles):
+        return False
+    sizes = [oracle.tally_size(None) for oracle in oracles if isinstance(oracle, FrequencyOracle)]
+    return sum(sizes) <= _MOST_COUNTS
+
+
+def catch_up(store: Store, stored: StoredSurvey, survey: Survey) -> SurveyTally | None:
+    """Runs at the collector: the tally of all reports so far, stored with its new mark. None without reports."""
+    return _caught_up(store, stored, survey)[0]
+
+
+def _caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, int]:
+    while True:
+        before = store.tally(stored.key)
+        total = None if before is None else decode_tally(survey, before.encoded)
+        mark = old = 0 if before is None else before.sequence
+        for chunk in _chunks(store, stored, survey, mark):
+            total = _added(total, survey.tally(_reports(survey, chunk)))
+            mark = chunk.last
+        if total is None or mark == old or store.save_tally(stored.key, _stored(total, mark), old):
+            return total, mark
+        # another collector was quicker: its mark is ahead, go on from there
+
+
+def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, bool]:
+    """Runs at the collector: the tally from all reports, put in place of the stored one; and whether that was right."""
+    caught, mark = _caught_up(store, stored, survey)
+    total: SurveyTally | None = None
+    for chunk in _chunks(store, stored, survey, 0, until=mark):
+        total = _added(total, survey.tally(_reports(survey, chunk)))
+    if caught is None:
+        return None, True
+    if total is None:
+        raise InputError("the reports of this survey were purged: its tally is all that is left of them")
+    right = encode_tally(caught) == encode_tally(total)
+    if not right:
+        store.save_tally(stored.key, _stored(total, mark), None)
+    return total, right
+
+
+def count_all(
+    store: Store, stored: StoredSurvey, survey: Survey, candidates: Mapping[int, Any] | None
+) -> SurveyTally | None:
+    """Runs at the collector: a tally for given candidates, made from all reports in chunks and not kept."""
+    total: SurveyTally | None = None
+    for chunk in _chunks(store, stored, survey, 0):
+        total = _added(total, survey.tally(_reports(survey, chunk), candidates))
+    return total
+
+
+def _chunks(
+    store: Store, stored: StoredSurvey, survey: Survey, after: int, until: int | None = None
+) -> Iterator[Chunk]:
+    rows = max(1, min(CHUNK_ROWS, _CHUNK_BYTES // survey.layout.size))
+    while until is None or after < until:
+        chunk = store.chunk(stored.key, after, rows, until)
+        if chunk is None:
+            return
+        yield chunk
+        after = chunk.last
+
+
+def _reports(survey: Survey, chunk: Chunk) -> Reports:
+    return Reports.from_bytes(survey.task, survey.layout, chunk.payloads)
+
+
+def _added(total: SurveyTally | None, part: SurveyTally) -> SurveyTally:
+    return part if total is None else total + part
+
+
+def _stored(tally: SurveyTally, mark: int) -> StoredTally:
+    return StoredTally(encode_tally(tally), mark)

@@ -1,0 +1,33 @@
+// What the browser client's modules make of given tasks, values and entropy: one line of JSON for each line of a file.
+//
+//     node reports.mjs cases.jsonl
+//
+// A line is {"task": text} or {"task": text, "value": ..., "entropy": hex}; integers from 2^53 on come as
+// {"big": text}. Prints the code of the error, or the report (or the task id) in hex.
+
+import { readFileSync } from "node:fs";
+
+import { encodeText, hex } from "../../../clients/js/build/bytes.js";
+import { parse } from "../../../clients/js/build/canonical.js";
+import { VeilError } from "../../../clients/js/build/errors.js";
+import { Survey } from "../../../clients/js/build/survey.js";
+import { unhex, wordsOf } from "../../../clients/js/test/vectors.mjs";
+
+const held = (value) => {
+  if (typeof value !== "object" || value === null) return value;
+  return Object.hasOwn(value, "big") ? BigInt(value.big) : value;
+};
+
+async function outcome({ task, value, entropy }) {
+  try {
+    const survey = await Survey.read(parse(encodeText(task)));
+    if (entropy === undefined) return survey.task;
+    return hex(await survey.report(survey.domain.encode(held(value)), [], wordsOf(unhex(entropy))));
+  } catch (problem) {
+    return problem instanceof VeilError ? problem.code : `UNFORESEEN ${problem.stack}`;
+  }
+}
+
+for (const line of readFileSync(process.argv[2], "utf8").trimEnd().split("\n")) {
+  console.log(JSON.stringify(await outcome(JSON.parse(line))));
+}

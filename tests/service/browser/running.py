@@ -1,0 +1,50 @@
+"""A collector that asks one survey, as the browser client's tests need it: where it is, its key, and its estimates."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from tests.service.harness import running
+
+from veil import Survey
+from veil.collector.keys import load_key, public_bytes
+
+__all__ = ["Asking", "asking"]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """What a page must know, and an analyst's token beside it."""
+
+    address: str
+    task: str
+    key: str
+    token: str
+
+    def frequencies(self) -> list[float]:
+        """The estimates, in the order of the domain."""
+        return [row["frequency"] for row in self._ask("answers/0")["values"]]
+
+    def reports(self) -> int:
+        """How many reports count."""
+        return int(self._ask("state")["reports"])
+
+    def _ask(self, what: str) -> dict[str, list[dict[str, float]]]:
+        answer = httpx.get(f"{self.address}/v1/surveys/{self.task}/{what}", headers={"Authorization": self.token})
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@contextmanager
+def asking(folder: Path, survey: Survey) -> Iterator[Asking]:
+    """Runs for the length of a block."""
+    with running(folder) as collector:
+        collector.open_survey(survey, precision=3600)
+        key = base64.urlsafe_b64encode(public_bytes(load_key(collector.settings.key_path))).rstrip(b"=").decode()
+        token = collector.token("answers:read", "surveys:read")["Authorization"]
+        yield Asking(collector.url, survey.task, key, token)

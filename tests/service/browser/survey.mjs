@@ -1,0 +1,205 @@
+// A person at a real browser: answers the example page, tries to spend twice, loses the network, opens two tabs,
+// and loses the browser itself.
+//
+//     node survey.mjs '{"address": ..., "key": ..., "task": ..., "token": ..., "chromium": ..., "profile": folder}'
+//
+// Prints what was seen, as JSON: the Python test says what it should have been.
+
+import { spawn } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createRequire } from "node:module";
+
+const { address, key, task, token, chromium: executablePath, profile } = JSON.parse(process.argv[2]);
+const root = new URL("../../../", import.meta.url);
+const { chromium } = createRequire(new URL("clients/js/package.json", root))("playwright-core");
+
+const settings = `
+export const question = "What did you drink this morning?";
+export const collector = ${JSON.stringify(address)};
+export const key = ${JSON.stringify(key)};
+export const task = ${JSON.stringify(task)};
+export const budget = 1;
+`;
+const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
+
+// The example page, on an origin of its own; only its settings are the test's.
+const server = createServer(async (request, response) => {
+  const name = request.url === "/" ? "index.html" : request.url.slice(1);
+  const file = name === "veil.js" ? "clients/js/dist/veil.js" : `examples/survey-page/${name}`;
+  try {
+    const body = name === "settings.js" ? settings : await readFile(new URL(file, root));
+    response.writeHead(200, { "Content-Type": TYPES[name.split(".").pop()] }).end(body);
+  } catch {
+    response.writeHead(404).end();
+  }
+});
+await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+const page_ = `http://127.0.0.1:${server.address().port}/`;
+
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const launch = (folder) =>
+  chromium.launchPersistentContext(`${profile}/${folder}`, { executablePath, headless: true, args: FLAGS });
+
+// A browser that we hold by its process id, so that it can be killed.
+async function launchToKill(folder) {
+  const home = `${profile}/${folder}`;
+  const process_ = spawn(
+    executablePath,
+    [...FLAGS, "--headless", "--remote-debugging-port=0", `--user-data-dir=${home}`],
+    { stdio: "ignore" },
+  );
+  for (let i = 0; i < 300; i++) {
+    const port = (await readFile(`${home}/DevToolsActivePort`, "utf8").catch(() => "")).split("\n")[0];
+    const browser = port && (await chromium.connectOverCDP(`http://127.0.0.1:${port}`).catch(() => null));
+    if (browser) return { context: browser.contexts()[0], process_ };
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  process_.kill("SIGKILL");
+  throw new Error("the browser does not start");
+}
+
+// How many reports the collector counts, and what it estimates.
+async function counted() {
+  const ask = async (path) =>
+    (await fetch(`${address}/v1/surveys/${task}/${path}`, { headers: { Authorization: token } })).json();
+  const { values } = await ask("answers/0");
+  return { reports: (await ask("state")).reports, estimate: values?.map(({ frequency }) => frequency) ?? null };
+}
+
+const stateOf = (page, ...states) =>
+  page.waitForFunction((wanted) => wanted.includes(document.querySelector("#status").dataset.state), states, {
+    timeout: 60_000,
+  });
+
+// Opens the page, and counts what it posts.
+async function visit(context) {
+  const page = await context.newPage();
+  const posts = [];
+  page.on("request", (request) => request.method() === "POST" && posts.push(request.postDataBuffer()?.toString("hex")));
+  const acknowledged = page.waitForResponse((response) => response.request().method() === "POST" && response.ok());
+  acknowledged.catch(() => undefined); // not every visit posts
+  await page.goto(page_);
+  return { page, posts, acknowledged };
+}
+
+async function answer(page, label) {
+  await page.getByLabel(label).check();
+  await page.getByRole("button", { name: "Answer" }).click();
+  await stateOf(page, "delivered", "queued", "refused", "budget", "storage", "failed");
+  return page.locator("#status").getAttribute("data-state");
+}
+
+const seen = { problems: [] };
+const watch = (context) => {
+  context.setDefaultTimeout(60_000); // a slow machine is not a bug
+  context.on("weberror", (error) => seen.problems.push(String(error.error())));
+};
+
+// 1. A person answers; the report arrives. The same answer again is the same bytes; another one is refused.
+let context = await launch("first");
+watch(context);
+{
+  const { page, posts } = await visit(context);
+  await stateOf(page, "ready");
+  seen.labels = (await page.locator("label").allInnerTexts()).map((text) => text.trim());
+  seen.cost = await page.locator("#cost").textContent();
+  seen.before = await counted();
+  seen.first = await answer(page, "coffee");
+  seen.afterFirst = await counted();
+  seen.same = await answer(page, "coffee");
+  seen.changed = await answer(page, "tea");
+  seen.posts = posts;
+  seen.left = await page.locator("#left").textContent();
+  seen.afterChanged = await counted();
+}
+await context.close();
+
+// 2. The browser is started again: the ledger is still there.
+context = await launch("first");
+watch(context);
+{
+  const { page, posts } = await visit(context);
+  await stateOf(page, "ready");
+  seen.restarted = await answer(page, "water");
+  seen.restartedPosts = posts.length;
+}
+await context.close();
+
+// 3. Another person loses the network, answers, and gets it back: delivered, once.
+context = await launch("second");
+watch(context);
+{
+  const { page, posts, acknowledged } = await visit(context);
+  await stateOf(page, "ready");
+  await context.setOffline(true);
+  seen.offline = await answer(page, "tea");
+  seen.whileOffline = (await counted()).reports;
+  await context.setOffline(false);
+  await acknowledged;
+  await page.waitForTimeout(2_500); // time for a second delivery, if there were to be one
+  seen.delivered = new Set(posts).size;
+  seen.afterOffline = (await counted()).reports;
+}
+await context.close();
+
+// 4. A third person has two tabs, which answer at the same time: one budget, one report.
+context = await launch("third");
+watch(context);
+{
+  const tabs = [(await visit(context)).page, (await visit(context)).page];
+  await Promise.all(tabs.map((tab) => stateOf(tab, "ready")));
+  seen.tabs = await Promise.all([answer(tabs[0], "tea"), answer(tabs[1], "coffee")]);
+  seen.afterTabs = (await counted()).reports;
+}
+
+// 5. Somebody on the way alters the survey: the page refuses to ask.
+{
+  const page = await context.newPage();
+  await page.route(`${address}/v1/surveys/${task}`, async (route) => {
+    const response = await route.fetch();
+    const envelope = await response.json();
+    const document = Buffer.from(envelope.document, "base64url")
+      .toString()
+      .replace('"precision":3600', '"precision":1');
+    await route.fulfill({ response, json: { ...envelope, document: Buffer.from(document).toString("base64url") } });
+  });
+  await page.goto(page_);
+  await stateOf(page, "survey-signature", "ready");
+  seen.altered = await page.locator("#status").getAttribute("data-state");
+}
+await context.close();
+
+// 6. A fourth person's browser is killed at the moment when the report leaves the page: it is paid for, and arrives later.
+{
+  const { context: doomed, process_ } = await launchToKill("fourth");
+  const { page } = await visit(doomed);
+  const gone = new Promise((resolve) => process_.once("exit", resolve));
+  await page.route("**/reports", () => process_.kill("SIGKILL"));
+  await stateOf(page, "ready");
+  await page.getByLabel("water").check();
+  await page.getByRole("button", { name: "Answer" }).click();
+  await gone;
+  seen.whileKilled = (await counted()).reports;
+}
+context = await launch("fourth");
+watch(context);
+{
+  const { page, acknowledged } = await visit(context);
+  await acknowledged;
+  await stateOf(page, "ready");
+  seen.afterKill = (await counted()).reports;
+  seen.leftAfterKill = await page.locator("#left").textContent();
+  seen.changedAfterKill = await answer(page, "tea");
+}
+await context.close();
+server.close();
+console.log(JSON.stringify(seen));

@@ -1,0 +1,142 @@
+"""What the tests of the collector share: a real `veil serve` in its own process, devices, and a look into the store."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from veil import OLH, Survey
+from veil.collector.catalogue import Catalogue, draft_of
+from veil.collector.service import open_store
+from veil.collector.settings import Settings
+from veil.collector.tokens import SCOPES, issue_token
+from veil.entropy import Batch
+from veil.wire import VERSION
+
+FRAMED = {"Content-Type": "application/vnd.veil.reports"}
+SURVEY = Survey(OLH(epsilon=1.0, domain=16))
+
+
+def framed(survey: Survey, values: Any, ids: Any = None) -> bytes:
+    """Reports of several devices, framed, end to end. Ids are drawn unless they are given."""
+    payloads = survey.randomize(values, Batch()).to_bytes()
+    size, task = survey.layout.size, bytes.fromhex(survey.task)
+    ids = [os.urandom(16) for _ in values] if ids is None else ids
+    return b"".join(bytes([VERSION]) + task + name + payloads[size * i : size * (i + 1)] for i, name in enumerate(ids))
+
+
+@dataclass
+class Collector:
+    """A `veil serve` that can be killed and started again on the same folder and port."""
+
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(folder=str(self.folder), database_url=self.environment.get("VEIL_DATABASE_URL", ""))
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def start(self) -> None:
+        self.folder.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "veil.cli", "serve", "--port", str(self.port), "--folder", str(self.folder)]
+        with (self.folder / "log").open("ab") as log:
+            before = log.tell()
+            self.process = subprocess.Popen(command, env={**os.environ, **self.environment}, stderr=log)
+        if not self.port:
+            self.port = self._announced_port(before)
+        self._wait()
+
+    def _announced_port(self, before: int) -> int:
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            for line in (self.folder / "log").read_bytes()[before:].decode().splitlines():
+                if '"listening"' in line:
+                    return int(json.loads(line)["port"])
+            time.sleep(0.02)
+        raise AssertionError(f"the collector does not start: {self.log}")
+
+    def _wait(self) -> None:
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"{self.url}/healthz").status_code == 200:
+                    return
+            time.sleep(0.02)
+        raise AssertionError(f"the collector does not answer: {self.log}")
+
+    def kill(self) -> None:
+        """As a power cut would: no handler runs."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self) -> int:
+        """As an operator would. Returns the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+    def open_survey(self, survey: Survey = SURVEY, **options: Any) -> str:
+        """Make and open a survey in the store, as `veil survey create --open` does. Returns its path."""
+        store = open_store(self.settings)
+        catalogue = Catalogue(store)
+        catalogue.create(draft_of(survey, {"minimum": 1, **options}, precision=86_400, minimum=1))
+        catalogue.open(survey.task)
+        store.close()
+        return f"/v1/surveys/{survey.task}"
+
+    def token(self, *scopes: str, task: str | None = None) -> dict[str, str]:
+        """An Authorization header with these scopes; without any, with all."""
+        store = open_store(self.settings)
+        _, secret = issue_token(store, scopes or tuple(SCOPES), task)
+        store.close()
+        return {"Authorization": f"Bearer {secret}"}
+
+    def stored_ids(self, survey: Survey = SURVEY) -> list[bytes]:
+        """The ids of all stored reports, read past the service."""
+        store = open_store(self.settings)
+        found = store.find(survey.task)
+        assert found is not None
+        ids: list[bytes] = []
+        while rows := store.export(found.key, ids[-1] if ids else b"", 10_000):
+            ids += [name for name, _, _ in rows]
+        store.close()
+        return ids
+
+
+@contextlib.contextmanager
+def running(folder: Path, **environment: str) -> Iterator[Collector]:
+    """A collector for the length of a block."""
+    collector = Collector(folder, environment)
+    collector.start()
+    try:
+        yield collector
+    finally:
+        if collector.process is not None and collector.process.poll() is None:
+            collector.kill()
+
+
+def values(people: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).integers(0, 16, people)

@@ -1,0 +1,84 @@
+"""A real PostgreSQL server for the tests, from Debian's package, in a temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+_FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if Path("/usr/lib/postgresql").exists() else []
+
+
+def binaries() -> Path | None:
+    """Where initdb and pg_ctl are; None where PostgreSQL is not installed."""
+    if _FOLDERS:
+        return _FOLDERS[-1]
+    found = shutil.which("pg_ctl")
+    return None if found is None else Path(found).resolve().parent
+
+
+@dataclass
+class Server:
+    """A server that can be stopped and started again; `url` names one of its databases."""
+
+    folder: Path
+    port: int
+    made: int = 0
+
+    def run(self, *command: str) -> None:
+        found = binaries()
+        assert found is not None
+        # the server refuses to run as root
+        user = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        full = [*user, str(found / command[0]), *command[1:]]
+        subprocess.run(full, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")
+
+    def start(self) -> None:
+        options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder}"
+        log = str(self.folder / "log")
+        self.run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-l", log, "-o", options, "start")
+
+    def stop(self) -> None:
+        self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-W", "stop")
+        end = time.monotonic() + 20
+        while time.monotonic() < end and (self.folder / "data" / "postmaster.pid").exists():
+            time.sleep(0.02)
+
+    def database(self) -> str:
+        """A new, empty database."""
+        self.made += 1
+        name = f"veil_{self.made}"
+        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
+
+    def url(self, database: str) -> str:
+        return f"postgresql://veil@127.0.0.1:{self.port}/{database}"
+
+
+@contextlib.contextmanager
+def server() -> Iterator[Server]:
+    """A running server."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    folder = Path(tempfile.mkdtemp(prefix="veil-postgres-"))
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres", "postgres")
+    one = Server(folder, port)
+    try:
+        one.run("initdb", "-D", str(folder / "data"), "-U", "veil", "-A", "trust", "-E", "UTF8", "--no-sync")
+        one.start()
+        yield one
+    finally:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            one.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,365 @@
+"""The service from outside: a real process, real HTTP. What is acknowledged is there once; what is wrong is refused."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.service.harness import FRAMED, SURVEY, Collector, framed, running, values
+
+from veil import GRR, OLH, OneOf, Survey, Text
+from veil.canonical import canonical
+from veil.collector.documents import verified
+from veil.errors import WireError
+from veil.files import to_arrow
+from veil.wire import report_size
+
+ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with running(tmp_path_factory.mktemp("collector") / "data", VEIL_TALLY_SECONDS="0.2") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def client(collector: Collector) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=collector.url) as one:
+        yield one
+
+
+def code(answer: httpx.Response) -> tuple[int, str]:
+    """Status and code of a refusal, whose shape is always the same."""
+    error = answer.json()["error"]
+    assert set(error) - {"expected"} == {"code", "message"}
+    assert answer.headers["content-type"] == "application/json"
+    return answer.status_code, error["code"]
+
+
+def test_reports_are_acknowledged_stored_and_counted_once(collector: Collector, client: httpx.Client) -> None:
+    survey = Survey(OLH(epsilon=1.0, domain=17))
+    path = collector.open_survey(survey)
+    sent = framed(survey, [1, 2, 3])
+    for _ in range(3):  # a replay is acknowledged and counted once
+        answer = client.post(f"{path}/reports", content=sent, headers=FRAMED)
+        assert (answer.status_code, answer.json()) == (200, {"acknowledged": 3})
+    each = report_size(survey)
+    one = sent[:each]
+    changed = one[:-9] + framed(survey, [9])[-9:]  # the same id with other bytes: the first stays
+    assert client.post(f"{path}/reports", content=changed, headers=FRAMED).status_code == 200
+    twice = framed(survey, [4, 5], [os.urandom(16)] * 2)  # one id twice in one request
+    assert client.post(f"{path}/reports", content=twice, headers=FRAMED).json() == {"acknowledged": 2}
+    ids = [*(sent[i * each + 33 : i * each + 49] for i in range(3)), twice[33:49]]
+    assert collector.stored_ids(survey) == sorted(ids)
+    token = collector.token("surveys:read")
+    assert client.get(f"{path}/state", headers=token).json()["reports"] == 4
+
+
+def test_an_arrow_stream_is_the_same_as_frames(collector: Collector, client: httpx.Client) -> None:
+    survey = Survey(OneOf((1, GRR(1.0, 300)), (1, OLH(1.0, 300))))
+    path = collector.open_survey(survey)
+    batch = to_arrow(survey.randomize(np.arange(300)), survey)
+    ids = [os.urandom(16) for _ in range(300)]
+
+    def stream(ids: list[bytes], options: pa.ipc.IpcWriteOptions | None = None, name: str = "report_id") -> bytes:
+        schema = batch.schema.append(pa.field(name, pa.binary(16))).with_metadata(batch.schema.metadata)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema, options=options) as writer:
+            whole = pa.RecordBatch.from_arrays([*batch.columns, pa.array(ids, pa.binary(16))], schema=schema)
+            writer.write_batch(whole.slice(0, 100))
+            writer.write_batch(whole.slice(100))
+        return sink.getvalue().to_pybytes()
+
+    good = stream(ids)
+    for _ in range(2):
+        answer = client.post(f"{path}/reports", content=good, headers=ARROW)
+        assert answer.json() == {"acknowledged": 300}, answer.text
+    assert collector.stored_ids(survey) == sorted(ids)
+    bad = (
+        stream([*ids[1:], None]),  # type: ignore[list-item]
+        stream(ids, name="other"),
+        stream(ids, pa.ipc.IpcWriteOptions(compression="zstd")),  # could unfold to any size
+        stream(ids, pa.ipc.IpcWriteOptions(compression="lz4")),
+        good[:-200],
+        good[:40],
+        b"",
+        b"ARROW1",
+    )
+    for wrong in bad:
+        assert code(client.post(f"{path}/reports", content=wrong, headers=ARROW)) == (422, "malformed")
+    assert len(collector.stored_ids(survey)) == 300
+
+
+def test_one_wrong_report_refuses_its_whole_request(collector: Collector, client: httpx.Client) -> None:
+    survey = Survey(OLH(epsilon=1.0, domain=18))
+    path = collector.open_survey(survey)
+    sent, each = framed(survey, list(range(18))), report_size(survey)
+    cases = {
+        "empty": b"",
+        "truncated": sent[:-1],
+        "a byte too long": sent + b"\0",
+        "another version": sent[:each] + b"\2" + sent[each + 1 :],
+        "out of range": sent[: 3 * each - 1] + b"\xff" + sent[3 * each :],
+        "random": os.urandom(3 * each),
+    }
+    for name, wrong in cases.items():
+        assert code(client.post(f"{path}/reports", content=wrong, headers=FRAMED)) == (422, "malformed"), name
+    foreign = sent[:each] + framed(Survey(OLH(epsilon=1.0, domain=19)), [1])
+    assert code(client.post(f"{path}/reports", content=foreign, headers=FRAMED)) == (422, "foreign-survey")
+    assert collector.stored_ids(survey) == []
+
+
+def test_bad_requests_beside_good_ones_in_a_group(collector: Collector, client: httpx.Client) -> None:
+    survey = Survey(OLH(epsilon=1.0, domain=20))
+    path = collector.open_survey(survey)
+    right, wrong = [framed(survey, [i % 20]) for i in range(40)], []
+
+    def send(body: bytes) -> None:
+        with httpx.Client(base_url=collector.url) as own:
+            answer = own.post(f"{path}/reports", content=body, headers=FRAMED)
+            if answer.status_code != 200:
+                wrong.append(body)
+
+    bodies = [body for pair in zip(right, [b"\7" + body[1:] for body in right], strict=True) for body in pair]
+    threads = [threading.Thread(target=send, args=(body,)) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(wrong) == sorted(bodies[1::2])
+    assert collector.stored_ids(survey) == sorted(body[33:49] for body in right)
+
+
+def test_what_is_not_open_takes_nothing(collector: Collector, client: httpx.Client) -> None:
+    later, over = Survey(OLH(1.0, 21)), Survey(OLH(1.0, 22))
+    path = collector.open_survey(later, opens="2999-01-01T00:00:00Z")
+    assert code(client.post(f"{path}/reports", content=framed(later, [1]), headers=FRAMED)) == (409, "survey-not-open")
+    path = collector.open_survey(over, closes="2020-01-01T00:00:00Z")
+    assert code(client.post(f"{path}/reports", content=framed(over, [1]), headers=FRAMED)) == (410, "survey-expired")
+    unknown = f"/v1/surveys/{'0' * 64}/reports"
+    assert code(client.post(unknown, content=b"x", headers=FRAMED)) == (404, "unknown-survey")
+    assert not collector.stored_ids(later) + collector.stored_ids(over)
+
+
+def test_a_survey_goes_from_draft_to_open_to_closed(collector: Collector, client: httpx.Client) -> None:
+    survey, token = Survey(GRR(1.0, ["a", "b"])), collector.token()
+    path = f"/v1/surveys/{survey.task}"
+    asked = {"survey": survey.to_json(), "precision": 3600, "minimum": 5, "closes": "2999-01-01T00:00:00Z"}
+    assert client.post("/v1/surveys", json=asked, headers=token).status_code == 201
+    assert client.post("/v1/surveys", json=asked, headers=token).status_code == 200
+    assert code(client.post("/v1/surveys", json=asked | {"minimum": 6}, headers=token)) == (409, "survey-exists")
+    assert code(client.get(path)) == (404, "unknown-survey")  # a draft is nobody's business
+    assert code(client.post(f"{path}/reports", content=framed(survey, ["a"]), headers=FRAMED))[0] == 404
+    assert code(client.post(f"{path}/close", headers=token)) == (409, "wrong-state")
+    assert client.post(f"{path}/open", headers=token).json()["state"] == "open"
+    published = client.get(path).json()
+    assert verified(published) == survey
+    document = base64.urlsafe_b64decode(published["document"] + "==")
+    assert document == canonical(
+        {
+            "kind": "veil-published-survey",
+            "version": 1,
+            "survey": survey.to_json(),
+            "opens": None,
+            "closes": "2999-01-01T00:00:00Z",
+            "precision": 3600,
+        }
+    )
+    for member in published:
+        with pytest.raises(WireError):
+            verified(published | {member: ("B" if published[member][0] != "B" else "C") + published[member][1:]})
+    assert client.post(f"{path}/reports", content=framed(survey, ["a"]), headers=FRAMED).status_code == 200
+    assert client.post(f"{path}/close", headers=token).json()["state"] == "closed"
+    refused = client.post(f"{path}/reports", content=framed(survey, ["a"]), headers=FRAMED)
+    assert code(refused) == (410, "survey-closed")
+    assert code(client.post(f"{path}/open", headers=token)) == (409, "wrong-state")
+    assert verified(client.get(path).json()) == survey
+
+
+def test_answers_come_in_three_forms_and_not_below_the_minimum(collector: Collector, client: httpx.Client) -> None:
+    labels = [f"label {i}" for i in range(15)] + ["=1+1"]
+    survey, token = Survey(GRR(2.0, labels)), collector.token("answers:read", "audit:read")
+    path = collector.open_survey(survey, minimum=2_000)
+    answers = f"{path}/answers/0"
+    held = [labels[i] for i in values(4_000)]
+    client.post(f"{path}/reports", content=framed(survey, held[:1_999]), headers=FRAMED)
+    assert code(client.get(answers, headers=token)) == (409, "too-few-reports")
+    client.post(f"{path}/reports", content=framed(survey, held[1_999:]), headers=FRAMED)
+    found = client.get(answers, headers=token, params={"level": "0.999999"}).json()
+    assert (found["people"], len(found["values"]), found["post"]) == (4_000, 16, "none")
+    for row in found["values"]:
+        assert row["low"] < held.count(row["value"]) / 4_000 < row["high"]
+    table = client.get(answers, headers=token, params={"format": "csv"}).text.splitlines()
+    assert (len(table), table[0]) == (17, '"value","frequency","count","low","high"')
+    arrow = client.get(answers, headers=token, params={"format": "arrow"}).content
+    assert pa.ipc.open_stream(arrow).read_all().column("frequency").to_pylist() == [
+        row["frequency"] for row in found["values"]
+    ]
+    asked = client.post(answers, headers=token, json={"candidates": labels[:2], "level": 0.9}).json()
+    assert [row["frequency"] for row in asked["values"]] == [row["frequency"] for row in found["values"]][:2]
+    for wrong in ({"level": "2"}, {"level": "x"}, {"format": "xml"}, {"post": "no-such"}, {"other": "1"}):
+        assert code(client.get(answers, headers=token, params=wrong)) == (422, "bad-input"), wrong
+    for number in ("1", "-1", "x", "9" * 30):
+        assert code(client.get(f"{path}/answers/{number}", headers=token)) == (404, "unknown-question")
+    log = client.get("/v1/audit", headers=token).json()["entries"]
+    mine = [entry for entry in log if entry["task"] == survey.task]
+    assert {"question": 0, "post": "none", "level": 0.9, "format": "json", "candidates": 2} in [
+        entry["parameters"] for entry in mine
+    ]
+    assert "label" not in json.dumps(mine)
+
+
+def test_open_domains_are_counted_for_the_candidates_that_are_asked_about(
+    collector: Collector, client: httpx.Client
+) -> None:
+    survey, token = Survey(OLH(3.0, Text(max_bytes=8))), collector.token("answers:read")
+    path = collector.open_survey(survey)
+    client.post(f"{path}/reports", content=framed(survey, ["tea"] * 900 + ["cocoa"] * 100), headers=FRAMED)
+    assert code(client.get(f"{path}/answers/0", headers=token)) == (422, "candidates-needed")
+    found = client.post(f"{path}/answers/0", headers=token, json={"candidates": ["tea", "milk"]}).json()
+    assert [row["value"] for row in found["values"]] == ["tea", "milk"]
+    assert found["values"][0]["frequency"] > 0.7 > 0.2 > found["values"][1]["frequency"]
+    for wrong in ([], [1], ["x" * 9_000, None], "tea", {"a": 1}, [["tea"]], ["tea", "tea"]):
+        answer = client.post(f"{path}/answers/0", headers=token, json={"candidates": wrong})
+        assert answer.status_code == 422, (wrong, answer.text)
+
+
+def test_export_has_the_columns_and_no_ids(collector: Collector, client: httpx.Client, tmp_path: Path) -> None:
+    survey, token = Survey(OLH(1.0, 23)), collector.token("export:read")
+    path = collector.open_survey(survey)
+    sent = framed(survey, values(500) % 23)
+    client.post(f"{path}/reports", content=sent, headers=FRAMED)
+    out = tmp_path / "reports.parquet"
+    out.write_bytes(client.get(f"{path}/export", headers=token).content)
+    table = pq.read_table(out)
+    assert table.schema.names == ["seed", "bucket", "time"]
+    assert table.schema.metadata[b"veil.task"] == survey.task.encode()
+    each = report_size(survey)
+    by_id = sorted((sent[i * each + 33 : i * each + 49], sent[i * each + 49 : (i + 1) * each]) for i in range(500))
+    assert table.column("seed").to_pylist() == [int.from_bytes(payload[:8], "little") for _, payload in by_id]
+    assert {moment.second + moment.minute + moment.hour for moment in table.column("time").to_pylist()} == {0}
+
+
+def test_the_queue_is_bounded_and_says_when_to_come_back(tmp_path: Path) -> None:
+    limits = {"VEIL_QUEUE_REPORTS": "40", "VEIL_MAX_REPORTS": "40", "VEIL_MAX_BODY_BYTES": "9000"}
+    with running(tmp_path / "data", **limits) as small:
+        path = small.open_survey()
+        answers: list[httpx.Response] = []
+
+        def send() -> None:
+            with httpx.Client(base_url=small.url) as own:
+                answers.extend(
+                    own.post(f"{path}/reports", content=framed(SURVEY, [1] * 30), headers=FRAMED) for _ in range(10)
+                )
+
+        threads = [threading.Thread(target=send) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        taken = sum(answer.status_code == 200 for answer in answers)
+        refused = [answer for answer in answers if answer.status_code != 200]
+        assert taken
+        assert refused
+        assert {code(answer) for answer in refused} == {(429, "busy")}
+        assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+        assert len(small.stored_ids()) == 30 * taken
+        too_many = httpx.post(f"{small.url}{path}/reports", content=framed(SURVEY, [1] * 41), headers=FRAMED)
+        assert code(too_many) == (413, "too-large")
+
+        def chunks() -> Iterator[bytes]:
+            yield from [b"x" * 1_000] * 10
+
+        for body in (b"x" * 9_001, chunks()):  # with and without a declared length
+            assert code(httpx.post(f"{small.url}{path}/reports", content=body, headers=FRAMED)) == (413, "too-large")
+
+
+def test_a_graceful_stop_drains_the_queue(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as one:
+        path = one.open_survey()
+        acknowledged: list[bytes] = []
+        stopping = threading.Event()
+
+        def send() -> None:
+            with httpx.Client(base_url=one.url) as own:
+                while not stopping.is_set():
+                    body = framed(SURVEY, [3] * 20)
+                    try:
+                        if own.post(f"{path}/reports", content=body, headers=FRAMED).status_code == 200:
+                            acknowledged.append(body)
+                    except httpx.TransportError:
+                        return
+
+        threads = [threading.Thread(target=send) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        while len(acknowledged) < 20:
+            stopping.wait(0.01)
+        assert one.stop() in (0, -signal.SIGTERM)
+        stopping.set()
+        for thread in threads:
+            thread.join()
+        each = report_size(SURVEY)
+        ids = {body[i * each + 33 : i * each + 49] for body in acknowledged for i in range(20)}
+        assert ids <= set(one.stored_ids())
+        assert '"stopped"' in one.log
+
+
+def test_devices_that_hang_up_do_no_harm(collector: Collector, client: httpx.Client) -> None:
+    survey = Survey(OLH(epsilon=1.0, domain=24))
+    path = collector.open_survey(survey)
+    body = framed(survey, [1] * 50)
+    head = f"POST {path}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {FRAMED['Content-Type']}\r\n".encode()
+    whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    linger = struct.pack("ii", 1, 0)  # close with a reset, so that the collector writes into nothing
+    for i in range(300):
+        connection = socket.create_connection(("127.0.0.1", collector.port))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        connection.sendall(whole * 3 if i % 2 else whole[: -1 - i])
+        connection.close()
+    assert client.get("/healthz").status_code == 200
+    assert collector.process is not None
+    assert collector.process.poll() is None
+    assert client.post(f"{path}/reports", content=body, headers=FRAMED).status_code == 200
+    assert len(collector.stored_ids(survey)) == 50
+
+
+def test_health_readiness_metrics_and_logs(collector: Collector, client: httpx.Client) -> None:
+    assert client.get("/healthz").json() == client.get("/readyz").json() == {"status": "ok"}
+    token = collector.token("metrics:read")
+    text = client.get("/metrics", headers=token).text
+    assert "# TYPE veil_reports_total counter" in text
+    assert 'veil_reports_total{outcome="stored"}' in text
+    lines = [json.loads(line) for line in collector.log.splitlines()]
+    assert {"listening", "started"} <= {line["event"] for line in lines}
+    assert not any(address in collector.log.replace('"host": "127.0.0.1"', "") for address in ("127.0.0.1", "Bearer"))
+
+
+def test_serve_with_no_arguments_works(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "veil.cli", "serve", "--port", "0"], cwd=tmp_path, stderr=subprocess.PIPE
+    )
+    try:
+        assert process.stderr is not None
+        line = json.loads(process.stderr.readline())
+        assert line["event"] == "listening"
+        key = tmp_path / "veil-collector" / "signing.key"
+        assert key.stat().st_mode & 0o777 == 0o600
+    finally:
+        process.kill()
+        process.communicate()

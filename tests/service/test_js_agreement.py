@@ -1,0 +1,239 @@
+"""Beyond the vectors: random surveys give the same bytes in both languages, and random damage is refused in both."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.service.browser.javascript import run_node
+
+from veil import (
+    BLH,
+    GRR,
+    OLH,
+    OUE,
+    PGR,
+    SHE,
+    SUE,
+    THE,
+    AllOf,
+    HadamardResponse,
+    OneOf,
+    Question,
+    RandomProjection,
+    Rappor,
+    SubsetSelection,
+    Survey,
+)
+from veil.canonical import canonical, parse
+from veil.client import normative_report
+from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Record, Text
+from veil.entropy import Words
+from veil.errors import EntropyError, ParameterError, VeilError
+from veil.view import Ancestor, Identity, Project, SampleItem, Segment, View
+
+SCRIPT = Path(__file__).parent / "browser" / "reports.mjs"
+ENTROPY = 1 << 16
+ALPHABET = 'aé\u0301ß水🍵 "\\\n\u2028z'
+
+Value = Callable[[random.Random], Any]
+
+
+def word(draw: random.Random) -> str:
+    return "".join(draw.choice(ALPHABET) for _ in range(draw.randint(1, 6)))
+
+
+def flat_domain(draw: random.Random) -> tuple[Domain, Value]:
+    """A domain with one index a value, and how to draw from it."""
+    kind = draw.randrange(5)
+    if kind == 0:
+        labels = list({word(draw) for _ in range(draw.randint(3, 9))} | {draw.randint(-5, 5)})
+        try:
+            domain = Categories(labels, missing=draw.choice(["refuse", "category"]))
+        except ParameterError:  # two that are the same after NFC
+            return flat_domain(draw)
+        return domain, lambda d: d.choice([*labels, None] if domain.missing == "category" else labels)
+    if kind == 1:
+        size = draw.choice([2, 3, 17, 64, 65, 255, 256, 257, 1000])
+        return Categories.range(size), lambda d: d.randrange(size)
+    if kind == 2:
+        lo = draw.randint(-(2**40), 2**40)
+        hi = lo + draw.choice([1, 5, 99, 300])
+        return Integers(lo, hi), lambda d: d.randint(lo, hi)
+    if kind == 3:
+        lo = draw.choice([-1.5, 0.0, 1e-7, -3e5, 1e22])
+        hi = lo + draw.choice([1.0, 0.3, 7e9]) * max(1.0, abs(lo))
+        return Interval(lo, hi, cells=draw.choice([2, 10, 333])), lambda d: min(
+            max(lo + d.random() * (hi - lo), lo), hi
+        )
+    bits = draw.randint(1, 9)
+    return Bits(bits), lambda d: d.randrange(1 << bits)
+
+
+def view_and_value(draw: random.Random) -> tuple[Callable[[], View], Value]:
+    """A held domain as a maker of views on it, and how to draw a value."""
+    kind = draw.randrange(6)
+    if kind <= 1:
+        domain, value = flat_domain(draw)
+        trees = [lambda: Ancestor(domain, draw.randint(2, 5), 1)] if domain.size > 5 else []
+        return lambda: draw.choice([lambda: Identity(domain), *trees])(), value
+    if kind == 2:
+        text = Text(draw.randint(2, 20))
+        return lambda: segment(draw, text, text.bits), word
+    if kind == 3:
+        bits = draw.choice([12, 64, 65, 100, 200])
+        strings = Bits(bits)
+        return lambda: segment(draw, strings, bits), lambda d: d.randrange(1 << bits)
+    if kind == 4:
+        universe, value = flat_domain(draw)
+        sets = Items(universe)
+        return lambda: SampleItem(sets, draw.randint(1, 6)), lambda d: [value(d) for _ in range(d.randint(0, 8))]
+    parts = {f"a{i}": flat_domain(draw) for i in range(draw.randint(1, 3))}
+    record = Record(tuple((name, domain) for name, (domain, _) in parts.items()))
+    names = list(parts)
+    return (
+        lambda: Project(record, tuple(draw.sample(names, draw.randint(1, min(2, len(names)))))),
+        lambda d: {name: value(d) for name, (_, value) in parts.items()},
+    )
+
+
+def segment(draw: random.Random, source: Bits | Text, bits: int) -> View:
+    width = draw.choice([1, 3, 8, 11, bits])
+    start = draw.randint(0, bits - min(width, bits))
+    return Segment(source, start, start + min(width, bits)) if width < bits else Identity(source)
+
+
+def question(draw: random.Random, view: View, *, lifetime: bool) -> Question:
+    epsilon = draw.choice([0.1, 0.5, 1.0, 2.3, 6.0])
+    while True:
+        makers: list[Callable[[], Any]] = [
+            lambda: GRR(epsilon, view.domain),
+            lambda: OUE(epsilon, view.domain),
+            lambda: SUE(epsilon, view.domain),
+            lambda: THE(epsilon, view.domain),
+            lambda: OLH(epsilon, view.domain, draw.choice([None, 2, 5, 300, 2**31])),
+            lambda: BLH(epsilon, view.domain),
+            lambda: RandomProjection(epsilon, view.domain, draw.choice([2, 1000, 2**32])),
+            lambda: SubsetSelection(epsilon, view.domain),
+            lambda: HadamardResponse(epsilon, view.domain),
+            lambda: PGR(epsilon, view.domain),
+            lambda: SHE(epsilon, view.domain, grid=draw.choice([1, 3])),
+        ]
+        if lifetime:
+            bits, cohorts, instant = draw.choice([16, 100]), draw.choice([1, 8]), draw.choice([None, (0.25, 0.75)])
+            return Question(Rappor(epsilon, view.domain, bits, 2, cohorts, instant), view)
+        try:
+            return Question(draw.choice(makers)(), view)
+        except VeilError:  # this mechanism does not take this domain
+            continue
+
+
+def tree(draw: random.Random, make: Callable[[], View], depth: int, *, lifetime: bool) -> Any:
+    kind = draw.randrange(3) if depth < 2 else 0
+    if kind == 0:
+        return question(draw, make(), lifetime=lifetime)
+    parts = [tree(draw, make, depth + 1, lifetime=lifetime) for _ in range(draw.randint(1, 3))]
+    if kind == 1 and not any(isinstance(part, OneOf) for part in parts):
+        return OneOf(*((draw.choice([1, 3, 2**32]), part) for part in parts))
+    return AllOf(*parts)
+
+
+def surveys(seed: int, count: int) -> Iterator[tuple[Survey, Any, bytes]]:
+    draw = random.Random(seed)
+    while count:
+        make, value = view_and_value(draw)
+        try:
+            survey = Survey(tree(draw, make, 0, lifetime=draw.random() < 0.1))
+        except VeilError:  # a domain of one value, say
+            continue
+        if survey.layout.size > 4096:
+            continue
+        yield survey, value(draw), draw.randbytes(ENTROPY)
+        count -= 1
+
+
+def outcomes(folder: Path, cases: list[dict[str, Any]]) -> list[str]:
+    """What the browser client makes of the cases."""
+    (folder / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases), encoding="utf-8")
+    found = [json.loads(line) for line in run_node(SCRIPT, folder / "cases.jsonl").splitlines()]
+    assert len(found) == len(cases)
+    return found
+
+
+def portable(value: Any) -> Any:
+    """Integers that JSON in JavaScript would round travel as text."""
+    return {"big": str(value)} if isinstance(value, int) and abs(value) >= 2**53 else value
+
+
+def test_random_surveys_give_the_same_bytes(tmp_path: Path) -> None:
+    cases, wanted, kinds = [], [], set()
+    for survey, value, entropy in surveys(1, 400):
+        task = survey.to_bytes().decode()
+        source = Words(entropy)
+        try:
+            wanted.append(normative_report(survey, value, source).hex())
+        except EntropyError:  # more than this test has: thousands of words for one report
+            continue
+        cases.append({"task": task, "value": portable(value), "entropy": entropy[: 8 * source.used].hex()})
+        kinds |= {q.mechanism.name for q in survey.questions} | {q.view.kind for q in survey.questions}
+    assert outcomes(tmp_path, cases) == wanted
+    assert len(cases) > 300
+    assert len(kinds) == 12 + 5  # every mechanism and every view came up
+
+
+def damaged(document: Any, draw: random.Random) -> Any:
+    """A copy of a task with one thing changed somewhere in it."""
+    copied = copy.deepcopy(document)
+    places: list[tuple[Any, Any]] = []
+
+    def visit(node: Any) -> None:
+        for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            places.append((node, key))
+            visit(node[key])
+
+    visit(copied)
+    node, key = draw.choice(places)
+    old = node[key]
+    edit = draw.randrange(6)
+    if edit == 0:
+        del node[key]
+    elif edit == 1 and isinstance(node, dict):
+        node["more"] = old
+    elif edit == 2 and isinstance(old, int):
+        node[key] = draw.choice([-1, 0, 1, old + 1, old - 1, 2**31, 2**32 + 1, 2**53 - 1, str(old)])
+    elif edit == 3 and isinstance(old, str):
+        node[key] = draw.choice(
+            [old.upper(), old + "0", "0" + old, "", old[::-1], "0.5", "1e1", "-1", "identity", "GRR"]
+        )
+    elif edit == 4:
+        node[key] = draw.choice([None, True, [], {}, [old], {"kind": "bits", "bits": 3}])
+    elif isinstance(node, list):
+        node.append(copy.deepcopy(old))
+    return copied
+
+
+def test_what_python_refuses_the_browser_refuses(tmp_path: Path) -> None:
+    """But for thresholds that are safe and not Python's own: those a device cannot tell, and need not."""
+    draw = random.Random(2)
+    cases, verdicts = [], []
+    for survey, _, _ in surveys(3, 300):
+        for _ in range(10):
+            document = damaged(json.loads(survey.to_bytes()), draw)
+            task = canonical(document)
+            cases.append({"task": task.decode()})
+            try:
+                verdicts.append(Survey.from_json(parse(task)).task)
+            except VeilError as problem:
+                verdicts.append("safe" if "threshold" in str(problem) else "refused")
+    wrong = []
+    for case, found, verdict in zip(cases, outcomes(tmp_path, cases), verdicts, strict=True):
+        taken = not found.startswith("survey-")
+        agreed = found == verdict if verdict not in ("safe", "refused") else verdict == "safe" or not taken
+        if not agreed:
+            wrong.append((found, verdict, case["task"]))
+    assert wrong == []
+    assert min(verdicts.count("refused"), sum(len(verdict) == 64 for verdict in verdicts)) > 100
