@@ -1,4 +1,4 @@
-"""Every error that veil raises, and the one warning. Nothing here ever carries a private value.
+"""Every error that veil raises, and its warnings. Nothing here ever carries a private value.
 
 VeilError
 ├── InputError (also ValueError)      an argument breaks its contract
@@ -12,6 +12,7 @@ VeilError
 └── EntropyError                      a source of randomness ran dry
 
 PrivacyWarning (UserWarning)          allowed, but it may leak
+FitWarning (UserWarning)              a model does not fit, and another was used
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = [
     "DomainError",
     "EmptyError",
     "EntropyError",
+    "FitWarning",
     "InputError",
     "LedgerError",
     "MismatchError",
@@ -82,3 +84,7 @@ class EntropyError(VeilError):
 
 class PrivacyWarning(UserWarning):
     """Allowed, but it may tell something about the people behind the data."""
+
+
+class FitWarning(UserWarning):
+    """An assumed model cannot fit the estimates; what was used in its place is in the lineage."""
