@@ -63,7 +63,8 @@ def learn(observed: Floats, variance: Callable[[Floats], Floats], component: Flo
     """Runs at the collector: the distribution of frequencies under which these estimates are the most likely.
 
     `variance` gives the noise of an estimate where the frequency is f. `component` is the log evidence of each
-    observation under some other prior, which then competes with the atoms for mass.
+    observation under some other prior, which then competes with the atoms for mass. Atoms can imitate any prior, so the
+    component is favoured by log(number of values) imagined values of its own, as BIC does the simpler model.
 
     >>> noise = np.random.default_rng(0).normal(0, 0.01, 2000)
     >>> found = learn(0.3 + noise, lambda f: np.full_like(f, 1e-4))
@@ -82,7 +83,10 @@ def learn(observed: Floats, variance: Callable[[Floats], Floats], component: Flo
     rows, peaks = likelihoods(centres, atoms, sd, first, last)
     beside = np.zeros((len(cell), 0))
     if component is not None:
-        beside = np.exp(np.bincount(where, component, len(cell)) / people - peaks)[:, None]
+        own = np.exp(np.bincount(where, component, len(cell)) / people - peaks)
+        beside = np.append(own, 1.0)[:, None]
+        rows, first = np.append(rows, np.zeros((1, rows.shape[1])), axis=0), np.append(first, 0)
+        people = np.append(people, np.log(len(observed)))
     masses, gap, steps = _Mixture(rows, first, len(atoms), beside, people / people.sum()).solve()
     return Learned(atoms, masses[: len(atoms)], float(masses[len(atoms) :].sum()), gap, steps)
 
