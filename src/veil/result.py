@@ -156,8 +156,12 @@ class Estimate:
         """
         return self._total(self.positions(subset))
 
+    def answer(self, rows: NDArray[np.int64]) -> float:
+        """The frequency of the values at these places, together."""
+        return float(self.frequencies[rows].sum())
+
     def _total(self, rows: NDArray[np.int64]) -> Total:
-        frequency = float(self.frequencies[rows].sum())
+        frequency = self.answer(rows)
         return Total(frequency, float(np.sqrt(self._total_variance(len(rows), frequency))))
 
     def _total_variance(self, values: int, frequency: float) -> float:

@@ -92,7 +92,7 @@ mle_apx = ModelMethod(
 )  # fmt: skip
 power = ModelMethod(
     "power", calibration.power, True, "no",
-    good_for="single values of a power law", bias="toward a power law: downward for all but the rarest",
+    good_for="single values of a power law", bias="toward a power law",
 )  # fmt: skip
 power_ns = ModelMethod(
     "power-ns", calibration.power_ns, True, "yes",
@@ -103,7 +103,7 @@ calibrate = ModelMethod(
     good_for="single values, when the prior is right or learned; heavy hitters", bias="toward the prior",
 )  # fmt: skip
 significance = HistogramMethod(
-    "significance", consistency.spread_rest, False, "no", cuts=0.05,
+    "significance", consistency.spread_rest, True, "no", cuts=0.05,
     good_for="only what is certainly there", bias="toward uniform below its threshold",
 )  # fmt: skip
 mle = ModelMethod(

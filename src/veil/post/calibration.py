@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 _FITS = ("moments", "likelihood")
 _NOISES = ("constant", "dependent")
-_FEW = 16
+_FEW = 64
 """Below so many values there is too little to learn a prior from; see docs/post-processing.md."""
 
 
@@ -119,8 +119,11 @@ def _posterior(
     sd = np.sqrt(_variance(estimate, constant, atoms))
     different, where = np.unique(estimate.frequencies, return_inverse=True)  # counts repeat: far fewer than values
     first, last = windows(different, atoms, sd)
-    found = posteriors(different, atoms, log_mass, sd, first, last, cut)[:, where]
-    return found[0], found[1], found[2], found[3]
+    found = posteriors(different, atoms, log_mass, sd, first, last, cut)
+    far = found[3] + np.log(sd.min()) < -15.0  # so unlikely that even what is outside the window may weigh more
+    everything = np.zeros(int(far.sum()), np.int64), np.full(int(far.sum()), len(atoms))
+    found[:, far] = posteriors(different[far], atoms, log_mass, sd, *everything, cut)
+    return np.maximum(found[0], 0.0)[where], found[1, where], found[2, where], found[3, where]  # rounding below 0
 
 
 def _variance(estimate: Estimate, constant: bool, frequencies: Floats) -> Floats:

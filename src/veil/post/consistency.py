@@ -46,7 +46,7 @@ def spread_rest(frequencies: Floats, total: float, threshold: float) -> Floats:
     >>> spread_rest(np.array([0.7, 0.2, -0.1]), 1.0, 0.3).round(3).tolist()
     [0.7, 0.15, 0.15]
     """
-    kept = frequencies >= threshold
+    kept = frequencies >= max(threshold, 0.0)
     others = len(frequencies) - int(kept.sum())
     rest = max(total - float(frequencies[kept].sum()), 0.0)
     return np.where(kept, frequencies, rest / max(others, 1))
@@ -104,12 +104,8 @@ def norm_sub(frequencies: Floats, total: float) -> Floats:
     >>> norm_sub(np.array([0.9, 0.4, -0.1]), 1.0).round(3).tolist()
     [0.75, 0.25, 0.0]
     """
-    falling = np.sort(frequencies)[::-1]
+    top = float(frequencies.max())
+    falling = np.sort(frequencies)[::-1] - top  # from the largest: nothing is lost when all are large
     shifts = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
     kept = int(np.count_nonzero(falling > shifts))
-    if not kept:  # rounding: values so large that the total is lost in them
-        return np.where(frequencies == falling[0], total / np.count_nonzero(frequencies == falling[0]), 0.0)
-    inside = falling[:kept]
-    top = float(inside[0])
-    shift = top - (total + float((top - inside).sum())) / kept  # about the largest: nothing is lost when all are large
-    return np.maximum(frequencies - shift, 0.0)
+    return np.maximum(frequencies - top + (total - float(falling[:kept].sum())) / kept, 0.0)

@@ -67,7 +67,7 @@ class HistogramMethod(Method):
             chosen["total"] = _known_total(data, total, self.name)
         elif total is not None:
             raise ParameterError(f"{self.name} has no option 'total'")
-        frequencies = data.frequencies if isinstance(data, Estimate) else as_frequencies(data)
+        frequencies = as_frequencies(data.frequencies if isinstance(data, Estimate) else data)
         if self.cuts is not None:
             chosen["threshold"] = self._threshold(data, frequencies, **options)
         made: Floats = self.rule(frequencies, **chosen)

@@ -95,7 +95,7 @@ class Processed(Estimate):
     def total(self, subset: Any) -> Any:
         """The frequency of a set of values, with the honest interval of the unbiased total."""
         rows = self.positions(subset)
-        return ProcessedTotal(self._answer(rows), self.unbiased._total(rows))
+        return ProcessedTotal(self.answer(rows), self.unbiased._total(rows))
 
     def of(self, values: Domain) -> Processed:
         cut = Estimate.of(self, values)
@@ -104,9 +104,6 @@ class Processed(Estimate):
     @property
     def _shown(self) -> Floats:
         return self.frequencies
-
-    def _answer(self, rows: NDArray[np.int64]) -> float:
-        return float(self.frequencies[rows].sum())
 
     def _errors(self) -> tuple[Floats, Floats]:
         open_ends = np.full(len(self), np.nan)
@@ -179,8 +176,8 @@ class PositiveAnswers(Processed):
     def _shown(self) -> Floats:
         return np.maximum(self.frequencies, 0.0)
 
-    def _answer(self, rows: NDArray[np.int64]) -> float:
-        return max(float(self.frequencies[rows].sum()), 0.0)
+    def answer(self, rows: NDArray[np.int64]) -> float:
+        return max(super().answer(rows), 0.0)
 
     def _rows(self, order: NDArray[Any]) -> list[Row]:
         found = super()._rows(order)

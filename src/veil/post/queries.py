@@ -81,7 +81,7 @@ def as_query(query: Any) -> Query:
         if query in ("single", "frequent"):
             return EveryValue() if query == "single" else MostFrequent()
         raise InputError("a query is 'single', 'frequent', or a list of sets of values")
-    sets = list(query)
+    sets = list(query) if hasattr(query, "__iter__") else []
     if not sets or any(isinstance(values, (str, bytes)) or not hasattr(values, "__len__") for values in sets):
         raise InputError("a query is 'single', 'frequent', or a list of sets of values")
     if any(len(values) == 0 for values in sets):

@@ -47,7 +47,8 @@ def redraw_counts(noise: SupportNoise, held: Ints, random: np.random.Generator) 
     spread = np.sqrt(n * (shares * p * (1 - p) + (1 - shares) * q * (1 - q)))
     drawn = random.normal(0.0, 1.0, len(held))
     # All pairs of values have nearly the same covariance, that of two values not held: mixing in the mean gives it.
-    lean = float(noise.miss - noise.q**2) / (q * (1 - q)) * len(held)
+    alike = float(noise.miss - noise.q**2) / (q * (1 - q))
+    spread, lean = spread * np.sqrt(1 - alike), alike / (1 - alike) * len(held)
     if lean < 0:
         drawn -= drawn.mean() * (1 - np.sqrt(max(1 + lean, 0.0)))
     else:
