@@ -248,9 +248,7 @@ def demo(
 @app.command()
 @reporting
 def reproduce(
-    experiment: Annotated[
-        str, typer.Argument(help="frequency-oracles, splitting, consistency or calibrate.")
-    ],
+    experiment: Annotated[str, typer.Argument(help="frequency-oracles, splitting, consistency or calibrate.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and points: half a minute.")] = False,
     out: Annotated[
         Path | None,

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["gram", "likelihoods", "mixtures", "posteriors", "scores"]
+__all__ = ["factor", "gram", "likelihoods", "mixtures", "posteriors", "scores", "solve"]
 
 F8 = np.float64
 
@@ -97,9 +97,9 @@ def scores(rows: NDArray[F8], first: NDArray[np.int64], shares: NDArray[F8], ato
 
 @numba.njit(cache=True, nogil=True)
 def gram(rows: NDArray[F8], first: NDArray[np.int64], shares: NDArray[F8], atoms: int) -> NDArray[F8]:
-    """The matrix of products of atoms, summed over observations: its lower band, out[k - j, j]."""
+    """The matrix of products of atoms, summed over observations: from the diagonal on, out[j, k - j]."""
     width = rows.shape[1]
-    out = np.zeros((width, atoms), F8)
+    out = np.zeros((atoms, width), F8)
     for i in range(len(rows)):
         inside = min(width, atoms - first[i])
         for j in range(inside):
@@ -107,5 +107,43 @@ def gram(rows: NDArray[F8], first: NDArray[np.int64], shares: NDArray[F8], atoms
             if left == 0.0:
                 continue
             for k in range(j, inside):
-                out[k - j, first[i] + j] += left * rows[i, k]
+                out[first[i] + j, k - j] += left * rows[i, k]
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def factor(band: NDArray[F8]) -> NDArray[F8]:
+    """Cholesky's factor of a positive definite band, in place, in the form that `gram` gives.
+
+    LAPACK's would do as well, but its threads stand in each other's way where other work goes on.
+    """
+    size, width = band.shape
+    for j in range(size):
+        reach = min(width, size - j)
+        pivot = math.sqrt(max(band[j, 0], 1e-300))
+        band[j, 0] = pivot
+        for k in range(1, reach):
+            band[j, k] /= pivot
+        for k in range(1, reach):
+            left = band[j, k]
+            if left != 0.0:
+                for i in range(k, reach):
+                    band[j + k, i - k] -= left * band[j, i]
+    return band
+
+
+@numba.njit(cache=True, nogil=True)
+def solve(factored: NDArray[F8], right: NDArray[F8]) -> NDArray[F8]:
+    """Solve with a band's factor."""
+    size, width = factored.shape
+    out = right.copy()
+    for j in range(size):
+        out[j] /= factored[j, 0]
+        for k in range(1, min(width, size - j)):
+            out[j + k] -= factored[j, k] * out[j]
+    for j in range(size - 1, -1, -1):
+        total = out[j]
+        for k in range(1, min(width, size - j)):
+            total -= factored[j, k] * out[j + k]
+        out[j] = total / factored[j, 0]
     return out

@@ -111,7 +111,7 @@ mle = ModelMethod(
     good_for="whole histograms of GRR: its exact maximum likelihood", bias="upward for rare values",
 )  # fmt: skip
 auto = ModelMethod(
-    "auto", calibration.automatic, True, "yes",
+    "auto", calibration.automatic, True, "yes", needs_law=False,
     good_for="whole histograms of any shape: the learned prior, then norm-sub", bias="toward the learned prior",
 )  # fmt: skip
 

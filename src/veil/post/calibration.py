@@ -164,8 +164,9 @@ def _fit(estimate: Estimate, family: Family, fit: str, constant: bool) -> Prior 
     if parameters is None:
         return None
     sigma = float(np.sqrt(estimate.variance_at(np.zeros(1))[0])) * n
-    narrow = float(np.sqrt(max(variance, 1.0)))  # a prior may be narrower than the noise
-    places = cells(n, family.least, (counts, sigma), (np.array([mean]), narrow))
+    narrow, poisson = (float(np.sqrt(max(v, 1.0))) for v in (variance, mean))  # a prior may be narrower than the noise
+    centre = np.array([mean])
+    places = cells(n, family.least, (counts, sigma), (centre, narrow), (centre, poisson))
     if fit == "likelihood":
         parameters = _most_likely(estimate, family, places, parameters, constant)
     named = dict(zip(family.parameters, parameters, strict=True))

@@ -75,7 +75,7 @@ class HistogramMethod(Method):
             return made
         if self.rule is norm and not isinstance(data, Processed) and data.noise.known:
             return Normed.of_raw(data, chosen["total"])
-        return Processed.of_estimate(data, made, self._label(options))
+        return Processed.of_estimate(data, made, self._label(options if total is None else {"total": total, **options}))
 
     def _threshold(self, data: Any, frequencies: Floats, alpha: float | None = None, k: int | None = None) -> float:
         """Of (7), for alpha; or the k-th largest frequency."""
@@ -109,10 +109,13 @@ class QueryMethod(Method):
 class ModelMethod(Method):
     """A rule that knows the noise of the oracle: for an unbiased Estimate."""
 
+    needs_law: bool = True
+    """Whether it is refused where the noise has no known law."""
+
     def __call__(self, data: Estimate, **options: Any) -> Processed:
         """The processed estimate."""
         self._check_options(options, set(list(inspect.signature(self.rule).parameters)[1:]))
-        check_raw(data, self.name)
+        check_raw(data, self.name, self.needs_law)
         made: Processed = self.rule(data, **options)
         return made
 
@@ -120,7 +123,10 @@ class ModelMethod(Method):
 def as_frequencies(data: Any) -> Floats:
     """A vector of finite numbers, at least one."""
     try:
-        found = np.asarray(data, dtype=np.float64)
+        found = np.asarray(data)
+        if found.dtype.kind in "USM":  # numpy would read numbers out of text
+            raise TypeError
+        found = found.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError("expected an Estimate, or frequencies as a list of numbers") from None
     if found.ndim != 1:
@@ -132,11 +138,11 @@ def as_frequencies(data: Any) -> Floats:
     return found
 
 
-def check_raw(data: Any, name: str) -> None:
+def check_raw(data: Any, name: str, needs_law: bool = True) -> None:
     """Refuse what has no noise model, or is no longer the oracle's own estimate."""
     if not isinstance(data, Estimate):
         raise InputError(f"{name} needs an Estimate: plain frequencies have no noise model")
-    if not data.noise.known:
+    if needs_law and not data.noise.known:
         raise InputError(f"{name} needs the variance of the oracle's noise, and this oracle has none in closed form")
     if isinstance(data, Processed):
         raise InputError(f"{name} models the noise of an oracle: apply it before {data.step}, not after")

@@ -138,29 +138,24 @@ class _Mixture:
 
     def _newton(self, curvature: Floats, ridge: Floats) -> _Solver:
         """Solves (L' diag(curvature) L + diag(ridge)) x = r: a band of atoms, bordered by the columns beside them."""
-        from scipy.linalg import cho_solve_banded, cholesky_banded
-
-        from veil.kernels.mixing import gram, scores
+        from veil.kernels.mixing import factor, gram, scores, solve
 
         band = gram(self.rows, self.first, curvature, self.atoms)
-        band[0] += ridge[: self.atoms]
-        factor = cholesky_banded(band, lower=True, check_finite=False), True
-        count = self.beside.shape[1]
-        if not count:
-            return lambda r: np.asarray(cho_solve_banded(factor, r, check_finite=False))
-        border = np.stack(
-            [scores(self.rows, self.first, curvature * column, self.atoms) for column in self.beside.T], axis=1
-        )
+        band[:, 0] += ridge[: self.atoms]
+        factored = factor(band)
+        if not self.beside.shape[1]:
+            return lambda r: np.asarray(solve(factored, r))
+        border = np.stack([scores(self.rows, self.first, curvature * c, self.atoms) for c in self.beside.T], axis=1)
+        through = np.stack([solve(factored, np.ascontiguousarray(column)) for column in border.T], axis=1)
         corner = (self.beside * curvature[:, None]).T @ self.beside + np.diag(ridge[self.atoms :])
-        through = np.asarray(cho_solve_banded(factor, border, check_finite=False))
         schur = corner - border.T @ through
 
-        def solve(r: Floats) -> Floats:
-            inner = np.asarray(cho_solve_banded(factor, r[: self.atoms], check_finite=False))
+        def bordered(r: Floats) -> Floats:
+            inner = solve(factored, r[: self.atoms])
             outer = np.linalg.solve(schur, r[self.atoms :] - border.T @ inner)
             return np.concatenate([inner - through @ outer, outer])
 
-        return solve
+        return bordered
 
 
 _Solver = Callable[[Floats], Floats]

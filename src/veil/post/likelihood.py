@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import InputError, MismatchError, ParameterError
+from veil.errors import FitWarning, InputError, MismatchError, ParameterError
 from veil.mechanisms import FrequencyOracle, Mechanism
 from veil.noise import SupportNoise
 from veil.post.processed import Processed
@@ -101,6 +102,8 @@ def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int =
         if np.log(score.max()) < gap:
             break
         found = found * score
+    else:
+        warnings.warn(f"em stopped after {most} steps, before its gap was reached", FitWarning, stacklevel=2)
     return Processed.of_estimate(raw, found / found.sum(), "em")
 
 

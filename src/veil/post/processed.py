@@ -32,10 +32,11 @@ class ProcessedTotal:
 
     frequency: float
     unbiased: Total
+    most: float = 1.0  # items in sets may be held more than once a person
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A confidence interval of the unbiased total, cut to [0, 1] and stretched to the shown frequency."""
-        low, high = np.clip(self.unbiased.interval(level), 0.0, 1.0)
+        """A confidence interval of the unbiased total, cut to what it can be and stretched to the shown frequency."""
+        low, high = np.clip(self.unbiased.interval(level), 0.0, self.most)
         return min(float(low), self.frequency), max(float(high), self.frequency)
 
 
@@ -95,7 +96,7 @@ class Processed(Estimate):
     def total(self, subset: Any) -> Any:
         """The frequency of a set of values, with the honest interval of the unbiased total."""
         rows = self.positions(subset)
-        return ProcessedTotal(self.answer(rows), self.unbiased._total(rows))
+        return ProcessedTotal(self.answer(rows), self.unbiased._total(rows), 1.0 if self.scale == 1.0 else np.inf)
 
     def of(self, values: Domain) -> Processed:
         cut = Estimate.of(self, values)
@@ -116,15 +117,17 @@ class Processed(Estimate):
 class Normed(Processed):
     """After Norm: still unbiased, with a smaller variance, which is exact here."""
 
-    sum: float = 1.0
+    sum: float
     """What the frequencies were made to add up to."""
+    over: int
+    """How many values they were then."""
 
     @classmethod
     def of_raw(cls, raw: Estimate, total: float) -> Normed:
         """Norm of an unbiased estimate whose true frequencies add up to a known total."""
         from veil.post.consistency import norm
 
-        made = cls.of_estimate(raw, norm(raw.frequencies, total), "norm", sum=total)
+        made = cls.of_estimate(raw, norm(raw.frequencies, total), "norm", sum=total, over=len(raw))
         assert isinstance(made, Normed)
         return made
 
@@ -148,9 +151,9 @@ class Normed(Processed):
 
     def _set_variance(self, sizes: NDArray[Any], totals: Floats) -> Floats:
         """Of F + k/d (1 - S): F the sum over k of the d values, S that over all; (k/d) S takes noise out of F."""
-        part = sizes / len(self)
-        every = self.raw._total_variance(len(self), self.sum)
-        inside, outside = self._raw_variance(sizes, totals), self._raw_variance(len(self) - sizes, self.sum - totals)
+        part = sizes / self.over
+        every = self.raw._total_variance(self.over, self.sum)
+        inside, outside = self._raw_variance(sizes, totals), self._raw_variance(self.over - sizes, self.sum - totals)
         together = (inside + every - outside) / 2  # the covariance of F and S
         return np.asarray(np.maximum(inside + part**2 * every - 2 * part * together, 0.0))
 
@@ -193,6 +196,11 @@ class Calibrated(Processed):
     """How far the true frequency may be from the posterior mean, if the prior is right."""
 
     constant_noise: bool
+
+    def of(self, values: Domain) -> Processed:
+        cut = super().of(values)
+        kept = slice(0, values.size) if self.candidates is None else self.candidates < values.size
+        return cut if cut is self else replace(cut, posterior_sd=self.posterior_sd[kept])  # type: ignore[call-arg]
 
     def exceeds(self, frequency: float) -> Floats:
         """The posterior probability that each value's true frequency is above this one."""

@@ -69,6 +69,10 @@ class Sets(Query):
     sets: Sequence[Any] = field(repr=False)
     kind = "sets"
 
+    def __post_init__(self) -> None:
+        if not self.sets or any(len(values) == 0 for values in self.sets):
+            raise InputError("a query has at least one set, and a set at least one value")
+
     def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
         return [estimate.positions(values) for values in self.sets]
 
@@ -84,6 +88,4 @@ def as_query(query: Any) -> Query:
     sets = list(query) if hasattr(query, "__iter__") else []
     if not sets or any(isinstance(values, (str, bytes)) or not hasattr(values, "__len__") for values in sets):
         raise InputError("a query is 'single', 'frequent', or a list of sets of values")
-    if any(len(values) == 0 for values in sets):
-        raise InputError("a set of a query has at least one value")
     return Sets(sets)

@@ -44,13 +44,22 @@ def redraw_counts(noise: SupportNoise, held: Ints, random: np.random.Generator) 
     if noise.hit == noise.p * noise.q and noise.miss == noise.q**2:
         return np.asarray(random.binomial(held, p) + random.binomial(n - held, q), float)
     shares = held / n
-    spread = np.sqrt(n * (shares * p * (1 - p) + (1 - shares) * q * (1 - q)))
-    drawn = random.normal(0.0, 1.0, len(held))
-    # All pairs of values have nearly the same covariance, that of two values not held: mixing in the mean gives it.
-    alike = float(noise.miss - noise.q**2) / (q * (1 - q))
-    spread, lean = spread * np.sqrt(1 - alike), alike / (1 - alike) * len(held)
-    if lean < 0:
-        drawn -= drawn.mean() * (1 - np.sqrt(max(1 + lean, 0.0)))
-    else:
-        drawn += random.normal(0.0, np.sqrt(lean / len(held)))
-    return np.asarray(n * (shares * p + (1 - shares) * q) + spread * drawn)
+    return np.asarray(n * (shares * p + (1 - shares) * q) + np.sqrt(n) * _correlated(noise, shares, random))
+
+
+def _correlated(noise: SupportNoise, shares: Floats, random: np.random.Generator) -> Floats:
+    """Normal draws with the covariance of one person's supports: a diagonal, plus ones and shares crossed (rank two).
+
+    Two values are supported together with `hit` by a person who holds one of them and with `miss` by any other, so
+    their covariance is m + (f_u + f_v) (h - m), with h = hit - p q and m = miss - q^2.
+    """
+    p, q = noise.p, noise.q
+    m, h = float(noise.miss - q**2), float(noise.hit - p * q)
+    diagonal = shares * float(p * (1 - p)) + (1 - shares) * float(q * (1 - q)) - m - 2 * shares * (h - m)
+    root = np.sqrt(np.maximum(diagonal, 0.0))
+    basis, corner = np.linalg.qr(np.stack([np.ones_like(shares), shares], axis=1) / np.maximum(root, 1e-12)[:, None])
+    stretch, turn = np.linalg.eigh(corner @ np.array([[m, h - m], [h - m, 0.0]]) @ corner.T)
+    axes = basis @ turn
+    drawn = random.normal(0.0, 1.0, len(shares))
+    along = (np.sqrt(np.maximum(1.0 + stretch, 0.0)) - 1.0) * (axes.T @ drawn)
+    return np.asarray(root * (drawn + axes @ along))
