@@ -17,6 +17,7 @@ from bench.collector_load import collector_rows
 from bench.memory import memory_rows
 from bench.oracles import Effort, OracleLine, all_oracles
 from bench.peers import MULTI_FREQ, PURE_LDP, Peer
+from bench.post_rows import post_rows
 from bench.rows import speed_rows, start_row, transform_rows
 from bench.tables import oracle_tables, ratio_table, write_page
 from bench.timing import Outcome
@@ -70,6 +71,8 @@ def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome],
         for outcome in speed_rows(repeats, pure_ldp, multi_freq):
             note(outcome)
         for outcome in transform_rows(repeats, reports // 10):
+            note(outcome)
+        for outcome in post_rows(repeats):
             note(outcome)
         note(start_row(min(repeats, 20)))
         for outcome in memory_rows(reports):

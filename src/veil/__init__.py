@@ -17,6 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from veil import metrics, post
     from veil.ask import AllOf, OneOf, Question
     from veil.campaign import Campaign, CampaignRun, Round
     from veil.client import Client
@@ -77,6 +78,7 @@ _HOMES = {
     "veil.survey": ("Public", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
+_ROOMS = ("metrics", "post")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -116,12 +118,16 @@ __all__ = [
     "VeilError",
     "choose",
     "merge",
+    "metrics",
+    "post",
     "simulate",
 ]
 
 
 def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
+    if name in _ROOMS:
+        return importlib.import_module(f"veil.{name}")
     if home is None:
         raise AttributeError(f"module 'veil' has no attribute {name!r}")
     value = getattr(importlib.import_module(home), name)

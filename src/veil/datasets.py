@@ -14,13 +14,27 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError
 
-__all__ = ["Counts", "data_folder", "kosarak_clicks", "zipf_people"]
+__all__ = [
+    "Counts",
+    "Emoji",
+    "data_folder",
+    "emoji_uses",
+    "kosarak_clicks",
+    "proportional",
+    "retail_sales",
+    "zipf_people",
+]
 
 _KOSARAK = "kosarak_first100k.parquet"
 _PAGES = 41_270
 _CLICKS = 8_019_470
 _SAMPLE = 10  # the file holds a tenth of the stream
 _EXPONENT, _CUT = 0.86, 8_700.0
+_RETAIL = "retail.parquet"
+_PRODUCTS, _SALES = 16_470, 908_576
+_EMOJI = "emoji_emojitracker.parquet"
+_EMOJIS, _USES = 845, 884_427
+_BLOCK = 64  # code points that make a fixed set of emoji
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +49,13 @@ class Counts:
     def people(self) -> int:
         """All people together."""
         return int(self.held.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Emoji(Counts):
+    """Uses of emoji, and sets of emoji that belong together, as positions."""
+
+    sets: tuple[NDArray[np.int64], ...]
 
 
 def data_folder(folder: str | Path | None = None) -> Path | None:
@@ -58,17 +79,56 @@ def kosarak_clicks(folder: str | Path | None = None) -> Counts:
     >>> kosarak_clicks().people
     8019470
     """
-    found = data_folder(folder)
-    if found is None:
-        return Counts(_stand_in(), "a stand-in: r^-0.86 exp(-r / 8700) over 41,270 pages", stand_in=True)
+    path = _file(folder, _KOSARAK)
+    if path is None:
+        held = proportional(_cut_zipf(_PAGES, _EXPONENT, _CUT), _CLICKS)
+        return Counts(held, "a stand-in: r^-0.86 exp(-r / 8700) over 41,270 pages", stand_in=True)
+    held = np.bincount(_items(path), minlength=_PAGES + 1)[1:] * _SAMPLE  # pages are numbered from 1
+    return Counts(held.astype(np.int64), f"{_KOSARAK}, counts times {_SAMPLE}", stand_in=False)
+
+
+def retail_sales(folder: str | Path | None = None) -> Counts:
+    """Sales of each of the 16,470 products of a Belgian supermarket (FIMI Retail): one sale, one person.
+
+    Without a folder the stand-in is r^-0.9 exp(-r / 6000) over the ranks, with the same total.
+
+    >>> retail_sales().people
+    908576
+    """
+    path = _file(folder, _RETAIL)
+    if path is None:
+        held = proportional(_cut_zipf(_PRODUCTS, 0.9, 6_000.0), _SALES)
+        return Counts(held, "a stand-in: r^-0.9 exp(-r / 6000) over 16,470 products", stand_in=True)
+    return Counts(np.bincount(_items(path), minlength=_PRODUCTS).astype(np.int64), _RETAIL, stand_in=False)
+
+
+def emoji_uses(folder: str | Path | None = None) -> Emoji:
+    """Uses of 845 emoji on Twitter (emojitracker, June 2020), scaled to 884,427 people, as many as in the paper.
+
+    The sets are emoji of one Unicode category within a block of 64 code points: about as many and as large as the
+    68 categories of the consistency paper, which are not in the file. Without a folder the stand-in is
+    r^-0.9 exp(-r / 300) with ranks scattered over sets of twelve.
+
+    >>> emoji_uses().people, len(emoji_uses().held)
+    (884427, 845)
+    """
+    path = _file(folder, _EMOJI)
+    if path is None:
+        scattered = np.random.default_rng(0).permutation(_EMOJIS)
+        held = proportional(_cut_zipf(_EMOJIS, 0.9, 300.0)[scattered], _USES)
+        sets = tuple(np.array_split(np.arange(_EMOJIS), _EMOJIS // 12))
+        return Emoji(held, "a stand-in: r^-0.9 exp(-r / 300) over 845 emoji", stand_in=True, sets=sets)
     import pyarrow.parquet as pq
 
-    path = found / _KOSARAK
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    clicks = pq.read_table(path, columns=["items"]).column("items").combine_chunks().flatten().to_numpy()
-    held = np.bincount(clicks.astype(np.int64), minlength=_PAGES + 1)[1:] * _SAMPLE  # pages are numbered from 1
-    return Counts(held.astype(np.int64), f"{_KOSARAK}, counts times {_SAMPLE}", stand_in=False)
+    table = pq.read_table(path, columns=["id", "category", "count_2020_06"])
+    held = proportional(table.column("count_2020_06").to_numpy().astype(np.float64), _USES)
+    blocks: dict[tuple[str, int], list[int]] = {}
+    for place, (name, category) in enumerate(
+        zip(*(table.column(c).to_pylist() for c in ("id", "category")), strict=True)
+    ):
+        blocks.setdefault((category, int(name.split("-")[0], 16) // _BLOCK), []).append(place)
+    sets = tuple(np.array(places) for places in blocks.values())
+    return Emoji(held, f"{_EMOJI}, June 2020, scaled to {_USES:,} people", stand_in=False, sets=sets)
 
 
 def zipf_people(size: int, people: int, exponent: float, seed: int) -> NDArray[np.int64]:
@@ -81,9 +141,37 @@ def zipf_people(size: int, people: int, exponent: float, seed: int) -> NDArray[n
     return np.random.default_rng(seed).choice(size, size=people, p=shares / shares.sum())
 
 
-def _stand_in() -> NDArray[np.int64]:
-    ranks = np.arange(1, _PAGES + 1, dtype=np.float64)
-    shares = ranks**-_EXPONENT * np.exp(-ranks / _CUT)
-    ends = np.rint(np.cumsum(shares) / shares.sum() * _CLICKS).astype(np.int64)
+def proportional(shares: NDArray[np.float64], people: int) -> NDArray[np.int64]:
+    """People in whole numbers, in proportion to the shares; they add up exactly, because running sums are rounded.
+
+    >>> proportional(np.array([2.0, 1.0]), 10).tolist()
+    [7, 3]
+    """
+    ends = np.rint(np.cumsum(shares) / shares.sum() * people).astype(np.int64)
     held: NDArray[np.int64] = np.diff(ends, prepend=0)
-    return held  # rounding the running sum keeps the total exact
+    return held
+
+
+def _cut_zipf(size: int, exponent: float, cut: float) -> NDArray[np.float64]:
+    """Zipf's law with an exponential cut-off: r^-exponent exp(-r / cut)."""
+    ranks = np.arange(1, size + 1, dtype=np.float64)
+    return np.asarray(ranks**-exponent * np.exp(-ranks / cut))
+
+
+def _file(folder: str | Path | None, name: str) -> Path | None:
+    """The file in the data folder; None where there is no folder."""
+    found = data_folder(folder)
+    if found is None:
+        return None
+    path = found / name
+    if not path.is_file():
+        raise InputError(f"there is no file {path}")
+    return path
+
+
+def _items(path: Path) -> NDArray[np.int64]:
+    """All items of all transactions, one after the other."""
+    import pyarrow.parquet as pq
+
+    items = pq.read_table(path, columns=["items"]).column("items").combine_chunks().flatten()
+    return np.asarray(items.to_numpy().astype(np.int64))

@@ -1,4 +1,4 @@
-"""Every error that veil raises, and the one warning. Nothing here ever carries a private value.
+"""Every error that veil raises, and its warnings. Nothing here ever carries a private value.
 
 VeilError
 ├── InputError (also ValueError)      an argument breaks its contract
@@ -14,6 +14,7 @@ VeilError
 └── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
 
 PrivacyWarning (UserWarning)          allowed, but it may leak
+FitWarning (UserWarning)              a model does not fit, and another was used
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ __all__ = [
     "DomainError",
     "EmptyError",
     "EntropyError",
+    "FitWarning",
     "InputError",
     "LedgerError",
     "MismatchError",
@@ -100,3 +102,7 @@ class StoreError(VeilError):
 
 class PrivacyWarning(UserWarning):
     """Allowed, but it may tell something about the people behind the data."""
+
+
+class FitWarning(UserWarning):
+    """An assumed model cannot fit the estimates; what was used in its place is in the lineage."""

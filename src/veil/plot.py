@@ -28,7 +28,7 @@ def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axe
     if ax is None:
         _, ax = plt.subplots(figsize=(8.0, 1.2 + 0.28 * len(rows)), layout="constrained")
     places = np.arange(len(rows))
-    reach = np.array([row.high - row.frequency for row in rows]) * 100
+    reach = np.array([[row.frequency - row.low, row.high - row.frequency] for row in rows]).T * 100
     shown = np.array([row.frequency for row in rows]) * 100
     if estimate.noise.known:
         ax.errorbar(shown, places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT, label="estimate, 95 % interval")

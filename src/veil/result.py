@@ -67,6 +67,8 @@ class Estimate:
     scale: float = 1.0
     candidates: NDArray[Any] | None = None
     lineage: tuple[str, ...] = field(default=())
+    whole: bool = True
+    """Whether no value of the domain was left out."""
 
     def __len__(self) -> int:
         return len(self.frequencies)
@@ -85,10 +87,19 @@ class Estimate:
         """Frequencies in people (or in units of weight)."""
         return self.frequencies * self.mass
 
+    @property
+    def adds_up(self) -> bool:
+        """Whether the true frequencies add up to one: every person holds one value, and all values are here."""
+        return self.whole and self.candidates is None and self.scale == 1.0
+
     @cached_property
     def variance(self) -> Floats:
         """Variance of each frequency: the oracle's noise (3.2), the view's sampling and the share's sampling."""
-        shares = np.clip(self.frequencies / self.scale, 0.0, 1.0)  # the variance's plug-in, not the estimate
+        return self.variance_at(self.frequencies)
+
+    def variance_at(self, frequencies: Floats) -> Floats:
+        """The variance that an estimate has where these are the true frequencies."""
+        shares = np.clip(frequencies / self.scale, 0.0, 1.0)  # the variance's plug-in, not the estimate
         return np.asarray(self.scale**2 * (self.noise.variance(shares) / self.effective + self._sampling(shares)))
 
     def _sampling(self, shares: Any) -> Any:
@@ -114,6 +125,15 @@ class Estimate:
             raise ParameterError("top(k) needs an integer k of at least 1")
         return self._rows(np.argsort(-self.frequencies, kind="stable")[:k])
 
+    def at(self, value: Any) -> Row:
+        """One value, with its 95 % interval."""
+        return self._rows(self._positions(self.domain.encode([value])))[0]
+
+    def above(self, frequency: float) -> list[Row]:
+        """The values estimated above a frequency, largest first."""
+        order = np.argsort(-self.frequencies, kind="stable")
+        return self._rows(order[self.frequencies[order] > frequency])
+
     def threshold(self, alpha: float = 0.05) -> float:
         """The significance threshold (3.13): an absent value exceeds it with probability alpha / candidates."""
         if not 0 < alpha < 1:
@@ -126,8 +146,7 @@ class Estimate:
 
         With probability 1 - alpha or more, none of them is a value that nobody holds.
         """
-        order = np.argsort(-self.frequencies, kind="stable")
-        return self._rows(order[self.frequencies[order] > self.threshold(alpha)])
+        return self.above(self.threshold(alpha))
 
     def total(self, subset: Any) -> Total:
         """The frequency of a set of values, with the exact variance of the sum.
@@ -135,12 +154,38 @@ class Estimate:
         Behind padding-and-sampling it is the frequency with which items of the set are held, added up over them, and
         the variance is a bound: whether the same people hold them is not known.
         """
-        codes = np.unique(self.domain.encode(subset), axis=0)
-        rows = self._positions(codes)
-        share = float(self.frequencies[rows].sum()) / self.scale
-        clipped = min(max(share, 0.0), 1.0)
-        noise = self.noise.total_variance(len(rows), clipped) / self.effective
-        return Total(share * self.scale, self.scale * float(np.sqrt(noise + self._sampling(clipped))))
+        return self._total(self.positions(subset))
+
+    def answer(self, rows: NDArray[np.int64]) -> float:
+        """The frequency of the values at these places, together."""
+        return float(self.frequencies[rows].sum())
+
+    def _total(self, rows: NDArray[np.int64]) -> Total:
+        frequency = self.answer(rows)
+        return Total(frequency, float(np.sqrt(self._total_variance(len(rows), frequency))))
+
+    def _total_variance(self, values: int, frequency: float) -> float:
+        """Variance of a sum over so many values, where that is what they add up to."""
+        share = min(max(frequency / self.scale, 0.0), 1.0)
+        noise = self.noise.total_variance(values, share) / self.effective
+        return self.scale**2 * float(noise + self._sampling(share))
+
+    def positions(self, subset: Any) -> NDArray[np.int64]:
+        """Where the different values of a set stand in `frequencies`."""
+        return self._positions(np.unique(self.domain.encode(subset), axis=0))
+
+    def post(self, name: str, **options: Any) -> Estimate:
+        """What a post-processing method makes of it, by name: see `veil.post`, or `veil post --list`.
+
+        >>> from veil import OLH, simulate
+        >>> estimate = simulate(OLH(epsilon=1.0, domain=4), [0] * 700 + [1] * 300, seed=1)
+        >>> estimate.post("norm-sub").lineage
+        ('OLH(epsilon=1)', 'norm-sub')
+        """
+        from veil.post import method
+
+        made: Estimate = method(name)(self, **options)
+        return made
 
     def to_arrow(self) -> pyarrow.Table:
         """value, frequency, count, stderr, low, high as an Arrow table; null where no noise law is known."""
@@ -172,7 +217,7 @@ class Estimate:
             return self
         kept = slice(0, values.size) if self.candidates is None else self.candidates < values.size
         candidates = None if self.candidates is None else self.candidates[kept]
-        return replace(self, domain=values, frequencies=self.frequencies[kept], candidates=candidates)
+        return replace(self, domain=values, frequencies=self.frequencies[kept], candidates=candidates, whole=False)
 
     def _positions(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         if self.candidates is None:

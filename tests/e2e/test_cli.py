@@ -108,6 +108,26 @@ def test_together_is_the_same_as_apart_and_merged(tmp_path: Path, task: Path, he
     assert picture.read_text().startswith("<?xml")
 
 
+@pytest.mark.parametrize("post", ["auto", "norm-sub", "post-pos", "norm", "calibrate"])
+def test_estimates_are_post_processed_on_request(tmp_path: Path, task: Path, held: Any, post: str) -> None:
+    values = save_values(tmp_path / "values.parquet", pa.table({"app": held}))
+    veil("randomize", task, values, "-o", tmp_path / "r.arrow", "--seed", 4)
+    veil("tally", task, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
+    out, picture = tmp_path / "estimate.json", tmp_path / "estimate.svg"
+    found = veil_json("estimate", task, tmp_path / "t.bin", "--post", post, "-o", out, "--plot", picture)
+    question = found["questions"][0]
+    raw = veil_json("estimate", task, tmp_path / "t.bin")["questions"][0]
+    assert question["lineage"][1].startswith("norm-sub" if post == "auto" else post)  # too few values to learn from
+    assert question["significant"] == raw["significant"]
+    rows = json.loads(out.read_text())
+    assert all(row["low"] <= row["frequency"] <= row["high"] for row in rows if post != "post-pos")
+    assert all(row["stderr"] is None for row in rows) == (post != "norm")
+    if post in ("auto", "norm-sub", "norm"):
+        assert sum(row["frequency"] for row in rows) == pytest.approx(1.0)
+    assert "people, " in veil("estimate", task, tmp_path / "t.bin", "--post", post).stdout
+    veil("estimate", task, tmp_path / "t.bin", "--post", "no-such-method", code=3)
+
+
 def test_two_runs_without_a_seed_differ(tmp_path: Path, task: Path) -> None:
     values = small(tmp_path, "app\n" + "3\n" * 200)
     for name in ("a", "b"):

@@ -22,7 +22,8 @@ PUBLIC = {
     "BLH", "RandomProjection", "SUE", "THE",
     "GRR", "MECHANISMS", "OLH", "OUE", "AllOf", "Bits", "Campaign", "CampaignRun", "Categories", "Client", "Estimate",
     "Guarantee", "Integers", "Interval", "Items", "Ledger", "OneOf", "Public", "Question", "Record", "Round",
-    "SubsetSelection", "Survey", "Tally", "Text", "VeilError", "choose", "merge", "simulate",
+    "SubsetSelection", "Survey", "Tally", "Text", "VeilError", "choose", "merge", "metrics", "post",
+    "simulate",
 }  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def _shown(screen: Console, answer: Document, held: Any, seconds: float) -> Docu
         for one in answer["values"]
     ]
     largest = sorted(rows, key=lambda row: -row.frequency)[:TOP]
-    screen.print(tables.rows_table(largest, 0.0, "The largest shares", known))
+    screen.print(tables.rows_table(largest, APPS, "The largest shares", known))
     covered = sum(row.low <= known[row.value] <= row.high for row in rows)
     screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected). It took {seconds:.0f} s.")
     screen.print("Next: veil demo --offline (the same through files), docs/collector/service.md", markup=False)

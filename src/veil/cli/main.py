@@ -171,6 +171,9 @@ def estimate(
     top: Annotated[int, typer.Option(min=1, help="How many values to show.")] = 10,
     alpha: Alpha = 0.05,
     question: Annotated[int | None, typer.Option(min=0, help="Only this question, counted from 0.")] = None,
+    post: Annotated[
+        str | None, typer.Option(help="Post-process: auto, or a method that `veil post --list` shows.", metavar="NAME")
+    ] = None,
     as_json: AsJson = False,
 ) -> Document:
     """Estimate how many people hold each value, with 95 % intervals."""
@@ -181,10 +184,10 @@ def estimate(
         if path is not None:
             pipeline.check_output(path, [task, tally], endings)
     held = pipeline.load_tallies(survey, [tally])
-    answered = results.estimates_of(survey, held, question)
+    answered = results.estimates_of(survey, held, question, post)
     several, screen = len(survey.questions) > 1, console(as_json)
     for index, found in answered:
-        title = f"{'question ' + str(index) + ': ' if several else ''}{found.n:,} people, {found.lineage[0]}"
+        title = f"{'question ' + str(index) + ': ' if several else ''}{found.n:,} people, {' > '.join(found.lineage)}"
         screen.print(tables.estimate_table(found, top, alpha, title))
         screen.print(tables.significance(found, alpha))
     if out is not None:
@@ -196,6 +199,23 @@ def estimate(
     documents = [tables.estimate_document(found, index, top, alpha) for index, found in answered]
     written = {"out": _name(out), "plot": _name(plot)}
     return {"task": survey.task, "people": held.people, "questions": documents} | written
+
+
+@app.command()
+@reporting
+def post(
+    name: Annotated[str | None, typer.Argument(help="One method to read about.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="All methods in a table (as without a name).")] = False,
+    as_json: AsJson = False,
+) -> Document:
+    """List the post-processing methods: what each enforces, what it is good for, how it is biased."""
+    from veil.cli import tables
+    from veil.post import METHODS, method
+
+    chosen = list(METHODS.values()) if name is None or listed else [method(name)]
+    console(as_json).print(tables.methods_table(chosen))
+    facts = ("name", "enforces", "good_for", "bias")
+    return {"methods": [{fact: getattr(entry, fact) for fact in facts} for entry in chosen]}
 
 
 @app.command()
@@ -247,7 +267,7 @@ def demo(
 @app.command()
 @reporting
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="Which one: frequency-oracles (thesis chapter 3) or splitting.")],
+    experiment: Annotated[str, typer.Argument(help="frequency-oracles, splitting, consistency or calibrate.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and points: half a minute.")] = False,
     out: Annotated[
         Path | None,

@@ -28,17 +28,18 @@ Answered = Sequence[tuple[int, Estimate]]
 """Questions by their number, with their estimates."""
 
 
-def estimates_of(survey: Survey, tally: SurveyTally, question: int | None = None) -> list[tuple[int, Estimate]]:
-    """The estimate of one question, or of each that anybody answered."""
+def estimates_of(
+    survey: Survey, tally: SurveyTally, question: int | None = None, post: str | None = None
+) -> list[tuple[int, Estimate]]:
+    """The estimate of one question, or of each that anybody answered; after post-processing where one is named."""
     count = len(survey.questions)
-    if question is not None:
-        if not 0 <= question < count:
-            raise InputError(f"this survey's questions are numbered from 0 to {count - 1}")
-        return [(question, survey.estimate_question(tally, question))]
-    answered = [i for i in range(count) if tally.parts[i].people]
+    if question is not None and not 0 <= question < count:
+        raise InputError(f"this survey's questions are numbered from 0 to {count - 1}")
+    answered = [i for i in range(count) if tally.parts[i].people] if question is None else [question]
     if not answered:
         raise EmptyError("nobody answered: there is nothing to estimate from")
-    return [(i, survey.estimate_question(tally, i)) for i in answered]
+    found = [(i, survey.estimate_question(tally, i)) for i in answered]
+    return found if post is None else [(i, estimate.post(post)) for i, estimate in found]
 
 
 def write_table(answered: Answered, out: Path, *, numbered: bool) -> None:

@@ -6,7 +6,7 @@ No work is done here, and no label can format the terminal.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,12 +16,14 @@ from rich.text import Text
 
 from veil.cli.outcome import Document
 from veil.plan import Choice, Option
+from veil.post.kinds import Method
 from veil.result import Estimate, Row
 
 __all__ = [
     "estimate_document",
     "estimate_table",
     "facts_table",
+    "methods_table",
     "plan_document",
     "plan_table",
     "rows_table",
@@ -106,8 +108,9 @@ def estimate_document(estimate: Estimate, index: int, top: int, alpha: float) ->
         threshold, significant = None, None
         rows = [asdict(row) | unknown for row in estimate.top(top)]
     else:
-        threshold, significant = estimate.threshold(alpha), len(estimate.significant(alpha))
-        rows = [asdict(row) | {"significant": row.frequency > threshold} for row in estimate.top(top)]
+        surely = {row.value for row in estimate.significant(alpha)}
+        threshold, significant = estimate.threshold(alpha), len(surely)
+        rows = [_finite(row) | {"significant": row.value in surely} for row in estimate.top(top)]
     return {
         "question": index,
         "lineage": list(estimate.lineage),
@@ -119,24 +122,29 @@ def estimate_document(estimate: Estimate, index: int, top: int, alpha: float) ->
     }
 
 
+def _finite(row: Row) -> Document:
+    """A row without NaN: after post-processing there is no standard error."""
+    return {name: None if isinstance(cell, float) and math.isnan(cell) else cell for name, cell in asdict(row).items()}
+
+
 def estimate_table(
     estimate: Estimate, top: int, alpha: float, title: str, truth: Mapping[Any, float] | None = None
 ) -> Table:
     """The largest values with 95 % intervals; and the truth where it is known, and whether the interval covers it."""
     known = estimate.noise.known
-    threshold = estimate.threshold(alpha) if known else 0.0  # without a noise law: whatever was found at all
-    return rows_table(estimate.top(top), threshold, title, truth, known=known)
+    surely = {row.value for row in (estimate.significant(alpha) if known else estimate.above(0.0))}
+    return rows_table(estimate.top(top), surely, title, truth, known=known)
 
 
 def rows_table(
     rows: Sequence[Row],
-    threshold: float,
+    surely: Container[Any],
     title: str,
     truth: Mapping[Any, float] | None = None,
     *,
     known: bool = True,
 ) -> Table:
-    """The same for rows from elsewhere; those above the threshold stand out."""
+    """The same for rows from elsewhere; values that are surely held stand out."""
     table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
     table.add_column("value", max_width=32)
     for heading in ("share", "95 % interval"):
@@ -150,7 +158,7 @@ def rows_table(
     table.add_column("")
     most = max((row.frequency for row in rows), default=0.0)
     for row in rows:
-        found = row.frequency > threshold
+        found = row.value in surely
         last = _people_cells(row, found if known else None) if truth is None else _truth_cells(row, truth[row.value])
         bar = Text(
             "\N{BLACK SQUARE}" * round(_BAR_CELLS * max(row.frequency, 0) / most) if most > 0 else "", style="blue"
@@ -166,7 +174,8 @@ def significance(estimate: Estimate, alpha: float) -> str:
         found = int((estimate.frequencies != 0).sum())
         return f"{found} of {len(estimate):,} values were found. No noise law is known: no intervals, no significance."
     found, floor = len(estimate.significant(alpha)), percent(estimate.threshold(alpha))
-    return f"{found} of {len(estimate):,} values are significant: estimated above {floor} (alpha = {alpha:g})."
+    before = ", before post-processing," if len(estimate.lineage) > 1 else ""
+    return f"{found} of {len(estimate):,} values are significant: estimated{before} above {floor} (alpha = {alpha:g})."
 
 
 def _people_cells(row: Row, found: bool | None) -> tuple[Text, Text]:
@@ -177,6 +186,16 @@ def _people_cells(row: Row, found: bool | None) -> tuple[Text, Text]:
 def _truth_cells(row: Row, truth: float) -> tuple[Text, Text]:
     covered = row.low <= truth <= row.high
     return Text(percent(truth)), Text("yes", style="green") if covered else Text("no", style="yellow")
+
+
+def methods_table(methods: Iterable[Method]) -> Table:
+    """What each post-processing method enforces, what it is good for, and how it is biased."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("method", "enforces", "good for", "bias"):
+        table.add_column(heading, no_wrap=heading == "method", style="bold" if heading == "method" else "")
+    for method in methods:
+        table.add_row(method.name, method.enforces, method.good_for, method.bias)
+    return table
 
 
 def facts_table(facts: Mapping[str, Any]) -> Table:

@@ -24,7 +24,6 @@ FORMATS = {
     "csv": "text/csv; charset=utf-8",
     "arrow": "application/vnd.apache.arrow.stream",
 }
-_PLAIN = ("none", "base")
 _MOST_CANDIDATES = 100_000
 
 
@@ -65,7 +64,7 @@ def answer(store: Store, stored: StoredSurvey, query: Query) -> tuple[bytes, str
     if not 0 <= query.question < len(survey.questions):
         raise ServiceError(404, "unknown-question", "this survey has no such question")
     base = _estimate(store, stored, survey, query)
-    found = _processed(base, query.post)
+    found = base if query.post == "none" else base.post(query.post)
     rows = _rows(found, base, query.level)
     if query.format != "json":
         return _table(rows, query.format), FORMATS[query.format]
@@ -121,17 +120,7 @@ def _any_value(question: Any) -> list[Any]:
     return [*domain.decode(zero)]
 
 
-def _processed(estimate: Estimate, name: str) -> Any:
-    """The estimate after post-processing; the plain one is unbiased and never clipped."""
-    if name in _PLAIN:
-        return estimate
-    post = getattr(estimate, "post", None)
-    if post is None:
-        raise InputError("there is no post-processing of that name; there is none")
-    return post(name)
-
-
-def _rows(found: Any, base: Estimate, level: float) -> dict[str, list[Any]]:
+def _rows(found: Estimate, base: Estimate, level: float) -> dict[str, list[Any]]:
     frequencies = np.asarray(found.frequencies, dtype=float)
     columns: dict[str, list[Any]] = {
         "value": [_plain(value) for value in found.values],

@@ -1,0 +1,35 @@
+"""The papers' claims as the reproductions judge them; the ones that are promised are required, the others reported."""
+
+from __future__ import annotations
+
+import re
+
+from veil.datasets import data_folder
+from veil.experiments.study import Claim, Setting
+
+__all__ = ["claims_of", "judge"]
+
+Rows = list[tuple[str, str, str]]
+
+
+def claims_of(experiment: str) -> tuple[Claim, ...]:
+    """All claims of a reproduction in full; none where there is no such reproduction."""
+    from veil.experiments import EXPERIMENTS
+
+    if experiment not in EXPERIMENTS:
+        return ()
+    return EXPERIMENTS[experiment](Setting(data=data_folder())).claims
+
+
+def judge(claims: tuple[Claim, ...], required: tuple[str, ...]) -> tuple[Rows, bool]:
+    """Every claim with its verdict. Those whose words match a required pattern must hold, and each must match some."""
+    rows, passed = [], True
+    for claim in claims:
+        needed = any(re.search(pattern, claim.says, re.IGNORECASE) for pattern in required)
+        rows.append((claim.says, f"{claim.verdict}: {claim.measured}", "holds" if needed else ""))
+        passed &= claim.holds or not needed
+    for pattern in required:
+        if not any(re.search(pattern, claim.says, re.IGNORECASE) for claim in claims):
+            rows.append((f"a claim about {pattern!r}", "there is none", "one that holds"))
+            passed = False
+    return rows, passed

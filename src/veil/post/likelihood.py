@@ -1,0 +1,114 @@
+"""The most likely histogram: approximately from any oracle's estimate, exactly from GRR's, by EM from a channel."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import FitWarning, InputError, MismatchError, ParameterError
+from veil.mechanisms import FrequencyOracle, Mechanism
+from veil.noise import SupportNoise
+from veil.post.processed import Processed
+from veil.report import Reports
+from veil.result import Estimate
+
+__all__ = ["em", "mle", "mle_apx"]
+
+Floats = NDArray[np.float64]
+
+
+def mle_apx(estimate: Estimate) -> Processed:
+    """Runs at the collector: the most likely histogram if the noise is normal, with variance a + b f.
+
+    Minimises sum of (f' - f)^2 / (a + b f') over the simplex (consistency paper, appendix B, with its signs put right).
+    On the values that stay positive, x = (f' - f) / (a + b f') is the same for all.
+    """
+    _check_adds_up(estimate, "mle-apx")
+    f = estimate.frequencies
+    at_zero, at_one = estimate.noise.variance(0.0), estimate.noise.variance(1.0)
+    ratio = (at_one - at_zero) / at_zero  # b / a; no unbiased estimate lies below -a / b, so 1 - ratio * x > 0
+    kept = np.ones(len(f), dtype=bool)
+    while True:
+        x = (1.0 - float(f[kept].sum())) / (int(kept.sum()) + ratio)
+        moved = (x + f) / (1.0 - ratio * x)
+        falling = kept & (moved <= 0.0)
+        if not falling.any():
+            break
+        kept &= ~falling
+    return Processed.of_estimate(estimate, np.where(kept, np.maximum(moved, 0.0), 0.0), "mle-apx")
+
+
+def mle(estimate: Estimate) -> Processed:
+    """Runs at the collector: the exact maximum of GRR's likelihood, in closed form (Kairouz et al., ICML 2016).
+
+    A report is v with probability q + (p - q) f_v, so f_v = c_v / L - q / (p - q) on the values that stay positive,
+    with the L that makes them add up to one.
+
+    >>> from veil import GRR, simulate
+    >>> made = simulate(GRR(epsilon=1.0, domain=3), [0] * 90 + [1] * 10, seed=2).post("mle")
+    >>> round(float(made.frequencies.sum()), 9), made.lineage[-1]
+    (1.0, 'mle')
+    """
+    noise = estimate.noise
+    if not isinstance(noise, SupportNoise) or noise.hit != 0 or noise.miss != 0:
+        raise InputError("mle is exact for GRR, whose reports support one value each; use mle-apx, or veil.post.em")
+    _check_adds_up(estimate, "mle")
+    p, q = float(noise.p), float(noise.q)
+    floor = q / (p - q)
+    reported = estimate.frequencies + floor  # in proportion to the reports of each value
+    kept = np.ones(len(reported), dtype=bool)
+    while True:
+        found = reported * ((1.0 + int(kept.sum()) * floor) / float(reported[kept].sum())) - floor
+        falling = kept & (found <= 0.0)
+        if not falling.any():
+            break
+        kept &= ~falling
+    return Processed.of_estimate(estimate, np.where(kept, found, 0.0), "mle")
+
+
+def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int = 100_000) -> Processed:
+    """Runs at the collector: the most likely histogram from whole reports, by EM over the mechanism's exact channel.
+
+    Also known as iterative Bayesian update (IBU). It sees what a tally forgets: which bits came together. For small
+    domains, whose channel can be enumerated. Stops when no histogram can have a log-likelihood a person that is better
+    by `gap`.
+
+    >>> from veil import OUE
+    >>> oracle = OUE(epsilon=2.0, domain=3)
+    >>> made = em(oracle, oracle.randomize([0] * 60 + [1] * 30 + [2] * 10))
+    >>> round(float(made.frequencies.sum()), 9)
+    1.0
+    """
+    if not isinstance(mechanism, FrequencyOracle):
+        raise ParameterError("em needs a frequency oracle")
+    if not isinstance(reports, Reports) or reports.task != mechanism.digest:
+        raise MismatchError("expected reports of this mechanism; these were made for another task")
+    raw = mechanism.estimate(mechanism.tally(reports))
+    channel = mechanism.channel()
+    width = mechanism.layout.size
+    packed = np.frombuffer(reports.to_bytes(), dtype=np.uint8).reshape(-1, width)
+    different, counts = np.unique(packed, axis=0, return_counts=True)
+    try:
+        rows = np.array([[float(p) for p in channel[row.tobytes()]] for row in different])
+    except KeyError:
+        raise InputError("a report is none that this mechanism can make") from None
+    shares = counts / counts.sum()
+    found = np.full(len(raw), 1.0 / len(raw))
+    for _ in range(most):
+        score = rows.T @ (shares / (rows @ found))
+        if np.log(score.max()) < gap:
+            break
+        found = found * score
+    else:
+        warnings.warn(f"em stopped after {most} steps, before its gap was reached", FitWarning, stacklevel=2)
+    return Processed.of_estimate(raw, found / found.sum(), "em")
+
+
+def _check_adds_up(estimate: Any, name: str) -> None:
+    if not estimate.adds_up:
+        raise InputError(
+            f"{name} needs a whole histogram of one value a person: these frequencies do not add up to one"
+        )

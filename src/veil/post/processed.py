@@ -1,0 +1,209 @@
+"""What post-processing gives: an estimate that remembers what it was made from, and is honest about its error.
+
+A biased method has no standard error that tells the truth, so none is shown. What stays true is the interval of the
+unbiased estimate: it is shown instead, cut to what frequencies can be and stretched to the shown frequency. Its
+coverage is at least the level, whatever the method did.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import Domain
+from veil.errors import InputError
+from veil.result import Estimate, Row, Total
+
+if TYPE_CHECKING:
+    from veil.post.priors import Prior
+
+__all__ = ["Calibrated", "Normed", "PositiveAnswers", "Processed", "ProcessedTotal"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ProcessedTotal:
+    """The frequency of a set of values after post-processing, and its unbiased estimate."""
+
+    frequency: float
+    unbiased: Total
+    most: float = 1.0  # items in sets may be held more than once a person
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A confidence interval of the unbiased total, cut to what it can be and stretched to the shown frequency."""
+        low, high = np.clip(self.unbiased.interval(level), 0.0, self.most)
+        return min(float(low), self.frequency), max(float(high), self.frequency)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Processed(Estimate):
+    """Frequencies after post-processing. `raw` is the unbiased estimate that they were made from."""
+
+    raw: Estimate
+    step: str
+    """The last method that was applied."""
+
+    @classmethod
+    def of_estimate(cls, estimate: Estimate, frequencies: Floats, step: str, **more: Any) -> Processed:
+        """The same people and noise with other frequencies, after one more step."""
+        raw = estimate.raw if isinstance(estimate, Processed) else estimate
+        return cls(
+            domain=raw.domain,
+            frequencies=frequencies,
+            n=raw.n,
+            noise=raw.noise,
+            population=raw.population,
+            mass=raw.mass,
+            effective=raw.effective,
+            scale=raw.scale,
+            candidates=raw.candidates,
+            lineage=(*estimate.lineage, step),
+            whole=raw.whole,
+            raw=raw,
+            step=step,
+            **more,
+        )
+
+    @cached_property
+    def unbiased(self) -> Estimate:
+        """What intervals are made of: the raw estimate, normed where the true frequencies add up to one."""
+        return Normed.of_raw(self.raw, 1.0) if self.raw.adds_up else self.raw
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Refused: the variance of a biased frequency is not its error."""
+        raise InputError(f"{self.step} is biased and has no standard error; interval() is honest, .raw is unbiased")
+
+    def interval(self, level: float = 0.95) -> Floats:
+        """A confidence interval for each frequency: the unbiased one, within [0, 1], stretched to the shown frequency.
+
+        Its coverage is at least the level. Without a prior nothing narrower is true of a single value.
+        """
+        bounds = np.clip(self.unbiased.interval(level), 0.0, 1.0)
+        shown = self._shown
+        return np.stack([np.minimum(bounds[:, 0], shown), np.maximum(bounds[:, 1], shown)], axis=1)
+
+    def significant(self, alpha: float = 0.05) -> list[Row]:
+        """The values whose unbiased estimate is above the significance threshold, largest first."""
+        order = np.argsort(-self.raw.frequencies, kind="stable")
+        return self._rows(order[self.raw.frequencies[order] > self.raw.threshold(alpha)])
+
+    def total(self, subset: Any) -> Any:
+        """The frequency of a set of values, with the honest interval of the unbiased total."""
+        rows = self.positions(subset)
+        return ProcessedTotal(self.answer(rows), self.unbiased._total(rows), 1.0 if self.scale == 1.0 else np.inf)
+
+    def of(self, values: Domain) -> Processed:
+        cut = Estimate.of(self, values)
+        return self if cut is self else replace(cut, raw=self.raw.of(values))  # type: ignore[call-arg, return-value]
+
+    @property
+    def _shown(self) -> Floats:
+        return self.frequencies
+
+    def _errors(self) -> tuple[Floats, Floats]:
+        open_ends = np.full(len(self), np.nan)
+        if not self.noise.known:
+            return open_ends, np.stack([open_ends, open_ends], axis=1)
+        return open_ends, self.interval()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Normed(Processed):
+    """After Norm: still unbiased, with a smaller variance, which is exact here."""
+
+    sum: float
+    """What the frequencies were made to add up to."""
+    over: int
+    """How many values they were then."""
+
+    @classmethod
+    def of_raw(cls, raw: Estimate, total: float) -> Normed:
+        """Norm of an unbiased estimate whose true frequencies add up to a known total."""
+        from veil.post.consistency import norm
+
+        made = cls.of_estimate(raw, norm(raw.frequencies, total), "norm", sum=total, over=len(raw))
+        assert isinstance(made, Normed)
+        return made
+
+    @property
+    def unbiased(self) -> Estimate:
+        return self
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Variance of each frequency, exactly."""
+        return self._set_variance(np.ones(len(self)), self.frequencies)
+
+    def interval(self, level: float = 0.95) -> Floats:
+        return Estimate.interval(self, level)
+
+    def total(self, subset: Any) -> Total:
+        return Estimate.total(self, subset)
+
+    def _total_variance(self, values: int, frequency: float) -> float:
+        return float(self._set_variance(np.array([values]), np.array([frequency]))[0])
+
+    def _set_variance(self, sizes: NDArray[Any], totals: Floats) -> Floats:
+        """Of F + k/d (1 - S): F the sum over k of the d values, S that over all; (k/d) S takes noise out of F."""
+        part = sizes / self.over
+        every = self.raw._total_variance(self.over, self.sum)
+        inside, outside = self._raw_variance(sizes, totals), self._raw_variance(self.over - sizes, self.sum - totals)
+        together = (inside + every - outside) / 2  # the covariance of F and S
+        return np.asarray(np.maximum(inside + part**2 * every - 2 * part * together, 0.0))
+
+    def _raw_variance(self, sizes: NDArray[Any], totals: Floats) -> Floats:
+        """The raw estimate's variance of sums, which is a parabola in their true value."""
+        least, most = 0.0, self.raw.scale
+        middle = (least + most) / 2
+        cases = {int(size) for size in np.unique(sizes)}
+        ends = {k: [self.raw._total_variance(k, f) if k else 0.0 for f in (least, middle, most)] for k in cases}
+        at = np.clip(totals / most, 0.0, 1.0)
+        low, mid, high = (np.array([ends[int(size)][i] for size in sizes]) for i in range(3))
+        return np.asarray(low * (1 - at) * (1 - 2 * at) + 4 * mid * at * (1 - at) + high * at * (2 * at - 1))
+
+    def _errors(self) -> tuple[Floats, Floats]:
+        return Estimate._errors(self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PositiveAnswers(Processed):
+    """After Post-Pos: the histogram stays as it was, and every answer taken from it is at least 0."""
+
+    @property
+    def _shown(self) -> Floats:
+        return np.maximum(self.frequencies, 0.0)
+
+    def answer(self, rows: NDArray[np.int64]) -> float:
+        return max(super().answer(rows), 0.0)
+
+    def _rows(self, order: NDArray[Any]) -> list[Row]:
+        found = super()._rows(order)
+        return [replace(row, frequency=max(row.frequency, 0.0), count=max(row.count, 0.0)) for row in found]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Calibrated(Processed):
+    """Posterior means under a prior, and what else the posterior tells."""
+
+    prior: Prior
+    posterior_sd: Floats = field(repr=False)
+    """How far the true frequency may be from the posterior mean, if the prior is right."""
+
+    constant_noise: bool
+
+    def of(self, values: Domain) -> Processed:
+        cut = super().of(values)
+        kept = slice(0, values.size) if self.candidates is None else self.candidates < values.size
+        return cut if cut is self else replace(cut, posterior_sd=self.posterior_sd[kept])  # type: ignore[call-arg]
+
+    def exceeds(self, frequency: float) -> Floats:
+        """The posterior probability that each value's true frequency is above this one."""
+        from veil.post.calibration import posterior
+
+        return posterior(self.raw, self.prior, self.constant_noise, cut=frequency)[2]

@@ -1,0 +1,91 @@
+"""What an analyst asks of a histogram: every value, the most frequent ones, or sets of values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import is_int
+from veil.errors import InputError, ParameterError
+from veil.result import Estimate
+
+__all__ = ["EveryValue", "MostFrequent", "Query", "Sets", "as_query"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Query(ABC):
+    """Numbers asked of a histogram, each the frequency of a value or of a set."""
+
+    kind: str
+
+    @abstractmethod
+    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
+        """The places whose frequencies are added up, one list an answer; `truth` says what is frequent."""
+
+    def errors(self, groups: list[Ints], frequencies: Floats, truth: Floats, clip: bool = False) -> Floats:
+        """Squared error of each answer; `clip` sets negative answers to 0 (Post-Pos)."""
+        flat = np.concatenate(groups)
+        starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])[:-1]])
+        answers, known = np.add.reduceat(frequencies[flat], starts), np.add.reduceat(truth[flat], starts)
+        return np.asarray(((np.maximum(answers, 0.0) if clip else answers) - known) ** 2)
+
+
+@dataclass(frozen=True)
+class EveryValue(Query):
+    """The frequency of each value of the domain."""
+
+    kind = "single"
+
+    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
+        return list(np.arange(len(estimate))[:, None])
+
+
+@dataclass(frozen=True)
+class MostFrequent(Query):
+    """The frequencies of the k values that are truly the most frequent."""
+
+    k: int = 10
+    kind = "frequent"
+
+    def __post_init__(self) -> None:
+        if not is_int(self.k) or self.k < 1:
+            raise ParameterError("the most frequent values are an integer number of at least 1")
+
+    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
+        return list(np.argsort(-truth, kind="stable")[: self.k, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Sets(Query):
+    """The total frequency of each of these sets of values."""
+
+    sets: Sequence[Any] = field(repr=False)
+    kind = "sets"
+
+    def __post_init__(self) -> None:
+        if not self.sets or any(len(values) == 0 for values in self.sets):
+            raise InputError("a query has at least one set, and a set at least one value")
+
+    def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
+        return [estimate.positions(values) for values in self.sets]
+
+
+def as_query(query: Any) -> Query:
+    """A Query as it is, or by its name ("single", "frequent"), or a list of sets of values."""
+    if isinstance(query, Query):
+        return query
+    if isinstance(query, str):
+        if query in ("single", "frequent"):
+            return EveryValue() if query == "single" else MostFrequent()
+        raise InputError("a query is 'single', 'frequent', or a list of sets of values")
+    sets = list(query) if hasattr(query, "__iter__") else []
+    if not sets or any(isinstance(values, (str, bytes)) or not hasattr(values, "__len__") for values in sets):
+        raise InputError("a query is 'single', 'frequent', or a list of sets of values")
+    return Sets(sets)

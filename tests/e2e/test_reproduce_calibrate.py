@@ -1,0 +1,103 @@
+"""`veil reproduce calibrate` without any data folder: figures and tables are there, and claims have verdicts."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from veil import metrics
+from veil.cli.main import app
+from veil.datasets import Counts
+from veil.experiments.calibrate_trials import CALIBRATE, RAW, ZERO, Hits, Plan, collect
+
+FIGURES = [f"figure-{i}" for i in range(4, 10)]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("reproduction") / "new"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("VEIL_DATA", raising=False)
+        result = CliRunner().invoke(app, ["reproduce", "calibrate", "--quick", "--out", str(folder), "--json"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return folder, json.loads(result.stdout)
+
+
+def test_every_figure_has_its_picture_and_its_table(run: tuple[Path, Any]) -> None:
+    folder, document = run
+    assert sorted(exhibit["name"] for exhibit in document["exhibits"]) == FIGURES
+    for name in FIGURES:
+        assert (folder / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
+        rows = list(csv.DictReader((folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
+        assert len(rows) >= 24
+        assert all(np.isfinite([float(row["x"]), float(row["mean"])]).all() for row in rows)
+    assert {path.name for path in folder.iterdir()} == set(document["files"])
+    assert "stand-in" in document["clicks"]
+    assert "stand-in" in document["sales"]
+
+
+def test_every_claim_has_a_verdict(run: tuple[Path, Any]) -> None:
+    folder, document = run
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    claims = [claim for exhibit in document["exhibits"] for claim in exhibit["claims"]]
+    assert all(exhibit["claims"] for exhibit in document["exhibits"])
+    for claim in claims:
+        assert claim["verdict"] in ("holds", "does not hold")
+        assert f"| {claim['says']} | {claim['measured']} | {claim['verdict']} |" in page
+    exact = [claim for claim in claims if claim["exact"]]
+    assert len(exact) == 4
+    assert all(claim["verdict"] == "holds" for claim in exact)
+
+
+@pytest.mark.parametrize(
+    ("figures", "starts"),
+    [
+        ((4,), "The noise has mean 0"),
+        ((4,), "The noise is normal"),
+        ((7,), "Kosarak: OUE-Calibrate has a lower error than OUE-Zero at every eps"),
+        ((7,), "Retail: OUE-Calibrate has a lower error than OUE-Zero at every eps"),
+        ((5, 6), "OUE-Calibrate has a better F-score than OUE-Zero at and below"),
+        ((5, 6), "OUE-Calibrate has a higher precision and a lower recall than OUE"),
+    ],
+)
+def test_what_the_paper_is_about_holds_on_the_stand_ins(
+    run: tuple[Path, Any], figures: tuple[int, ...], starts: str
+) -> None:
+    for number in figures:
+        exhibit = next(e for e in run[1]["exhibits"] if e["name"] == f"figure-{number}")
+        chosen = [claim for claim in exhibit["claims"] if claim["says"].startswith(starts)]
+        assert [claim["verdict"] for claim in chosen] == ["holds"], chosen
+
+
+def test_the_printed_variance_is_reported_as_a_standard_deviation(run: tuple[Path, Any]) -> None:
+    claims = run[1]["exhibits"][0]["claims"]
+    printed = next(claim for claim in claims if "5,434" in claim["says"])
+    assert printed["verdict"] == "does not hold"
+    assert "square root 5,434.3" in printed["measured"]
+
+
+def test_hits_are_scored_as_the_metrics_do() -> None:
+    for found, true in (({1, 2, 3}, {2, 3, 4, 5}), (set(), {1}), ({1}, set()), (set(), set())):
+        hits = Hits(len(found), len(true), len(found & true))
+        assert hits.precision == metrics.precision(found, true)
+        assert hits.recall == metrics.recall(found, true)
+        assert hits.f_score == metrics.f1(found, true)
+
+
+def test_a_collection_depends_on_its_seed_alone_and_has_all_methods() -> None:
+    held = np.array([50_000, 20_000, 5_000, *([50] * 97)])
+    plan = Plan((1.0, 4.0), runs=2, added=1, factors=(0.5, 1.0))
+    steps: list[int] = []
+    first, again = (collect("a", "people", Counts(held, "made", True), plan, (1, 2), steps.append) for _ in range(2))
+    assert sum(steps) == 8
+    assert [trial.errors for trial in first.trials[4.0]] == [trial.errors for trial in again.trials[4.0]]
+    assert first.errors(RAW, 4.0)[0] != first.errors(RAW, 4.0)[1]
+    assert first.gain(ZERO, 4.0) == 0
+    assert first.gain(CALIBRATE, 4.0) > 0 > first.gain(RAW, 4.0)
+    assert len(first.errors("learned prior", 1.0)) == 1
