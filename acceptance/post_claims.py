@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from acceptance.post_cells import one_blas_thread
 from veil.datasets import data_folder
 from veil.experiments.study import Claim, Setting
 
@@ -18,7 +19,8 @@ def claims_of(experiment: str) -> tuple[Claim, ...]:
 
     if experiment not in EXPERIMENTS:
         return ()
-    return EXPERIMENTS[experiment](Setting(data=data_folder())).claims
+    with one_blas_thread():
+        return EXPERIMENTS[experiment](Setting(data=data_folder())).claims
 
 
 def judge(claims: tuple[Claim, ...], required: tuple[str, ...]) -> tuple[Rows, bool]:

@@ -7,11 +7,13 @@ Full-domain, set-value and frequent-value errors are those of the consistency pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import is_int
 from veil.errors import InputError
 from veil.result import Estimate
 
@@ -52,12 +54,13 @@ def set_mse(estimate: Estimate | Any, truth: Any, sets: Iterable[Any]) -> float:
     >>> set_mse([0.5, 0.3, 0.2], [0.4, 0.4, 0.2], [[0, 1], [2]]) < 1e-30
     True
     """
-    known = np.asarray(truth, dtype=np.float64)
-    answer = estimate.answer if isinstance(estimate, Estimate) else lambda rows: _numbers(estimate)[rows].sum()
-    errors = [(float(answer(rows)) - float(known[rows].sum())) ** 2 for rows in map(np.asarray, sets)]
-    if not errors:
-        raise InputError("expected at least one set")
-    return float(np.mean(errors))
+    shown = _numbers(estimate)
+    known = _like(truth, shown)
+    answer = estimate.answer if isinstance(estimate, Estimate) else lambda rows: shown[rows].sum()
+    places = [np.asarray(rows) for rows in sets]
+    if not places or not all(p.size and p.dtype.kind in "iu" and 0 <= p.min() <= p.max() < len(known) for p in places):
+        raise InputError("sets are lists of positions, at least one each")
+    return float(np.mean([(float(answer(rows)) - float(known[rows].sum())) ** 2 for rows in places]))
 
 
 def top_mse(estimate: Estimate | Any, truth: Any, k: int) -> float:
@@ -66,9 +69,9 @@ def top_mse(estimate: Estimate | Any, truth: Any, k: int) -> float:
     >>> top_mse([0.5, 0.25, 0.25], [0.75, 0.25, 0.0], 2)
     0.03125
     """
-    known = np.asarray(truth, dtype=np.float64)
-    if not 1 <= k <= len(known):
-        raise InputError("k lies between 1 and the number of values")
+    known = _like(truth, _numbers(estimate))
+    if not is_int(k) or not 1 <= k <= len(known):
+        raise InputError("k is an integer between 1 and the number of values")
     return float(np.mean(_difference(estimate, truth)[np.argsort(-known, kind="stable")[:k]] ** 2))
 
 
@@ -84,7 +87,9 @@ def max_error(estimate: Estimate | Any, truth: Any) -> float:
 
 def coverage(estimate: Estimate, truth: Any, level: float = 0.95) -> float:
     """The share of candidates whose interval contains the truth."""
-    known = np.asarray(truth, dtype=np.float64)
+    if not isinstance(estimate, Estimate):
+        raise InputError("coverage is of an Estimate's intervals")
+    known = _like(truth, estimate.frequencies)
     bounds = estimate.interval(level)
     return float(np.mean((bounds[:, 0] <= known) & (known <= bounds[:, 1])))
 
@@ -148,7 +153,7 @@ def mnae(answers: Any, truth: Any, most: float) -> float:
     >>> mnae([9.0, 4.0], [10.0, 4.0], most=100.0)
     0.005
     """
-    if not 0 < most < np.inf:
+    if not isinstance(most, Real) or not 0 < most < np.inf:
         raise InputError("the largest possible answer is positive")
     return float(np.mean(np.abs(_difference(answers, truth)))) / most
 
@@ -159,19 +164,32 @@ def mre(answers: Any, truth: Any) -> float:
     >>> mre([9.0, 4.0], [10.0, 4.0])
     0.05
     """
-    known = np.abs(np.asarray(truth, dtype=np.float64))
+    known = np.abs(_numbers(truth))
     if not (known > 0).all():
         raise InputError("a relative error needs true answers other than 0")
     return float(np.mean(np.abs(_difference(answers, truth)) / known))
 
 
 def _numbers(data: Estimate | Any) -> Floats:
-    return data.frequencies if isinstance(data, Estimate) else np.asarray(data, dtype=np.float64)
+    """Frequencies or answers as numbers, at least one."""
+    if isinstance(data, Estimate):
+        return data.shown
+    try:
+        found = np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("expected an Estimate, or a list of numbers") from None
+    if found.ndim != 1 or not len(found):
+        raise InputError("expected one list of numbers, at least one")
+    return found
+
+
+def _like(truth: Any, shown: Floats) -> Floats:
+    known = _numbers(truth)
+    if known.shape != shown.shape:
+        raise InputError("an estimate and the truth have one frequency a candidate")
+    return known
 
 
 def _difference(estimate: Estimate | Any, truth: Any) -> Floats:
     shown = _numbers(estimate)
-    known = np.asarray(truth, dtype=np.float64)
-    if shown.shape != known.shape:
-        raise InputError("an estimate and the truth have one frequency a candidate")
-    return np.asarray(shown - known)
+    return np.asarray(shown - _like(truth, shown))

@@ -83,9 +83,14 @@ class Estimate:
         return self.domain.decode(codes)
 
     @property
+    def shown(self) -> Floats:
+        """What answers about single values are: the frequencies, but for a rule that bends answers (Post-Pos)."""
+        return self.frequencies
+
+    @property
     def counts(self) -> Floats:
         """Frequencies in people (or in units of weight)."""
-        return self.frequencies * self.mass
+        return self.shown * self.mass
 
     @property
     def adds_up(self) -> bool:
@@ -132,7 +137,7 @@ class Estimate:
     def above(self, frequency: float) -> list[Row]:
         """The values estimated above a frequency, largest first."""
         order = np.argsort(-self.frequencies, kind="stable")
-        return self._rows(order[self.frequencies[order] > frequency])
+        return self._rows(order[self.shown[order] > frequency])
 
     def threshold(self, alpha: float = 0.05) -> float:
         """The significance threshold (3.13): an absent value exceeds it with probability alpha / candidates."""
@@ -198,7 +203,7 @@ class Estimate:
             values = pa.array([str(value) for value in self.values])
         noisy = {"stderr": errors, "low": bounds[:, 0], "high": bounds[:, 1]}
         nullable = {name: pa.array(column, from_pandas=True) for name, column in noisy.items()}
-        return pa.table({"value": values, "frequency": self.frequencies, "count": self.counts, **nullable})
+        return pa.table({"value": values, "frequency": self.shown, "count": self.counts, **nullable})
 
     def to_pandas(self) -> pandas.DataFrame:
         """The same table for pandas."""
@@ -230,9 +235,9 @@ class Estimate:
 
     def _rows(self, order: NDArray[Any]) -> list[Row]:
         codes = order.astype(np.uint64) if self.candidates is None else self.candidates[order]
-        counts, (errors, bounds) = self.counts, self._errors()
+        shown, counts, (errors, bounds) = self.shown, self.counts, self._errors()
         return [
-            Row(value, float(self.frequencies[i]), float(counts[i]), float(errors[i]), *map(float, bounds[i]))
+            Row(value, float(shown[i]), float(counts[i]), float(errors[i]), *map(float, bounds[i]))
             for i, value in zip(order, self.domain.decode(codes), strict=True)
         ]
 

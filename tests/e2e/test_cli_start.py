@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from veil.cli.docs import page
@@ -25,10 +25,11 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_help_comes_at_once() -> None:
     times = []
-    for _ in range(5):
-        start = time.perf_counter()
+    for _ in range(5):  # in the process's own time: other tests keep the machine busy
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([*RUN, "--help"], check=True, capture_output=True)
-        times.append(time.perf_counter() - start)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 0.5, times
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.optimize import minimize
 
 from veil import BLH, GRR, OLH, OUE, SHE, THE, HadamardResponse, SubsetSelection, post, simulate
 from veil.entropy import Seeded
-from veil.errors import InputError, MismatchError, ParameterError
+from veil.errors import FitWarning, InputError, MismatchError, ParameterError
 from veil.mechanisms import FrequencyOracle
 from veil.post.consistency import norm_sub
 from veil.result import Estimate
@@ -220,7 +221,9 @@ def test_em_finds_the_most_likely(oracle: Any) -> None:
     packed = np.frombuffer(reports.to_bytes(), np.uint8).reshape(len(reports), -1)
     rows = np.array([[float(chance) for chance in channel[row.tobytes()]] for row in packed])
     shares = np.full(len(rows), 1 / len(rows))
-    steps = [post.em(oracle, reports, most=most).frequencies for most in (0, 1, 2, 5, 30, 100_000)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)  # the first ones stop before they have converged
+        steps = [post.em(oracle, reports, most=most).frequencies for most in (1, 2, 5, 30, 100_000)]
     likely = [log_likelihood(rows, shares, step) for step in steps]
     assert likely == sorted(likely)
     assert likely[0] < likely[2]

@@ -123,11 +123,21 @@ def test_odd_histograms_do_not_fail(frequencies: list[float], n: int) -> None:
 
 
 def test_the_grid_is_that_of_the_docs() -> None:
-    atoms = grid(np.array([-1.0, 0.5, 100.0]), 1.0)
+    sigma = 0.001
+    atoms = grid(np.array([-1.0, 0.5, 100.0]) * sigma, sigma)
     assert atoms[0] == 0
-    assert len(atoms[atoms <= 4]) == 81
-    assert atoms[atoms > 4] == pytest.approx(np.arange(98 * 3, 102 * 3 + 1) / 3)
+    assert len(atoms[atoms <= 4 * sigma]) == 81
+    assert atoms[atoms > 4 * sigma] == pytest.approx(np.arange(98 * 3, 102 * 3 + 1) / 3 * sigma)
     assert (np.diff(atoms) > 0).all()
+
+
+@pytest.mark.parametrize("observed", [[5.0], [0.1], [-3.0, 0.2, 40.0]])
+def test_nothing_is_more_frequent_than_always(observed: list[float]) -> None:
+    atoms = grid(np.array(observed), 1.0)
+    assert atoms[-1] == 1.0
+    assert (np.diff(atoms) > 0).all()
+    noisy = collected(zipf(100, 1.5), 0.01, 1_000, 4)
+    assert noisy.post("calibrate").frequencies.max() <= 1.0
 
 
 def test_few_values_are_not_learned_from() -> None:

@@ -184,7 +184,9 @@ def estimate(
         if path is not None:
             pipeline.check_output(path, [task, tally], endings)
     held = pipeline.load_tallies(survey, [tally])
-    answered = results.estimates_of(survey, held, question, post)
+    answered, remarks = results.estimates_of(survey, held, question, post)
+    for remark in remarks:
+        warn(remark)
     several, screen = len(survey.questions) > 1, console(as_json)
     for index, found in answered:
         title = f"{'question ' + str(index) + ': ' if several else ''}{found.n:,} people, {' > '.join(found.lineage)}"
@@ -197,7 +199,7 @@ def estimate(
         results.write_picture(answered, plot, top)
         _wrote(screen, plot, "the picture")
     documents = [tables.estimate_document(found, index, top, alpha) for index, found in answered]
-    written = {"out": _name(out), "plot": _name(plot)}
+    written = {"remarks": remarks, "out": _name(out), "plot": _name(plot)}
     return {"task": survey.task, "people": held.people, "questions": documents} | written
 
 
@@ -205,14 +207,14 @@ def estimate(
 @reporting
 def post(
     name: Annotated[str | None, typer.Argument(help="One method to read about.")] = None,
-    listed: Annotated[bool, typer.Option("--list", help="All methods in a table (as without a name).")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="All methods in a table: the same as without a name.")] = False,
     as_json: AsJson = False,
 ) -> Document:
     """List the post-processing methods: what each enforces, what it is good for, how it is biased."""
     from veil.cli import tables
     from veil.post import METHODS, method
 
-    chosen = list(METHODS.values()) if name is None or listed else [method(name)]
+    chosen = [method(name)] if name is not None else list(METHODS.values())
     console(as_json).print(tables.methods_table(chosen))
     facts = ("name", "enforces", "good_for", "bias")
     return {"methods": [{fact: getattr(entry, fact) for fact in facts} for entry in chosen]}

@@ -6,12 +6,13 @@ Whole files or none. What an estimate says is decided in `veil.result`.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veil.durable import replacing
-from veil.errors import EmptyError, InputError
+from veil.errors import EmptyError, FitWarning, InputError
 from veil.result import Estimate
 from veil.survey import Survey, SurveyTally
 
@@ -30,8 +31,8 @@ Answered = Sequence[tuple[int, Estimate]]
 
 def estimates_of(
     survey: Survey, tally: SurveyTally, question: int | None = None, post: str | None = None
-) -> list[tuple[int, Estimate]]:
-    """The estimate of one question, or of each that anybody answered; after post-processing where one is named."""
+) -> tuple[list[tuple[int, Estimate]], list[str]]:
+    """The estimate of one question, or of each that anybody answered, post-processed on request; and its remarks."""
     count = len(survey.questions)
     if question is not None and not 0 <= question < count:
         raise InputError(f"this survey's questions are numbered from 0 to {count - 1}")
@@ -39,7 +40,12 @@ def estimates_of(
     if not answered:
         raise EmptyError("nobody answered: there is nothing to estimate from")
     found = [(i, survey.estimate_question(tally, i)) for i in answered]
-    return found if post is None else [(i, estimate.post(post)) for i, estimate in found]
+    if post is None:
+        return found, []
+    with warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("always", FitWarning)
+        processed = [(i, estimate.post(post)) for i, estimate in found]
+    return processed, [str(remark.message) for remark in remarks if issubclass(remark.category, FitWarning)]
 
 
 def write_table(answered: Answered, out: Path, *, numbered: bool) -> None:

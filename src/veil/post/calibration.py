@@ -54,7 +54,7 @@ def calibrate(
     if noise is not None and noise not in _NOISES:
         raise ParameterError(f"noise is {' or '.join(_NOISES)}")
     chosen = _resolve(prior)
-    constant = noise == "constant" if noise else chosen != "learned"
+    constant = noise == "constant" if noise else not isinstance(chosen, str)
     fitted: Prior | None = None
     if isinstance(chosen, Prior):
         fitted = chosen
@@ -94,9 +94,10 @@ def power_ns(estimate: Estimate, fit: str = "moments", total: float | None = Non
 def automatic(estimate: Estimate) -> Processed:
     """Runs at the collector: the learned prior, then Norm-Sub where the frequencies add up to one.
 
-    Norm-Sub alone where there are too few values to learn from, or no noise model.
+    Without the prior where there are too few values to learn from, or no noise model: Norm-Sub alone, or Base-Pos where
+    the frequencies do not add up (some candidates, items in sets).
     """
-    if not estimate.noise.known or (len(estimate) < _FEW and estimate.adds_up):
+    if not estimate.noise.known or len(estimate) < _FEW:
         made: Any = estimate.post("norm-sub" if estimate.adds_up else "base-pos")
     else:
         made = calibrate(estimate)
@@ -131,7 +132,7 @@ def _variance(estimate: Estimate, constant: bool, frequencies: Floats) -> Floats
 
 
 def _resolve(prior: str | Family | Prior) -> str | Family | Prior:
-    if isinstance(prior, (Family, Prior)) or prior == "learned":
+    if isinstance(prior, (Family, Prior)) or (isinstance(prior, str) and prior == "learned"):
         return prior
     if not isinstance(prior, str) or prior not in FAMILIES:
         raise ParameterError(f"a prior is learned, {', '.join(FAMILIES)}, or your own Family or Prior")
@@ -163,6 +164,8 @@ def _fit(estimate: Estimate, family: Family, fit: str, constant: bool) -> Prior 
     parameters = family.moments(mean, variance, n)
     if parameters is None:
         return None
+    if not len(parameters) == len(family.parameters) == len(family.positive):
+        raise ParameterError(f"the prior {family.name} names other parameters than it gives")
     sigma = float(np.sqrt(estimate.variance_at(np.zeros(1))[0])) * n
     narrow, poisson = (float(np.sqrt(max(v, 1.0))) for v in (variance, mean))  # a prior may be narrower than the noise
     centre = np.array([mean])

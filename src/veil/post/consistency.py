@@ -14,6 +14,8 @@ __all__ = ["cut_below", "keep", "norm", "norm_cut", "norm_mul", "norm_sub", "pos
 
 Floats = NDArray[np.float64]
 
+_ROUNDING = 1 + 1e-12  # sums of frequencies that add up to one may come out a little above it
+
 
 def keep(frequencies: Floats) -> Floats:
     """Base: nothing is changed."""
@@ -86,7 +88,7 @@ def norm_cut(frequencies: Floats, total: float) -> Floats:
     order = np.sort(frequencies[frequencies > 0.0])[::-1]
     if not len(order):
         return np.zeros(len(frequencies))
-    fits = int(np.searchsorted(np.cumsum(order), total, side="right"))
+    fits = int(np.searchsorted(np.cumsum(order), total * _ROUNDING, side="right"))
     if fits == len(order):
         return np.maximum(frequencies, 0.0)
     kept = frequencies > order[fits]  # whoever equals the first that does not fit goes with it

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from veil.domain import is_int
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.noise import critical
-from veil.post.consistency import norm
+from veil.post.consistency import keep, norm
 from veil.post.processed import Normed, PositiveAnswers, Processed
 from veil.result import Estimate
 
@@ -70,12 +71,18 @@ class HistogramMethod(Method):
         frequencies = as_frequencies(data.frequencies if isinstance(data, Estimate) else data)
         if self.cuts is not None:
             chosen["threshold"] = self._threshold(data, frequencies, **options)
-        made: Floats = self.rule(frequencies, **chosen)
+        with np.errstate(over="ignore", invalid="ignore"):
+            made: Floats = self.rule(frequencies, **chosen)
+        if not np.isfinite(made).all():
+            raise InputError("these frequencies are too large to be added up")
         if not isinstance(data, Estimate):
             return made
-        if self.rule is norm and not isinstance(data, Processed) and data.noise.known:
-            return Normed.of_raw(data, chosen["total"])
-        return Processed.of_estimate(data, made, self._label(options if total is None else {"total": total, **options}))
+        label = self._label(options if total is None else {"total": total, **options})
+        if self.rule is keep:
+            return replace(data, lineage=(*data.lineage, label))
+        if self.rule is norm and data.noise.known and (isinstance(data, Normed) or not isinstance(data, Processed)):
+            return Normed.of_raw(data, chosen["total"], label)
+        return Processed.of_estimate(data, made, label)
 
     def _threshold(self, data: Any, frequencies: Floats, alpha: float | None = None, k: int | None = None) -> float:
         """Of (7), for alpha; or the k-th largest frequency."""
@@ -87,7 +94,7 @@ class HistogramMethod(Method):
             raise ParameterError(f"{self.name} of plain frequencies needs k: their noise is not known")
         check_raw(data, self.name)
         chance = self.cuts if alpha is None else alpha
-        if not isinstance(chance, (int, float)) or not 0 < chance < np.inf:
+        if not isinstance(chance, Real) or not 0 < chance < np.inf:
             raise ParameterError("alpha, the expected number of absent values above the threshold, is positive")
         tail = min(chance / len(frequencies), 0.5)  # at one half the threshold is zero
         return critical(tail) * float(np.sqrt(data.variance_at(np.zeros(1))[0]))
@@ -158,6 +165,6 @@ def _known_total(data: Any, total: float | None, name: str) -> float:
                 "sets, so give total="
             )
         return 1.0
-    if isinstance(total, bool) or not isinstance(total, (int, float)) or not 0 < total < np.inf:
+    if isinstance(total, bool) or not isinstance(total, Real) or not 0 < total < np.inf:
         raise ParameterError("a total is a positive number")
     return float(total)

@@ -52,11 +52,10 @@ def grid(observed: Floats, sigma: float) -> Floats:
     """Atoms: zero, geometric steps up to 4 sigma, then sigma / 3 apart near every larger estimate."""
     small = np.concatenate([[0.0], np.geomspace(_LEAST * sigma, 4 * sigma, _SMALL_ATOMS)])
     large = np.unique(np.rint(observed[observed > 4 * sigma] * _PER_SIGMA / sigma))
-    if not len(large):
-        return small
     around = np.arange(-_PER_SIGMA * _BESIDE, _PER_SIGMA * _BESIDE + 1)
     beyond = np.unique(large[:, None] + around[None, :]) * sigma / _PER_SIGMA
-    return np.concatenate([small, beyond[beyond > 4 * sigma]])
+    atoms = np.concatenate([small, beyond[beyond > 4 * sigma]])
+    return np.append(atoms[atoms < 1.0], 1.0) if atoms[-1] > 1.0 else atoms  # nothing is more frequent than always
 
 
 def learn(observed: Floats, variance: Callable[[Floats], Floats], component: Floats | None = None) -> Learned:

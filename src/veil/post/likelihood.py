@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import is_int
 from veil.errors import FitWarning, InputError, MismatchError, ParameterError
 from veil.mechanisms import FrequencyOracle, Mechanism
 from veil.noise import SupportNoise
@@ -18,6 +21,8 @@ from veil.result import Estimate
 __all__ = ["em", "mle", "mle_apx"]
 
 Floats = NDArray[np.float64]
+
+_MOST_BITS = 12.0
 
 
 def mle_apx(estimate: Estimate) -> Processed:
@@ -72,9 +77,9 @@ def mle(estimate: Estimate) -> Processed:
 def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int = 100_000) -> Processed:
     """Runs at the collector: the most likely histogram from whole reports, by EM over the mechanism's exact channel.
 
-    Also known as iterative Bayesian update (IBU). It sees what a tally forgets: which bits came together. For small
-    domains, whose channel can be enumerated. Stops when no histogram can have a log-likelihood a person that is better
-    by `gap`.
+    Also known as iterative Bayesian update (IBU). It sees what a tally forgets: which bits came together. For oracles
+    without a random seed and with at most 4,096 different reports (OUE: 12 values). Stops when no histogram can have a
+    log-likelihood a person that is better by `gap`; after `most` steps it warns.
 
     >>> from veil import OUE
     >>> oracle = OUE(epsilon=2.0, domain=3)
@@ -86,6 +91,10 @@ def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int =
         raise ParameterError("em needs a frequency oracle")
     if not isinstance(reports, Reports) or reports.task != mechanism.digest:
         raise MismatchError("expected reports of this mechanism; these were made for another task")
+    if not isinstance(gap, Real) or not gap > 0 or not is_int(most) or most < 1:
+        raise ParameterError("em takes a positive gap and a number of steps of at least 1")
+    if _report_bits(mechanism) > _MOST_BITS:
+        raise ParameterError(f"em lists all reports that can be: {mechanism.name} over this domain has too many")
     raw = mechanism.estimate(mechanism.tally(reports))
     channel = mechanism.channel()
     width = mechanism.layout.size
@@ -105,6 +114,12 @@ def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int =
     else:
         warnings.warn(f"em stopped after {most} steps, before its gap was reached", FitWarning, stacklevel=2)
     return Processed.of_estimate(raw, found / found.sum(), "em")
+
+
+def _report_bits(mechanism: Mechanism) -> float:
+    """How many bits a report's payload has, as far as its columns say."""
+    fields = mechanism.layout.fields
+    return float(sum(field.bits or field.count * math.log2(field.bound) for field in fields))
 
 
 def _check_adds_up(estimate: Any, name: str) -> None:

@@ -42,11 +42,11 @@ class Prior:
     parameters: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        atoms, masses = np.asarray(self.atoms, dtype=np.float64), np.asarray(self.masses, dtype=np.float64)
+        atoms, masses = _numbers(self.atoms), _numbers(self.masses)
         if atoms.ndim != 1 or atoms.shape != masses.shape or not len(atoms):
             raise ParameterError("a prior has as many masses as frequencies, and at least one")
-        if not (np.isfinite(atoms).all() and (np.diff(atoms) > 0).all() and atoms[0] >= 0):
-            raise ParameterError("a prior's frequencies are different, increasing and not negative")
+        if not (np.isfinite(atoms).all() and (np.diff(atoms) > 0).all() and atoms[0] >= 0 and atoms[-1] <= 1):
+            raise ParameterError("a prior's frequencies are different, increasing, and lie between 0 and 1")
         if not (np.isfinite(masses).all() and (masses >= 0).all() and masses.sum() > 0):
             raise ParameterError("a prior's masses are not negative, and not all zero")
         object.__setattr__(self, "atoms", atoms)
@@ -55,7 +55,7 @@ class Prior:
     @classmethod
     def of_frequencies(cls, frequencies: Any, name: str = "given") -> Prior:
         """The distribution of known frequencies: each value is as likely to be one of them as another."""
-        atoms, counts = np.unique(np.asarray(frequencies, dtype=np.float64), return_counts=True)
+        atoms, counts = np.unique(_numbers(frequencies), return_counts=True)
         return cls(name, atoms, counts.astype(np.float64))
 
     @property
@@ -96,6 +96,13 @@ class Cells:
             raise InputError(f"the prior {family.name} has no mass on 0 to all people")
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
+
+
+def _numbers(data: Any) -> Floats:
+    try:
+        return np.asarray(data, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("a prior's frequencies and masses are numbers") from None
 
 
 def cells(people: int, least: int, *details: tuple[Floats, float]) -> Cells:

@@ -1,21 +1,22 @@
 """What post-processing gives: an estimate that remembers what it was made from, and is honest about its error.
 
 A biased method has no standard error that tells the truth, so none is shown. What stays true is the interval of the
-unbiased estimate: it is shown instead, cut to what frequencies can be and stretched to the shown frequency. Its
-coverage is at least the level, whatever the method did.
+unbiased estimate: it is shown instead, cut to what frequencies can be and stretched to the shown frequency. It covers
+the truth at least as often as that one does, whatever the method did.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Domain
-from veil.errors import InputError
+from veil.errors import InputError, ParameterError
 from veil.result import Estimate, Row, Total
 
 if TYPE_CHECKING:
@@ -34,13 +35,18 @@ class ProcessedTotal:
     unbiased: Total
     most: float = 1.0  # items in sets may be held more than once a person
 
+    @property
+    def stderr(self) -> float:
+        """Refused, as for single values."""
+        raise InputError("a total after a biased step has no standard error; interval() is honest")
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval of the unbiased total, cut to what it can be and stretched to the shown frequency."""
         low, high = np.clip(self.unbiased.interval(level), 0.0, self.most)
         return min(float(low), self.frequency), max(float(high), self.frequency)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Processed(Estimate):
     """Frequencies after post-processing. `raw` is the unbiased estimate that they were made from."""
 
@@ -77,16 +83,17 @@ class Processed(Estimate):
     @cached_property
     def variance(self) -> Floats:
         """Refused: the variance of a biased frequency is not its error."""
+        if not self.noise.known:
+            return self.raw.variance  # which says why there is none
         raise InputError(f"{self.step} is biased and has no standard error; interval() is honest, .raw is unbiased")
 
     def interval(self, level: float = 0.95) -> Floats:
         """A confidence interval for each frequency: the unbiased one, within [0, 1], stretched to the shown frequency.
 
-        Its coverage is at least the level. Without a prior nothing narrower is true of a single value.
+        It covers at least as often as the unbiased one. Without a prior nothing narrower is true of a single value.
         """
         bounds = np.clip(self.unbiased.interval(level), 0.0, 1.0)
-        shown = self._shown
-        return np.stack([np.minimum(bounds[:, 0], shown), np.maximum(bounds[:, 1], shown)], axis=1)
+        return np.stack([np.minimum(bounds[:, 0], self.shown), np.maximum(bounds[:, 1], self.shown)], axis=1)
 
     def significant(self, alpha: float = 0.05) -> list[Row]:
         """The values whose unbiased estimate is above the significance threshold, largest first."""
@@ -102,10 +109,6 @@ class Processed(Estimate):
         cut = Estimate.of(self, values)
         return self if cut is self else replace(cut, raw=self.raw.of(values))  # type: ignore[call-arg, return-value]
 
-    @property
-    def _shown(self) -> Floats:
-        return self.frequencies
-
     def _errors(self) -> tuple[Floats, Floats]:
         open_ends = np.full(len(self), np.nan)
         if not self.noise.known:
@@ -113,7 +116,7 @@ class Processed(Estimate):
         return open_ends, self.interval()
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Normed(Processed):
     """After Norm: still unbiased, with a smaller variance, which is exact here."""
 
@@ -123,11 +126,11 @@ class Normed(Processed):
     """How many values they were then."""
 
     @classmethod
-    def of_raw(cls, raw: Estimate, total: float) -> Normed:
+    def of_raw(cls, raw: Estimate, total: float, step: str = "norm") -> Normed:
         """Norm of an unbiased estimate whose true frequencies add up to a known total."""
         from veil.post.consistency import norm
 
-        made = cls.of_estimate(raw, norm(raw.frequencies, total), "norm", sum=total, over=len(raw))
+        made = cls.of_estimate(raw, norm(raw.frequencies, total), step, sum=total, over=len(raw))
         assert isinstance(made, Normed)
         return made
 
@@ -171,28 +174,24 @@ class Normed(Processed):
         return Estimate._errors(self)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PositiveAnswers(Processed):
     """After Post-Pos: the histogram stays as it was, and every answer taken from it is at least 0."""
 
     @property
-    def _shown(self) -> Floats:
+    def shown(self) -> Floats:
         return np.maximum(self.frequencies, 0.0)
 
     def answer(self, rows: NDArray[np.int64]) -> float:
         return max(super().answer(rows), 0.0)
 
-    def _rows(self, order: NDArray[Any]) -> list[Row]:
-        found = super()._rows(order)
-        return [replace(row, frequency=max(row.frequency, 0.0), count=max(row.count, 0.0)) for row in found]
 
-
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Calibrated(Processed):
     """Posterior means under a prior, and what else the posterior tells."""
 
     prior: Prior
-    posterior_sd: Floats = field(repr=False)
+    posterior_sd: Floats
     """How far the true frequency may be from the posterior mean, if the prior is right."""
 
     constant_noise: bool
@@ -204,6 +203,8 @@ class Calibrated(Processed):
 
     def exceeds(self, frequency: float) -> Floats:
         """The posterior probability that each value's true frequency is above this one."""
+        if not isinstance(frequency, Real) or np.isnan(frequency):
+            raise ParameterError("a frequency to exceed is a number")
         from veil.post.calibration import posterior
 
-        return posterior(self.raw, self.prior, self.constant_noise, cut=frequency)[2]
+        return posterior(self.raw, self.prior, self.constant_noise, cut=float(frequency))[2]

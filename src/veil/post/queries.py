@@ -70,7 +70,7 @@ class Sets(Query):
     kind = "sets"
 
     def __post_init__(self) -> None:
-        if not self.sets or any(len(values) == 0 for values in self.sets):
+        if not isinstance(self.sets, Sequence) or not self.sets or not all(_is_set(values) for values in self.sets):
             raise InputError("a query has at least one set, and a set at least one value")
 
     def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
@@ -85,7 +85,12 @@ def as_query(query: Any) -> Query:
         if query in ("single", "frequent"):
             return EveryValue() if query == "single" else MostFrequent()
         raise InputError("a query is 'single', 'frequent', or a list of sets of values")
-    sets = list(query) if hasattr(query, "__iter__") else []
-    if not sets or any(isinstance(values, (str, bytes)) or not hasattr(values, "__len__") for values in sets):
-        raise InputError("a query is 'single', 'frequent', or a list of sets of values")
+    try:
+        sets = list(query)
+    except TypeError:
+        raise InputError("a query is 'single', 'frequent', or a list of sets of values") from None
     return Sets(sets)
+
+
+def _is_set(values: Any) -> bool:
+    return not isinstance(values, (str, bytes)) and hasattr(values, "__len__") and len(values) > 0

@@ -38,9 +38,11 @@ def redraw(noise: Noise, held: Ints, random: np.random.Generator) -> Floats:
 def redraw_counts(noise: SupportNoise, held: Ints, random: np.random.Generator) -> NDArray[np.float64]:
     """How many reports support each value."""
     n, p, q = int(held.sum()), float(noise.p), float(noise.q)
-    if noise.hit == 0 and noise.miss == 0:  # GRR: kept with p - q, else uniform over all values
+    if noise.hit == 0 and noise.miss == 0:  # one value at most: kept with p - q, else any with q each, or none
         kept = random.binomial(held, p - q)
-        return np.asarray(kept + random.multinomial(n - int(kept.sum()), np.full(len(held), 1 / len(held))), float)
+        chances = np.append(np.full(len(held), q), max(1 - p - (len(held) - 1) * q, 0.0))
+        others = random.multinomial(n - int(kept.sum()), chances / chances.sum())
+        return np.asarray(kept + others[:-1], float)
     if noise.hit == noise.p * noise.q and noise.miss == noise.q**2:
         return np.asarray(random.binomial(held, p) + random.binomial(n - held, q), float)
     shares = held / n

@@ -75,12 +75,11 @@ def select(
     """
     from veil.post import METHODS, method
 
-    if not is_int(runs) or runs < 1:
-        raise ParameterError("runs are an integer number of at least 1")
-    if not estimate.adds_up or isinstance(estimate, Processed):
+    if not is_int(runs) or runs < 1 or not is_int(seed) or seed < 0:
+        raise ParameterError("runs are an integer of at least 1, and a seed is one of at least 0")
+    if not isinstance(estimate, Estimate) or isinstance(estimate, Processed) or not estimate.adds_up:
         raise InputError("a method is selected on an unprocessed estimate of a whole histogram")
-    unknown = [name for name in methods if name not in METHODS]
-    if unknown or not methods:
+    if isinstance(methods, str) or not methods or not all(isinstance(m, str) and m in METHODS for m in methods):
         raise ParameterError(f"methods to select from are {', '.join(METHODS)}")
     query = as_query(queries)
     truth, held = _imagined(estimate, method(synthesize)(estimate).frequencies)
@@ -97,10 +96,11 @@ def select(
 
 def _imagined(estimate: Estimate, frequencies: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """People in whole numbers whose frequencies are the nearest to these."""
-    ends = np.rint(np.cumsum(norm_sub(frequencies, 1.0)) * estimate.n).astype(np.int64)
-    ends[-1] = estimate.n
+    people = max(1, round(estimate.effective))
+    ends = np.rint(np.cumsum(norm_sub(frequencies, 1.0)) * people).astype(np.int64)
+    ends[-1] = people
     held: NDArray[np.int64] = np.diff(np.maximum.accumulate(ends), prepend=0)
-    return held / estimate.n, held
+    return held / people, held
 
 
 def _again(estimate: Estimate, frequencies: NDArray[np.float64]) -> Estimate:
