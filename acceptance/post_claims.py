@@ -6,7 +6,9 @@ import re
 
 from acceptance.post_cells import one_blas_thread
 from veil.datasets import data_folder
+from veil.experiments import EXPERIMENTS
 from veil.experiments.study import Claim, Setting
+from veil.experiments.writing import commit, default_folder, write
 
 __all__ = ["claims_of", "judge"]
 
@@ -14,13 +16,12 @@ Rows = list[tuple[str, str, str]]
 
 
 def claims_of(experiment: str) -> tuple[Claim, ...]:
-    """All claims of a reproduction in full; none where there is no such reproduction."""
-    from veil.experiments import EXPERIMENTS
-
-    if experiment not in EXPERIMENTS:
-        return ()
+    """All claims of a reproduction in full, whose page, figures and tables are written on the way."""
+    stamp = commit()
     with one_blas_thread():
-        return EXPERIMENTS[experiment](Setting(data=data_folder())).claims
+        study = EXPERIMENTS[experiment](Setting(data=data_folder()))
+    write(study, default_folder(experiment), stamp)
+    return study.claims
 
 
 def judge(claims: tuple[Claim, ...], required: tuple[str, ...]) -> tuple[Rows, bool]:
@@ -29,7 +30,7 @@ def judge(claims: tuple[Claim, ...], required: tuple[str, ...]) -> tuple[Rows, b
     for claim in claims:
         needed = any(re.search(pattern, claim.says, re.IGNORECASE) for pattern in required)
         rows.append((claim.says, f"{claim.verdict}: {claim.measured}", "holds" if needed else ""))
-        passed &= claim.holds or not needed
+        passed = passed and (bool(claim.holds) or not needed)  # some verdicts are numpy's
     for pattern in required:
         if not any(re.search(pattern, claim.says, re.IGNORECASE) for claim in claims):
             rows.append((f"a claim about {pattern!r}", "there is none", "one that holds"))

@@ -36,7 +36,8 @@ __all__ = ["STEPS", "Outcome"]
 ROOT = Path(__file__).parent.parent
 CALIBRATE_CLAIMS = (
     "^Kosarak: OUE-Calibrate has a lower error than OUE-Zero at every eps",
-    "^Retail: OUE-Calibrate has a lower error than OUE-Zero at every eps",
+    r"^\(ours\) Kosarak: OUE-Calibrate with the learned prior has a lower error than OUE-Zero at every eps",
+    r"^\(ours\) Retail: OUE-Calibrate with the learned prior has a lower error than OUE-Zero at every eps",
     "^OUE-Calibrate has a better F-score than OUE-Zero at and below the significance threshold",
     "^At the significance threshold OUE-Calibrate has a better F-score than OUE-Zero",
 )

@@ -25,12 +25,23 @@ from veil.wire import VERSION
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["ReportWriter", "count_rows", "describe_reports", "from_arrow", "read_reports", "read_values", "to_arrow"]
+__all__ = [
+    "EXPORTED_TIME",
+    "ReportWriter",
+    "count_rows",
+    "describe_reports",
+    "from_arrow",
+    "read_reports",
+    "read_values",
+    "to_arrow",
+]
 
 PathLike = str | os.PathLike[str]
 _TEXT = (".csv", ".tsv", ".txt")
 _PARQUET = (".parquet", ".pq")
 _ARROW = (".arrow", ".feather", ".ipc")
+EXPORTED_TIME = "time"
+"""The column of truncated times in what a collector exports."""
 _ENDINGS = (*_TEXT, *_PARQUET, *_ARROW)
 _EXPECTED = {
     True: "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
@@ -86,11 +97,34 @@ class ReportWriter:
 
 
 def read_reports(path: PathLike, survey: Survey) -> Iterator[Reports]:
-    """Runs at the collector: the reports of an Arrow file, a record batch at a time, each checked against the task."""
+    """Runs at the collector: the reports of a file, a record batch at a time, each checked against the task.
+
+    An Arrow file that devices' reports were written to, or a Parquet file that a collector exported.
+    """
+    if Path(path).suffix.lower() in _PARQUET:
+        yield from _exported_reports(Path(path), survey)
+        return
     with _open_arrow(Path(path)) as file:
         _check_schema(file.schema, survey)
         for i in range(file.num_record_batches):
             yield from_arrow(_record_batch(file, i), survey)
+
+
+def _exported_reports(path: Path, survey: Survey) -> Iterator[Reports]:
+    """Reports as `veil survey export` writes them; the truncated time beside them is left out."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(CHUNK_ROWS):
+                names = [name for name in batch.schema.names if name != EXPORTED_TIME]
+                plain = batch.select(names).replace_schema_metadata(file.schema_arrow.metadata)
+                yield from_arrow(plain, survey)
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (pa.ArrowException, OSError):
+        raise WireError(f"{path} is not a complete Parquet file") from None
 
 
 def describe_reports(path: PathLike) -> tuple[str, list[str]]:

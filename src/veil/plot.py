@@ -32,7 +32,8 @@ def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axe
     shown = np.array([row.frequency for row in rows]) * 100
     if estimate.noise.known:
         ax.errorbar(shown, places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT, label="estimate, 95 % interval")
-        ax.axvline(estimate.threshold() * 100, ls=":", lw=1, color=_INK, label="significant above")
+        if len(estimate.lineage) < 2:  # significance is judged before post-processing moves the points
+            ax.axvline(estimate.threshold() * 100, ls=":", lw=1, color=_INK, label="significant above")
     else:
         ax.plot(shown, places, "o", ms=5, color=_DOT, label="estimate, error not known")
     if truth is not None:

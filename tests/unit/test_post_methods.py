@@ -213,7 +213,8 @@ def test_options_are_checked() -> None:
     with pytest.raises(ParameterError, match="no option 'slack'; it has none"):
         post.norm_sub([0.5], slack=1)
     with pytest.raises(InputError, match="norm-sub"):  # names all there are
-        post.method("norm_sub")
+        post.method("norm-sup")
+    assert post.method("Norm_Sub") is post.norm_sub
     for name in ("post-pos", *MODELS):
         with pytest.raises(InputError, match="needs an Estimate"):
             post.method(name)([0.5, 0.5])  # type: ignore[arg-type]

@@ -85,9 +85,7 @@ def test_few_candidates_are_not_learned_from() -> None:
         lambda: post.Prior("x", ["a"], [1]),  # type: ignore[arg-type]
         lambda: post.Prior("x", np.array([0.0, 5.0]), np.array([1.0, 1.0])),
         lambda: post.Prior.of_frequencies(["a"]),
-        lambda: RAW.post(
-            "calibrate", prior=post.Family("f", ("a", "b"), lambda c, p: -c, lambda m, v, n: (1.0,), (True,))
-        ),
+        lambda: RAW.post("calibrate", prior=TWO_NAMES),
         lambda: post.select(None, "single"),  # type: ignore[arg-type]
         lambda: post.select(RAW, "single", methods=None),  # type: ignore[arg-type]
         lambda: post.select(RAW, "single", methods=[["a"]]),  # type: ignore[list-item]
@@ -115,3 +113,11 @@ def test_any_number_is_a_total() -> None:
     assert post.norm_sub([0.9, 0.4], total=np.int64(1)).sum() == pytest.approx(1.0)
     with pytest.raises(ParameterError):
         post.norm_sub([0.9, 0.4], total=True)
+
+
+def test_a_learned_prior_is_not_certain_about_the_value_that_it_learned_from() -> None:
+    """One large value puts an atom under itself; its posterior is as uncertain as its estimate."""
+    made = RAW.post("calibrate")
+    assert made.posterior_sd[0] > 0.8 * RAW.stderr[0]  # type: ignore[attr-defined]
+    assert made.posterior_sd[50] < 0.8 * RAW.stderr[50]  # type: ignore[attr-defined]
+    assert 0.05 < made.exceeds(float(made.frequencies[0]) + RAW.stderr[0])[0] < 0.3  # type: ignore[attr-defined]

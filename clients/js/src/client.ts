@@ -9,15 +9,15 @@ import { canonical } from "./canonical.js";
 import type { Json } from "./canonical.js";
 import type { Code } from "./domains.js";
 import type { Environment } from "./environment.js";
-import { CollectorError, VeilError } from "./errors.js";
+import { VeilError } from "./errors.js";
 import { grant, left, readBudget } from "./ledger.js";
 import type { Budget, Caps } from "./ledger.js";
-import { checkOpen, readKeys, verify } from "./publication.js";
-import type { Publication } from "./publication.js";
+import { checkOpen, readKeys } from "./publication.js";
 import { Queue } from "./queue.js";
-import { isPassing, requestOptions } from "./requests.js";
+import { Source } from "./source.js";
 import type { Charge, Parcel, Refusal, Store } from "./store.js";
 import { reportId } from "./survey.js";
+import type { Survey } from "./survey.js";
 import { Words } from "./words.js";
 
 export interface Options {
@@ -55,9 +55,10 @@ export async function openClient(options: Options, environment: Environment): Pr
   if (!/^[0-9a-f]{64}$/.test(options.task)) throw new VeilError("task", "expected a task id: 64 hex digits");
   const store = await environment.open(options.database ?? "veil");
   try {
-    const published = await fetchSurvey(collector, options.task, keys, store, environment);
+    const source = new Source(environment, store, collector, options.task, keys);
+    const published = await source.look();
     checkOpen(published, environment.now());
-    return new Client(published, caps, collector, store, environment);
+    return new Client(published.survey, source, caps, collector, store, environment);
   } catch (problem) {
     store.close();
     throw problem;
@@ -66,7 +67,8 @@ export async function openClient(options: Options, environment: Environment): Pr
 
 export class Client {
   // Truly private: no page can reach the entropy or the ledger through a client.
-  readonly #published: Publication;
+  readonly #survey: Survey; // the task id names everything in it: it never changes, only its times may
+  readonly #source: Source;
   readonly #caps: Caps;
   readonly #collector: string;
   readonly #store: Store;
@@ -74,29 +76,37 @@ export class Client {
   readonly #queue: Queue;
 
   /** @internal */
-  constructor(published: Publication, caps: Caps, collector: string, store: Store, environment: Environment) {
-    this.#published = published;
+  constructor(
+    survey: Survey,
+    source: Source,
+    caps: Caps,
+    collector: string,
+    store: Store,
+    environment: Environment,
+  ) {
+    this.#survey = survey;
+    this.#source = source;
     this.#caps = caps;
     this.#collector = collector;
     this.#store = store;
     this.#environment = environment;
-    this.#queue = new Queue(environment, store, collector);
+    this.#queue = new Queue(environment, store, collector, (task) => this.#opens(task));
     void this.#queue.deliver().catch(() => undefined); // what an earlier visit left behind
   }
 
   /** The task id of the survey. */
   get task(): string {
-    return this.#published.survey.task;
+    return this.#survey.task;
   }
 
   /** What the survey asks about: the domain as it stands in the task, for a page that draws its own form. */
   get domain(): Json {
-    return structuredClone(this.#published.survey.domain.json);
+    return structuredClone(this.#survey.domain.json);
   }
 
   /** What one answer costs, and what is left of the lifetime's budget. */
   async account(): Promise<Account> {
-    return { cost: this.#published.survey.cost, left: left(await this.#store.charges(), this.#caps) };
+    return { cost: this.#survey.cost, left: left(await this.#store.charges(), this.#caps) };
   }
 
   /**
@@ -105,8 +115,8 @@ export class Client {
    * The charge and the report are on the disk before anything leaves this device.
    */
   async answer(value: unknown, beside?: Readonly<Record<string, number | bigint>>): Promise<Receipt> {
-    checkOpen(this.#published, this.#environment.now());
-    const { survey } = this.#published;
+    checkOpen(await this.#source.current(), this.#environment.now()); // it may have closed since this page was opened
+    const survey = this.#survey;
     const code = survey.domain.encode(value);
     const columns = survey.readPublic(beside);
     const mark = await this.#mark(code, survey.longitudinal ? [] : columns);
@@ -135,7 +145,7 @@ export class Client {
 
   // The id of the report that is now queued; null if this answer was paid for meanwhile, and must be read again.
   async #pay(code: Code, beside: bigint[], mark: string): Promise<string | null> {
-    const { survey } = this.#published;
+    const survey = this.#survey;
     const isSame = (charge: Charge): boolean => charge.task === survey.task && charge.mark === mark;
     const known = (await this.#store.charges()).find(isSame)?.kept;
     const words = new Words(this.#environment.fill);
@@ -159,6 +169,15 @@ export class Client {
       throw problem;
     }
     return reportId(report);
+  }
+
+  // When a survey opens that the collector calls not open yet, in milliseconds; 0 where this client cannot know.
+  async #opens(task: string): Promise<number> {
+    if (task !== this.task) return 0; // another client's: signed with keys that this one may not know
+    return this.#source.look().then(
+      ({ opens }) => opens,
+      () => 0,
+    );
   }
 
   async #receipt(id: string): Promise<Receipt> {
@@ -191,31 +210,4 @@ function readAddress(text: unknown): string {
     throw new VeilError("collector", 'expected the collector\'s address, as "https://collector.example"');
   }
   return address.href.replace(/\/+$/, "");
-}
-
-// From the collector; while it cannot be reached, as it was verified before, and verified again.
-async function fetchSurvey(
-  collector: string,
-  task: string,
-  keys: readonly string[],
-  store: Store,
-  environment: Environment,
-): Promise<Publication> {
-  const address = `${collector}/v1/surveys/${task}`;
-  const response = await environment.fetch(address, requestOptions()).catch(() => null);
-  if (response === null || isPassing(response.status)) {
-    const kept = await store.envelope(address);
-    if (kept !== undefined) return verify(kept, keys, task);
-    throw new CollectorError("offline", "the collector cannot be reached, and this survey was never read before");
-  }
-  if (!response.ok) {
-    throw new CollectorError(
-      "survey-unknown",
-      `the collector does not publish this survey (status ${response.status})`,
-    );
-  }
-  const envelope: unknown = await response.json().catch(() => null);
-  const published = await verify(envelope, keys, task);
-  await store.keepEnvelope(address, envelope);
-  return published;
 }

@@ -1,7 +1,8 @@
 // Reports on their way: kept until the collector acknowledges them, sent again with the same bytes and so the same id.
 //
 // What the collector may take later (no network, 408, 429, 5xx) is tried again, at growing intervals and not before its
-// Retry-After. What it will never take (any other 4xx) is not tried again; its reason is kept.
+// Retry-After. A survey that is not open yet (409) makes its own reports wait until it opens, and no others. What the
+// collector will never take (any other 4xx) is not tried again; its reason is kept.
 
 import type { Environment } from "./environment.js";
 import { isPassing, requestOptions } from "./requests.js";
@@ -11,7 +12,11 @@ const FIRST = 1_000; // milliseconds before the second attempt; then twice as lo
 const LONGEST = 300_000;
 const DAY = 86_400_000;
 
-type Outcome = { state: "delivered" } | { state: "refused"; refusal: Refusal } | { state: "later"; heldUntil: number };
+type Outcome =
+  | { state: "delivered" }
+  | { state: "refused"; refusal: Refusal }
+  | { state: "later"; heldUntil: number }
+  | { state: "early"; opens: number };
 
 export class Queue {
   #stop: (() => void) | null = null;
@@ -22,6 +27,7 @@ export class Queue {
     private readonly environment: Environment,
     private readonly store: Store,
     private readonly collector: string,
+    private readonly opensOf: (task: string) => Promise<number>,
   ) {
     this.#deaf = environment.online(() => void this.deliver(true).catch(() => undefined));
   }
@@ -33,7 +39,8 @@ export class Queue {
       const waiting = await this.#waiting();
       if (heldUntil(waiting) > this.environment.now()) return;
       for (const parcel of waiting) {
-        if (this.#closed || (!eager && parcel.notBefore > this.environment.now())) continue;
+        const now = this.environment.now();
+        if (this.#closed || (parcel.opens ?? 0) > now || (!eager && parcel.notBefore > now)) continue;
         if ((await this.#attempt(parcel)) === "later") break; // the next one would fare no better
       }
     });
@@ -52,8 +59,8 @@ export class Queue {
       .filter(({ collector, refusal }) => collector === this.collector && refusal === null)
       .map((parcel) => ({
         ...parcel,
-        notBefore: Math.min(parcel.notBefore, latest),
-        heldUntil: Math.min(parcel.heldUntil, latest),
+        notBefore: parcel.notBefore > latest ? 0 : parcel.notBefore,
+        heldUntil: parcel.heldUntil > latest ? 0 : parcel.heldUntil,
       }))
       .sort((a, b) => a.attempts - b.attempts); // one that fails again and again must not stand before the others
   }
@@ -62,11 +69,11 @@ export class Queue {
     const outcome = await this.#post(parcel);
     if (outcome.state === "delivered") await this.store.remove(parcel.id);
     if (outcome.state === "refused") await this.store.update({ ...parcel, refusal: outcome.refusal });
-    if (outcome.state === "later") {
-      const now = this.environment.now();
+    if (outcome.state === "later" || outcome.state === "early") {
       const wait = Math.min(FIRST * 2 ** parcel.attempts, LONGEST) * (0.5 + this.#uniform());
-      const attempts = parcel.attempts + 1;
-      await this.store.update({ ...parcel, attempts, notBefore: now + wait, heldUntil: outcome.heldUntil });
+      const [attempts, notBefore] = [parcel.attempts + 1, this.environment.now() + wait];
+      const held = outcome.state === "early" ? { opens: outcome.opens } : { heldUntil: outcome.heldUntil };
+      await this.store.update({ ...parcel, attempts, notBefore, ...held });
     }
     return outcome.state;
   }
@@ -94,11 +101,13 @@ export class Queue {
     const { status } = response;
     const body = (await response.json().catch(() => null)) as Answer;
     if (status === 200 && body?.acknowledged === 1) return { state: "delivered" };
+    const wished = this.#retryAfter(response.headers.get("Retry-After"));
+    if (status === 409) return { state: "early", opens: Math.max(wished, await this.opensOf(task)) };
     if (status >= 400 && !isPassing(status)) {
       const { code, message } = body?.error ?? {};
       return { state: "refused", refusal: { status, code: String(code ?? status), message: String(message ?? "") } };
     }
-    return { ...later, heldUntil: this.#retryAfter(response.headers.get("Retry-After")) };
+    return { ...later, heldUntil: wished };
   }
 
   #retryAfter(header: string | null): number {
@@ -112,9 +121,9 @@ export class Queue {
     const waiting = await this.#waiting();
     this.#stop?.();
     if (!waiting.length || this.#closed) return;
-    const next = Math.max(heldUntil(waiting), Math.min(...waiting.map(({ notBefore }) => notBefore)));
-    const wait = Math.max(next - this.environment.now(), FIRST / 2);
-    this.#stop = this.environment.later(() => void this.deliver().catch(() => undefined), wait);
+    const due = Math.min(...waiting.map(({ notBefore, opens }) => Math.max(notBefore, opens ?? 0)));
+    const wait = Math.max(Math.max(heldUntil(waiting), due) - this.environment.now(), FIRST / 2);
+    this.#stop = this.environment.later(() => void this.deliver().catch(() => undefined), Math.min(wait, DAY));
   }
 }
 

@@ -17,7 +17,8 @@ export interface Parcel {
   readonly report: Uint8Array<ArrayBuffer>;
   readonly attempts: number;
   readonly notBefore: number; // our own patience: when the next attempt is due, in milliseconds
-  readonly heldUntil: number; // the collector's wish (Retry-After)
+  readonly heldUntil: number; // the collector's wish (Retry-After), for all reports
+  readonly opens?: number; // when this report's survey opens, once the collector has said that it is not open yet
   readonly refusal: Refusal | null; // set when the collector will never take it
 }
 

@@ -19,6 +19,12 @@ test("under 15 kB gzipped", () => {
   assert.ok(size < 15_360, `${size} bytes`);
 });
 
+test("says what it is, in lines that a terminal can show", () => {
+  const lines = bundle.toString().split("\n");
+  assert.match(lines[0], /^\/\*! veil-client \d+\.\d+\.\d+, Apache-2\.0 \*\/$/);
+  assert.ok(Math.max(...lines.map(({ length }) => length)) < 400);
+});
+
 test("no imports, and no randomness but the browser's", () => {
   const text = bundle.toString();
   assert.doesNotMatch(text, /\bimport\b|\brequire\(|Math\.random|\beval\(|new Function/);

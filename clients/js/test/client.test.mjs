@@ -187,7 +187,7 @@ for (const [name, header] of [
 }
 
 test("what the collector will never take is not tried again, and its reason is kept", async () => {
-  for (const status of [400, 403, 404, 409, 410, 413, 422]) {
+  for (const status of [400, 403, 404, 410, 413, 422]) {
     const world = new World();
     const client = await world.open();
     world.collector.answers = [status];
@@ -209,6 +209,74 @@ test("what it may take later is tried again", async () => {
     await world.pass(1_500);
     assert.equal(world.collector.reports.size, 1);
   }
+});
+
+test("a survey that is not open yet gets the same bytes again, once it opens and not before", async () => {
+  const world = new World();
+  const client = await world.open();
+  const opens = new Date(world.time + 3_600_000).toISOString().replace(".000Z", "Z");
+  await world.collector.publish(GRR_TASK, { opens }); // put off after this page was opened
+  world.collector.answers = [409];
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
+  for (let i = 0; i < 59; i++) await world.pass(60_000);
+  await world.comeOnline();
+  await client.deliver();
+  assert.equal(world.collector.posts.length, 1);
+  await world.pass(60_000);
+  assert.equal(world.collector.posts.length, 2);
+  assert.equal(new Set(world.collector.posts).size, 1);
+  assert.equal(world.collector.reports.size, 1);
+  assert.equal((await world.store.charges()).length, 1);
+  assert.equal(await client.waiting(), 0);
+});
+
+test("a survey that should be open, but is not by the collector's clock, is tried at growing intervals", async () => {
+  const world = new World();
+  const client = await world.open();
+  world.collector.answers = Array(5).fill(409);
+  await client.answer("yes");
+  for (let i = 0; i < 5; i++) {
+    const wait = Math.min(...world.timers.map(({ at }) => at)) - world.time;
+    assert.ok(wait >= 500 * 2 ** i && wait <= 1_500 * 2 ** i, `attempt ${i} after ${wait} ms`);
+    await world.pass(wait);
+  }
+  assert.equal(world.collector.reports.size, 1);
+});
+
+test("a survey that is not open yet does not hold up the others", async () => {
+  const world = new World();
+  const client = await world.open({ budget: 2 });
+  const other = structuredClone(GRR_TASK);
+  other.domain.labels.reverse();
+  const second = await world.open({ budget: 2, task: await world.collector.publish(other) });
+  world.collector.answers = [503];
+  await second.answer("yes");
+  world.collector.answers = [409];
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
+  assert.equal(world.collector.reports.size, 1);
+  assert.equal(await client.waiting(), 1);
+});
+
+test("a survey that closes while its reports wait for it to open ends their waiting", async () => {
+  const world = new World();
+  const client = await world.open();
+  world.collector.answers = [409];
+  await client.answer("yes");
+  world.collector.end(client.task);
+  await world.pass(1_500);
+  assert.equal(world.collector.posts.length, 2);
+  assert.equal(await client.waiting(), 0);
+  assert.equal((await world.store.parcels())[0].refusal.code, "survey-closed");
+});
+
+test("a clock that is set back does not make a report wait for it to catch up", async () => {
+  const world = new World();
+  const client = await world.open();
+  world.collector.answers = [[429, { "Retry-After": "120" }]];
+  await client.answer("yes");
+  world.time -= 3 * 86_400_000;
+  await client.deliver();
+  assert.equal(await client.waiting(), 0);
 });
 
 test("a page that answers 200 with something else has not acknowledged anything", async () => {

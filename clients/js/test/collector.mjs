@@ -24,6 +24,7 @@ export class Collector {
   answers = []; // what to answer instead, in turn: a status, [status, headers], or "lost" after storing, or "offline"
   #keys = generateKeyPairSync("ed25519");
   #surveys = new Map();
+  #ended = new Map(); // why, by task
 
   get key() {
     const der = createPublicKey(this.#keys.privateKey).export({ format: "der", type: "spki" });
@@ -56,6 +57,11 @@ export class Collector {
     return task;
   }
 
+  // From now on the survey is over: nobody may read it, and no report is taken.
+  end(task, code = "survey-closed") {
+    this.#ended.set(task, code);
+  }
+
   replace(task, envelope) {
     this.#surveys.set(task, envelope);
   }
@@ -66,6 +72,8 @@ export class Collector {
     const envelope = this.#surveys.get(task);
     const error = (status, code) => [status, {}, { error: { code, message: `refused: ${code}` } }];
     if (envelope === undefined) return error(404, "unknown_survey");
+    if (method === "POST" && this.#ended.has(task)) this.posts.push(hex(body));
+    if (this.#ended.has(task)) return error(410, this.#ended.get(task));
     if (method === "GET" && !reports) return [200, {}, envelope];
     if (method !== "POST") return error(405, "method");
     this.posts.push(hex(body));

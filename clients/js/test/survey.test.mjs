@@ -155,6 +155,60 @@ test("a survey that is not open yet, or closed, is refused, also between opening
   assert.equal((await client.account()).left, "1");
 });
 
+test("a survey that the collector calls over is refused, unpaid, and without a network too", async () => {
+  for (const code of ["survey-closed", "survey-expired"]) {
+    const world = new World();
+    const { task } = await world.open();
+    world.collector.end(task, code);
+    await assert.rejects(world.open({ task }), refused("survey-closed"));
+    world.collector.answers = ["offline"];
+    await assert.rejects(world.open({ task }), refused("offline"));
+    assert.deepEqual(await world.store.charges(), []);
+  }
+});
+
+test("a page that stays open looks again before it pays, unless it has just looked", async () => {
+  const world = new World();
+  let looks = 0;
+  const fetch = (address, options) => {
+    if (options.method !== "POST") looks++;
+    return world.collector.fetch(address, options);
+  };
+  const client = await world.open({ budget: 2 }, { fetch });
+  await client.answer("yes");
+  world.time += 300_000;
+  await client.answer("yes");
+  assert.equal(looks, 1);
+  world.time += 1;
+  await client.answer("yes");
+  assert.equal(looks, 2);
+  world.time += 300_001;
+  world.collector.end(client.task);
+  await assert.rejects(client.answer("no"), refused("survey-closed"));
+  assert.equal((await client.account()).left, "1");
+  assert.equal(await client.waiting(), 0);
+  assert.equal(world.collector.posts.length, 3);
+});
+
+test("a closing time that was moved is seen before anything is paid", async () => {
+  const world = new World();
+  const client = await world.open();
+  world.time += 600_000;
+  const closes = new Date(world.time - 1_000).toISOString().replace(".000Z", "Z");
+  await world.collector.publish(GRR_TASK, { closes });
+  await assert.rejects(client.answer("yes"), refused("survey-closed"));
+  assert.equal((await client.account()).left, "1");
+});
+
+test("a page that stays open answers from its copy when there is no network, however old", async () => {
+  const world = new World();
+  const client = await world.open();
+  world.time += 86_400_000;
+  world.collector.answers = ["offline"];
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
+  assert.equal((await client.account()).left, "0");
+});
+
 test("a survey that is not published, and options that make no sense", async () => {
   const world = new World();
   await assert.rejects(world.open({ task: "0".repeat(64) }), refused("survey-unknown"));

@@ -40,7 +40,7 @@ def estimates_of(
     if not answered:
         raise EmptyError("nobody answered: there is nothing to estimate from")
     found = [(i, survey.estimate_question(tally, i)) for i in answered]
-    if post is None:
+    if post is None or post == "none":
         return found, []
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("always", FitWarning)

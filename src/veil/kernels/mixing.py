@@ -44,11 +44,15 @@ def posteriors(
     atoms: NDArray[F8],
     log_mass: NDArray[F8],
     sd: NDArray[F8],
+    widths: NDArray[F8],
     first: NDArray[np.int64],
     last: NDArray[np.int64],
     cut: float,
 ) -> NDArray[F8]:
-    """For each observation: posterior mean, variance, probability of lying above `cut`, and log evidence."""
+    """For each observation: posterior mean, variance, probability of lying above `cut`, and log evidence.
+
+    An atom with a width stands for a normal distribution around it, in the variance and the probability.
+    """
     out = np.empty((4, len(observed)), F8)
     for i in range(len(observed)):
         peak = -math.inf
@@ -62,8 +66,10 @@ def posteriors(
             step = atoms[j] - observed[i]  # moments about the observation: no cancellation
             total += weight
             mean += weight * step
-            square += weight * step * step
-            if atoms[j] > cut:
+            square += weight * (step * step + widths[j] * widths[j])
+            if widths[j] > 0.0:
+                above += weight * 0.5 * math.erfc((cut - atoms[j]) / widths[j] * math.sqrt(0.5))
+            elif atoms[j] > cut:
                 above += weight
         mean /= total
         out[0, i] = observed[i] + mean

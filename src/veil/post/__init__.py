@@ -130,7 +130,7 @@ def method(name: str) -> HistogramMethod | QueryMethod | ModelMethod:
     >>> method("norm-sub").enforces
     'non-negative, adds up to 1'
     """
-    found = METHODS.get(name) if isinstance(name, str) else None
+    found = METHODS.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
     if not isinstance(found, (HistogramMethod, QueryMethod, ModelMethod)):
         raise InputError(f"there is no post-processing of that name; there are {', '.join(METHODS)}")
     return found

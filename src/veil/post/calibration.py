@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import FitWarning, InputError, ParameterError
-from veil.post.learning import learn, windows
+from veil.post.learning import Learned, learn, windows
 from veil.post.priors import FAMILIES, Cells, Family, Prior, cells
 from veil.post.processed import Calibrated, Processed
 from veil.result import Estimate
@@ -118,12 +118,13 @@ def _posterior(
     held = prior.masses > 0
     atoms, log_mass = prior.atoms[held], np.log(prior.masses[held])
     sd = np.sqrt(_variance(estimate, constant, atoms))
+    widths = np.zeros(len(atoms)) if prior.widths is None else prior.widths[held]
     different, where = np.unique(estimate.frequencies, return_inverse=True)  # counts repeat: far fewer than values
     first, last = windows(different, atoms, sd)
-    found = posteriors(different, atoms, log_mass, sd, first, last, cut)
+    found = posteriors(different, atoms, log_mass, sd, widths, first, last, cut)
     far = found[3] + np.log(sd.min()) < -15.0  # so unlikely that even what is outside the window may weigh more
     everything = np.zeros(int(far.sum()), np.int64), np.full(int(far.sum()), len(atoms))
-    found[:, far] = posteriors(different[far], atoms, log_mass, sd, *everything, cut)
+    found[:, far] = posteriors(different[far], atoms, log_mass, sd, widths, *everything, cut)
     return np.maximum(found[0], 0.0)[where], found[1, where], found[2, where], found[3, where]  # rounding below 0
 
 
@@ -143,8 +144,9 @@ def _learned(estimate: Estimate, constant: bool, power_law: bool) -> Prior:
     beside = _fit(estimate, FAMILIES["power-law"], "moments", constant) if power_law else None
     evidence = None if beside is None else _posterior(estimate, beside, constant)[3]
     found = learn(estimate.frequencies, lambda f: _variance(estimate, constant, f), evidence)
+    widths = _widths(found, len(estimate), np.sqrt(_variance(estimate, constant, found.atoms)))
     if beside is None:
-        return Prior("learned", found.atoms, found.masses)
+        return Prior("learned", found.atoms, found.masses, widths=widths)
     atoms, where = np.unique(np.concatenate([found.atoms, beside.atoms]), return_inverse=True)
     masses = np.concatenate([found.masses, found.component * beside.masses])
     return Prior(
@@ -152,7 +154,18 @@ def _learned(estimate: Estimate, constant: bool, power_law: bool) -> Prior:
         atoms,
         np.asarray(np.bincount(where, masses, len(atoms)), dtype=np.float64),
         {**beside.parameters, "share": found.component},
+        np.interp(atoms, found.atoms, widths),
     )
+
+
+def _widths(found: Learned, values: int, sd: Floats) -> Floats:
+    """How uncertain the atoms' places are: an atom that k values made is a mean of k estimates.
+
+    Without this the atom that one large value puts under itself would be taken for the truth about it.
+    """
+    running = np.concatenate([[0.0], np.cumsum(found.masses)])
+    low, high = np.searchsorted(found.atoms, found.atoms - sd), np.searchsorted(found.atoms, found.atoms + sd, "right")
+    return np.asarray(sd / np.sqrt(np.maximum(values * (running[high] - running[low]), 1.0)))
 
 
 def _fit(estimate: Estimate, family: Family, fit: str, constant: bool) -> Prior | None:
@@ -164,8 +177,8 @@ def _fit(estimate: Estimate, family: Family, fit: str, constant: bool) -> Prior 
     parameters = family.moments(mean, variance, n)
     if parameters is None:
         return None
-    if not len(parameters) == len(family.parameters) == len(family.positive):
-        raise ParameterError(f"the prior {family.name} names other parameters than it gives")
+    if not isinstance(parameters, tuple) or not len(parameters) == len(family.parameters) == len(family.positive):
+        raise ParameterError(f"the prior {family.name} gives a tuple of parameters, one for each that it names")
     sigma = float(np.sqrt(estimate.variance_at(np.zeros(1))[0])) * n
     narrow, poisson = (float(np.sqrt(max(v, 1.0))) for v in (variance, mean))  # a prior may be narrower than the noise
     centre = np.array([mean])

@@ -40,6 +40,8 @@ class Prior:
     atoms: Floats
     masses: Floats
     parameters: Mapping[str, float] = field(default_factory=dict)
+    widths: Floats | None = None
+    """How uncertain the place of each atom is, where it was learned from few values."""
 
     def __post_init__(self) -> None:
         atoms, masses = _numbers(self.atoms), _numbers(self.masses)

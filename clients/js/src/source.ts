@@ -1,0 +1,58 @@
+// Where a survey comes from: the collector; while it cannot be reached, the copy that was verified before, verified again.
+
+import type { Environment } from "./environment.js";
+import { CollectorError, SurveyError } from "./errors.js";
+import { verify } from "./publication.js";
+import type { Publication } from "./publication.js";
+import { isPassing, requestOptions } from "./requests.js";
+import type { Store } from "./store.js";
+
+const FRESH = 300_000; // milliseconds for which a copy is as good as another look
+
+export class Source {
+  #latest: Publication | null = null;
+  #seen = 0; // when the collector itself last said so
+
+  constructor(
+    private readonly environment: Environment,
+    private readonly store: Store,
+    private readonly collector: string,
+    private readonly task: string,
+    private readonly keys: readonly string[],
+  ) {}
+
+  // The survey as it stands, from the collector unless that was asked a few minutes ago.
+  async current(): Promise<Publication> {
+    const age = Math.abs(this.environment.now() - this.#seen); // a clock that was set back makes no copy fresh
+    return this.#latest === null || age > FRESH ? this.look() : this.#latest;
+  }
+
+  // The survey as the collector shows it now.
+  async look(): Promise<Publication> {
+    const address = `${this.collector}/v1/surveys/${this.task}`;
+    const response = await this.environment.fetch(address, requestOptions()).catch(() => null);
+    if (response === null || isPassing(response.status)) return (this.#latest = await this.#kept(address));
+    if (response.status === 410) {
+      this.#latest = null;
+      await this.store.keepEnvelope(address, undefined); // nor may it be answered when the network is gone
+      throw new SurveyError("closed", "this survey is closed: the collector takes no more answers");
+    }
+    if (!response.ok) {
+      throw new CollectorError(
+        "survey-unknown",
+        `the collector does not publish this survey (status ${response.status})`,
+      );
+    }
+    const envelope: unknown = await response.json().catch(() => null);
+    this.#latest = await verify(envelope, this.keys, this.task);
+    this.#seen = this.environment.now();
+    await this.store.keepEnvelope(address, envelope);
+    return this.#latest;
+  }
+
+  async #kept(address: string): Promise<Publication> {
+    const kept = await this.store.envelope(address);
+    if (kept !== undefined) return verify(kept, this.keys, this.task);
+    throw new CollectorError("offline", "the collector cannot be reached, and this device has no copy of the survey");
+  }
+}

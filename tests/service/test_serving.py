@@ -1,0 +1,43 @@
+"""A collector outlives whoever read its logs: a pipe that nobody reads any more must not end it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.service.harness import Collector
+
+from veil import GRR, Survey
+
+SURVEY = Survey(GRR(1.0, 4))
+
+
+@pytest.mark.parametrize("rival", [False, True], ids=["veil serve", "a rival that dies of SIGPIPE"])
+def test_a_reader_of_the_log_that_goes_away(tmp_path: Path, rival: bool) -> None:
+    script = "import signal; signal.SIG_IGN = signal.SIG_DFL; " if rival else ""
+    script += "from veil.cli.main import run; run()"
+    command = [sys.executable, "-c", script, "serve", "--port", "0", "--folder", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        try:
+            assert process.stderr is not None
+            port = json.loads(process.stderr.readline())["port"]
+            while b'"started"' not in process.stderr.readline():
+                pass
+            process.stderr.close()
+            token = Collector(tmp_path).token("surveys:write")
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=token) as client:
+                client.post("/v1/surveys", json={"survey": SURVEY.to_json()}).raise_for_status()
+                if rival:
+                    with pytest.raises(httpx.TransportError):
+                        client.post(f"/v1/surveys/{SURVEY.task}/open")  # writes a line to the log
+                    assert process.wait(timeout=10) == -signal.SIGPIPE
+                else:
+                    client.post(f"/v1/surveys/{SURVEY.task}/open").raise_for_status()
+                    client.get("/healthz").raise_for_status()
+        finally:
+            process.kill()
