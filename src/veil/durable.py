@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["replacing", "sync_folder", "write_atomically"]
+__all__ = ["make_private_folder", "replacing", "sync_folder", "write_atomically"]
 
 
 def sync_folder(folder: Path) -> None:
@@ -19,6 +19,11 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def make_private_folder(folder: Path) -> None:
+    """Make a folder that its owner alone may enter; one that is there stays as it is."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 @contextlib.contextmanager

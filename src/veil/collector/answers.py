@@ -25,6 +25,7 @@ FORMATS = {
     "arrow": "application/vnd.apache.arrow.stream",
 }
 _MOST_CANDIDATES = 100_000
+_MOST_VALUES = 65_536  # in an answer about a whole domain: a larger one is asked about by candidates
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Query:
             raise InputError(f"the format is one of {', '.join(FORMATS)}")
         if not (isinstance(self.level, float) and math.isfinite(self.level) and 0 < self.level < 1):
             raise InputError("the level of an interval lies between 0 and 1")
-        if not isinstance(self.post, str):
-            raise InputError("the name of a post-processing is text")
+        if not isinstance(self.post, str) or self.post not in _posts():
+            raise InputError(f"there is no post-processing of that name; there are {', '.join(_posts())}")
         if self.candidates is not None and not 1 <= len(self.candidates) <= _MOST_CANDIDATES:
             raise InputError(f"expected 1 to {_MOST_CANDIDATES:,} candidates")
         if not all(_is_scalar(candidate) for candidate in self.candidates or ()):
@@ -84,11 +85,11 @@ def answer(store: Store, stored: StoredSurvey, query: Query) -> tuple[bytes, str
 def _estimate(store: Store, stored: StoredSurvey, survey: Survey, query: Query) -> Estimate:
     question = survey.question(query.question)
     others = [q for q in survey.questions if q is not question]
+    if query.candidates is None and not _listable(question):
+        raise ServiceError(
+            422, "candidates-needed", "this domain is too large to list", expected="candidates to estimate"
+        )
     if query.candidates is not None or not is_maintained(survey):
-        if query.candidates is None and not question.oracle.domain.listable:
-            raise ServiceError(
-                422, "candidates-needed", "this domain is too large to list", expected="candidates to estimate"
-            )
         # the other questions are counted too, for one value each where their domain cannot be listed
         chosen = {i: _any_value(q) for i, q in enumerate(survey.questions) if q in others and not _listable(q)}
         if query.candidates is not None:
@@ -107,11 +108,20 @@ def _estimate(store: Store, stored: StoredSurvey, survey: Survey, query: Query) 
 def _is_scalar(value: Any) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return -(2**63) <= value < 2**64
-    return value is None or isinstance(value, str) or (isinstance(value, float) and math.isfinite(value))
+    if isinstance(value, str):
+        return not any("\ud800" <= character <= "\udfff" for character in value)  # half a character: JSON lets it pass
+    return value is None or (isinstance(value, float) and math.isfinite(value))
 
 
 def _listable(question: Any) -> bool:
-    return bool(question.oracle.domain.listable)
+    domain = question.oracle.domain
+    return bool(domain.listable) and domain.size <= _MOST_VALUES
+
+
+def _posts() -> tuple[str, ...]:
+    from veil.post import METHODS
+
+    return ("none", *METHODS)
 
 
 def _any_value(question: Any) -> list[Any]:

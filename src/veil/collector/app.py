@@ -15,6 +15,7 @@ from veil.collector.logs import log
 from veil.collector.problems import as_service_error, error_response
 from veil.collector.routes import ROUTES, Endpoint
 from veil.collector.service import Service
+from veil.errors import ServiceError
 
 __all__ = ["App"]
 
@@ -64,7 +65,7 @@ class App:
         except Exception as problem:
             refusal = as_service_error(problem)
             self.service.metrics.add("veil_refused_total", code=refusal.code)
-            if refusal.status >= 500:
+            if refusal.status >= 500 and not isinstance(problem, ServiceError):  # those are logged where they arise
                 log("error" if refusal.status == 500 else "warning", refusal.code, problem)
             if status:  # the answer is under way: all that is left is to break it off
                 raise HTTPException(500) from None

@@ -15,46 +15,36 @@ __all__ = ["read_body", "read_json"]
 
 
 async def read_body(service: Service, request: Request) -> bytes:
-    """The whole body, or a refusal: too large, too slow, or too many at once."""
+    """The whole body, or a refusal: too large, too slow, or too many at once.
+
+    Bytes count against the bound of all bodies once they are here: a declared length costs the sender nothing.
+    """
     limit = service.settings.max_body_bytes
-    length = request.headers.get("content-length")
-    size = int(length) if length is not None and length.isdigit() else limit
-    if size > limit:
+    length = request.headers.get("content-length", "")
+    if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > limit):
         raise _too_large(limit)
-    if service.body_bytes + size > service.settings.queue_bytes:
-        raise ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1)
-    service.body_bytes += size
+    parts: list[bytes] = []
+    size = 0
     try:
-        first = await request.receive()
-        if first["type"] == "http.request" and not first.get("more_body"):
-            return _within(first.get("body", b""), limit)
         async with asyncio.timeout(service.settings.body_seconds):
-            return await _rest(request, first, limit)
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ServiceError(400, "gone", "the connection was closed within the body")
+                part, more = message.get("body", b""), message.get("more_body", False)
+                if size + len(part) > limit:
+                    raise _too_large(limit)
+                if service.body_bytes + len(part) > service.settings.queue_bytes:
+                    raise ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1)
+                service.body_bytes += len(part)
+                size += len(part)
+                parts.append(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
     except TimeoutError:
         raise ServiceError(408, "too-slow", "the body did not come in time") from None
     finally:
         service.body_bytes -= size
-
-
-async def _rest(request: Request, message: Any, limit: int) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        if message["type"] == "http.disconnect":
-            raise ServiceError(400, "gone", "the connection was closed within the body")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size > limit:
-            raise _too_large(limit)
-        if not message.get("more_body"):
-            return b"".join(parts)
-        message = await request.receive()
-
-
-def _within(body: bytes, limit: int) -> bytes:
-    if len(body) > limit:
-        raise _too_large(limit)
-    return body
 
 
 def _too_large(limit: int) -> ServiceError:

@@ -14,7 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from veil.collector.decoding import decode_requests
+from veil.collector.logs import log
 from veil.collector.metrics import Metrics
+from veil.collector.problems import as_service_error
 from veil.collector.store import Group, Phase, Store, StoredSurvey
 from veil.errors import ServiceError, StoreError
 from veil.survey import Survey
@@ -97,7 +99,8 @@ class CommitQueue:
             try:
                 outcomes = self._commit(group)
             except Exception as problem:  # whatever it is, nobody waits for ever and nothing is acknowledged
-                outcomes = [problem] * len(group)
+                log("error", "internal", problem)
+                outcomes = [as_service_error(problem)] * len(group)
             self._loop.call_soon_threadsafe(self._resolve, group, outcomes)
 
     def _next_group(self) -> list[_Pending]:
@@ -136,8 +139,10 @@ class CommitQueue:
             results = self._store.append(groups, int(self._clock()))
         except StoreError as failed:
             self._metrics.add("veil_commit_failures_total")
+            log("warning", "unavailable", failed)  # once for all that waited: no line is written for a report
+            refusal = as_service_error(failed)
             for i in (i for mine in members for i in mine):
-                outcomes[i] = failed
+                outcomes[i] = refusal
             return
         self._metrics.observe("veil_commit_seconds", time.perf_counter() - start)
         for group, mine, result in zip(groups, members, results, strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import MismatchError, WireError
-from veil.files import from_arrow
+from veil.files import arrow_schema, from_arrow
 from veil.report import Reports
 from veil.survey import Survey
 from veil.wire import ID_BYTES, VERSION, report_size
@@ -22,7 +22,6 @@ from veil.wire import ID_BYTES, VERSION, report_size
 __all__ = ["Decoded", "count_frames", "decode_requests", "frames_of_arrow"]
 
 _ID_COLUMN = "report_id"
-_RECORD_BATCH = 3  # of Arrow's MessageHeader
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ def frames_of_arrow(survey: Survey, data: bytes, most: int) -> bytes:
     parts: list[bytes] = []
     rows = 0
     try:
-        _refuse_compression(data)
+        _check_messages(survey, data)
         with pa.ipc.open_stream(data) as stream:
             for batch in stream:
                 rows += batch.num_rows
@@ -113,10 +112,6 @@ def frames_of_arrow(survey: Survey, data: bytes, most: int) -> bytes:
 
 
 def _frames_of_batch(survey: Survey, batch: Any) -> bytes:
-    import pyarrow as pa
-
-    if batch.schema.names.count(_ID_COLUMN) != 1 or batch.schema.field(_ID_COLUMN).type != pa.binary(ID_BYTES):
-        raise WireError(f"expected one column {_ID_COLUMN!r} of fixed-size binary, {ID_BYTES} bytes")
     ids = batch.column(_ID_COLUMN)
     if ids.null_count:
         raise WireError(f"column {_ID_COLUMN!r} has missing entries")
@@ -135,13 +130,33 @@ def _bytes_of(array: Any, width: int) -> NDArray[np.uint8]:
     return whole[start : start + len(array) * width].reshape(-1, width)
 
 
-def _refuse_compression(data: bytes) -> None:
-    """Compressed buffers could unfold to far more than was sent. Arrow has no option to refuse them, so look ahead."""
+def _check_messages(survey: Survey, data: bytes) -> None:
+    """Compressed buffers could unfold to far more than was sent. Arrow has no option to refuse them, so look ahead.
+
+    Only what the survey's columns need may come: its schema, then plain record batches. Dictionaries are read as soon as
+    a stream is, compressed or not, so they are refused by their kind.
+    """
     import pyarrow as pa
 
-    for message in pa.ipc.MessageReader.open_stream(data):
-        if message.type == "record batch" and _is_compressed(message.metadata.to_pybytes()):
+    for i, message in enumerate(pa.ipc.MessageReader.open_stream(data)):
+        if message.type != ("record batch" if i else "schema"):
+            raise WireError("expected an Arrow stream of one schema and record batches")
+        if i == 0:
+            _check_schema(survey, pa.ipc.read_schema(message))
+        elif _is_compressed(message.metadata.to_pybytes()):
             raise WireError("expected an Arrow stream without compression")
+
+
+def _check_schema(survey: Survey, schema: Any) -> None:
+    import pyarrow as pa
+
+    if schema.names.count(_ID_COLUMN) != 1 or schema.field(_ID_COLUMN).type != pa.binary(ID_BYTES):
+        raise WireError(f"expected one column {_ID_COLUMN!r} of fixed-size binary, {ID_BYTES} bytes")
+    if (schema.metadata or {}).get(b"veil.task") != survey.task.encode():
+        raise MismatchError("these reports were made for another task")
+    plain, expected = schema.remove(schema.get_field_index(_ID_COLUMN)), arrow_schema(survey)
+    if plain.names != expected.names or plain.types != expected.types:
+        raise WireError(f"expected the columns {', '.join(expected.names)} and {_ID_COLUMN}")
 
 
 def _is_compressed(metadata: bytes) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from veil.collector.catalogue import parsed
 from veil.collector.store import Store, StoredSurvey
-from veil.durable import replacing
+from veil.durable import make_private_folder, replacing
 from veil.files import arrow_schema, to_arrow
 from veil.report import Reports
 
-__all__ = ["export_parquet"]
+__all__ = ["export_parquet", "open_export"]
 
-_ROWS = 65_536
+_MOST_ROWS = 65_536
+_CHUNK_BYTES = 8 << 20
 _TIME = "time"
 
 
@@ -30,8 +33,9 @@ def export_parquet(
     plain = arrow_schema(survey)
     schema = plain.append(times).with_metadata(plain.metadata)
     after, written = b"", 0
+    most = max(1, min(_MOST_ROWS, _CHUNK_BYTES // survey.layout.size))
     with replacing(out) as temporary, pq.ParquetWriter(temporary, schema) as writer:
-        while rows := store.export(stored.key, after, _ROWS):
+        while rows := store.export(stored.key, after, most):
             reports = Reports.from_bytes(survey.task, survey.layout, b"".join(payload for _, payload, _ in rows))
             buckets = pa.array([datetime.fromtimestamp(bucket, UTC) for *_, bucket in rows], times.type)
             batch = to_arrow(reports, survey)
@@ -40,3 +44,12 @@ def export_parquet(
             written += len(rows)
             advance(len(rows))
     return written
+
+
+def open_export(store: Store, stored: StoredSurvey, folder: Path) -> BinaryIO:
+    """The same as an open file that has no name any more: whatever becomes of the reader, nothing is left of it."""
+    make_private_folder(folder)
+    with tempfile.TemporaryDirectory(prefix="export-", dir=folder) as private:  # its owner alone may enter
+        path = Path(private) / "reports.parquet"
+        export_parquet(store, stored, path)
+        return path.open("rb")

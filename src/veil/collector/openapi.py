@@ -68,7 +68,7 @@ def _device_paths() -> Node:
                 "getSurvey",
                 "The published survey, signed.",
                 _json("Document, key and signature, in base64url without padding.", _ref("Published")),
-                (404, 503),
+                (404, 410, 503),
             ),
         },
     }
@@ -127,7 +127,7 @@ def _answer_paths() -> Node:
     found = _json("The estimate.", _ref("Answer"))
     found["content"] |= {"text/csv": _BINARY, "application/vnd.apache.arrow.stream": _BINARY}
     question = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
-    refusals = (401, 403, 404, 409, 422, 503)
+    refusals = (401, 403, 404, 409, 422, 429, 503)
     parquet = {"description": "Parquet.", "content": {"application/vnd.apache.parquet": _BINARY}}
     return {
         "/v1/surveys/{task}/answers/{question}": {
@@ -140,14 +140,14 @@ def _answer_paths() -> Node:
                 "postAnswer",
                 "The same for given candidates.",
                 found,
-                (400, 408, 413, 415, 429, *refusals),
+                (400, 408, 413, 415, *refusals),
                 scope="answers:read",
                 body={"required": True, "content": {"application/json": {"schema": asked}}},
             ),
         },
         "/v1/surveys/{task}/export": {
             "parameters": [_in_path("task", _TASK)],
-            "get": _operation("export", "All reports.", parquet, (401, 403, 404, 503), scope="export:read"),
+            "get": _operation("export", "All reports.", parquet, (401, 403, 404, 429, 503), scope="export:read"),
         },
     }
 

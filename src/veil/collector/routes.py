@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
+import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from veil.collector import answers, openapi
 from veil.collector.bodies import read_body, read_json
 from veil.collector.catalogue import draft_of, parsed
 from veil.collector.commit import refusal_of
 from veil.collector.decoding import count_frames, frames_of_arrow
-from veil.collector.exporting import export_parquet
+from veil.collector.exporting import open_export
 from veil.collector.logs import log
 from veil.collector.service import Service
 from veil.collector.store import StoredSurvey, TokenRecord
-from veil.collector.tokens import ANY_SURVEY, authorised
+from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
 from veil.errors import InputError, ServiceError
 from veil.survey import Survey
 
@@ -33,6 +32,7 @@ __all__ = ["ROUTES", "Endpoint"]
 FRAMED = "application/vnd.veil.reports"
 ARROW = "application/vnd.apache.arrow.stream"
 _MOST_AUDIT = 1_000
+_PIECE_BYTES = 1 << 20
 
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
@@ -58,7 +58,7 @@ async def post_reports(service: Service, request: Request) -> Response:
     survey = parsed(stored.document)
     frames = await read_body(service, request)
     if kind == ARROW:
-        frames = await asyncio.to_thread(frames_of_arrow, survey, frames, service.settings.max_reports)
+        frames = await service.decoding.run(frames_of_arrow, survey, frames, service.settings.max_reports)
     count = count_frames(survey, len(frames))
     if count > service.settings.max_reports:
         expected = f"at most {service.settings.max_reports} reports"
@@ -70,8 +70,9 @@ async def post_reports(service: Service, request: Request) -> Response:
 async def get_published(service: Service, request: Request) -> Response:
     """The signed survey for devices."""
     stored = await _survey_of(service, request)
-    if stored.state == "draft":
-        raise refusal_of("draft")
+    phase = stored.phase(int(time.time()))
+    if phase not in ("open", "waiting"):  # a device that got it would pay for a report that nobody takes
+        raise refusal_of(phase)
     return JSONResponse(service.published(stored))
 
 
@@ -139,6 +140,8 @@ async def _move(service: Service, request: Request, action: str, move: Callable[
 async def get_answer(service: Service, request: Request) -> Response:
     """An estimate, asked for by parameters."""
     query = dict(request.query_params)
+    if "candidates" in query:
+        raise InputError("candidates are sent as a document: use POST")
     level = query.pop("level", "0.95")
     try:
         query["level"] = float(level)  # type: ignore[assignment]
@@ -165,14 +168,14 @@ async def _answer(
     if not set(asked) <= {"post", "level", "format", "candidates"}:
         raise InputError("expected the parameters post, level, format and candidates")
     question = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
-    query = answers.Query(question, **asked)
 
     def work() -> tuple[bytes, str]:
+        query = answers.Query(question, **asked)  # refuses what is wrong before it is written to the audit log
         stored = service.catalogue.look_up(task)
         service.note(token.name, "answer", task, query.parameters)
         return answers.answer(service.store, stored, query)
 
-    body, kind = await asyncio.to_thread(work)
+    body, kind = await service.answering.run(work)
     return Response(body, media_type=kind)
 
 
@@ -181,25 +184,23 @@ async def get_export(service: Service, request: Request) -> Response:
     task = request.path_params["task"]
     token = await _authorised(service, request, "export:read", task)
 
-    def work() -> Path:
+    def work() -> BinaryIO:
         stored = service.catalogue.look_up(task)
         service.note(token.name, "export", task)
-        with tempfile.NamedTemporaryFile(prefix="veil-", suffix=".parquet", delete=False) as file:
-            path = Path(file.name)
-        try:
-            export_parquet(service.store, stored, path)
-        except BaseException:
-            path.unlink()
-            raise
-        return path
+        return open_export(service.store, stored, Path(service.settings.folder))
 
-    path = await asyncio.to_thread(work)
-    return FileResponse(
-        path,
-        media_type="application/vnd.apache.parquet",
-        filename=f"{task[:12]}.parquet",
-        background=BackgroundTask(path.unlink),
-    )
+    file = await service.answering.run(work)
+    headers = {
+        "Content-Length": str(os.fstat(file.fileno()).st_size),
+        "Content-Disposition": f'attachment; filename="{task[:12]}.parquet"',
+    }
+    return StreamingResponse(_pieces(file), headers=headers, media_type="application/vnd.apache.parquet")
+
+
+async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
+    with file:
+        while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+            yield piece
 
 
 async def get_audit(service: Service, request: Request) -> Response:
@@ -207,7 +208,8 @@ async def get_audit(service: Service, request: Request) -> Response:
     await _authorised(service, request, "audit:read", None)
     entries = await asyncio.to_thread(service.store.audit, _MOST_AUDIT)
     found = [{**vars(entry), "parameters": json.loads(entry.parameters)} for entry in entries]
-    return JSONResponse({"entries": found})
+    # in ASCII, which holds whatever was once written: a log that cannot be read is none
+    return Response(json.dumps({"entries": found}), media_type="application/json")
 
 
 async def get_metrics(service: Service, request: Request) -> Response:
@@ -253,7 +255,7 @@ ROUTES = (
 )
 
 
-def _token(service: Service, request: Request, scope: str, task: str | None) -> TokenRecord:
+def _token(service: Service, request: Request, scope: str, task: str | AnySurvey | None) -> TokenRecord:
     return authorised(service.store, request.headers.get("authorization"), scope, task)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 
@@ -20,6 +21,7 @@ def serve(settings: Settings) -> None:
     """Serve until a signal asks to stop."""
     import uvicorn
 
+    os.umask(0o077)  # whatever is written from here on is for this account alone
     set_up(settings.log_level)
     if hasattr(signal, "SIGPIPE"):
         signal.signal(

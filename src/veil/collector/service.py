@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +18,8 @@ from veil.collector.metrics import Metrics
 from veil.collector.settings import Settings
 from veil.collector.store import AuditEntry, Store, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
+from veil.collector.workers import Workers
+from veil.durable import make_private_folder
 from veil.errors import InputError, VeilError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def open_store(settings: Settings) -> Store:
         from veil.collector.sqlite_store import SqliteStore
 
         path = Path(url.removeprefix(_SQLITE))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         return SqliteStore(path)
     if url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
@@ -57,6 +58,9 @@ class Service:
         self.metrics = Metrics()
         self.catalogue = Catalogue(self.store)
         self.body_bytes = 0
+        # analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them
+        self.answering = Workers("answer", threads=2, waiting=8)
+        self.decoding = Workers("decode", threads=2, waiting=16)
         self._published: dict[str, Json] = {}
         self._seen: dict[int, int] = {}  # how far each survey was when its tally was last caught up
         self._tallier: asyncio.Task[None] | None = None
@@ -77,8 +81,9 @@ class Service:
         """Commit what waits, then let go of the store."""
         if self._tallier is not None:
             self._tallier.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._tallier
+            await asyncio.gather(self._tallier, return_exceptions=True)  # however it ended, what waits is committed
+        self.answering.stop()
+        self.decoding.stop()
         await self.queue.drain()
         self.store.close()
         log("info", "stopped")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -52,7 +53,7 @@ class Settings:
                 raise InputError(f"the setting {name} must be at least 1")
         if not 0 <= self.port < 65_536:
             raise InputError("the setting port must lie between 0 and 65535")
-        if self.minimum < 1 or self.tally_seconds <= 0:
+        if self.minimum < 1 or not 0 < self.tally_seconds < math.inf:
             raise InputError("the settings minimum and tally_seconds must be above 0")
         if self.queue_reports < self.max_reports or self.queue_bytes < self.max_body_bytes:
             raise InputError("the queue must have room for one request: raise queue_reports or queue_bytes")

@@ -96,8 +96,12 @@ class SqlStore(Store):
             row = connection.execute(statement, (survey,)).fetchone()
         return None if row is None else StoredTally(bytes(row[0]), row[1])
 
-    def save_tally(self, survey: int, tally: StoredTally, before: int | None) -> bool:
+    def save_tally(self, survey: int, tally: StoredTally, before: int | None, rows: int | None = None) -> bool:
         with self.writing() as connection:
+            if rows is not None:
+                statement = "SELECT count(*) FROM reports WHERE survey = ? AND sequence <= ?"
+                if connection.execute(statement, (survey, tally.sequence)).fetchone()[0] != rows:
+                    return False
             if before is None:
                 connection.execute(_FIRST_TALLY, (survey, tally.sequence, tally.encoded))
                 return True

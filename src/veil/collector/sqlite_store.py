@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -61,6 +62,9 @@ class SqliteStore(SqlStore):
         self._idle: list[sqlite3.Connection] = []
         self._closing = threading.Event()
         self._checkpointer: threading.Thread | None = None
+        self._commits = 0
+        with contextlib.suppress(OSError):  # SQLite says it better; its other files get the rights of this one
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         with _translated():
             self._writer = self._connect()
             self._prepare()
@@ -82,6 +86,7 @@ class SqliteStore(SqlStore):
             try:
                 yield self._writer
                 self._writer.execute("COMMIT")
+                self._commits += 1
             except BaseException:
                 if self._writer.in_transaction:  # a full disk may have ended it already
                     self._writer.execute("ROLLBACK")
@@ -119,8 +124,17 @@ class SqliteStore(SqlStore):
         return None if last is None else Chunk(bytes.fromhex(payloads), last)
 
     def _keep_log_short(self) -> None:
-        """Move committed pages to their place now and then, without holding up the writer."""
+        """Move committed pages to their place now and then, without holding up the writer.
+
+        Only where there are new ones: a checkpoint with nothing to do must not meet a writer that begins the log anew.
+        SQLite before 3.51.3 may then take that log's first pages for moved (its "WAL-reset bug").
+        """
+        moved = -1
         while not self._closing.wait(_CHECKPOINT_SECONDS):
+            with self._lock:
+                if moved == self._commits:
+                    continue
+                moved = self._commits
             with contextlib.suppress(StoreError), self.reading() as connection:  # a full disk: the writer will say so
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -137,6 +151,7 @@ class SqliteStore(SqlStore):
         connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")  # what is purged is overwritten, not just forgotten
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         return connection
 

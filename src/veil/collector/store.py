@@ -138,8 +138,11 @@ class Store(ABC):
         """The stored tally."""
 
     @abstractmethod
-    def save_tally(self, survey: int, tally: StoredTally, before: int | None) -> bool:
-        """Replace the tally that counts up to `before` (None: whatever is there); False if another was quicker."""
+    def save_tally(self, survey: int, tally: StoredTally, before: int | None, rows: int | None = None) -> bool:
+        """Replace the tally that counts up to `before` (None: whatever is there); False if another was quicker.
+
+        With `rows`, only while that many reports up to the tally's mark are there: they may have been purged meanwhile.
+        """
 
     @abstractmethod
     def purge(self, survey: int) -> int:

@@ -53,15 +53,18 @@ def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyT
     """Runs at the collector: the tally from all reports, put in place of the stored one; and whether that was right."""
     caught, mark = _caught_up(store, stored, survey)
     total: SurveyTally | None = None
+    rows = 0
     for chunk in _chunks(store, stored, survey, 0, until=mark):
-        total = _added(total, survey.tally(_reports(survey, chunk)))
+        reports = _reports(survey, chunk)
+        total = _added(total, survey.tally(reports))
+        rows += len(reports)
     if caught is None:
         return None, True
     if total is None:
         raise InputError("the reports of this survey were purged: its tally is all that is left of them")
     right = encode_tally(caught) == encode_tally(total)
-    if not right:
-        store.save_tally(stored.key, _stored(total, mark), None)
+    if not right and not store.save_tally(stored.key, _stored(total, mark), None, rows=rows):
+        raise InputError("reports of this survey were purged while they were counted: its tally stays as it was")
     return total, right
 
 

@@ -5,6 +5,7 @@ A plain hash is right here: a random token cannot be guessed from its digest, un
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import hmac
 import secrets
@@ -14,7 +15,7 @@ from datetime import UTC, datetime
 from veil.collector.store import Store, TokenRecord
 from veil.errors import InputError, ServiceError
 
-__all__ = ["ANY_SURVEY", "SCOPES", "authorised", "issue_token"]
+__all__ = ["ANY_SURVEY", "SCOPES", "AnySurvey", "authorised", "issue_token"]
 
 SCOPES = {
     "surveys:read": "list surveys and see how many reports they have",
@@ -24,8 +25,16 @@ SCOPES = {
     "metrics:read": "read the metrics",
     "audit:read": "read the audit log",
 }
-ANY_SURVEY = "any"
 _PREFIX = "veil_"
+
+
+class AnySurvey(enum.Enum):
+    """In place of a task id, and never equal to one that somebody sends."""
+
+    ANY = enum.auto()
+
+
+ANY_SURVEY = AnySurvey.ANY
 
 
 def issue_token(
@@ -42,7 +51,7 @@ def issue_token(
     return record, secret
 
 
-def authorised(store: Store, header: str | None, scope: str, task: str | None) -> TokenRecord:
+def authorised(store: Store, header: str | None, scope: str, task: str | AnySurvey | None) -> TokenRecord:
     """The token behind an Authorization header, if it may do this with this survey (None: with all of them).
 
     With ANY_SURVEY a token for one survey will do: what it gets is then about that one alone.
