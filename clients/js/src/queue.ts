@@ -71,9 +71,9 @@ export class Queue {
     if (outcome.state === "refused") await this.store.update({ ...parcel, refusal: outcome.refusal });
     if (outcome.state === "later" || outcome.state === "early") {
       const wait = Math.min(FIRST * 2 ** parcel.attempts, LONGEST) * (0.5 + this.#uniform());
-      const [attempts, notBefore] = [parcel.attempts + 1, this.environment.now() + wait];
       const held = outcome.state === "early" ? { opens: outcome.opens } : { heldUntil: outcome.heldUntil };
-      await this.store.update({ ...parcel, attempts, notBefore, ...held });
+      const notBefore = Math.max(this.environment.now(), held.opens ?? 0) + wait;
+      await this.store.update({ ...parcel, attempts: parcel.attempts + 1, notBefore, ...held });
     }
     return outcome.state;
   }
