@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -13,6 +14,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import numpy as np
@@ -21,10 +24,17 @@ import pyarrow.parquet as pq
 import pytest
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running, values
 
-from veil import GRR, OLH, OneOf, Survey, Text
+from veil import GRR, OLH, OUE, OneOf, Survey, Text
 from veil.canonical import canonical
+from veil.collector import documents
+from veil.collector.bodies import read_body
+from veil.collector.catalogue import draft_of
 from veil.collector.documents import verified
-from veil.errors import WireError
+from veil.collector.exporting import export_parquet
+from veil.collector.service import open_store
+from veil.collector.store import AuditEntry
+from veil.collector.workers import Workers
+from veil.errors import MismatchError, ServiceError, WireError
 from veil.files import to_arrow
 from veil.wire import report_size
 
@@ -149,8 +159,10 @@ def test_what_is_not_open_takes_nothing(collector: Collector, client: httpx.Clie
     later, over = Survey(OLH(1.0, 21)), Survey(OLH(1.0, 22))
     path = collector.open_survey(later, opens="2999-01-01T00:00:00Z")
     assert code(client.post(f"{path}/reports", content=framed(later, [1]), headers=FRAMED)) == (409, "survey-not-open")
+    assert client.get(path).status_code == 200  # devices may have it, and wait
     path = collector.open_survey(over, closes="2020-01-01T00:00:00Z")
     assert code(client.post(f"{path}/reports", content=framed(over, [1]), headers=FRAMED)) == (410, "survey-expired")
+    assert code(client.get(path)) == (410, "survey-expired")
     unknown = f"/v1/surveys/{'0' * 64}/reports"
     assert code(client.post(unknown, content=b"x", headers=FRAMED)) == (404, "unknown-survey")
     assert not collector.stored_ids(later) + collector.stored_ids(over)
@@ -168,7 +180,11 @@ def test_a_survey_goes_from_draft_to_open_to_closed(collector: Collector, client
     assert code(client.post(f"{path}/close", headers=token)) == (409, "wrong-state")
     assert client.post(f"{path}/open", headers=token).json()["state"] == "open"
     published = client.get(path).json()
-    assert verified(published) == survey
+    assert verified(published, task=survey.task) == survey
+    with pytest.raises(MismatchError):
+        verified(published, task="0" * 64)
+    with pytest.raises(WireError, match="not open"):
+        verified(published, now=32_503_680_000)  # the year 3000
     document = base64.urlsafe_b64decode(published["document"] + "==")
     assert document == canonical(
         {
@@ -188,7 +204,7 @@ def test_a_survey_goes_from_draft_to_open_to_closed(collector: Collector, client
     refused = client.post(f"{path}/reports", content=framed(survey, ["a"]), headers=FRAMED)
     assert code(refused) == (410, "survey-closed")
     assert code(client.post(f"{path}/open", headers=token)) == (409, "wrong-state")
-    assert verified(client.get(path).json()) == survey
+    assert code(client.get(path)) == (410, "survey-closed")  # nobody pays for what is not taken
 
 
 def test_answers_come_in_three_forms_and_not_below_the_minimum(collector: Collector, client: httpx.Client) -> None:
@@ -212,7 +228,14 @@ def test_answers_come_in_three_forms_and_not_below_the_minimum(collector: Collec
     ]
     asked = client.post(answers, headers=token, json={"candidates": labels[:2], "level": 0.9}).json()
     assert [row["frequency"] for row in asked["values"]] == [row["frequency"] for row in found["values"]][:2]
-    for wrong in ({"level": "2"}, {"level": "x"}, {"format": "xml"}, {"post": "no-such"}, {"other": "1"}):
+    for wrong in (
+        {"level": "2"},
+        {"level": "x"},
+        {"format": "xml"},
+        {"post": "no-such"},
+        {"other": "1"},
+        {"candidates": "a"},
+    ):
         assert code(client.get(answers, headers=token, params=wrong)) == (422, "bad-input"), wrong
     for number in ("1", "-1", "x", "9" * 30):
         assert code(client.get(f"{path}/answers/{number}", headers=token)) == (404, "unknown-question")
@@ -246,6 +269,10 @@ def test_export_has_the_columns_and_no_ids(collector: Collector, client: httpx.C
     client.post(f"{path}/reports", content=sent, headers=FRAMED)
     out = tmp_path / "reports.parquet"
     out.write_bytes(client.get(f"{path}/export", headers=token).content)
+    for part in ("bytes=999999999-", "lines=1", "bytes=0-3"):  # it comes whole, whatever part was asked for
+        answer = client.get(f"{path}/export", headers=token | {"Range": part})
+        assert (answer.status_code, answer.content) == (200, out.read_bytes())
+    assert not list(collector.folder.glob("export-*"))
     table = pq.read_table(out)
     assert table.schema.names == ["seed", "bucket", "time"]
     assert table.schema.metadata[b"veil.task"] == survey.task.encode()
@@ -359,7 +386,134 @@ def test_serve_with_no_arguments_works(tmp_path: Path) -> None:
         line = json.loads(process.stderr.readline())
         assert line["event"] == "listening"
         key = tmp_path / "veil-collector" / "signing.key"
-        assert key.stat().st_mode & 0o777 == 0o600
+        assert key.parent.stat().st_mode & 0o777 == 0o700
+        assert {file.stat().st_mode & 0o777 for file in key.parent.iterdir()} == {0o600}
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_published_survey_must_be_what_the_wire_format_says() -> None:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key = Ed25519PrivateKey.generate()
+    right = json.loads(documents.unsigned(draft_of(SURVEY, {}, precision=60, minimum=1)))
+
+    def signed(document: bytes) -> Any:
+        parts = (document, key.public_key().public_bytes_raw(), key.sign(documents._PURPOSE + document))
+        texts = [base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts]
+        return dict(zip(("document", "key", "signature"), texts, strict=True))
+
+    assert verified(signed(canonical(right))) == SURVEY
+    wrong: list[dict[str, Any]] = [{"kind": "other"}, {"version": 2}, {"version": True}, {"precision": 0}, {"more": 1}]
+    wrong += [{"opens": "soon"}, {"opens": "2999-01-01T00:00:00Z"}, {"closes": "2020-01-01T00:00:00Z"}]
+    for change in wrong:
+        with pytest.raises(WireError):
+            verified(signed(canonical(right | change)))
+    with pytest.raises(WireError, match="canonical"):
+        verified(signed(json.dumps(right, indent=1).encode()))
+
+
+def test_idle_connections_do_not_keep_others_out(tmp_path: Path) -> None:
+    with running(tmp_path / "data", VEIL_BODY_SECONDS="2") as one:
+        path = one.open_survey()
+        head = f"POST {path}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {FRAMED['Content-Type']}\r\n"
+        idle = [socket.create_connection(("127.0.0.1", one.port), timeout=20) for _ in range(20)]
+        for connection in idle:
+            connection.sendall(f"{head}Content-Length: {4 << 20}\r\n\r\n".encode())
+        answer = httpx.post(f"{one.url}{path}/reports", content=framed(SURVEY, [1]), headers=FRAMED)
+        assert answer.status_code == 200
+        for connection in idle:
+            assert connection.recv(100).split()[1] == b"408"
+            connection.close()
+
+
+def test_all_bodies_together_are_bounded() -> None:
+    service: Any = SimpleNamespace(
+        settings=SimpleNamespace(max_body_bytes=8, queue_bytes=10, body_seconds=5), body_bytes=0
+    )
+
+    async def read(sizes: list[int], holding: asyncio.Event | None = None) -> bytes:
+        pieces = [{"type": "http.request", "body": b"x" * size, "more_body": True} for size in sizes]
+
+        async def receive() -> Any:
+            if pieces:
+                return pieces.pop(0)
+            if holding is not None:
+                await holding.wait()
+            return {"type": "http.request"}
+
+        request: Any = SimpleNamespace(headers={}, receive=receive)
+        return await read_body(service, request)
+
+    async def both() -> None:
+        release = asyncio.Event()
+        first = asyncio.create_task(read([3, 4], release))
+        await asyncio.sleep(0)
+        assert service.body_bytes == 7
+        assert await read([3]) == b"xxx"
+        with pytest.raises(ServiceError, match="busy"):
+            await read([3, 1])
+        release.set()
+        assert len(await first) == 7
+        assert await read([4, 4]) == b"x" * 8
+        with pytest.raises(ServiceError, match="too large"):
+            await read([4, 5])
+        assert service.body_bytes == 0
+
+    asyncio.run(both())
+
+
+def test_the_audit_log_can_always_be_read(collector: Collector, client: httpx.Client) -> None:
+    survey, token = Survey(OLH(1.0, 25)), collector.token()
+    path = collector.open_survey(survey)
+    header = {**token, "Content-Type": "application/json"}
+    for body in (r'{"post": "\ud800"}', r'{"candidates": ["\ud800"]}'):
+        assert code(client.post(f"{path}/answers/0", headers=header, content=body)) == (422, "bad-input")
+    store = open_store(collector.settings)  # as an older version wrote it
+    store.note(AuditEntry("2026-01-01T00:00:00Z", "x", "answer", survey.task, r'{"post": "\ud800"}'))
+    store.close()
+    entries = client.get("/v1/audit", headers=token).json()["entries"]
+    assert [one["token"] for one in entries if one["task"] == survey.task] == ["x"]
+
+
+def test_large_domains_are_answered_for_candidates_only(collector: Collector, client: httpx.Client) -> None:
+    survey, token = Survey(GRR(12.0, 70_000)), collector.token("answers:read")
+    path = collector.open_survey(survey)
+    client.post(f"{path}/reports", content=framed(survey, [69_999] * 200), headers=FRAMED)
+    assert code(client.get(f"{path}/answers/0", headers=token)) == (422, "candidates-needed")
+    found = client.post(f"{path}/answers/0", headers=token, json={"candidates": [0, 69_999]}).json()
+    assert [row["value"] for row in found["values"]] == [0, 69_999]
+
+
+def test_long_work_has_few_threads_and_few_places_to_wait() -> None:
+    workers, proceed = Workers("test", threads=1, waiting=1), threading.Event()
+
+    async def ask() -> None:
+        first = asyncio.create_task(workers.run(proceed.wait, 10))
+        second = asyncio.create_task(workers.run(proceed.wait, 10))
+        await asyncio.sleep(0)
+        for _ in range(2):
+            with pytest.raises(ServiceError, match="busy") as refused:
+                await workers.run(int)
+            assert (refused.value.status, refused.value.retry_after) == (429, 2)
+            first.cancel()  # who asked is gone, but the thread is still at work
+            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(int) == 0  # the others do not wait
+        proceed.set()
+        assert await second
+        assert await workers.run(int) == 0
+
+    asyncio.run(ask())
+    workers.stop()
+    with pytest.raises(ServiceError, match="stopping"):
+        asyncio.run(workers.run(int))
+
+
+def test_an_export_of_long_reports_reads_few_at_a_time(tmp_path: Path) -> None:
+    asked: list[int] = []
+    store: Any = SimpleNamespace(export=lambda key, after, rows: asked.append(rows))
+    long = Survey(OUE(1.0, 1 << 20))
+    for survey in (SURVEY, long):
+        export_parquet(store, draft_of(survey, {}, precision=60, minimum=1), tmp_path / "x.parquet")
+    assert asked == [65_536, (8 << 20) // long.layout.size]

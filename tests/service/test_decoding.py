@@ -124,9 +124,39 @@ def test_settings_come_from_a_file_and_the_environment(tmp_path: object) -> None
         file.write_text(text)
         with pytest.raises(InputError):
             load_settings(file, {})
-    for name, value in (("PORT", "x"), ("METRICS_OPEN", "maybe"), ("LOG_LEVEL", "loud"), ("TALLY_SECONDS", "0")):
+    for name, value in (
+        ("PORT", "x"),
+        ("METRICS_OPEN", "maybe"),
+        ("LOG_LEVEL", "loud"),
+        ("TALLY_SECONDS", "0"),
+        ("TALLY_SECONDS", "nan"),
+    ):
         with pytest.raises(InputError):
             load_settings(None, {f"VEIL_{name}": value})
     with pytest.raises(InputError):
         load_settings(file.with_name("none.toml"), {})
     assert load_settings(None, {}) == Settings()
+
+
+def test_dictionaries_and_foreign_columns_are_refused_before_the_stream_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    survey = SURVEYS[0]
+    bomb = pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["x" * 1_000_000]))
+    table = pa.table({"seed": bomb}, metadata={"veil.task": survey.task, "veil.wire": "1"})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    foreign = sink.getvalue().to_pybytes()
+    assert len(foreign) < 10_000
+    dictionary = next(m for m in pa.ipc.MessageReader.open_stream(foreign) if m.type == "dictionary")
+    schema, batch = pa.ipc.MessageReader.open_stream(stream(survey, 3))
+    with_dictionary = b"".join(m.serialize().to_pybytes() for m in (schema, dictionary, batch))
+    opened: list[int] = []
+    monkeypatch.setattr(pa.ipc, "open_stream", lambda data: opened.append(len(data)))
+    for wrong in (foreign, with_dictionary, batch.serialize().to_pybytes()):
+        with pytest.raises(WireError):
+            frames_of_arrow(survey, wrong, most=100)
+    with pytest.raises(MismatchError):
+        frames_of_arrow(survey, stream(Survey(OLH(1.0, 17)), 3), most=100)
+    assert not opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 from tests.service.harness import SURVEY, framed, values
 from typer.testing import CliRunner
 
+from veil.cli.demo_online import _serving
 from veil.cli.main import app
 from veil.collector.decoding import decode_requests
-from veil.collector.keys import load_key
+from veil.collector.keys import load_key, public_bytes
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.store import Group, StoredTally
@@ -71,6 +73,7 @@ def test_a_survey_from_draft_to_purge(folder: Path) -> None:
 
 
 def test_tokens(folder: Path) -> None:
+    veil("survey", "create", folder / "task.json")
     made = veil("token", "create", "--scope", "answers:read", "--scope", "export:read", "--note", "ann")
     assert made["token"].startswith("veil_")
     veil("token", "create", "--scope", "everything", code=3)
@@ -107,3 +110,29 @@ def test_the_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     path.chmod(0o600)
     with pytest.raises(InputError):
         load_key(path)
+
+
+def test_a_folder_is_named_as_for_serve_and_never_made_by_chance(folder: Path) -> None:
+    other = folder / "other"
+    for command in (["survey", "list"], ["survey", "open", "a"], ["token", "list"], ["token", "revoke", "x"]):
+        error = veil(*command, "--folder", other, code=3)["error"]["message"]
+        assert str(other / "collector.sqlite3") in error
+    assert not other.exists()
+    made = veil("survey", "create", folder / "task.json", "--folder", other)
+    assert made["database"] == str(other / "collector.sqlite3")
+    assert other.stat().st_mode & 0o777 == 0o700
+    opened = veil("survey", "open", SURVEY.task[:8], "--folder", other)
+    key = base64.urlsafe_b64encode(public_bytes(load_key(other / "signing.key"))).rstrip(b"=").decode()
+    assert (opened["path"], opened["key"]) == (f"/v1/surveys/{SURVEY.task}", key)
+    assert veil("survey", "show", SURVEY.task[:8], "--folder", other)["key"] == key
+    assert veil("token", "create", "--scope", "answers:read", "--folder", other)["token"]
+
+
+def test_the_demo_has_settings_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "veil.toml").write_text("port = 'none'")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("VEIL_DATABASE_URL", "mysql://x")
+    with _serving(tmp_path / "demo") as port:
+        assert port > 0
+    assert (tmp_path / "demo" / "collector.sqlite3").exists()

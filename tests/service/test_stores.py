@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -15,13 +18,18 @@ from tests.service.harness import FRAMED, SURVEY, framed, running, values
 from tests.service.kills import kill_under_load
 from tests.service.postgres import Server
 
+from veil.collector import sqlite_store, tallying
 from veil.collector.catalogue import Catalogue, draft_of
+from veil.collector.commit import CommitQueue
 from veil.collector.decoding import decode_requests
+from veil.collector.metrics import Metrics
+from veil.collector.service import Service
+from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import AuditEntry, Group, Store, StoredSurvey, StoredTally
 from veil.collector.tallying import catch_up, rebuild
 from veil.collector.tokens import issue_token
-from veil.errors import StoreError
+from veil.errors import InputError, ServiceError, StoreError
 from veil.wire import encode_tally, report_size
 
 NOW = 1_000_000_007
@@ -113,6 +121,29 @@ def test_a_tally_is_caught_up_from_its_mark_and_equals_a_rebuild(make_store: Cal
     total, right = rebuild(store, stored, SURVEY)
     assert not right
     assert (store.tally(stored.key) or found).encoded == encode_tally(kept)
+
+
+def test_a_purge_within_a_rebuild_leaves_the_tally_as_it_was(
+    make_store: Callable[[], Store], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store()
+    stored = survey_in(store)
+    store.append([group_of(stored, 100)], NOW)
+    catch_up(store, stored, SURVEY)
+    before = store.tally(stored.key)
+    monkeypatch.setattr(tallying, "_CHUNK_BYTES", 40 * SURVEY.layout.size)
+    chunk = store.chunk
+
+    def chunk_then_purge(survey: int, after: int, rows: int, until: int | None = None) -> Any:
+        found = chunk(survey, after, rows, until)
+        if until is not None and after == 0:
+            assert store.purge(survey) == 100
+        return found
+
+    monkeypatch.setattr(store, "chunk", chunk_then_purge)
+    with pytest.raises(InputError, match="purged"):
+        rebuild(store, stored, SURVEY)
+    assert store.tally(stored.key) == before
 
 
 def test_several_collectors_at_once_lose_and_double_nothing(make_store: Callable[[], Store]) -> None:
@@ -250,3 +281,88 @@ def test_kills_on_postgres(postgres: Server, tmp_path: Path) -> None:
 def test_25_kills_on_postgres(postgres: Server, tmp_path: Path) -> None:
     with running(tmp_path / "data", VEIL_TALLY_SECONDS="0.1", VEIL_DATABASE_URL=postgres.database()) as collector:
         kill_under_load(collector, kills=25, seed=1)
+
+
+def test_purged_reports_are_overwritten_and_nobody_else_may_read_the_files(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "x.sqlite3")
+    stored = survey_in(store)
+    group = group_of(stored, 50)
+    store.append([group], NOW)
+    assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+    store.purge(stored.key)
+    store.close()
+    left = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert not any(group.ids[i : i + 16] in left for i in range(0, len(group.ids), 16))
+
+
+def test_the_log_is_moved_only_after_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_store, "_CHECKPOINT_SECONDS", 0.01)
+    store = SqliteStore(tmp_path / "x.sqlite3")
+    stored = survey_in(store)
+    reading, moves = store.reading, []
+
+    def counted() -> Any:
+        if threading.current_thread().name == "veil-checkpoint":
+            moves.append(1)
+        return reading()
+
+    monkeypatch.setattr(store, "reading", counted)
+    for i in range(2):
+        store.append([group_of(stored, 5, seed=i)], NOW)
+        time.sleep(0.3)
+    store.close()
+    assert 1 <= len(moves) <= 4
+
+
+def test_a_failed_commit_writes_one_line_for_all_its_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = SqliteStore(tmp_path / "x.sqlite3")
+    stored = survey_in(store)
+    proceed = threading.Event()
+
+    def fail(groups: Any, now: int) -> Any:
+        proceed.wait(10)
+        raise StoreError("full")
+
+    monkeypatch.setattr(store, "append", fail)
+
+    async def send() -> list[Any]:
+        queue = CommitQueue(store, Metrics(), most_reports=100, most_bytes=10**6, group_reports=100)
+        tasks = [asyncio.create_task(queue.submit(stored, SURVEY, framed(SURVEY, [1]), 1)) for _ in range(20)]
+        await asyncio.sleep(0.1)
+        proceed.set()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        await queue.drain()
+        return outcomes
+
+    outcomes = asyncio.run(send())
+    assert {(one.status, one.code) for one in outcomes if isinstance(one, ServiceError)} == {(503, "unavailable")}
+    assert len(outcomes) == 20
+    assert 1 <= len([record for record in caplog.records if record.getMessage() == "unavailable"]) <= 2
+    store.close()
+
+
+def test_stopping_drains_whatever_became_of_the_tallies(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "x.sqlite3")
+    stored = survey_in(store)
+
+    async def live() -> None:
+        service = Service(Settings(folder=str(tmp_path)), store)
+        await service.start()
+        assert service._tallier is not None
+        service._tallier.cancel()
+        service._tallier = asyncio.create_task(broken())
+        await asyncio.sleep(0)
+        sent = asyncio.create_task(service.queue.submit(stored, SURVEY, framed(SURVEY, [1, 2]), 2))
+        await asyncio.sleep(0)
+        await service.stop()
+        await sent
+
+    async def broken() -> None:
+        raise RuntimeError
+
+    asyncio.run(live())
+    again = SqliteStore(tmp_path / "x.sqlite3")
+    assert len(again.export(stored.key, b"", 10)) == 2
+    again.close()

@@ -38,7 +38,7 @@ def report_all(url: str, answers: Sequence[Any]) -> None:
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     _, published = call(connection, "GET", parts.path)
-    survey = verified(json.loads(published))
+    survey = verified(json.loads(published), task=parts.path.rpartition("/")[2])
     for start in range(0, len(answers), _TOGETHER):
         some = answers[start : start + _TOGETHER]
         reports = b"".join(Client(survey, Ledger(lifetime=1.0)).answer(answer) for answer in some)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -92,8 +93,13 @@ def _shown(screen: Console, answer: Document, held: Any, seconds: float) -> Docu
 def _serving(folder: Path) -> Iterator[int]:
     """A `veil serve` for the length of a block, and its port."""
     command = [sys.executable, "-m", "veil.cli", "serve", "--port", "0", "--folder", str(folder)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)  # noqa: S603  # our own command
+    # no setting of a collector that is set up here may reach this one: neither a variable nor a veil.toml
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("VEIL_")}
+    process = subprocess.Popen(  # noqa: S603  # our own command
+        command, stderr=subprocess.PIPE, cwd=folder, env=environment
+    )
     assert process.stderr is not None
+    drain = threading.Thread(target=process.stderr.read, daemon=True)  # a full pipe would hold the collector up
     try:
         port = None
         for line in process.stderr:
@@ -103,13 +109,13 @@ def _serving(folder: Path) -> Iterator[int]:
                 break
         if port is None:
             raise StoreError("the collector did not start")
-        drain = threading.Thread(target=process.stderr.read, daemon=True)  # a full pipe would hold the collector up
         drain.start()
         yield port
     finally:
         process.terminate()
         process.wait(timeout=30)
-        drain.join(timeout=5)
+        if drain.ident is not None:
+            drain.join(timeout=5)
         process.stderr.close()
 
 

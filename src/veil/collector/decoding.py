@@ -133,7 +133,7 @@ def _bytes_of(array: Any, width: int) -> NDArray[np.uint8]:
 def _check_messages(survey: Survey, data: bytes) -> None:
     """Compressed buffers could unfold to far more than was sent. Arrow has no option to refuse them, so look ahead.
 
-    Only what the survey's columns need may come: its schema, then plain record batches. Dictionaries are read as soon as
+    Only what the columns of a survey need may come: its schema, then record batches. Dictionaries are read as soon as
     a stream is, compressed or not, so they are refused by their kind.
     """
     import pyarrow as pa

@@ -91,7 +91,11 @@ def verified(answer: Json, key: bytes | None = None, task: str | None = None, no
         raise WireError("expected a published survey in canonical form")
     if document["kind"] != _KIND or document["version"] != _VERSION or isinstance(document["version"], bool):
         raise WireError(f"expected a published survey of version {_VERSION}")
-    if not isinstance(document["precision"], int) or isinstance(document["precision"], bool) or document["precision"] < 1:
+    if (
+        not isinstance(document["precision"], int)
+        or isinstance(document["precision"], bool)
+        or document["precision"] < 1
+    ):
         raise WireError("the precision of a published survey is an integer of at least 1")
     _check_open(document, time.time() if now is None else now)
     survey = Survey.from_json(document["survey"])

@@ -11,14 +11,13 @@ from typing import BinaryIO
 from veil.collector.catalogue import parsed
 from veil.collector.store import Store, StoredSurvey
 from veil.durable import make_private_folder, replacing
-from veil.files import arrow_schema, to_arrow
+from veil.files import EXPORTED_TIME, arrow_schema, to_arrow
 from veil.report import Reports
 
 __all__ = ["export_parquet", "open_export"]
 
 _MOST_ROWS = 65_536
 _CHUNK_BYTES = 8 << 20
-_TIME = "time"
 
 
 def export_parquet(
@@ -29,7 +28,7 @@ def export_parquet(
     import pyarrow.parquet as pq
 
     survey = parsed(stored.document)
-    times = pa.field(_TIME, pa.timestamp("s", tz="UTC"), nullable=False)
+    times = pa.field(EXPORTED_TIME, pa.timestamp("s", tz="UTC"), nullable=False)
     plain = arrow_schema(survey)
     schema = plain.append(times).with_metadata(plain.metadata)
     after, written = b"", 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veil.canonical import Json
@@ -27,16 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Service", "open_store"]
 
-_SQLITE = "sqlite:///"
-
 
 def open_store(settings: Settings) -> Store:
     """The store that the settings name, made ready for use."""
-    url = settings.database
-    if url.startswith(_SQLITE):
+    url, path = settings.database, settings.database_file
+    if path is not None:
         from veil.collector.sqlite_store import SqliteStore
 
-        path = Path(url.removeprefix(_SQLITE))
         make_private_folder(path.parent)
         return SqliteStore(path)
     if url.startswith(("postgresql://", "postgres://")):

@@ -15,6 +15,7 @@ from veil.errors import InputError
 __all__ = ["Settings", "load_settings"]
 
 FILE = "veil.toml"
+SQLITE = "sqlite:///"
 _PREFIX = "VEIL_"
 
 
@@ -63,7 +64,12 @@ class Settings:
     @property
     def database(self) -> str:
         """Where reports are kept: what is set, or a file in the folder."""
-        return self.database_url or f"sqlite:///{Path(self.folder) / 'collector.sqlite3'}"
+        return self.database_url or f"{SQLITE}{Path(self.folder) / 'collector.sqlite3'}"
+
+    @property
+    def database_file(self) -> Path | None:
+        """The file of an SQLite database; None for any other."""
+        return Path(self.database.removeprefix(SQLITE)) if self.database.startswith(SQLITE) else None
 
     @property
     def key_path(self) -> Path:
