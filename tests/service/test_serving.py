@@ -17,6 +17,12 @@ from veil import GRR, Survey
 SURVEY = Survey(GRR(1.0, 4))
 
 
+def use(client: httpx.Client) -> None:
+    client.post("/v1/surveys", json={"survey": SURVEY.to_json()}).raise_for_status()
+    client.post(f"/v1/surveys/{SURVEY.task}/open").raise_for_status()  # writes a line to the log
+    client.get("/healthz").raise_for_status()
+
+
 @pytest.mark.parametrize("rival", [False, True], ids=["veil serve", "a rival that dies of SIGPIPE"])
 def test_a_reader_of_the_log_that_goes_away(tmp_path: Path, rival: bool) -> None:
     script = "import signal; signal.SIG_IGN = signal.SIG_DFL; " if rival else ""
@@ -31,13 +37,11 @@ def test_a_reader_of_the_log_that_goes_away(tmp_path: Path, rival: bool) -> None
             process.stderr.close()
             token = Collector(tmp_path).token("surveys:write")
             with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=token) as client:
-                client.post("/v1/surveys", json={"survey": SURVEY.to_json()}).raise_for_status()
                 if rival:
                     with pytest.raises(httpx.TransportError):
-                        client.post(f"/v1/surveys/{SURVEY.task}/open")  # writes a line to the log
+                        use(client)
                     assert process.wait(timeout=10) == -signal.SIGPIPE
                 else:
-                    client.post(f"/v1/surveys/{SURVEY.task}/open").raise_for_status()
-                    client.get("/healthz").raise_for_status()
+                    use(client)
         finally:
             process.kill()
