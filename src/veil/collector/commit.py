@@ -80,7 +80,7 @@ class CommitQueue:
                 raise ServiceError(503, "stopping", "the collector is stopping: send it again later", retry_after=5)
             self._waiting.append(pending)
             self._changed.notify()
-        await asyncio.shield(pending.done)  # a device that hangs up does not undo what is under way
+        await pending.done  # a device that hangs up does not undo what is under way: nobody asks the future
 
     async def drain(self) -> None:
         """Commit what waits, and stop."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import lru_cache
 
 __all__ = ["Metrics"]
 
@@ -16,6 +17,11 @@ _HELP = {
     "veil_queue_reports": ("gauge", "Reports that wait for a commit."),
     "veil_body_bytes": ("gauge", "Bytes of request bodies that are being read."),
 }
+
+
+@lru_cache(maxsize=1024)
+def _written(**labels: str) -> str:
+    return ",".join(f'{label}="{value}"' for label, value in labels.items())
 
 
 class Metrics:
@@ -33,7 +39,7 @@ class Metrics:
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
         """Count something. Labels are our own words, never a request's."""
-        place = (name, ",".join(f'{label}="{value}"' for label, value in labels.items()))
+        place = (name, _written(**labels))
         with self._lock:
             self._values[place] = self._values.get(place, 0) + amount
 
@@ -48,7 +54,7 @@ class Metrics:
 
     def value(self, name: str, **labels: str) -> float:
         """One number, for tests and for logs."""
-        return self._values.get((name, ",".join(f'{label}="{value}"' for label, value in labels.items())), 0)
+        return self._values.get((name, _written(**labels)), 0)
 
     def text(self) -> str:
         """Prometheus's text format, version 0.0.4."""

@@ -27,7 +27,7 @@ from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
 from veil.errors import InputError, ServiceError
 from veil.survey import Survey
 
-__all__ = ["ROUTES", "Endpoint"]
+__all__ = ["ROUTES", "Endpoint", "post_reports"]
 
 FRAMED = "application/vnd.veil.reports"
 ARROW = "application/vnd.apache.arrow.stream"
