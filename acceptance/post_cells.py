@@ -118,12 +118,11 @@ def collections(cell: Cell, seeds: int) -> Iterator[Estimate]:
 
 
 def shown_by(estimate: Estimate, methods: Iterable[str]) -> dict[str, Floats]:
-    """What methods say of each single value. PowerNS goes on from Power; Post-Pos is about answers: here, one value."""
+    """What methods say of each single value. PowerNS goes on from Power."""
     made: dict[str, Estimate] = {}
     for name in methods:
         made[name] = made["power"].post("norm-sub") if name == "power-ns" and "power" in made else estimate.post(name)
-    shown = {name: result.frequencies for name, result in made.items()}
-    return shown | {name: np.maximum(shown[name], 0.0) for name in ("post-pos",) if name in shown}
+    return {name: result.shown for name, result in made.items()}
 
 
 @contextmanager

@@ -84,8 +84,12 @@ class Estimate:
 
     @property
     def shown(self) -> Floats:
-        """What answers about single values are: the frequencies, but for a rule that bends answers (Post-Pos)."""
-        return self.frequencies
+        """What answers about single values are: the frequencies, but for a rule that bends answers."""
+        return self.bend(self.frequencies)
+
+    def bend(self, answers: Floats) -> Floats:
+        """What a rule for answers (Post-Pos) makes of sums of frequencies; here nothing."""
+        return answers
 
     @property
     def counts(self) -> Floats:
@@ -163,7 +167,7 @@ class Estimate:
 
     def answer(self, rows: NDArray[np.int64]) -> float:
         """The frequency of the values at these places, together."""
-        return float(self.frequencies[rows].sum())
+        return float(self.bend(self.frequencies[rows].sum()))
 
     def _total(self, rows: NDArray[np.int64]) -> Total:
         frequency = self.answer(rows)

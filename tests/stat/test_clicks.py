@@ -8,7 +8,7 @@ from tests.significance import mean_fits, variance_fits
 
 from veil import BLH, OLH, Rappor
 from veil.entropy import Seeded
-from veil.experiments.clicks import hashed_tally, rappor_tally
+from veil.experiments.clicks import drawn_tally, rappor_tally
 
 HELD = np.array([400, 250, 100, 50, 0, 0, 0, 0])
 RUNS = 400
@@ -18,7 +18,7 @@ RUNS = 400
 def test_counts_are_distributed_like_those_of_people(oracle: OLH | BLH | Rappor) -> None:
     values = np.repeat(np.arange(8), HELD)
     real = np.array([oracle.tally(oracle.randomize(values, Seeded(seed))).counts for seed in range(RUNS)])
-    draw = rappor_tally if isinstance(oracle, Rappor) else hashed_tally
+    draw = rappor_tally if isinstance(oracle, Rappor) else drawn_tally
     drawn = np.array([draw(oracle, HELD, np.random.default_rng(seed)).counts for seed in range(RUNS)])  # type: ignore[arg-type]
     for mine, theirs in zip(drawn.T, real.T, strict=True):
         spread = float(np.sqrt((mine.var(ddof=1) + theirs.var(ddof=1)) / RUNS))

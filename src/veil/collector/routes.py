@@ -144,7 +144,7 @@ async def get_answer(service: Service, request: Request) -> Response:
         raise InputError("candidates are sent as a document: use POST")
     level = query.pop("level", "0.95")
     try:
-        query["level"] = float(level)  # type: ignore[assignment]
+        query["level"] = float(level)  # type: ignore[assignment]  # text until here
     except ValueError:
         raise InputError("the level of an interval lies between 0 and 1") from None
     return await _answer(service, request, query)

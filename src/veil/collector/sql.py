@@ -15,7 +15,7 @@ from veil.collector.store import AuditEntry, Phase, Store, StoredSurvey, StoredT
 __all__ = ["Connection", "SqlStore"]
 
 _SURVEY = "SELECT key, task, document, state, opens, closes, precision, minimum, reports, sequence FROM surveys"
-_TOKEN = "SELECT name, digest, scopes, task, note, created, revoked FROM tokens"  # noqa: S105
+_TOKEN = "SELECT name, digest, scopes, task, note, created, revoked FROM tokens"  # noqa: S105  # columns, no secret
 _FIRST_TALLY = (
     "INSERT INTO tallies (survey, sequence, encoded) VALUES (?, ?, ?) ON CONFLICT (survey) DO"
     " UPDATE SET sequence = excluded.sequence, encoded = excluded.encoded"

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets import Counts
+from veil.experiments.clicks import drawn_tally
 from veil.experiments.study import Advance
 from veil.mechanisms import OUE
 from veil.post import Calibrated, Prior
-from veil.post.redrawing import redraw_counts
 from veil.result import Estimate
 from veil.tally import Tally
 
@@ -192,8 +192,7 @@ def _empty(oracle: OUE, counts: Counts) -> Estimate:
 
 def _trial(counts: Counts, plan: Plan, epsilon: float, rng: np.random.Generator, *, added: bool) -> Trial:
     oracle, held, people = _oracle(counts, epsilon), counts.held, counts.people
-    drawn = redraw_counts(oracle.noise, held, rng).astype(np.int64)
-    estimate = oracle.estimate(Tally(oracle.digest, drawn, people, people, people))
+    estimate = oracle.estimate(drawn_tally(oracle, held, rng))
     least = estimate.threshold(ALPHA)
     calibrated = estimate.post("calibrate", prior="power-law")
     shown = {RAW: estimate, ZERO: estimate.post("base-cut", alpha=ALPHA), CALIBRATE: calibrated}

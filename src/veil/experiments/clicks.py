@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from veil.mechanisms import FrequencyOracle, PureOracle, Rappor
 from veil.mechanisms.bloom import design_matrix
+from veil.post.redrawing import redraw_counts
 from veil.tally import Tally
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["HOW", "estimate_clicks", "hashed_tally", "rappor_tally"]
+__all__ = ["HOW", "drawn_tally", "estimate_clicks", "rappor_tally"]
 
 HOW = (
     "Support counts are drawn as binomials (OLH, BLH: Bin(n_v, p) + Bin(n - n_v, q) a value; Rappor: cohorts "
@@ -39,13 +40,13 @@ def estimate_clicks(oracle: FrequencyOracle, held: NDArray[np.int64], rng: np.ra
     if isinstance(oracle, Rappor):
         return oracle.estimate(rappor_tally(oracle, held, rng)).counts
     assert isinstance(oracle, PureOracle)
-    return oracle.estimate(hashed_tally(oracle, held, rng)).counts
+    return oracle.estimate(drawn_tally(oracle, held, rng)).counts
 
 
-def hashed_tally(oracle: PureOracle, held: NDArray[np.int64], rng: np.random.Generator) -> Tally:
-    """What the collector counts of OLH or BLH."""
+def drawn_tally(oracle: PureOracle, held: NDArray[np.int64], rng: np.random.Generator) -> Tally:
+    """What the collector counts of a pure oracle."""
     people = int(held.sum())
-    counts = rng.binomial(held, float(oracle.p)) + rng.binomial(people - held, float(oracle.q))
+    counts = redraw_counts(oracle.noise, held, rng).astype(np.int64)
     return Tally(oracle.digest, counts, people, people, people)
 
 

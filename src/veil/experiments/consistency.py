@@ -17,12 +17,12 @@ from veil.experiments.consistency_runs import (
     collections,
     every_value,
     measure,
-    process,
     random_sets,
     zipf,
 )
 from veil.experiments.study import Setting, Study
 from veil.metrics import mse
+from veil.post.selection import quietly
 
 __all__ = ["reproduce"]
 
@@ -106,5 +106,5 @@ def _most_skewed(emoji: Emoji, runs: int) -> float:
     held[0] = emoji.people
     truth, errors = held / emoji.people, np.zeros(2)
     for estimate in collections(held, 1.0, runs, [SEED, 44]):
-        errors += [mse(process(estimate, name), truth) for name in ("base", "norm-sub")]
+        errors += [mse(quietly(estimate, name), truth) for name in ("base", "norm-sub")]
     return float(errors[0] / errors[1])

@@ -8,8 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.experiments.consistency_runs import HOW, LABELS, LEFT, METHODS, RIGHT, Plan, collections, process, shown, zipf
+from veil.experiments.consistency_runs import HOW, LABELS, LEFT, METHODS, RIGHT, Plan, collections, zipf
 from veil.experiments.study import Claim, Curve, Exhibit, Panel, Watch, brief
+from veil.post.selection import quietly
 
 __all__ = ["figures"]
 
@@ -48,7 +49,7 @@ def figures(plan: Plan, seed: int, watch: Watch) -> tuple[Exhibit, ...]:
             for name in METHODS:
                 if name == "auto" and run >= plan.auto_runs:
                     continue
-                off = shown(process(estimate, name)) * estimate.n - held
+                off = quietly(estimate, name).shown * estimate.n - held
                 sums[name] += np.stack([off, off**2])
             advance(1)
     found = {}

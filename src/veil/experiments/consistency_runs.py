@@ -6,7 +6,6 @@ called as an analyst calls it, `estimate.post(name)`.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets import proportional
-from veil.errors import FitWarning
-from veil.experiments.clicks import hashed_tally
+from veil.experiments.clicks import drawn_tally
 from veil.experiments.study import Advance, Curve, Panel
 from veil.mechanisms import OLH
-from veil.post import PAPER_METHODS, EveryValue, PositiveAnswers
+from veil.post import PAPER_METHODS
+from veil.post.queries import squared_errors
+from veil.post.selection import quietly
 from veil.result import Estimate
 
 __all__ = [
@@ -37,9 +37,7 @@ __all__ = [
     "every_value",
     "measure",
     "pair",
-    "process",
     "random_sets",
-    "shown",
     "zipf",
 ]
 
@@ -124,27 +122,14 @@ def collections(held: Ints, epsilon: float, runs: int, seed: Sequence[int]) -> I
     """Estimates from as many simulated collections from the same people."""
     oracle = OLH(epsilon, len(held))
     for run in range(runs):
-        yield oracle.estimate(hashed_tally(oracle, held, np.random.default_rng([*seed, run])))
-
-
-def process(estimate: Estimate, name: str) -> Estimate:
-    """The estimate after a method."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)  # a prior that cannot fit shows in its error
-        made: Estimate = estimate.post(name)
-    return made
-
-
-def shown(made: Estimate) -> Floats:
-    """What a method says of each single value: Post-Pos clips answers, not the histogram."""
-    return np.maximum(made.frequencies, 0.0) if isinstance(made, PositiveAnswers) else made.frequencies
+        yield oracle.estimate(drawn_tally(oracle, held, np.random.default_rng([*seed, run])))
 
 
 def base_cut_keeps(held: Ints, runs: int, seed: Sequence[int]) -> tuple[int, float]:
     """How many values Base-Cut keeps in at least 95 % of the runs at eps = 1, and what its frequencies add up to."""
     kept, total = np.zeros(len(held)), 0.0
     for estimate in collections(held, 1.0, runs, seed):
-        frequencies = process(estimate, "base-cut").frequencies
+        frequencies = quietly(estimate, "base-cut").frequencies
         kept += frequencies > 0
         total += float(frequencies.sum()) / runs
     return int((kept >= 0.95 * runs).sum()), total
@@ -171,10 +156,9 @@ def measure(
     for run, estimate in enumerate(collections(held, epsilon, runs, seed)):
         asked = {ask: draw(np.random.default_rng([*seed, run, 1])) for ask, draw in asks.items()}
         for name in METHODS:
-            made = process(estimate, name)
+            made = quietly(estimate, name)
             for ask, groups in asked.items():
-                errors = EveryValue().errors(groups, made.frequencies, truth, isinstance(made, PositiveAnswers))
-                found[ask][name][run] = errors.mean()
+                found[ask][name][run] = squared_errors(made, groups, truth).mean()
         advance(1)
     return found
 

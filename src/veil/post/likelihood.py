@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -35,15 +36,12 @@ def mle_apx(estimate: Estimate) -> Processed:
     f = estimate.frequencies
     at_zero, at_one = estimate.noise.variance(0.0), estimate.noise.variance(1.0)
     ratio = (at_one - at_zero) / at_zero  # b / a; no unbiased estimate lies below -a / b, so 1 - ratio * x > 0
-    kept = np.ones(len(f), dtype=bool)
-    while True:
+
+    def moved(kept: NDArray[np.bool_]) -> Floats:
         x = (1.0 - float(f[kept].sum())) / (int(kept.sum()) + ratio)
-        moved = (x + f) / (1.0 - ratio * x)
-        falling = kept & (moved <= 0.0)
-        if not falling.any():
-            break
-        kept &= ~falling
-    return Processed.of_estimate(estimate, np.where(kept, np.maximum(moved, 0.0), 0.0), "mle-apx")
+        return np.asarray((x + f) / (1.0 - ratio * x))
+
+    return Processed.of_estimate(estimate, _settled(moved, len(f)), "mle-apx")
 
 
 def mle(estimate: Estimate) -> Processed:
@@ -64,14 +62,11 @@ def mle(estimate: Estimate) -> Processed:
     p, q = float(noise.p), float(noise.q)
     floor = q / (p - q)
     reported = estimate.frequencies + floor  # in proportion to the reports of each value
-    kept = np.ones(len(reported), dtype=bool)
-    while True:
-        found = reported * ((1.0 + int(kept.sum()) * floor) / float(reported[kept].sum())) - floor
-        falling = kept & (found <= 0.0)
-        if not falling.any():
-            break
-        kept &= ~falling
-    return Processed.of_estimate(estimate, np.where(kept, found, 0.0), "mle")
+
+    def found(kept: NDArray[np.bool_]) -> Floats:
+        return np.asarray(reported * ((1.0 + int(kept.sum()) * floor) / float(reported[kept].sum())) - floor)
+
+    return Processed.of_estimate(estimate, _settled(found, len(reported)), "mle")
 
 
 def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int = 100_000) -> Processed:
@@ -114,6 +109,17 @@ def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int =
     else:
         warnings.warn(f"em stopped after {most} steps, before its gap was reached", FitWarning, stacklevel=2)
     return Processed.of_estimate(raw, found / found.sum(), "em")
+
+
+def _settled(solve: Callable[[NDArray[np.bool_]], Floats], size: int) -> Floats:
+    """The solution on the values that stay positive, 0 elsewhere: whoever falls to 0 is left out, until nobody does."""
+    kept = np.ones(size, dtype=bool)
+    while True:
+        found = solve(kept)
+        falling = kept & (found <= 0.0)
+        if not falling.any():
+            return np.where(kept, found, 0.0)
+        kept &= ~falling
 
 
 def _report_bits(mechanism: Mechanism) -> float:

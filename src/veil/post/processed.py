@@ -178,12 +178,8 @@ class Normed(Processed):
 class PositiveAnswers(Processed):
     """After Post-Pos: the histogram stays as it was, and every answer taken from it is at least 0."""
 
-    @property
-    def shown(self) -> Floats:
-        return np.maximum(self.frequencies, 0.0)
-
-    def answer(self, rows: NDArray[np.int64]) -> float:
-        return max(super().answer(rows), 0.0)
+    def bend(self, answers: Floats) -> Floats:
+        return np.maximum(answers, 0.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -14,7 +14,7 @@ from veil.domain import is_int
 from veil.errors import InputError, ParameterError
 from veil.result import Estimate
 
-__all__ = ["EveryValue", "MostFrequent", "Query", "Sets", "as_query"]
+__all__ = ["EveryValue", "MostFrequent", "Query", "Sets", "as_query", "squared_errors"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,13 +28,6 @@ class Query(ABC):
     @abstractmethod
     def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
         """The places whose frequencies are added up, one list an answer; `truth` says what is frequent."""
-
-    def errors(self, groups: list[Ints], frequencies: Floats, truth: Floats, clip: bool = False) -> Floats:
-        """Squared error of each answer; `clip` sets negative answers to 0 (Post-Pos)."""
-        flat = np.concatenate(groups)
-        starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])[:-1]])
-        answers, known = np.add.reduceat(frequencies[flat], starts), np.add.reduceat(truth[flat], starts)
-        return np.asarray(((np.maximum(answers, 0.0) if clip else answers) - known) ** 2)
 
 
 @dataclass(frozen=True)
@@ -75,6 +68,14 @@ class Sets(Query):
 
     def groups(self, estimate: Estimate, truth: Floats) -> list[Ints]:
         return [estimate.positions(values) for values in self.sets]
+
+
+def squared_errors(made: Estimate, groups: list[Ints], truth: Floats) -> Floats:
+    """Squared error of what an estimate answers about each group of places."""
+    flat = np.concatenate(groups)
+    starts = np.concatenate([[0], np.cumsum([len(group) for group in groups])[:-1]])
+    answers, known = np.add.reduceat(made.frequencies[flat], starts), np.add.reduceat(truth[flat], starts)
+    return np.asarray((made.bend(answers) - known) ** 2)
 
 
 def as_query(query: Any) -> Query:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from veil.datasets import proportional
 from veil.domain import is_int
 from veil.errors import FitWarning, InputError, ParameterError
 from veil.post.consistency import norm_sub
-from veil.post.processed import PositiveAnswers, Processed
-from veil.post.queries import Query, as_query
+from veil.post.processed import Processed
+from veil.post.queries import as_query, squared_errors
 from veil.post.redrawing import redraw
 from veil.result import Estimate
 
-__all__ = ["PAPER_METHODS", "Selection", "recommend", "select"]
+__all__ = ["PAPER_METHODS", "Selection", "quietly", "recommend", "select"]
 
 PAPER_METHODS = (
     "base", "base-pos", "post-pos", "base-cut", "norm", "norm-mul", "norm-cut", "norm-sub", "mle-apx", "power",
@@ -82,35 +82,22 @@ def select(
     if isinstance(methods, str) or not methods or not all(isinstance(m, str) and m in METHODS for m in methods):
         raise ParameterError(f"methods to select from are {', '.join(METHODS)}")
     query = as_query(queries)
-    truth, held = _imagined(estimate, method(synthesize)(estimate).frequencies)
+    held = proportional(norm_sub(method(synthesize)(estimate).frequencies, 1.0), max(1, round(estimate.effective)))
+    truth = held / held.sum()
     groups = query.groups(estimate, truth)
     random = np.random.default_rng(seed)
     errors = dict.fromkeys(methods, 0.0)
     for _ in range(runs):
-        again = _again(estimate, redraw(estimate.noise, held, random))
+        again = replace(estimate, frequencies=redraw(estimate.noise, held, random))
         for name in methods:
-            errors[name] += _error(query, groups, again, name, truth) / runs
+            errors[name] += float(np.mean(squared_errors(quietly(again, name), groups, truth))) / runs
     ranked = dict(sorted(errors.items(), key=lambda item: item[1]))
     return Selection(next(iter(ranked)), ranked, runs)
 
 
-def _imagined(estimate: Estimate, frequencies: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """People in whole numbers whose frequencies are the nearest to these."""
-    people = max(1, round(estimate.effective))
-    ends = np.rint(np.cumsum(norm_sub(frequencies, 1.0)) * people).astype(np.int64)
-    ends[-1] = people
-    held: NDArray[np.int64] = np.diff(np.maximum.accumulate(ends), prepend=0)
-    return held / people, held
-
-
-def _again(estimate: Estimate, frequencies: NDArray[np.float64]) -> Estimate:
-    from dataclasses import replace
-
-    return replace(estimate, frequencies=frequencies)
-
-
-def _error(query: Query, groups: Any, estimate: Estimate, name: str, truth: NDArray[np.float64]) -> float:
+def quietly(estimate: Estimate, name: str) -> Estimate:
+    """The estimate after a method, in comparisons: a prior that cannot fit shows in its error, and warns of nothing."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FitWarning)  # a prior that cannot fit shows in its error
-        made = estimate.post(name)
-    return float(np.mean(query.errors(groups, made.frequencies, truth, isinstance(made, PositiveAnswers))))
+        warnings.simplefilter("ignore", FitWarning)
+        made: Estimate = estimate.post(name)
+    return made
