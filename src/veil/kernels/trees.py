@@ -1,0 +1,315 @@
+"""Passes over b-ary trees, upwards and downwards. Levels stand one after another: level l starts at offsets[l].
+
+Node i of level l has the children b i .. b i + b - 1 of level l + 1, as far as they exist.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["alternate", "nearest", "settle", "shares", "spread_down", "sum_up"]
+
+F8 = np.float64
+I8 = np.int64
+
+
+@numba.njit(cache=True, nogil=True)
+def sum_up(nodes: NDArray[F8], offsets: NDArray[I8], branching: int) -> None:
+    """Fill all levels from the leaves, in place."""
+    for level in range(len(offsets) - 3, -1, -1):
+        start, below, end = offsets[level], offsets[level + 1], offsets[level + 2]
+        for v in range(start, below):
+            first = below + (v - start) * branching
+            total = 0.0
+            for c in range(first, min(first + branching, end)):
+                total += nodes[c]
+            nodes[v] = total
+
+
+@numba.njit(cache=True, nogil=True)
+def shares(
+    variances: NDArray[F8], offsets: NDArray[I8], branching: int
+) -> tuple[NDArray[F8], NDArray[F8], NDArray[F8]]:
+    """For each node: the weight of its own value beside its children's sum, its share of what its parent differs by,
+    and the variance of what its subtree says about it (infinite: nothing; 0 for a leaf that is fixed).
+
+    Leaves that nothing is known about share equally: a subtree's share is then the number of those it holds.
+    """
+    own, share, below = np.empty_like(variances), np.empty_like(variances), np.empty_like(variances)
+    unknown = np.zeros(len(variances), I8)
+    leaves = offsets[-2]
+    for v in range(leaves, offsets[-1]):
+        asked = variances[v] < math.inf
+        own[v] = 1.0 if asked else 0.0
+        unknown[v] = 0 if asked else 1
+        below[v] = variances[v]
+    for level in range(len(offsets) - 3, -1, -1):
+        start, under, end = offsets[level], offsets[level + 1], offsets[level + 2]
+        for v in range(start, under):
+            first = under + (v - start) * branching
+            last = min(first + branching, end)
+            children, missing = 0.0, 0
+            for c in range(first, last):
+                children += below[c]
+                missing += unknown[c]
+            for c in range(first, last):
+                if missing > 0:
+                    share[c] = unknown[c] / missing
+                else:
+                    share[c] = below[c] / children if children > 0.0 else 0.0
+            if variances[v] == math.inf:
+                own[v], below[v], unknown[v] = 0.0, children, missing
+            elif missing > 0:
+                own[v], below[v] = 1.0, variances[v]
+            else:
+                own[v] = children / (children + variances[v])
+                below[v] = own[v] * variances[v]
+    share[0] = 1.0
+    return own, share, below
+
+
+@numba.njit(cache=True, nogil=True)
+def _settle(
+    values: NDArray[F8],
+    own: NDArray[F8],
+    share: NDArray[F8],
+    offsets: NDArray[I8],
+    branching: int,
+    total: float,
+    out: NDArray[F8],
+    sums: NDArray[F8],
+) -> None:
+    """`settle` into `out`; `sums` is room for what a node's children say together."""
+    for v in range(offsets[-2], offsets[-1]):
+        out[v] = own[v] * values[v]
+    for level in range(len(offsets) - 3, -1, -1):
+        start, below, end = offsets[level], offsets[level + 1], offsets[level + 2]
+        for v in range(start, below):
+            first = below + (v - start) * branching
+            found = 0.0
+            for c in range(first, min(first + branching, end)):
+                found += out[c]
+            sums[v] = found
+            out[v] = found + own[v] * (values[v] - found)
+    if not math.isnan(total):
+        out[0] = total
+    for level in range(len(offsets) - 2):
+        start, below, end = offsets[level], offsets[level + 1], offsets[level + 2]
+        for v in range(start, below):
+            rest = out[v] - sums[v]
+            first = below + (v - start) * branching
+            for c in range(first, min(first + branching, end)):
+                out[c] += share[c] * rest
+
+
+@numba.njit(cache=True, nogil=True)
+def settle(
+    values: NDArray[F8],
+    own: NDArray[F8],
+    share: NDArray[F8],
+    offsets: NDArray[I8],
+    branching: int,
+    total: float,
+) -> NDArray[F8]:
+    """Consistent values by the weights of `shares`; `total` is the root's, or nan to leave it free."""
+    out, sums = np.empty_like(values), np.empty_like(values)
+    _settle(values, own, share, offsets, branching, total, out, sums)
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def spread_down(
+    below: NDArray[F8], share: NDArray[F8], offsets: NDArray[I8], branching: int, fixed: bool
+) -> NDArray[F8]:
+    """Variances of settled values, from those of what subtrees say (`below`)."""
+    out = np.empty_like(below)
+    out[0] = 0.0 if fixed else below[0]
+    for level in range(len(offsets) - 2):
+        start, under, end = offsets[level], offsets[level + 1], offsets[level + 2]
+        for v in range(start, under):
+            first = under + (v - start) * branching
+            last = min(first + branching, end)
+            known = 0.0
+            for c in range(first, last):
+                if below[c] < math.inf:
+                    known += below[c]
+            for c in range(first, last):
+                if below[c] == math.inf:
+                    # alone unknown: its parent less its siblings; else what it shares is a guess
+                    out[c] = out[v] + known if share[c] == 1.0 else math.inf
+                else:
+                    kept = 1.0 - share[c]
+                    out[c] = below[c] * kept + (share[c] * share[c] * out[v] if share[c] > 0.0 else 0.0)
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def _merge(
+    at: NDArray[F8], slope: NDArray[F8], start: int, middle: int, stop: int, to: NDArray[F8], slope_to: NDArray[F8]
+) -> None:
+    """The sum of two piecewise linear functions, [start, middle) and [middle, stop): breakpoints and slopes after."""
+    i, j = start, middle
+    while i < middle and j < stop:
+        here, other = at[i], at[j]
+        to[i + j - middle] = min(here, other)
+        first = 1 if here <= other else 0  # counted rather than branched on: nobody can foretell which comes next
+        i += first
+        j += 1 - first
+        left = slope[i - 1] if i > start else 0.0
+        right = slope[j - 1] if j > middle else 0.0
+        slope_to[i + j - middle - 1] = left + right
+    left = slope[i - 1] if i > start else 0.0
+    right = slope[j - 1] if j > middle else 0.0
+    for k in range(i, middle):
+        to[k + j - middle], slope_to[k + j - middle] = at[k], slope[k] + right
+    for k in range(j, stop):
+        to[k], slope_to[k] = at[k], left + slope[k]
+
+
+@numba.njit(cache=True, nogil=True)
+def _multipliers(
+    values: NDArray[F8], weights: NDArray[F8], offsets: NDArray[I8], branching: int, total: float
+) -> NDArray[F8]:
+    """The multiplier at the optimum of each inner node's constraint, that it is its children's sum.
+
+    A subtree's value is a function of its parent's multiplier: 0, then linear pieces. Its breakpoints, one for each of
+    its leaves, stand where its leaves do, in increasing order.
+    """
+    height, leaves = len(offsets) - 2, offsets[-1] - offsets[-2]
+    outer, inner = np.empty((height, leaves), F8), np.empty((height, leaves), F8)  # by the parent's, by the own one
+    last_slope = np.empty(offsets[-2], F8)
+    at, slope = np.empty(leaves, F8), np.empty(leaves, F8)
+    spare, slope_spare = np.empty(leaves, F8), np.empty(leaves, F8)
+    for i in range(leaves):
+        w = weights[offsets[-2] + i]
+        at[i], slope[i] = -w * values[offsets[-2] + i], 1.0 / w
+    width = 1
+    for level in range(height - 1, -1, -1):
+        run, width = width, width * branching
+        while run < width:  # children two by two, then these two by two, ...
+            for start in range(0, leaves, width):
+                end = min(start + width, leaves)
+                for k in range(start, end, 2 * run):
+                    _merge(at, slope, k, min(k + run, end), min(k + 2 * run, end), spare, slope_spare)
+            at, spare, slope, slope_spare = spare, at, slope_spare, slope
+            run *= 2
+        if level == 0:
+            break
+        for v in range(offsets[level], offsets[level + 1]):
+            start = (v - offsets[level]) * width
+            end = min(start + width, leaves)
+            last_slope[v] = slope[end - 1]
+            summed = 0.0
+            for k in range(start, end):
+                here = at[k] + weights[v] * (summed - values[v])
+                if k + 1 < end:
+                    summed += slope[k] * (at[k + 1] - at[k])
+                inner[level, k], outer[level, k] = at[k], here
+                at[k] = here
+                slope[k] /= 1.0 + weights[v] * slope[k]
+
+    multipliers = np.empty(offsets[-2], F8)
+    summed, k = 0.0, 0
+    while k + 1 < leaves:  # where the root's value is the total
+        more = slope[k] * (at[k + 1] - at[k])
+        if summed + more >= total:
+            break
+        summed += more
+        k += 1
+    multipliers[0] = at[k] + (total - summed) / slope[k]
+    for level in range(1, height):
+        width //= branching
+        for v in range(offsets[level], offsets[level + 1]):
+            start = (v - offsets[level]) * width
+            end = min(start + width, leaves)
+            given = multipliers[offsets[level - 1] + (v - offsets[level]) // branching]
+            k = start + np.searchsorted(outer[level, start:end], given, side="right") - 1
+            if k < start:  # nothing under this node is above 0
+                multipliers[v] = given + weights[v] * values[v]
+                continue
+            step = given - outer[level, k]
+            if k + 1 < end:
+                step *= (inner[level, k + 1] - inner[level, k]) / (outer[level, k + 1] - outer[level, k])
+            else:
+                step /= 1.0 + weights[v] * last_slope[v]
+            multipliers[v] = inner[level, k] + step
+    return multipliers
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_up_to(nodes: NDArray[F8], offsets: NDArray[I8], branching: int, total: float) -> None:
+    """Leaves at 0 at least, multiplied so that they add up to the total; then all levels from them, in place."""
+    found = 0.0
+    for v in range(offsets[-2], offsets[-1]):
+        nodes[v] = max(nodes[v], 0.0)
+        found += nodes[v]
+    for v in range(offsets[-2], offsets[-1]):
+        nodes[v] = nodes[v] / found * total if found > 0.0 else total / (offsets[-1] - offsets[-2])
+    sum_up(nodes, offsets, branching)
+
+
+@numba.njit(cache=True, nogil=True)
+def nearest(
+    values: NDArray[F8], weights: NDArray[F8], offsets: NDArray[I8], branching: int, total: float
+) -> NDArray[F8]:
+    """The consistent values with no leaf below 0 and the given root that are nearest in weighted squares."""
+    out = np.empty_like(values)
+    if len(offsets) == 2:
+        out[0] = total
+        return out
+    multipliers = _multipliers(values, weights, offsets, branching, total)
+    start, parents = offsets[-2], offsets[-3]
+    found = 0.0
+    for v in range(start, offsets[-1]):
+        out[v] = max(0.0, values[v] + multipliers[parents + (v - start) // branching] / weights[v])
+        found += out[v]
+    if found == 0.0:
+        # Values so large that the total is lost in their rounding: whoever is the first to rise above 0 has it.
+        for v in range(start, offsets[-1]):
+            out[v] = 1.0 if -weights[v] * values[v] <= multipliers[parents + (v - start) // branching] else 0.0
+    _add_up_to(out, offsets, branching, total)
+    return out
+
+
+@numba.njit(cache=True, nogil=True)
+def alternate(
+    values: NDArray[F8],
+    weights: NDArray[F8],
+    offsets: NDArray[I8],
+    branching: int,
+    total: float,
+    rho: float,
+    relaxation: float,
+    limit: float,
+    most: int,
+) -> tuple[NDArray[F8], NDArray[F8], NDArray[F8], float]:
+    """ADMM for the same: the values, the primal and dual residual of each iteration, the lowest leaf before the end."""
+    nodes = len(values)
+    own, share, _ = shares(1.0 / (weights + rho), offsets, branching)
+    x, sums, target = np.empty(nodes, F8), np.empty(nodes, F8), np.empty(nodes, F8)
+    z, u = np.maximum(values, 0.0), np.zeros(nodes, F8)
+    z[0] = total
+    primal, dual = np.empty(most, F8), np.empty(most, F8)
+    done = 0
+    while done < most:
+        for v in range(nodes):
+            target[v] = (weights[v] * values[v] + rho * (z[v] - u[v])) / (weights[v] + rho)
+        _settle(target, own, share, offsets, branching, total, x, sums)
+        apart, moved = 0.0, 0.0
+        for v in range(nodes):
+            relaxed = relaxation * x[v] + (1.0 - relaxation) * z[v] + u[v]
+            new = max(0.0, relaxed)
+            apart = max(apart, abs(x[v] - new))
+            moved = max(moved, abs(new - z[v]))
+            z[v], u[v] = new, relaxed - new
+        primal[done], dual[done] = apart, rho * moved
+        done += 1
+        if apart <= limit and rho * moved <= limit:
+            break
+    lowest = x[offsets[-2] :].min()
+    _add_up_to(x, offsets, branching, total)
+    return x, primal[:done], dual[:done], lowest

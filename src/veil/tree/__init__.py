@@ -1,0 +1,27 @@
+"""Interval trees over any number of leaves: which nodes make a range, and which values fit together.
+
+    shape        Tree: levels, children, and the fewest nodes that make a range
+    consistency  `consistent`: every node the sum of its children, by least squares in closed form
+    projection   `project` and `admm`: the same with no node below 0 and a fixed total
+
+Values of a tree are a list of arrays, one a level, the root's first. Runs at the collector.
+"""
+
+from __future__ import annotations
+
+from veil.tree.consistency import consistent, consistent_variances
+from veil.tree.projection import Admm, admm, project
+from veil.tree.shape import Floats, Levels, PerLevel, Run, Tree
+
+__all__ = [
+    "Admm",
+    "Floats",
+    "Levels",
+    "PerLevel",
+    "Run",
+    "Tree",
+    "admm",
+    "consistent",
+    "consistent_variances",
+    "project",
+]
