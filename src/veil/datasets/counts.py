@@ -1,23 +1,18 @@
-"""Real data for the reproductions, read from a folder; where there is none, a documented stand-in of the same size.
-
-Loaders take the folder as an argument or from the environment variable VEIL_DATA. Nothing is downloaded.
-"""
+"""How many people hold each of many values: clicks, sales, emoji, Zipf's law."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import InputError
+from veil.datasets.folder import data_file
 
 __all__ = [
     "Counts",
     "Emoji",
-    "data_folder",
     "emoji_uses",
     "kosarak_clicks",
     "proportional",
@@ -58,17 +53,6 @@ class Emoji(Counts):
     sets: tuple[NDArray[np.int64], ...]
 
 
-def data_folder(folder: str | Path | None = None) -> Path | None:
-    """The folder with the data: the argument, else VEIL_DATA, else none."""
-    named = folder or os.environ.get("VEIL_DATA")
-    if not named:
-        return None
-    path = Path(named)
-    if not path.is_dir():
-        raise InputError(f"there is no folder {path}")
-    return path
-
-
 def kosarak_clicks(folder: str | Path | None = None) -> Counts:
     """Clicks on each of the 41,270 pages of a Hungarian news site (Kosarak): one click, one person, as in the thesis.
 
@@ -79,7 +63,7 @@ def kosarak_clicks(folder: str | Path | None = None) -> Counts:
     >>> kosarak_clicks().people
     8019470
     """
-    path = _file(folder, _KOSARAK)
+    path = data_file(folder, _KOSARAK)
     if path is None:
         held = proportional(_cut_zipf(_PAGES, _EXPONENT, _CUT), _CLICKS)
         return Counts(held, "a stand-in: r^-0.86 exp(-r / 8700) over 41,270 pages", stand_in=True)
@@ -95,7 +79,7 @@ def retail_sales(folder: str | Path | None = None) -> Counts:
     >>> retail_sales().people
     908576
     """
-    path = _file(folder, _RETAIL)
+    path = data_file(folder, _RETAIL)
     if path is None:
         held = proportional(_cut_zipf(_PRODUCTS, 0.9, 6_000.0), _SALES)
         return Counts(held, "a stand-in: r^-0.9 exp(-r / 6000) over 16,470 products", stand_in=True)
@@ -112,7 +96,7 @@ def emoji_uses(folder: str | Path | None = None) -> Emoji:
     >>> emoji_uses().people, len(emoji_uses().held)
     (884427, 845)
     """
-    path = _file(folder, _EMOJI)
+    path = data_file(folder, _EMOJI)
     if path is None:
         scattered = np.random.default_rng(0).permutation(_EMOJIS)
         held = proportional(_cut_zipf(_EMOJIS, 0.9, 300.0)[scattered], _USES)
@@ -156,17 +140,6 @@ def _cut_zipf(size: int, exponent: float, cut: float) -> NDArray[np.float64]:
     """Zipf's law with an exponential cut-off: r^-exponent exp(-r / cut)."""
     ranks = np.arange(1, size + 1, dtype=np.float64)
     return np.asarray(ranks**-exponent * np.exp(-ranks / cut))
-
-
-def _file(folder: str | Path | None, name: str) -> Path | None:
-    """The file in the data folder; None where there is no folder."""
-    found = data_folder(folder)
-    if found is None:
-        return None
-    path = found / name
-    if not path.is_file():
-        raise InputError(f"there is no file {path}")
-    return path
 
 
 def _items(path: Path) -> NDArray[np.int64]:

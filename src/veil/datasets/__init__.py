@@ -1,0 +1,38 @@
+"""Real data for the reproductions, read from a folder; where there is none, a documented stand-in of the same size.
+
+Loaders take the folder as an argument or from the environment variable VEIL_DATA. Nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+from veil.datasets.counts import Counts, Emoji, emoji_uses, kosarak_clicks, proportional, retail_sales, zipf_people
+from veil.datasets.folder import data_folder
+from veil.datasets.numbers import (
+    Numbers,
+    beta_numbers,
+    beta_people,
+    bimodal_numbers,
+    flight_times,
+    income,
+    uniform_numbers,
+    wages,
+)
+
+__all__ = [
+    "Counts",
+    "Emoji",
+    "Numbers",
+    "beta_numbers",
+    "beta_people",
+    "bimodal_numbers",
+    "data_folder",
+    "emoji_uses",
+    "flight_times",
+    "income",
+    "kosarak_clicks",
+    "proportional",
+    "retail_sales",
+    "uniform_numbers",
+    "wages",
+    "zipf_people",
+]
