@@ -15,12 +15,14 @@ from rich.console import Console
 
 from bench.collector_load import collector_rows
 from bench.memory import memory_rows
+from bench.numeric_rows import numeric_rows
 from bench.oracles import Effort, OracleLine, all_oracles
 from bench.peers import MULTI_FREQ, PURE_LDP, Peer
 from bench.post_rows import post_rows
 from bench.rows import speed_rows, start_row, transform_rows
 from bench.tables import oracle_tables, ratio_table, write_page
 from bench.timing import Outcome
+from bench.tree_rows import tree_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
@@ -72,8 +74,9 @@ def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome],
             note(outcome)
         for outcome in transform_rows(repeats, reports // 10):
             note(outcome)
-        for outcome in post_rows(repeats):
-            note(outcome)
+        for rows in (post_rows, numeric_rows, tree_rows):
+            for outcome in rows(repeats):
+                note(outcome)
         note(start_row(min(repeats, 20)))
         for outcome in memory_rows(reports):
             note(outcome)

@@ -17,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from veil import metrics, post
+    from veil import metrics, numeric, post
     from veil.ask import AllOf, OneOf, Question
     from veil.campaign import Campaign, CampaignRun, Round
     from veil.client import Client
@@ -34,9 +34,13 @@ if TYPE_CHECKING:
         SHE,
         SUE,
         THE,
+        HaarResponse,
         HadamardResponse,
+        Piecewise,
         RandomProjection,
         Rappor,
+        SquareWave,
+        StochasticRounding,
         SubsetSelection,
     )
     from veil.plan import choose
@@ -60,6 +64,7 @@ _HOMES = {
         "PGR",
         "Rappor",
         "HadamardResponse",
+        "HaarResponse",
         "SHE",
         "BLH",
         "RandomProjection",
@@ -69,6 +74,9 @@ _HOMES = {
         "MECHANISMS",
         "OLH",
         "OUE",
+        "Piecewise",
+        "SquareWave",
+        "StochasticRounding",
         "SubsetSelection",
     ),
     "veil.plan": ("choose",),
@@ -78,7 +86,7 @@ _HOMES = {
     "veil.survey": ("Public", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
-_ROOMS = ("metrics", "post")
+_ROOMS = ("metrics", "numeric", "post")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -99,18 +107,22 @@ __all__ = [
     "Client",
     "Estimate",
     "Guarantee",
+    "HaarResponse",
     "HadamardResponse",
     "Integers",
     "Interval",
     "Items",
     "Ledger",
     "OneOf",
+    "Piecewise",
     "Public",
     "Question",
     "RandomProjection",
     "Rappor",
     "Record",
     "Round",
+    "SquareWave",
+    "StochasticRounding",
     "SubsetSelection",
     "Survey",
     "Tally",
@@ -119,6 +131,7 @@ __all__ = [
     "choose",
     "merge",
     "metrics",
+    "numeric",
     "post",
     "simulate",
 ]

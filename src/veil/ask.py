@@ -118,16 +118,10 @@ class Question(Ask):
     def encode_candidates(self, candidates: Any) -> NDArray[Any] | None:
         """Candidates as codes of what the view shows; given as the values that an estimate will be labelled with."""
         if candidates is None:
-            return self.oracle.encode_candidates(None)
-        values = self.view.values
-        return self.oracle.check_candidates(values.encode(candidates))
-
-    @property
-    def oracle(self) -> FrequencyOracle:
-        """The mechanism, where it is a frequency oracle."""
+            return self.mechanism.encode_candidates(None)
         if not isinstance(self.mechanism, FrequencyOracle):
-            raise InputError(f"{self.mechanism.name} is not a frequency oracle")
-        return self.mechanism
+            return self.mechanism.encode_candidates(candidates)
+        return self.mechanism.check_candidates(self.view.values.encode(candidates))
 
     @property
     def pure(self) -> PureOracle:

@@ -15,10 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Categories
+from veil.domain import Categories, DomainLike, Interval
 from veil.entropy import Seeded
-from veil.errors import DomainError, EmptyError, MismatchError, ParameterError, VeilError, WireError
-from veil.mechanisms import OLH, SHE, FrequencyOracle, Mechanism, PureOracle, Rappor, mechanism_from_json
+from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
+from veil.mechanisms import (
+    OLH,
+    SHE,
+    FrequencyOracle,
+    MeanMechanism,
+    Mechanism,
+    NumericMechanism,
+    Piecewise,
+    PureOracle,
+    Rappor,
+    mechanism_from_json,
+)
 from veil.mechanisms.hashing import LocalHashing
 from veil.privacy import exp_below
 from veil.report import Columns, Reports
@@ -38,7 +49,16 @@ class CheckError(AssertionError):
 
 def yield_checks(kind: type[Mechanism]) -> Iterator[tuple[str, Callable[[], None]]]:
     """Every check for a class of mechanisms, by name; each raises CheckError where the contract is broken."""
-    for rule in (_json_both_ways, _values_semantics, _refuses_bad_input, _reports_round_trip, _same_seed_same_bytes):
+    for rule in (
+        _json_both_ways,
+        _values_semantics,
+        _refuses_bad_input,
+        _reports_round_trip,
+        _same_seed_same_bytes,
+        _tallies_add_up,
+        _weights_are_exact,
+        _refuses_foreign,
+    ):
         yield rule.__name__.strip("_"), partial(rule, kind)
     for epsilon in _EPSILONS:
         yield f"ratio_is_exact[{epsilon}]", partial(_ratio_is_exact, kind, epsilon)
@@ -47,8 +67,13 @@ def yield_checks(kind: type[Mechanism]) -> Iterator[tuple[str, Callable[[], None
             yield f"support_is_pure[{epsilon}]", partial(_support_is_pure, kind, epsilon)
         yield "estimates_follow_support", partial(_estimates_follow_support, kind)
     if issubclass(kind, FrequencyOracle):
-        for oracle_rule in (_tallies_add_up, _candidates_and_weights, _refuses_foreign):
-            yield oracle_rule.__name__.strip("_"), partial(oracle_rule, kind)
+        yield "candidates_have_their_own_estimates", partial(_candidates_have_their_own_estimates, kind)
+    else:
+        yield "takes_no_candidates", partial(_takes_no_candidates, kind)
+    if issubclass(kind, MeanMechanism):
+        for epsilon in _EPSILONS:
+            yield f"mean_is_unbiased[{epsilon}]", partial(_mean_is_unbiased, kind, epsilon)
+        yield "means_follow_reports", partial(_means_follow_reports, kind)
 
 
 def check(kind: type[Mechanism]) -> int:
@@ -102,6 +127,8 @@ def enumerable(mechanism: Mechanism) -> Mechanism:
         return TabledOLH(mechanism.epsilon, mechanism.domain, mechanism.buckets)
     if isinstance(mechanism, Rappor):  # a filter of few bits, with the same hashes and hence the same coins
         return Rappor(mechanism.epsilon, mechanism.domain, bits=8, hashes=mechanism.hashes, cohorts=2)
+    if isinstance(mechanism, Piecewise):
+        return type(mechanism)(mechanism.epsilon, mechanism.domain, steps=12)
     return mechanism
 
 
@@ -170,11 +197,27 @@ def _support_is_pure(kind: type[PureOracle], epsilon: float) -> None:
                         _demand(found in allowed, "two values are supported together more or less often than declared")
 
 
+def _mean_is_unbiased(kind: type[MeanMechanism], epsilon: float) -> None:
+    for twin in _twins(kind, epsilon):
+        assert isinstance(twin, MeanMechanism)
+        last = twin.domain.size - 1
+        expected, squares = [Fraction(0)] * (last + 1), [Fraction(0)] * (last + 1)
+        for report, chances in twin.channel().items():
+            place = twin.moments(twin.tally(Reports.from_bytes(twin.digest, twin.layout, report))).place
+            for held, chance in enumerate(chances):
+                expected[held] += chance * place
+                squares[held] += chance * place**2
+        for held, (mean, square) in enumerate(zip(expected, squares, strict=True)):
+            _demand(mean == Fraction(held, last), "the mean is biased")
+            _demand(square - mean**2 == twin.spread(Fraction(held, last)), "the variance is not what it is said to be")
+
+
 # -- contracts ---------------------------------------------------------------------------------------------------------
 
 
 def _json_both_ways(kind: type[Mechanism]) -> None:
-    for domain in (7, Categories(["é", "b", "c"])):
+    other: DomainLike = Interval(-1.5, 2.25, 9) if issubclass(kind, NumericMechanism) else Categories(["é", "b", "c"])
+    for domain in (7, other):
         made = kind(0.7, domain)
         again = mechanism_from_json(made.to_json())
         _demand(again == made and again.digest == made.digest, "JSON does not bring the same mechanism back")
@@ -200,6 +243,8 @@ def _refuses_bad_input(kind: type[Mechanism]) -> None:
     for values in ([5], [-1], [_SECRET], [None], [float("nan")], ["1"], [2.5], [True]):
         _refused(DomainError, mechanism.randomize, values)
     _refused(EmptyError, mechanism.randomize, [])
+    if issubclass(kind, NumericMechanism):
+        _refused(ParameterError, kind, 1.0, Categories(["a", "b", "c"]))
 
 
 def _reports_round_trip(kind: type[Mechanism]) -> None:
@@ -228,13 +273,22 @@ def _same_seed_same_bytes(kind: type[Mechanism]) -> None:
     _demand(whole == b"".join(cut), "reports depend on how people are split into chunks")
 
 
-def _tallies_add_up(kind: type[FrequencyOracle]) -> None:
-    oracle = kind(1.0, 40)
-    reports = oracle.randomize(np.arange(3000) % 40, Seeded(2))
-    whole = oracle.tally(reports)
-    parts = oracle.tally(reports[:1]) + oracle.tally(reports[1:1700]) + oracle.tally(reports[1700:])
+def _tallies_add_up(kind: type[Mechanism]) -> None:
+    mechanism = kind(1.0, 40)
+    reports = mechanism.randomize(np.arange(3000) % 40, Seeded(2))
+    whole = mechanism.tally(reports)
+    parts = mechanism.tally(reports[:1]) + mechanism.tally(reports[1:1700]) + mechanism.tally(reports[1700:])
     _demand(whole == parts, "tallies of parts do not add up to the whole")
-    _demand(len(whole.counts) == oracle.tally_size(None), "a tally does not have the size that its oracle says")
+    _demand(len(whole.counts) == mechanism.tally_size(None), "a tally does not have the size that its mechanism says")
+
+
+def _weights_are_exact(kind: type[Mechanism]) -> None:
+    mechanism = kind(1.0, 40)
+    reports, weights = mechanism.randomize(np.arange(500) % 40, Seeded(3)), np.arange(500) % 4 - 1
+    for candidates in (None, [39, 0, 7]) if issubclass(kind, FrequencyOracle) else (None,):
+        by_hand = sum(int(w) * mechanism.tally(reports[i : i + 1], candidates).counts for i, w in enumerate(weights))
+        found = mechanism.tally(reports, candidates, weights)
+        _demand(bool((found.counts == by_hand).all()), "weights are not exact")
 
 
 def _estimates_follow_support(kind: type[PureOracle]) -> None:
@@ -249,7 +303,20 @@ def _estimates_follow_support(kind: type[PureOracle]) -> None:
         _demand(bool((found == whole[chosen]).all()), "the supports of candidates are not those of the whole domain")
 
 
-def _candidates_and_weights(kind: type[FrequencyOracle]) -> None:
+def _means_follow_reports(kind: type[MeanMechanism]) -> None:
+    mechanism = kind(1.0, Interval(-3.0, 5.0, 41))
+    first, last = mechanism.domain.decode([0, 40])
+    reports = mechanism.randomize(np.linspace(-3.0, 1.0, 400), Seeded(2))  # far from the least and the most scatter
+    places = [mechanism.moments(mechanism.tally(reports[i : i + 1])).place for i in range(len(reports))]
+    mean, spread = mechanism.estimate(mechanism.tally(reports)), float(np.var([float(p) for p in places], ddof=1))
+    expected = first + float(sum(places) / len(places)) * (last - first)
+    _demand(abs(mean.value - expected) < 1e-9, "the mean is not that of the reports")
+    _demand(abs(mean.stderr / (last - first) - (spread / len(places)) ** 0.5) < 1e-9, "the error is not the reports'")
+    for held in mechanism.domain.decode(range(41)):
+        _demand(mechanism.variance(7, held) <= mechanism.variance(7) * (1 + 1e-12), "the largest variance is exceeded")
+
+
+def _candidates_have_their_own_estimates(kind: type[FrequencyOracle]) -> None:
     oracle = kind(1.0, 40)
     reports = oracle.randomize(np.arange(500) % 40, Seeded(3))
     chosen, weights = [39, 0, 7], np.arange(500) % 4 - 1
@@ -258,18 +325,21 @@ def _candidates_and_weights(kind: type[FrequencyOracle]) -> None:
         whole = oracle.estimate(oracle.tally(reports, None, given)).frequencies
         some = oracle.estimate(oracle.tally(reports, chosen, given)).frequencies
         _demand(float(np.abs(some - whole[chosen]).max()) < 1e-12, "candidates change their estimates")
-    for candidates in (None, chosen):
-        by_hand = sum(int(w) * oracle.tally(reports[i : i + 1], candidates).counts for i, w in enumerate(weights))
-        _demand(bool((oracle.tally(reports, candidates, weights).counts == by_hand).all()), "weights are not exact")
-
-
-def _refuses_foreign(kind: type[FrequencyOracle]) -> None:
-    oracle, other = kind(1.0, 40), kind(1.1, 40)
-    reports = oracle.randomize([1, 2, 3], Seeded(4))
-    _refused(MismatchError, other.tally, reports)
-    _refused(MismatchError, other.estimate, oracle.tally(reports))
     _refused(MismatchError, lambda: oracle.tally(reports) + oracle.tally(reports, [1, 2]))
-    _refused(EmptyError, oracle.estimate, oracle.tally(reports[:0]))
+
+
+def _takes_no_candidates(kind: type[Mechanism]) -> None:
+    mechanism = kind(1.0, 40)
+    _refused(InputError, mechanism.tally, mechanism.randomize([1, 2, 3], Seeded(4)), [1, 2])
+
+
+def _refuses_foreign(kind: type[Mechanism]) -> None:
+    mechanism, other = kind(1.0, 40), kind(1.1, 40)
+    reports = mechanism.randomize([1, 2, 3], Seeded(4))
+    _refused(MismatchError, other.tally, reports)
+    _refused(MismatchError, other.estimate, mechanism.tally(reports))
+    _refused(EmptyError, mechanism.estimate, mechanism.tally(reports[:0]))
+    _refused(EmptyError, mechanism.estimate, mechanism.tally(reports, weights=[1, -1, 0]))
 
 
 def _refused(error: type[VeilError], call: Callable[..., Any], *arguments: Any) -> None:

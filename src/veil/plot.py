@@ -13,9 +13,11 @@ from veil.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from veil.bootstrap import Bands
+    from veil.distribution import Distribution
     from veil.result import Estimate
 
-__all__ = ["plot_estimate", "plot_estimates", "save"]
+__all__ = ["plot_distribution", "plot_estimate", "plot_estimates", "save"]
 
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
@@ -58,6 +60,39 @@ def plot_estimates(estimates: Sequence[Estimate], k: int = 20, *, truth: Any = N
         len(estimates), figsize=(8.0, sum(heights)), height_ratios=heights, layout="constrained"
     )
     return [plot_estimate(estimate, k, ax=ax) for estimate, ax in zip(estimates, axes, strict=True)]
+
+
+def plot_distribution(
+    found: Distribution,
+    *,
+    truth: Any = None,
+    bands: Bands | None = None,
+    ax: Axes | None = None,
+    label: str | None = None,
+) -> Axes:
+    """The density of a distribution in steps, with its 95 % bands and the true masses of its buckets where given."""
+    plt = _pyplot()
+    if ax is None:
+        _, ax = plt.subplots(figsize=(8.0, 4.0), layout="constrained")
+    edges = np.array([found.domain.shown(float(edge)) for edge in found.edges])
+    percent = 100 / np.diff(found.cells) * found.cells[-1] / len(found)  # of people in a bucket of average width
+    if truth is not None:
+        known = np.asarray(truth, dtype=np.float64)
+        if known.shape != found.masses.shape:
+            raise InputError(f"the truth has one mass a bucket: {len(found)} of them")
+        ax.stairs(known * percent, edges, color=_TRUTH, lw=1, label="truth")
+    if bands is not None:
+        low, high = (np.append(side * percent, side[-1] * percent[-1]) for side in bands.histogram())
+        ax.fill_between(edges, low, high, step="post", alpha=0.25, lw=0, color=_DOT, label="95 % band")
+    ax.stairs(found.masses * percent, edges, lw=1.2, color=_DOT if label is None else None, label=label or "estimate")
+    ax.set_ylabel(f"% of {found.population:,} people a bucket")
+    if label is None:
+        ax.set_title(" > ".join(found.lineage), loc="left", fontsize=10, color=_INK)
+    ax.set_ylim(bottom=min(0.0, float((found.masses * percent).min())))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(lw=0.4, alpha=0.6)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
 
 
 def save(ax: Axes, path: str) -> None:

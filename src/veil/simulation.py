@@ -10,7 +10,8 @@ import numpy as np
 from veil.campaign import Campaign, CampaignRun
 from veil.entropy import Seeded, Source
 from veil.errors import EmptyError, InputError
-from veil.mechanisms import Mechanism
+from veil.mechanisms import FrequencyOracle, Mechanism
+from veil.protocol import Protocol
 from veil.result import Estimate
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
@@ -21,20 +22,25 @@ __all__ = ["simulate"]
 
 @overload
 def simulate(
-    protocol: Mechanism, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | Any = None
+    protocol: FrequencyOracle, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | Any = None
 ) -> Estimate: ...
 @overload
 def simulate(
     protocol: Survey, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | Any = None
-) -> list[Estimate]: ...
+) -> list[Any]: ...
 @overload
-def simulate(protocol: Campaign, values: Any, seed: int = 0) -> Any: ...
+def simulate(protocol: Mechanism | Protocol | Campaign, values: Any, seed: int = 0) -> Any: ...
 def simulate(
-    protocol: Mechanism | Survey | Campaign, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | Any = None
+    protocol: Mechanism | Survey | Protocol | Campaign,
+    values: Any,
+    seed: int = 0,
+    *,
+    candidates: Mapping[int, Any] | Any = None,
 ) -> Any:
     """Run a protocol on known values: randomize, encode, decode, tally, estimate. The same seed gives the same result.
 
-    A mechanism gives an Estimate, a survey a list of them (one a question), a campaign whatever it returns.
+    A mechanism gives its result (a frequency oracle an Estimate), a survey a list of them (one a question), a protocol
+    what its questions say together, a campaign whatever it returns.
 
     >>> from veil import GRR
     >>> estimate = simulate(GRR(epsilon=4.0, domain=3), [0] * 9000 + [2] * 1000)
@@ -42,19 +48,20 @@ def simulate(
     True
     """
     source = Seeded(seed)
-    if not isinstance(protocol, (Campaign, Mechanism, Survey)):
-        raise InputError("simulate(protocol, values): the protocol is a mechanism, a survey or a campaign")
+    if not isinstance(protocol, (Campaign, Mechanism, Protocol, Survey)):
+        raise InputError("simulate(protocol, values): expected a mechanism, a survey, a protocol or a campaign")
     if isinstance(protocol, Campaign):
         return _simulate_campaign(protocol, values, source)
+    if isinstance(protocol, Protocol):
+        survey = protocol.survey
+        return protocol.estimate(_collect(survey, survey.domain.encode(values), source, candidates))
     if isinstance(protocol, Mechanism):
         by_question = None if candidates is None else {0: candidates}
         return _simulate_survey(Survey(protocol), values, source, by_question)[0]
     return _simulate_survey(protocol, values, source, candidates)
 
 
-def _simulate_survey(
-    survey: Survey, values: Any, source: Source, candidates: Mapping[int, Any] | None
-) -> list[Estimate]:
+def _simulate_survey(survey: Survey, values: Any, source: Source, candidates: Mapping[int, Any] | None) -> list[Any]:
     return survey.estimate(_collect(survey, survey.domain.encode(values), source, candidates))
 
 

@@ -201,22 +201,22 @@ class Survey:
         for i, (question, rows, columns) in enumerate(parts):
             codes = question.encode_candidates(chosen.get(i))
             kept = None if checked is None else checked[rows]
-            tallies.append(question.oracle.tally_columns(columns, codes, kept))
+            tallies.append(question.mechanism.tally_columns(columns, codes, kept))
         return SurveyTally(self.task, len(reports), tuple(tallies))
 
-    def estimate(self, tally: SurveyTally) -> list[Estimate]:
-        """Runs at the collector: an estimate a question, about all people of the survey."""
+    def estimate(self, tally: SurveyTally) -> list[Any]:
+        """Runs at the collector: a result a question (an Estimate, a Distribution, ...), about all people."""
         if not isinstance(tally, SurveyTally) or tally.task != self.task or len(tally.parts) != len(self.questions):
             raise MismatchError("this tally was made for another task")
         return [self.estimate_question(tally, i) for i in range(len(self.questions))]
 
-    def estimate_question(self, tally: SurveyTally, index: int) -> Estimate:
-        """The estimate of one question alone."""
+    def estimate_question(self, tally: SurveyTally, index: int) -> Any:
+        """The result of one question alone."""
         question = self.question(index)
         if not tally.parts[index].people:
             raise EmptyError(f"nobody answered question {index}: expected at least one report")
-        found = question.oracle.estimate(tally.parts[index], population=tally.people, scale=question.view.scale)
-        return found.of(question.view.values)
+        found = question.mechanism.estimate(tally.parts[index], population=tally.people, scale=question.view.scale)
+        return found.of(question.view.values) if isinstance(found, Estimate) else found
 
     def _check_questions(self, by_question: Mapping[int, Any]) -> Mapping[int, Any]:
         known = range(len(self.questions))

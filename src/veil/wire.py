@@ -162,16 +162,18 @@ def _read_part(described: Json, mechanism: Mechanism, data: bytes) -> tuple[Tall
         raise MismatchError("this tally was made for another task")
     domain, codes = mechanism.domain, None
     listed = described["candidates"]
-    if listed is None and not domain.listable:
+    if listed is None and not mechanism.closed:
         raise WireError("this tally has no candidates, and its domain is too large to list")
     counts, data = _read_array(data, "<i8", (int(described["counts"]),))
     if listed is not None:
+        if not isinstance(mechanism, FrequencyOracle):
+            raise WireError("this tally has candidates, and its mechanism takes none")
         many, width = listed[1], domain.code_bytes
         if listed != (["|u1", many, width] if width else ["<u8", many]) or type(many) is not int or many < 1:
             raise WireError("this tally's candidates are not ones that veil writes")
         codes, data = _read_array(data, listed[0], tuple(listed[1:]))
         _check_candidates(codes, domain.size)
-    if not isinstance(mechanism, FrequencyOracle) or len(counts) != mechanism.tally_size(codes):
+    if len(counts) != mechanism.tally_size(codes):
         raise WireError("this tally's counts are not those of its domain or its candidates")
     people, weight, square = (_count(described[key]) for key in ("people", "weight", "square"))
     if not 0 <= people <= _MOST or abs(weight) > _MOST or weight**2 > people * square:  # no weights add up to that

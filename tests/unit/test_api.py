@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,11 +19,12 @@ ROOT = Path(__file__).parent.parent.parent
 PUBLIC = {
     "Rappor",
     "PGR",
-    "HadamardResponse", "SHE",
+    "HadamardResponse", "HaarResponse", "SHE",
     "BLH", "RandomProjection", "SUE", "THE",
     "GRR", "MECHANISMS", "OLH", "OUE", "AllOf", "Bits", "Campaign", "CampaignRun", "Categories", "Client", "Estimate",
     "Guarantee", "Integers", "Interval", "Items", "Ledger", "OneOf", "Public", "Question", "Record", "Round",
-    "SubsetSelection", "Survey", "Tally", "Text", "VeilError", "choose", "merge", "metrics", "post",
+    "SquareWave", "StochasticRounding", "Piecewise",
+    "SubsetSelection", "Survey", "Tally", "Text", "VeilError", "choose", "merge", "metrics", "numeric", "post",
     "simulate",
 }  # fmt: skip
 
@@ -55,11 +57,7 @@ def test_a_mechanism_has_its_five_places(name: str) -> None:
     kind = veil.MECHANISMS[name]
     module = Path(sys.modules[kind.__module__].__file__ or "")
     assert module.parent.name == "mechanisms"
-    slug = {
-        "SubsetSelection": "subset-selection",
-        "HadamardResponse": "hadamard-response",
-        "RandomProjection": "random-projection",
-    }.get(name, name.lower())
+    slug = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()
     assert (ROOT / "vectors" / f"{slug}.json").exists()
     page = ROOT / "docs" / "mechanisms" / f"{slug}.md"
     assert page.exists()

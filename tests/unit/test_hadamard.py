@@ -1,4 +1,4 @@
-"""The fast transform and what hangs on it: exact, fast, chunk by chunk, over the wire, and with signs."""
+"""The fast transform and what hangs on it: exact, fast, chunk by chunk and over the wire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from acceptance.hadamard import transform_over_fft
 
 from veil import Bits, HadamardResponse, Survey
 from veil.entropy import Seeded
-from veil.errors import DomainError, EmptyError, InputError, ParameterError, WireError
+from veil.errors import ParameterError, WireError
 from veil.kernels.hadamard import transform
 from veil.survey import SurveyTally
 from veil.wire import decode_tally, encode_tally
@@ -79,25 +79,3 @@ def test_domains_up_to_63_bits() -> None:
         with pytest.raises(ParameterError):
             HadamardResponse(1.0, domain)
     assert [HadamardResponse(1.0, size).layout.size for size in (2, 128, 129, 2**15, 2**15 + 1)] == [1, 1, 2, 2, 4]
-
-
-def test_signs() -> None:
-    oracle = HadamardResponse(2.0, 8)
-    values = np.repeat([1, 5, 6], 20_000)
-    signs = np.repeat([1, -1, 1, -1, 1, -1], [15_000, 5_000, 2_000, 18_000, 10_000, 10_000])
-    truth = np.bincount(values, weights=signs, minlength=8) / len(values)
-    estimate = oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(6), signs=signs)))
-    errors = (estimate.frequencies - truth) / np.sqrt(oracle.variance(len(values)))
-    assert np.abs(errors).max() < 4
-    plain = oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(6)))).frequencies
-    assert np.abs((plain - truth) / np.sqrt(oracle.variance(len(values)))).max() > 20  # the rival: signs left out
-    same = oracle.randomize(values, Seeded(6), signs=np.ones(60_000, dtype=np.int8)).to_bytes()
-    assert same == oracle.randomize(values, Seeded(6)).to_bytes()
-
-
-@pytest.mark.parametrize("signs", [[1], [1, 0], [1, 2], [True, False], [1, None], ["+", "-"], [1.5, 1]])
-def test_bad_signs_are_refused(signs: list[object]) -> None:
-    with pytest.raises((InputError, DomainError)):
-        HadamardResponse(1.0, 4).randomize([0, 3], signs=signs)
-    with pytest.raises(EmptyError):
-        HadamardResponse(1.0, 4).randomize([], signs=[])

@@ -55,7 +55,7 @@ def segment_pairs(values: list[int], bits: Bits, segments: int, epsilon: float, 
     reports = survey.randomize(values, Seeded(1))
     frequent: dict[tuple[int, int], set[tuple[int, int]]] = {}
     for i, pair in enumerate(pairs):
-        left, right = part[pair[0]].oracle, part[pair[1]].oracle
+        left, right = part[pair[0]].pure, part[pair[1]].pure
         counts = survey.joint(reports, {2 * i + 1: range(2**step), 2 * i + 2: range(2**step)})
         answered = counts[0, 0].sum()
         score = np.einsum("abst,s,t->ab", counts / answered, *(weights(o) for o in (left, right)))
@@ -93,7 +93,7 @@ def conjunction(table: dict[str, list[int]], record: Record, epsilon: float, box
     assert survey.guarantee.within(epsilon)
     reports = survey.randomize(table, Seeded(3))
     counts = survey.joint(reports, dict(enumerate(box.values())), weights=w)
-    inverse = [weights(question.oracle) for question in survey.questions]
+    inverse = [weights(question.mechanism) for question in survey.questions]
     return np.einsum("abst,s,t->", counts, *inverse)
 
 

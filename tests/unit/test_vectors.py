@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
 import json
 import re
@@ -24,7 +25,10 @@ from veil.wire import decode_batch, decode_report, decode_tally, encode_batch, e
 ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "vectors"
 SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
-GOOD = ("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "she", "one-of")
+GOOD = (
+    *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
+    *("square-wave", "stochastic-rounding", "piecewise", "one-of"),
+)
 
 Json = dict[str, Any]
 
@@ -34,6 +38,8 @@ def read(name: str) -> Json:
 
 
 def held(value: Any) -> Any:
+    if isinstance(value, dict) and set(value) == {"time"}:
+        return dt.datetime.fromisoformat(value["time"])
     return bytes.fromhex(value["hex"]) if isinstance(value, dict) and set(value) == {"hex"} else value
 
 
@@ -77,12 +83,13 @@ def test_reports_are_reproduced(vector: Json) -> None:
 
 
 def test_the_cases_cover_what_they_say() -> None:
-    """Both layouts of a subset, one and two bytes, widths that are no multiples of 8 or 64."""
+    """Both layouts of a subset, one and two bytes, widths that are no multiples of 8 or 64; waves of all widths."""
     columns = [column for name in GOOD for vector in read(name)["surveys"] for column in vector["columns"]]
     assert {column["name"] for column in columns} >= {"value", "bits", "seed", "bucket", "subset", "choice", "0.bits"}
     assert any(column["name"] == "bucket" and column["width"] == 2 for column in columns)
     assert any((column["bits"] or 0) > 64 and column["bits"] % 8 for column in columns)
     assert {column["width"] for column in columns if column["name"] == "subset"} == {1, 2}
+    assert {column["width"] for column in columns if column["name"] == "cell"} == {1, 2, 4, 8}
 
 
 def test_containers() -> None:
@@ -156,7 +163,7 @@ def test_node_reproduces_the_vectors() -> None:
     assert (code, failed) == (0, 0), output
     cases = sum(len(vector["cases"]) for name in GOOD for vector in read(name)["surveys"])
     assert passed >= cases + sum(len(rows) for rows in read("primitives").values())
-    assert passed >= 740
+    assert passed >= 1100
 
 
 def flip(text: str, pattern: str) -> str:
@@ -180,6 +187,12 @@ def flip(text: str, pattern: str) -> str:
         ("rappor", r'"flip": "([0-9a-f]+)"'),
         ("hadamard-response", r'"report": "([0-9a-f]+)"'),
         ("hadamard-response", r'"keep": "([0-9a-f]+)"'),
+        ("haar-response", r'"report": "([0-9a-f]+)"'),
+        ("square-wave", r'"report": "([0-9a-f]+)"'),
+        ("square-wave", r'"near": "([0-9a-f]+)"'),
+        ("stochastic-rounding", r'"report": "([0-9a-f]+)"'),
+        ("piecewise", r'"report": "([0-9a-f]+)"'),
+        ("piecewise", r'"centre": "([0-9.]+)"'),
         ("she", r'"report": "([0-9a-f]+)"'),
         ("she", r'"further": "([0-9a-f]+)"'),
         ("one-of", r'"report": "([0-9a-f]+)"'),

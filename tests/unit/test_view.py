@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veil.domain import Bits, Categories, Domain, Integers, Items, Record, Text
+from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Record, Text
 from veil.entropy import Seeded, Words
 from veil.errors import ParameterError, VeilError
-from veil.view import Ancestor, Identity, Project, SampleItem, Segment, View, prefix, view_from_json
+from veil.view import Ancestor, Identity, Project, SampleItem, Segment, SquaredDistance, View, prefix, view_from_json
 
 NONE = Words(b"")
 
@@ -71,12 +73,38 @@ def test_sampling_is_uniform_over_the_padded_set() -> None:
     assert set(empty.tolist()) == {10, 11, 12, 13}
 
 
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 50), st.floats(-2e6, 2e6), st.integers(1, 1 << 32))
+def test_squared_distances_of_an_interval_are_the_stated_doubles(
+    lo: float, length: float, size: int, centre: float, cells: int
+) -> None:
+    hi = lo + length
+    view = SquaredDistance(Interval(lo, hi, size), centre, cells)
+    middles = [lo + ((u + 0.5) / size) * (hi - lo) for u in range(size)]
+    squares = [(middle - centre) * (middle - centre) for middle in middles]
+    reach = max(squares[0], squares[-1])
+    assert view.domain == Interval(0.0, reach, cells)
+    assert max(squares) == reach
+    shown = view.apply(np.arange(size, dtype=np.uint64), NONE)
+    assert shown.tolist() == [min(math.floor(square / reach * cells), cells - 1) for square in squares]
+
+
+@given(st.integers(-(2**52), 2**52), st.integers(1, 60), st.floats(-1e3, 1e3))
+def test_squared_distances_of_integers_are_the_stated_doubles(lo: int, length: int, centre: float) -> None:
+    view = SquaredDistance(Integers(lo, lo + length), centre)
+    distances = [(float(lo) - 0.5) + (u + 0.5) - centre for u in range(length + 1)]
+    reach = max(distances[0] * distances[0], distances[-1] * distances[-1])
+    shown = view.apply(view.source.encode(range(lo, lo + length + 1)), NONE)
+    assert shown.tolist() == [min(math.floor(d * d / reach * 2**20), 2**20 - 1) for d in distances]
+
+
 VIEWS: list[View] = [
     Identity(Categories(["a", "b"])),
     Segment(Bits(12), 3, 7),
     Ancestor(Integers(0, 99), 4, 2),
     Project(Record.of(a=2, b=["x", "y"]), ("b", "a")),
     SampleItem(Items(["tea", "milk"]), 3),
+    SquaredDistance(Interval(-1.0, 2.0, 12), 0.1, 64),
+    SquaredDistance(Integers(18, 99), 40),
 ]
 
 
@@ -102,6 +130,15 @@ def test_json_both_ways(view: View) -> None:
         lambda: Project(Record.of(a=2**30, b=2**30), ("a", "b")),
         lambda: SampleItem(Items(3), 0),
         lambda: SampleItem(Categories.range(3), 1),  # type: ignore[arg-type]
+        lambda: SquaredDistance(Categories.range(3), 1.0),  # type: ignore[arg-type]
+        lambda: SquaredDistance(Integers(0, 2**33), 1.0),
+        lambda: SquaredDistance(Integers(4, 4), 4.0),
+        lambda: SquaredDistance(Integers(0, 9), float("nan")),
+        lambda: SquaredDistance(Integers(0, 9), 1e200),
+        lambda: SquaredDistance(Integers(0, 9), True),
+        lambda: SquaredDistance(Integers(0, 9), "4"),  # type: ignore[arg-type]
+        lambda: SquaredDistance(Integers(0, 9), 4.0, cells=0),
+        lambda: SquaredDistance(Integers(0, 9), 4.0, cells=2.5),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_views_are_refused(build: object) -> None:

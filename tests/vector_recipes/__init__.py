@@ -7,7 +7,20 @@ from __future__ import annotations
 
 import json
 
-from . import bad_reports, bad_tasks, containers, families, hadamard_she, pgr, primitives, rappor, surveys
+from . import (
+    bad_reports,
+    bad_tasks,
+    containers,
+    families,
+    haar,
+    hadamard_she,
+    means,
+    pgr,
+    primitives,
+    rappor,
+    surveys,
+    waves,
+)
 from .words import Json
 
 __all__ = ["build", "text_of"]
@@ -53,7 +66,11 @@ def build() -> dict[str, Json]:
         "pgr.json": {"surveys": pgr.every_survey()},
         "rappor.json": {"surveys": rappor.every_survey()},
         "hadamard-response.json": {"surveys": hadamard_she.hadamard_surveys()},
+        "haar-response.json": {"surveys": haar.every_survey()},
         "she.json": {"surveys": hadamard_she.she_surveys()},
+        "square-wave.json": {"surveys": waves.every_survey()},
+        "stochastic-rounding.json": {"surveys": means.rounding_surveys()},
+        "piecewise.json": {"surveys": means.piecewise_surveys()},
         "one-of.json": {"surveys": [surveys.mixed(), surveys.record(), surveys.text_prefixes(), surveys.items()]},
         "containers.json": containers.containers(),
         "bad_reports.json": bad_reports.bad_reports(),

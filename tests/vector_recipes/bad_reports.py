@@ -8,9 +8,13 @@ from veil import (
     OUE,
     SHE,
     AllOf,
+    HaarResponse,
     HadamardResponse,
     OneOf,
+    Piecewise,
     Question,
+    SquareWave,
+    StochasticRounding,
     SubsetSelection,
     Survey,
 )
@@ -42,6 +46,21 @@ def bad_reports() -> Json:
                 "HadamardResponse of 33 values", Survey(HadamardResponse(1.0, 33)), [("a row out of range", "80")]
             ),
             bad_payloads("SHE of 2 values", Survey(SHE(1.0, 2, reach=3)), [("beyond the clamp", "0008")]),
+            bad_payloads("HaarResponse of 33 values", Survey(HaarResponse(1.0, 33)), [("a row out of range", "40")]),
+            bad_payloads(
+                "SquareWave of 10 cells and 4 to either side",
+                Survey(SquareWave(1.0, 10, half_width=4)),
+                [("the first cell out of range", "12"), ("the largest byte", "ff")],
+            ),
+            bad_payloads(
+                "SquareWave of 250 cells and 4 to either side: two bytes",
+                Survey(SquareWave(1.0, 250, half_width=4)),
+                [("the first cell out of range", "0201"), ("one byte short", "01")],
+            ),
+            bad_payloads("StochasticRounding", Survey(StochasticRounding(1.0, 10)), [("neither end", "02")]),
+            bad_payloads(
+                "Piecewise of 300 steps", Survey(Piecewise(1.0, 10, steps=300)), [("a step out of range", "2c01")]
+            ),
             bad_choices(),
         ]
     }

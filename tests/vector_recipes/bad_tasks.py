@@ -12,11 +12,19 @@ from veil import (
     OLH,
     OUE,
     SHE,
+    HaarResponse,
     HadamardResponse,
+    Integers,
+    Interval,
+    Piecewise,
+    Question,
+    SquareWave,
+    StochasticRounding,
     SubsetSelection,
     Survey,
 )
 from veil.canonical import canonical
+from veil.view import SquaredDistance
 
 from .words import Json
 
@@ -53,6 +61,15 @@ def bad_tasks() -> Json:
 
         edited(name, document, edit, "WireError", ratio)
 
+    def shaped(name: str, document: Json, keys: Json, error: str, ratio: str | None = None) -> None:
+        edited(name, document, lambda d: d["ask"]["mechanism"].update(keys), error, ratio)
+
+    def looked(name: str, document: Json, keys: Json, error: str) -> None:
+        edited(name, document, lambda d: d["ask"]["view"].update(keys), error)
+
+    def over(name: str, document: Json, value: Json, error: str = "ParameterError") -> None:
+        edited(name, document, lambda d: d.update(domain=value), error)
+
     coin("GRR: the threshold one higher", grr, "stay", 1, "above")
     coin("GRR: the threshold one lower", grr, "stay", -1, "within")
     coin("GRR: the threshold far higher", grr, "stay", 2**60, "above")
@@ -70,6 +87,42 @@ def bad_tasks() -> Json:
     coin("SHE: one step further made less likely", she, "further", -1, "above")
     coin("SHE: zero made too likely", she, "zero", 2**20, "above")
     coin("SHE: zero made far too unlikely", she, "zero", -3 * 2**60, "above")
+    wave, piecewise, rounding, haar, squared = (survey.to_json() for survey in surveys_of_numbers())
+    coin("SquareWave: the threshold one higher", wave, "near", 1, "above")
+    coin("SquareWave: the threshold one lower", wave, "near", -1, "within")
+    coin("Piecewise: the threshold one higher", piecewise, "inside", 1, "above")
+    coin("Piecewise: the threshold one lower", piecewise, "inside", -1, "within")
+    coin("StochasticRounding: the threshold one higher", rounding, "keep", 1, "above")
+    coin("StochasticRounding: the threshold one lower", rounding, "keep", -1, "within")
+    coin("HaarResponse: the threshold one higher", haar, "keep", 1, "above")
+    coin("HaarResponse: the threshold one lower", haar, "keep", -1, "within")
+    shaped("SquareWave: narrower than its threshold", wave, {"half_width": 3}, "WireError", "above")
+    shaped("SquareWave: a steeper ramp than its threshold", wave, {"ramp": 4}, "WireError", "above")
+    shaped("SquareWave: wider than its threshold", wave, {"half_width": 5}, "WireError", "within")
+    shaped("SquareWave: a half width above the cells", wave, {"half_width": 21}, "ParameterError")
+    shaped("SquareWave: a half width below 0", wave, {"half_width": -1}, "ParameterError")
+    shaped("SquareWave: a half width that is a string", wave, {"half_width": "4"}, "ParameterError")
+    shaped("SquareWave: a ramp of 0", wave, {"ramp": 0}, "ParameterError")
+    shaped("SquareWave: a ramp beyond the triangle", wave, {"ramp": 6}, "ParameterError")
+    shaped("SquareWave: no buckets", wave, {"buckets": 0}, "ParameterError")
+    shaped("SquareWave: more buckets than cells", wave, {"buckets": 21}, "ParameterError")
+    shaped("Piecewise: a window of 0", piecewise, {"window": 0}, "ParameterError")
+    shaped("Piecewise: a window of all steps", piecewise, {"window": 300}, "ParameterError")
+    shaped("Piecewise: more than 2^24 steps", piecewise, {"steps": 2**24 + 1}, "ParameterError")
+    shaped("Piecewise: one step", piecewise, {"steps": 1, "window": 1}, "ParameterError")
+    for document in (wave, piecewise, rounding):
+        kind = document["ask"]["mechanism"]["kind"]
+        over(f"{kind}: of categories", document, {"kind": "categories", "missing": "refuse", "size": 20})
+        over(f"{kind}: of more than 2^32 cells", document, {"kind": "integers", "lo": 0, "hi": 2**32})
+    over("HaarResponse: of more than 2^24 values", haar, {"kind": "integers", "lo": 0, "hi": 2**24})
+    looked("SquaredDistance: a centre of minus 0", squared, {"centre": "-0"}, "WireError")
+    looked("SquaredDistance: a centre that is a number", squared, {"centre": 4}, "WireError")
+    looked("SquaredDistance: a centre too far away", squared, {"centre": "1" + "0" * 200}, "ParameterError")
+    looked("SquaredDistance: no cells", squared, {"cells": 0}, "ParameterError")
+    over(
+        "SquaredDistance: of categories", squared, {"kind": "categories", "missing": "refuse", "size": 20}, "WireError"
+    )
+    over("SquaredDistance: of more than 2^32 cells", squared, {"kind": "integers", "lo": 0, "hi": 2**32})
     mechanism("a larger epsilon than the thresholds'", "epsilon", "1.1", "WireError")
     mechanism("a smaller epsilon than the thresholds'", "epsilon", "0.9", "WireError")
     mechanism("epsilon as a float", "epsilon", 1.5, "WireError")
@@ -117,6 +170,10 @@ def bad_tasks() -> Json:
     domain("a label that is no Unicode", labelled("\ud800", *"abcdefg"), "WireError")
     domain("an interval with a zero at the end", {"kind": "interval", "lo": "0.0", "hi": "1", "cells": 8}, "WireError")
     domain("an interval backwards", {"kind": "interval", "lo": "1", "hi": "0", "cells": 8}, "ParameterError")
+    domain("an interval of another unit", {**TIMES, "unit": "days"}, "WireError")
+    domain("an interval whose unit is number", {**TIMES, "unit": "number"}, "WireError")
+    domain("an interval whose unit is null", {**TIMES, "unit": None}, "WireError")
+    domain("times in the year 12000", {**TIMES, "hi": "316517976000", "unit": "time"}, "ParameterError")
     domain("an attribute whose name is a list", {"kind": "record", "attributes": [[[], {}]]}, "WireError")
     cases += [
         ("not JSON", "veil", "WireError", None),
@@ -138,6 +195,21 @@ def bad_tasks() -> Json:
 
 def other_surveys() -> list[Survey]:
     return [Survey(OUE(0.1, 8)), Survey(OLH(4.0, 8)), Survey(SubsetSelection(1.0, 20))]
+
+
+def surveys_of_numbers() -> list[Survey]:
+    grid = Interval(0, 10, cells=20)
+    view = SquaredDistance(Integers(0, 9), 4.0)
+    return [
+        Survey(SquareWave(1.0, grid, half_width=4, ramp=2)),
+        Survey(Piecewise(1.0, grid, steps=300)),
+        Survey(StochasticRounding(1.0, grid)),
+        Survey(HaarResponse(1.0, 9)),
+        Survey(Question(Piecewise(1.0, view.domain), view)),
+    ]
+
+
+TIMES: Json = {"kind": "interval", "lo": "0", "hi": "86400", "cells": 8}
 
 
 def one_of(ask: Json, share: Any) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -66,7 +67,9 @@ def one_case(name: str, survey: Survey, value: Any, first: Sequence[int], public
 
 
 def held(value: Any) -> Any:
-    """A value as it stands in a vector; {"hex": ...} are bytes."""
+    """A value as it stands in a vector; {"hex": ...} are bytes, {"time": ...} is a time."""
+    if isinstance(value, dict) and set(value) == {"time"}:
+        return dt.datetime.fromisoformat(value["time"])
     return bytes.fromhex(value["hex"]) if isinstance(value, dict) and set(value) == {"hex"} else value
 
 

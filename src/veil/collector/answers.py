@@ -14,6 +14,7 @@ import numpy as np
 from veil.collector.store import Store, StoredSurvey
 from veil.collector.tallying import catch_up, count_all, is_maintained
 from veil.errors import EmptyError, InputError, ServiceError
+from veil.mechanisms import FrequencyOracle
 from veil.result import Estimate
 from veil.survey import Survey
 
@@ -114,8 +115,8 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _listable(question: Any) -> bool:
-    domain = question.oracle.domain
-    return bool(domain.listable) and domain.size <= _MOST_VALUES
+    asked = question.mechanism
+    return bool(asked.closed) and (not isinstance(asked, FrequencyOracle) or asked.domain.size <= _MOST_VALUES)
 
 
 def _posts() -> tuple[str, ...]:

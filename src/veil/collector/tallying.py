@@ -11,7 +11,6 @@ from typing import Any
 from veil.collector.store import Chunk, Store, StoredSurvey, StoredTally
 from veil.entropy import CHUNK_ROWS
 from veil.errors import InputError
-from veil.mechanisms import FrequencyOracle
 from veil.report import Reports
 from veil.survey import Survey, SurveyTally
 from veil.wire import decode_tally, encode_tally
@@ -24,11 +23,8 @@ _CHUNK_BYTES = 8 << 20
 
 def is_maintained(survey: Survey) -> bool:
     """Whether a tally is kept beside the reports: where the domains can be listed and the counts are not too many."""
-    oracles = [question.mechanism for question in survey.questions]
-    if not all(isinstance(oracle, FrequencyOracle) and oracle.domain.listable for oracle in oracles):
-        return False
-    sizes = [oracle.tally_size(None) for oracle in oracles if isinstance(oracle, FrequencyOracle)]
-    return sum(sizes) <= _MOST_COUNTS
+    asked = [question.mechanism for question in survey.questions]
+    return all(kind.closed for kind in asked) and sum(kind.tally_size(None) for kind in asked) <= _MOST_COUNTS
 
 
 def catch_up(store: Store, stored: StoredSurvey, survey: Survey) -> SurveyTally | None:

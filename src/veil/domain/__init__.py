@@ -12,7 +12,7 @@ a matrix of indices for records; `Sets` for sets of items. A domain is public: n
 from veil.domain.base import Codes, Domain, Sets, is_int, own_ints
 from veil.domain.categories import Categories
 from veil.domain.composite import DOMAINS, DomainLike, Items, Record, as_domain, domain_from_json
-from veil.domain.numbers import Integers, Interval
+from veil.domain.numbers import Integers, Interval, Numeric
 from veil.domain.strings import Bits, Text
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Integers",
     "Interval",
     "Items",
+    "Numeric",
     "Record",
     "Sets",
     "Text",

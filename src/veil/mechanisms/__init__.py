@@ -8,14 +8,20 @@ from veil.canonical import by_kind
 from veil.mechanisms.base import Mechanism
 from veil.mechanisms.blh import BLH
 from veil.mechanisms.grr import GRR
+from veil.mechanisms.haar import HaarResponse
 from veil.mechanisms.hadamard import HadamardResponse
+from veil.mechanisms.moments import MeanMechanism
+from veil.mechanisms.numeric import NumericMechanism
 from veil.mechanisms.olh import OLH
 from veil.mechanisms.oracle import FrequencyOracle, PureOracle
 from veil.mechanisms.oue import OUE
 from veil.mechanisms.pgr import PGR
+from veil.mechanisms.piecewise import Piecewise
 from veil.mechanisms.projection import RandomProjection
 from veil.mechanisms.rappor import Rappor
 from veil.mechanisms.she import SHE
+from veil.mechanisms.square_wave import SquareWave
+from veil.mechanisms.stochastic_rounding import StochasticRounding
 from veil.mechanisms.subset import SubsetSelection
 from veil.mechanisms.sue import SUE
 from veil.mechanisms.the import THE
@@ -31,11 +37,17 @@ __all__ = [
     "SUE",
     "THE",
     "FrequencyOracle",
+    "HaarResponse",
     "HadamardResponse",
+    "MeanMechanism",
     "Mechanism",
+    "NumericMechanism",
+    "Piecewise",
     "PureOracle",
     "RandomProjection",
     "Rappor",
+    "SquareWave",
+    "StochasticRounding",
     "SubsetSelection",
     "mechanism_from_json",
 ]
@@ -53,6 +65,10 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "RandomProjection": RandomProjection,
     "Rappor": Rappor,
     "PGR": PGR,
+    "SquareWave": SquareWave,
+    "HaarResponse": HaarResponse,
+    "StochasticRounding": StochasticRounding,
+    "Piecewise": Piecewise,
 }
 
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from veil.canonical import Json, digest, number, take
 from veil.domain import Domain, DomainLike, Items, Record, as_domain, domain_from_json
 from veil.entropy import Batch, Source, outcomes
-from veil.errors import EmptyError, ParameterError, WireError
+from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.privacy import Guarantee, check_epsilon, decimal_text
 from veil.report import Columns, Layout, Reports
-from veil.tally import Tally
+from veil.tally import Tally, check_weights, weight_sums
 
 __all__ = ["Mechanism"]
 
@@ -111,12 +111,70 @@ class Mechanism(ABC):
     # -- at the collector ------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def tally(self, reports: Reports, candidates: Any = None, weights: Any = None) -> Tally:
-        """Runs at the collector: the integers to keep of these reports."""
+    def counts(
+        self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        """Runs at the collector: the integers of a tally; without candidates, of everything that is estimated."""
 
     @abstractmethod
-    def estimate(self, tally: Tally) -> Any:
-        """Runs at the collector: what the population looks like."""
+    def tally_size(self, candidates: NDArray[Any] | None) -> int:
+        """How many integers a tally holds."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether a tally can be kept without naming candidates first."""
+        return True
+
+    def encode_candidates(self, candidates: Any) -> NDArray[Any] | None:
+        """Candidates as codes, each once; None stands for all that is estimated."""
+        if candidates is not None:
+            raise InputError(f"{self.name} does not count values one by one: it takes no candidates")
+        return None
+
+    def tally(self, reports: Reports, candidates: Any = None, weights: Any = None) -> Tally:
+        """Runs at the collector: the integers to keep, for the candidates, with optional integer weights.
+
+        >>> from veil import GRR
+        >>> oracle = GRR(epsilon=1, domain=4)
+        >>> oracle.tally(oracle.randomize([0, 1, 1])).people
+        3
+        """
+        if not isinstance(reports, Reports) or reports.task != self.digest:
+            raise MismatchError("expected reports of this mechanism; these were made for another task")
+        return self.tally_columns(reports.columns, self.encode_candidates(candidates), weights)
+
+    def tally_columns(self, columns: Columns, codes: NDArray[Any] | None, weights: Any = None) -> Tally:
+        """Runs at the collector: the same for columns known to be this mechanism's, and encoded candidates."""
+        people = len(next(iter(columns.values())))
+        checked = check_weights(weights, people)
+        weight, square = weight_sums(checked, people)
+        return Tally(self.digest, self.counts(columns, codes, checked), people, weight, square, codes)
+
+    @abstractmethod
+    def estimate(
+        self, tally: Tally, *, population: int | None = None, scale: Fraction = Fraction(1), lineage: str = ""
+    ) -> Any:
+        """Runs at the collector: what the population looks like.
+
+        `population` is the number of people that the reports are a random sample of; `scale` comes from the view.
+        """
+
+    def own(self, tally: Tally) -> Tally:
+        """The tally, if it is this mechanism's and there is something in it to estimate from."""
+        if not isinstance(tally, Tally) or tally.task != self.digest:
+            raise MismatchError("expected a tally of this mechanism; this was made for another task")
+        if len(tally.counts) != self.tally_size(tally.candidates):
+            raise MismatchError("this tally does not have the counts of its candidates")
+        if not tally.people:
+            raise EmptyError("expected at least one report to estimate from")
+        if not tally.weight:
+            raise EmptyError("the reports' weights add up to zero")
+        return tally
+
+    @property
+    def signature(self) -> str:
+        """How the mechanism is named in a lineage."""
+        return f"{self.name}(epsilon={decimal_text(self.epsilon)})"
 
     def check(self, columns: Columns) -> None:
         """Refuse columns that this mechanism cannot have produced."""

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from veil.domain import DomainLike
 from veil.entropy import Source
-from veil.errors import InputError, ParameterError
-from veil.inputs import as_int64, read_column, refuse_at
+from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle
 from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee, inside_threshold
-from veil.report import Columns, Field, Layout, Reports
+from veil.report import Columns, Field, Layout
 from veil.tally import Tally
 
 __all__ = ["HadamardResponse"]
@@ -91,33 +90,10 @@ class HadamardResponse(PureOracle):
 
     # -- on the device ---------------------------------------------------------------------------------------------
 
-    def randomize(self, values: Any, source: Source | None = None, signs: Any = None) -> Reports:
-        """Runs on the device: one report a value; `signs`, +1 or -1 a person, multiply the reported sign.
-
-        With signs, "frequency" v estimates the mean over people of sign * [v is held]: what Haar coefficients need. A
-        sign is part of what is held: two people who differ in value, sign or both keep the same ratio.
-
-        >>> from veil.entropy import Seeded
-        >>> oracle = HadamardResponse(epsilon=4.0, domain=4)
-        >>> reports = oracle.randomize([2] * 9000, Seeded(1), signs=[1] * 3000 + [-1] * 6000)
-        >>> oracle.estimate(oracle.tally(reports)).frequencies.round(1)[2]
-        np.float64(-0.3)
-        """
-        if signs is None:
-            return super().randomize(values, source)
-        codes, negative = self.domain.encode(values), _read_signs(signs)
-        if len(codes) != len(negative):
-            raise InputError("signs are +1 or -1, one a person")
-        return self.by_chunk(len(codes), source, lambda rows, stream: self.draw(codes[rows], stream, negative[rows]))
-
-    def draw(
-        self, codes: NDArray[Any], source: Source, negative: NDArray[np.bool_] | None = None
-    ) -> dict[str, NDArray[Any]]:
+    def draw(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
         rows = source.below(self.order, len(codes))
         bits = (np.bitwise_count(rows & codes) & 1).astype(np.bool_)
         bits ^= ~source.coin(self._keep, len(codes))
-        if negative is not None:
-            bits ^= negative
         return {"signed_row": (2 * rows + bits).astype(self.layout.fields[0].dtype)}
 
     # -- at the collector ------------------------------------------------------------------------------------------
@@ -173,9 +149,3 @@ class HadamardResponse(PureOracle):
 def _wide(columns: Columns) -> NDArray[np.uint64]:
     """The reports in 64 bits, whatever they travel in: the kernels are compiled once."""
     return columns["signed_row"].astype(np.uint64)
-
-
-def _read_signs(signs: Any) -> NDArray[np.bool_]:
-    array = as_int64(read_column(signs), "signs of +1 or -1")
-    refuse_at(np.abs(array) != 1, "expected signs of +1 or -1")
-    return array < 0

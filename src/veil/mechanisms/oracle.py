@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import is_int
-from veil.errors import EmptyError, InputError, MismatchError, ParameterError
+from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms.base import Mechanism
 from veil.noise import Noise, SupportNoise, critical
-from veil.privacy import decimal_text
-from veil.report import Columns, Reports
+from veil.report import Columns
 from veil.result import Estimate
-from veil.tally import Tally, check_weights, weight_sums
+from veil.tally import Tally
 
 __all__ = ["FrequencyOracle", "PureOracle"]
 
@@ -43,12 +42,6 @@ class FrequencyOracle(Mechanism):
         """How the estimates scatter."""
 
     @abstractmethod
-    def counts(
-        self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
-    ) -> NDArray[np.int64]:
-        """Runs at the collector: the integers of a tally, one a candidate; None means the whole domain in order."""
-
-    @abstractmethod
     def shares(self, tally: Tally) -> NDArray[np.float64]:
         """Runs at the collector: the frequencies that a tally with reports in it stands for."""
 
@@ -65,6 +58,10 @@ class FrequencyOracle(Mechanism):
         salt = bytes.fromhex(self.digest)
         digests = b"".join(hashlib.sha256(salt + row.tobytes()).digest()[:8] for row in codes)
         return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+    @property
+    def closed(self) -> bool:
+        return self.domain.listable
 
     @property
     def decode_pairs(self) -> float:
@@ -100,25 +97,6 @@ class FrequencyOracle(Mechanism):
             raise InputError("a candidate stands twice")
         return codes
 
-    def tally(self, reports: Reports, candidates: Any = None, weights: Any = None) -> Tally:
-        """Runs at the collector: the integers to keep, for the candidates, with optional integer weights.
-
-        >>> from veil import GRR
-        >>> oracle = GRR(epsilon=1, domain=4)
-        >>> oracle.tally(oracle.randomize([0, 1, 1])).people
-        3
-        """
-        if not isinstance(reports, Reports) or reports.task != self.digest:
-            raise MismatchError("expected reports of this mechanism; these were made for another task")
-        return self.tally_columns(reports.columns, self.encode_candidates(candidates), weights)
-
-    def tally_columns(self, columns: Columns, codes: NDArray[Any] | None, weights: Any = None) -> Tally:
-        """Runs at the collector: the same for columns that are known to be this oracle's, and encoded candidates."""
-        people = len(next(iter(columns.values())))
-        checked = check_weights(weights, people)
-        weight, square = weight_sums(checked, people)
-        return Tally(self.digest, self.counts(columns, codes, checked), people, weight, square, codes)
-
     def estimate(
         self, tally: Tally, *, population: int | None = None, scale: Fraction = Fraction(1), lineage: str = ""
     ) -> Estimate:
@@ -126,14 +104,7 @@ class FrequencyOracle(Mechanism):
 
         `population` is the number of people that the reports are a random sample of; `scale` comes from the view.
         """
-        if not isinstance(tally, Tally) or tally.task != self.digest:
-            raise MismatchError("expected a tally of this mechanism; this was made for another task")
-        if len(tally.counts) != self.tally_size(tally.candidates):
-            raise MismatchError("this tally does not have the counts of its candidates")
-        if not tally.people:
-            raise EmptyError("expected at least one report to estimate from")
-        if not tally.weight:
-            raise EmptyError("the reports' weights add up to zero")
+        tally = self.own(tally)
         people = tally.people if population is None else max(population, tally.people)
         return Estimate(
             domain=self.domain,
@@ -145,7 +116,7 @@ class FrequencyOracle(Mechanism):
             effective=tally.weight**2 / tally.square,
             scale=float(scale),
             candidates=tally.candidates,
-            lineage=(lineage or f"{self.name}(epsilon={decimal_text(self.epsilon)})",),
+            lineage=(lineage or self.signature,),
         )
 
 

@@ -1,0 +1,39 @@
+"""Numbers: distributions, ranges, quantiles and means of what people hold.
+
+    SquareWave (a mechanism)   the whole distribution, best for smooth ones; EM and EMS reconstruct it
+    Hierarchy, HaarHierarchy   the whole distribution by levels of a tree; best for spiky ones and short ranges
+    Binning                    an oracle over a few bins: the baseline
+    StochasticRounding, Piecewise (mechanisms), HybridMean, TwoPhaseVariance    a mean, a variance, and nothing else
+
+What comes out is a `veil.distribution.Distribution` or a `veil.mean.Mean`. docs/numeric.md says which to take.
+"""
+
+from veil.bootstrap import Bands
+from veil.distribution import Distribution, Fit
+from veil.mean import Mean
+from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRounding
+from veil.numeric.binning import Binning
+from veil.numeric.haar import HaarHierarchy
+from veil.numeric.hierarchy import Hierarchy
+from veil.numeric.means import HybridMean, TwoPhaseVariance
+from veil.numeric.reconstruction import Stopping, reconstruct
+from veil.numeric.waves import Wave
+
+__all__ = [
+    "Bands",
+    "Binning",
+    "Distribution",
+    "Fit",
+    "HaarHierarchy",
+    "HaarResponse",
+    "Hierarchy",
+    "HybridMean",
+    "Mean",
+    "Piecewise",
+    "SquareWave",
+    "StochasticRounding",
+    "Stopping",
+    "TwoPhaseVariance",
+    "Wave",
+    "reconstruct",
+]

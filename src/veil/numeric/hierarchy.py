@@ -1,0 +1,186 @@
+"""Hierarchical histograms: each person is asked about one level of a tree over the buckets.
+
+The levels together make one distribution, by least squares: HH (Kulkarni et al., VLDB 2019), and HH-ADMM (Li et al.,
+SIGMOD 2020, section 4.3), which has no negative masses. Its binary sibling with Haar coefficients is in `haar`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.ask import OneOf, Question
+from veil.distribution import Distribution, Fit
+from veil.domain import Interval, Numeric, is_int
+from veil.errors import EmptyError, MismatchError, ParameterError
+from veil.mechanisms import Mechanism
+from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole
+from veil.privacy import check_epsilon, decimal_text
+from veil.protocol import Protocol
+from veil.result import Estimate
+from veil.survey import Survey, SurveyTally
+from veil.tree import Tree, admm, consistent, project
+from veil.view import Ancestor
+
+__all__ = ["Hierarchy", "LevelProtocol", "Method"]
+
+Method = Literal["exact", "admm", "consistent"]
+_BUCKETS = 1024
+
+
+@dataclass(frozen=True, init=False)
+class LevelProtocol(Protocol):
+    """A tree over buckets of a numeric domain, and one question a level, drawn with equal chances.
+
+    An Interval is cut into `buckets`, whatever its own cells; the buckets of Integers are the integers.
+    """
+
+    epsilon: float
+    domain: Numeric
+    buckets: int
+
+    def __init__(self, epsilon: float, domain: Any, buckets: int | None = None) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
+        held = numeric_domain(domain)
+        if isinstance(held, Interval):
+            held = replace(held, cells=_BUCKETS if buckets is None else buckets)
+        elif buckets is not None and (not is_int(buckets) or buckets != held.size):
+            raise ParameterError("the buckets of Integers are the integers: leave `buckets` out")
+        if held.size > MOST_BUCKETS:
+            raise ParameterError(f"a hierarchy has at most {MOST_BUCKETS} buckets: take an Interval, or fewer of them")
+        if held.size < 2:
+            raise ParameterError("a domain of one bucket has nothing to ask")
+        object.__setattr__(self, "domain", held)
+        object.__setattr__(self, "buckets", held.size)
+
+    @property
+    @abstractmethod
+    def tree(self) -> Tree:
+        """The tree over the buckets; level 0 is its root."""
+
+    @abstractmethod
+    def _mechanism(self, view: Ancestor) -> Mechanism:
+        """What a level is asked through."""
+
+    @cached_property
+    def survey(self) -> Survey:
+        """One of the levels 1 .. height, with equal chances: question i asks about level i + 1."""
+        views = [Ancestor(self.domain, self.tree.branching, level + 1) for level in range(self.tree.height)]
+        return Survey(OneOf(*((1, Question(self._mechanism(view), view)) for view in views)))
+
+    @classmethod
+    @abstractmethod
+    def _rebuilt(cls, epsilon: float, view: Ancestor) -> Self:
+        """The protocol that may have asked through such a view."""
+
+    @classmethod
+    def of(cls, survey: Survey) -> Self | None:
+        """The protocol whose survey this is, to the byte; None if it is another's.
+
+        >>> asked = Hierarchy(epsilon=1.0, domain=100)
+        >>> Hierarchy.of(Survey.from_json(asked.survey.to_bytes())) == asked
+        True
+        """
+        first = survey.question(0)
+        if not isinstance(first.view, Ancestor):
+            return None
+        try:
+            made = cls._rebuilt(first.mechanism.epsilon, first.view)
+        except ParameterError:  # a tree over something else
+            return None
+        return made if made.survey.to_json() == survey.to_json() else None
+
+    def levels(self, tally: SurveyTally) -> list[Any]:
+        """Runs at the collector: what was found at each level below the root, the coarsest first; unbiased."""
+        own = whole(self.own(tally))
+        if len(own.parts) != self.tree.height:
+            raise MismatchError("this tally does not have the levels of its tree")
+        for level, part in enumerate(own.parts, start=1):
+            if not part.people:
+                raise EmptyError(f"nobody was asked about level {level} of {self.tree.height}: too few people")
+        return self.survey.estimate(own)
+
+    def _distribution(self, masses: NDArray[np.float64], tally: SurveyTally, how: str, **more: Any) -> Distribution:
+        """Masses of the buckets as a result."""
+        name = f"{type(self).__name__}(epsilon={decimal_text(self.epsilon)}, branching={self.tree.branching})"
+        people = tally.people
+        return Distribution(
+            self.domain, np.arange(self.buckets + 1), masses, n=people, population=people, lineage=(name, how), **more
+        )
+
+
+@dataclass(frozen=True, init=False)
+class Hierarchy(LevelProtocol):
+    """A tree that branches in `branching`, each level asked through GRR or OLH, whichever has the smaller variance.
+
+    Guarantee: every level keeps e^eps and which one is asked does not depend on the value. Any number of buckets.
+
+    >>> from veil import Interval, simulate
+    >>> protocol = Hierarchy(epsilon=3.0, domain=Interval(0.0, 10.0), buckets=40)
+    >>> protocol.survey.guarantee.within(3.0), [question.mechanism.name for question in protocol.survey.questions]
+    (True, ['GRR', 'GRR', 'GRR'])
+    >>> found = simulate(protocol, [2.0] * 6000 + [7.0] * 14000, seed=1)
+    >>> round(found.range(5.0, 10.0), 1), found.proper
+    (0.7, True)
+    """
+
+    branching: int = 4
+
+    def __init__(self, epsilon: float, domain: Any, buckets: int | None = None, branching: int = 4) -> None:
+        super().__init__(epsilon, domain, buckets)
+        object.__setattr__(self, "branching", Tree(self.buckets, branching).branching)
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree(self.buckets, self.branching)
+
+    def _mechanism(self, view: Ancestor) -> Mechanism:
+        return better_oracle(self.epsilon, view.domain)
+
+    @classmethod
+    def _rebuilt(cls, epsilon: float, view: Ancestor) -> Self:
+        return cls(epsilon, view.source, view.source.size, view.branching)
+
+    def levels(self, tally: SurveyTally) -> list[Estimate]:
+        """Runs at the collector: an Estimate a level below the root, the coarsest first; unbiased, never clipped."""
+        return super().levels(tally)
+
+    def estimate(
+        self, tally: SurveyTally, method: Method = "exact", *, weighted: bool = False, total: float | None = None
+    ) -> Distribution:
+        """Runs at the collector: the distribution that fits all levels best.
+
+        - "exact": no negative masses, and they add up to 1: the minimum of HH-ADMM's problem, without iterating.
+        - "admm": the same by the paper's iteration; `fit` says how it went.
+        - "consistent": HH, least squares weighted by the levels' variances. Linear and unbiased, so masses may be
+          negative, and add up to 1 only roughly unless `total=1.0` is given.
+
+        `weighted` divides the squares of "exact" and "admm" by the levels' variances too; the paper does not.
+        """
+        if method not in get_args(Method):
+            raise ParameterError(f"a method is one of {', '.join(get_args(Method))}")
+        if method == "consistent" and weighted:
+            raise ParameterError("consistent is weighted by the levels' variances anyway")
+        if method != "consistent" and total is not None:
+            raise ParameterError("a total can be given for consistent only; elsewhere it is 1")
+        levels = self.levels(tally)
+        values = [np.ones(1), *(level.frequencies for level in levels)]
+        # of a value that nobody holds, the same for all nodes of a level; the root was not asked
+        variances = [float(level.variance_at(np.zeros(1))[0]) for level in levels]
+        weights = [1.0, *(min(variances) / variance for variance in variances)] if weighted else None
+        fit = None
+        if method == "consistent":
+            masses = consistent(self.tree, values, [np.inf, *variances], total=total)[-1]
+        elif method == "exact":
+            masses = project(self.tree, values, weights)[-1]
+        else:
+            found = admm(self.tree, values, weights)
+            masses, fit = found.values[-1], Fit(found.iterations, found.converged)
+        again = asked_again(self.survey, lambda other: self.estimate(other, method, weighted=weighted, total=total))
+        how = method + (", weighted" if weighted else "") + ("" if total is None else f", total {total:g}")
+        return self._distribution(masses, tally, how, fit=fit, again=again)

@@ -1,0 +1,103 @@
+"""Binning: the better oracle over wide bins, Norm-Sub, and an even spread within each."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pytest
+
+from veil import Categories, Integers, Interval, Survey, simulate
+from veil.entropy import Seeded
+from veil.errors import EmptyError, MismatchError, ParameterError
+from veil.numeric.binning import Binning
+from veil.post.consistency import norm_sub
+
+
+def test_it_is_the_better_oracle_with_norm_sub() -> None:
+    protocol = Binning(1.0, Interval(0.0, 8.0, cells=5), bins=16)
+    values = np.random.default_rng(1).beta(2, 6, 5000) * 8
+    tally = protocol.survey.tally(protocol.survey.randomize(values, Seeded(1)))
+    found = protocol.estimate(tally)
+    plain = protocol.survey.estimate(tally)[0]
+    assert plain.frequencies.min() < 0
+    assert found.masses.tolist() == norm_sub(plain.frequencies, 1.0).tolist()
+    assert found.proper
+    assert found.edges.tolist() == [i / 2 for i in range(17)]
+    assert found.cdf(0.25) == pytest.approx(found.cdf(0.5) / 2)  # even within a bin
+    assert found.lineage == ("Binning(epsilon=1, bins=16)", "OLH(epsilon=1)", "norm-sub")
+    names = [Binning(1.0, Interval(0.0, 1.0), bins=bins).survey.question(0).mechanism.name for bins in (10, 11)]
+    assert names == ["GRR", "OLH"]
+
+
+@pytest.mark.parametrize("bins", [2, 5, 32, 1000])
+def test_it_finds_a_distribution(bins: int) -> None:
+    values = np.random.default_rng(1).beta(5, 2, 40_000)
+    found = simulate(Binning(2.0, Interval(0.0, 1.0), bins=bins), values, seed=1)
+    assert len(found) == bins
+    assert found.range(0.0, 0.5) == pytest.approx(np.mean(values < 0.5), abs=0.05 if bins < 1000 else 0.3)
+
+
+def test_integers_are_an_interval_around_them() -> None:
+    protocol = Binning(3.0, Integers(1, 8), bins=4)
+    assert protocol.domain == Interval(0.5, 8.5, cells=4)
+    assert Binning(3.0, 8, bins=4).domain == Interval(-0.5, 7.5, cells=4)
+    assert simulate(protocol, [3] * 9000 + [4] * 9000, seed=1).masses == pytest.approx([0, 1, 0, 0], abs=0.05)
+
+
+def test_times() -> None:
+    year = Interval(dt.date(2026, 1, 1), dt.date(2027, 1, 1))
+    found = simulate(Binning(4.0, year, bins=12), [dt.datetime(2026, 7, 1, 12)] * 2000, seed=1)
+    assert found.masses.argmax() == 5
+    assert isinstance(found.mean(), dt.datetime)
+
+
+def test_it_is_a_value_and_its_survey_travels() -> None:
+    protocol = Binning(1.0, Interval(0.0, 1.0))
+    assert protocol == Binning(1, Interval(0, 1, cells=9), bins=np.int64(32))
+    assert hash(protocol) == hash(Binning(1, Interval(0, 1)))
+    assert protocol != Binning(1.0, Interval(0.0, 1.0), bins=16)
+    assert Survey.from_json(protocol.survey.to_bytes()) == protocol.survey
+    assert protocol.survey.guarantee.within(1.0)
+
+
+def test_asking_again_is_the_same_way() -> None:
+    protocol = Binning(1.0, Interval(0.0, 1.0), bins=8)
+    values = np.linspace(0.0, 1.0, 3000)
+    first = simulate(protocol, values, seed=1)
+    assert first.again is not None
+    again = first.again([protocol.domain.encode(values)], Seeded(2))
+    assert again.masses.tolist() == simulate(protocol, values, seed=2).masses.tolist()
+
+
+@pytest.mark.parametrize(
+    ("domain", "bins"),
+    [
+        (Interval(0.0, 1.0), 1),
+        (Interval(0.0, 1.0), 0),
+        (Interval(0.0, 1.0), 2.5),
+        (Interval(0.0, 1.0), True),
+        (Categories(["a", "b"]), 2),
+        (None, 4),
+        (0, 4),
+    ],
+)
+def test_bad_parameters_are_refused(domain: Any, bins: Any) -> None:
+    with pytest.raises(ParameterError):
+        Binning(1.0, domain, bins)
+
+
+def test_wrong_tallies_are_refused() -> None:
+    protocol, other = Binning(1.0, Interval(0.0, 1.0), bins=8), Binning(1.1, Interval(0.0, 1.0), bins=8)
+    reports = protocol.survey.randomize([0.1, 0.2, 0.9], Seeded(1))
+    tally = protocol.survey.tally(reports)
+    for wrong in (tally.parts[0], None):
+        with pytest.raises(MismatchError):
+            protocol.estimate(wrong)  # type: ignore[arg-type]
+    with pytest.raises(MismatchError):
+        other.estimate(tally)
+    with pytest.raises(MismatchError, match="all buckets"):
+        protocol.estimate(protocol.survey.tally(reports, {0: [0.05, 0.9]}))
+    with pytest.raises(EmptyError):
+        protocol.estimate(protocol.survey.tally(reports[:0]))

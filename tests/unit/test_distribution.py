@@ -1,0 +1,132 @@
+"""What a distribution answers, and what it refuses."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veil import Integers, Interval, SquareWave, simulate
+from veil.distribution import Distribution
+from veil.errors import DomainError, InputError, ParameterError
+
+
+def made(domain: Any, masses: list[float], cells: list[int] | None = None, people: int = 1000) -> Distribution:
+    edges = np.arange(len(masses) + 1) * domain.size // len(masses) if cells is None else np.array(cells)
+    return Distribution(domain, edges, np.array(masses, dtype=float), n=people, population=people)
+
+
+DOLLARS = made(Interval(0, 100_000, cells=1000), [0.5, 0.0, 0.25, 0.25])
+AGES = made(Integers(18, 23), [0.2, 0.3, 0.5])
+
+
+def test_numbers_come_back_in_the_units_they_went_in() -> None:
+    assert DOLLARS.edges.tolist() == [0, 25_000, 50_000, 75_000, 100_000]
+    assert DOLLARS.cdf(12_500) == 0.25
+    assert DOLLARS.cdf([0, 25_000, 50_000, 1e9]).tolist() == [0, 0.5, 0.5, 1]
+    assert DOLLARS.range(25_000, 62_500) == 0.125
+    assert DOLLARS.quantile(0.25) == 12_500
+    assert DOLLARS.quantile([0.0, 0.5, 1.0]).tolist() == [0, 25_000, 100_000]
+    assert DOLLARS.mean() == 0.5 * 12_500 + 0.25 * 62_500 + 0.25 * 87_500
+    second = 0.5 * 25_000**2 / 3 + 0.25 * (75_000**3 - 50_000**3) / 75_000 + 0.25 * (100_000**3 - 75_000**3) / 75_000
+    assert DOLLARS.variance() == pytest.approx(second - DOLLARS.mean() ** 2)
+    assert DOLLARS.std() == pytest.approx(DOLLARS.variance() ** 0.5)
+
+
+def test_integers_count_in_full() -> None:
+    # 18 and 19 share 0.2, 20 and 21 share 0.3, 22 and 23 share 0.5
+    assert AGES.cdf([17, 18, 19, 19.5, 23]).tolist() == pytest.approx([0, 0.1, 0.2, 0.2, 1])
+    assert AGES.range(18, 20) == pytest.approx(0.35)
+    assert AGES.range(20, 20) == pytest.approx(0.15)
+    assert AGES.quantile([0.0, 0.1, 0.2, 0.3, 1.0]).tolist() == [18, 18, 19, 20, 23]
+    people = np.repeat([18, 19, 20, 21, 22, 23], [10, 10, 15, 15, 25, 25])
+    assert AGES.mean() == pytest.approx(people.mean())
+    assert AGES.variance() == pytest.approx(people.var())
+
+
+def test_times_come_back_as_times() -> None:
+    day = made(Interval(dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 2), cells=24), [0.0, 1.0])
+    assert day.mean() == dt.datetime(2026, 3, 1, 18)
+    assert day.quantile(0.5) == dt.datetime(2026, 3, 1, 18)
+    assert day.quantile([0.5])[0] == dt.datetime(2026, 3, 1, 18)
+    assert day.cdf(dt.datetime(2026, 3, 1, 15)) == 0.25
+    assert day.range(dt.datetime(2026, 3, 1, 12), dt.datetime(2026, 3, 1, 15)) == 0.25
+    assert day.values == [dt.datetime(2026, 3, 1, 6), dt.datetime(2026, 3, 1, 18)]
+    assert day.std() == pytest.approx(12 * 3600 / 12**0.5)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20).filter(lambda m: sum(m) > 0.01), st.floats(0, 1))
+def test_quantile_and_cdf_undo_each_other(masses: list[float], level: float) -> None:
+    total = sum(masses)
+    found = made(Interval(-3, 5, cells=1 << 20), [mass / total for mass in masses])
+    assert found.cdf(found.quantile(level)) == pytest.approx(level, abs=1e-9)
+
+
+def test_samples_are_distributed_like_it() -> None:
+    for found in (DOLLARS, AGES):
+        drawn = found.sample(200_000, seed=1)
+        assert abs(drawn.mean() - found.mean()) < 5 * found.std() / 200_000**0.5
+        assert abs(drawn.var() / found.variance() - 1) < 0.02
+        found.domain.encode(drawn)
+    assert set(AGES.sample(1000).tolist()) == {18, 19, 20, 21, 22, 23}
+
+
+def test_an_improper_histogram_answers_ranges_only() -> None:
+    rough = made(Interval(0, 1), [0.7, -0.1, 0.4])
+    assert not rough.proper
+    assert rough.range(0, 1) == pytest.approx(1.0)
+    assert rough.mean() == pytest.approx(0.7 / 6 - 0.1 / 2 + 0.4 * 5 / 6)
+    for call in (lambda: rough.quantile(0.5), lambda: rough.sample(3)):
+        with pytest.raises(InputError, match="negative"):
+            call()
+
+
+def test_bad_questions_are_refused() -> None:
+    for level in (-0.1, 1.1, float("nan"), [0.5, 2]):
+        with pytest.raises(InputError):
+            DOLLARS.quantile(level)
+    with pytest.raises(InputError):
+        DOLLARS.range(5, 3)
+    for x in (float("nan"), float("inf"), "many"):
+        with pytest.raises(DomainError):
+            DOLLARS.cdf(x)
+    for x in (float("nan"), float("inf")):
+        with pytest.raises(InputError):
+            AGES.cdf(x)
+    for n in (0, -3, 2.5, True):
+        with pytest.raises(ParameterError):
+            DOLLARS.sample(n)
+    with pytest.raises(InputError, match="does not know"):
+        DOLLARS.bands()
+
+
+def test_tables_and_pictures() -> None:
+    table = DOLLARS.to_arrow()
+    assert table.column_names == ["low", "high", "frequency", "count", "cumulative"]
+    assert table["count"].to_pylist() == [500, 0, 250, 250]
+    assert DOLLARS.to_pandas()["cumulative"].tolist() == [0.5, 0.5, 0.75, 1.0]
+    ax = DOLLARS.plot(truth=[0.25] * 4)
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {"truth", "estimate"}
+    with pytest.raises(InputError, match="4"):
+        DOLLARS.plot(truth=[1.0])
+
+
+def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
+    wave = SquareWave(2.0, Interval(0, 1), buckets=16)
+    found = simulate(wave, np.linspace(0.1, 0.6, 5000), seed=2)
+    bands = found.bands(replicates=12, seed=3)
+    assert all(one.n == 5000 and one.lineage == found.lineage for one in bands.replicates)
+    assert bands.mean() == found.bands(replicates=12, seed=3).mean() != found.bands(replicates=12, seed=4).mean()
+    low, high = bands.histogram()
+    assert low.shape == high.shape == (16,)
+    assert ((low <= found.masses) & (found.masses <= high)).all()
+    wide, narrow = bands.quantile(0.5, level=0.99), bands.quantile(0.5, level=0.5)
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+    assert found.plot(bands=bands).get_legend() is not None
+    for call in (lambda: found.bands(3), lambda: bands.mean(level=1.5), lambda: bands.quantile(2)):
+        with pytest.raises(InputError):
+            call()
