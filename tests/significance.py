@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
+
 from scipy import stats
 
 ALPHA = 1e-9
@@ -22,3 +24,14 @@ def variance_fits(sample_variance: float, samples: int, variance: float) -> bool
 def mean_fits(sample_mean: float, mean: float, stderr: float) -> bool:
     """Whether a sample mean may have this expectation."""
     return bool(2 * stats.norm.sf(abs(sample_mean - mean) / stderr) > ALPHA)
+
+
+def counts_fit(counts: Mapping[Hashable, int], expected: Mapping[Hashable, float]) -> bool:
+    """Whether counts of outcomes may come from these means, by Pearson's chi-square; an outcome without a mean cannot.
+
+    Where draws differ in their distributions the statistic is smaller than that of one distribution, never larger.
+    """
+    if not set(counts) <= set(expected):
+        return False
+    statistic = sum((counts.get(outcome, 0) - mean) ** 2 / mean for outcome, mean in expected.items())
+    return bool(stats.chi2.sf(statistic, len(expected) - 1) > ALPHA)

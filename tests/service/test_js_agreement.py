@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import datetime as dt
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -21,20 +22,24 @@ from veil import (
     SUE,
     THE,
     AllOf,
+    HaarResponse,
     HadamardResponse,
     OneOf,
+    Piecewise,
     Question,
     RandomProjection,
     Rappor,
+    SquareWave,
+    StochasticRounding,
     SubsetSelection,
     Survey,
 )
 from veil.canonical import canonical, parse
 from veil.client import normative_report
-from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Record, Text
+from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
-from veil.view import Ancestor, Identity, Project, SampleItem, Segment, View
+from veil.view import Ancestor, Identity, Project, SampleItem, Segment, SquaredDistance, View
 
 SCRIPT = Path(__file__).parent / "browser" / "reports.mjs"
 ENTROPY = 1 << 16
@@ -49,7 +54,7 @@ def word(draw: random.Random) -> str:
 
 def flat_domain(draw: random.Random) -> tuple[Domain, Value]:
     """A domain with one index a value, and how to draw from it."""
-    kind = draw.randrange(5)
+    kind = draw.randrange(4)
     if kind == 0:
         labels = list({word(draw) for _ in range(draw.randint(3, 9))} | {draw.randint(-5, 5)})
         try:
@@ -61,22 +66,35 @@ def flat_domain(draw: random.Random) -> tuple[Domain, Value]:
         size = draw.choice([2, 3, 17, 64, 65, 255, 256, 257, 1000])
         return Categories.range(size), lambda d: d.randrange(size)
     if kind == 2:
-        lo = draw.randint(-(2**40), 2**40)
-        hi = lo + draw.choice([1, 5, 99, 300])
-        return Integers(lo, hi), lambda d: d.randint(lo, hi)
-    if kind == 3:
-        lo = draw.choice([-1.5, 0.0, 1e-7, -3e5, 1e22])
-        hi = lo + draw.choice([1.0, 0.3, 7e9]) * max(1.0, abs(lo))
-        return Interval(lo, hi, cells=draw.choice([2, 10, 333])), lambda d: min(
-            max(lo + d.random() * (hi - lo), lo), hi
-        )
+        return number_domain(draw, cells=[2, 10, 333])
     bits = draw.randint(1, 9)
     return Bits(bits), lambda d: d.randrange(1 << bits)
 
 
+def number_domain(draw: random.Random, cells: list[int]) -> tuple[Numeric, Value]:
+    """Integers, real numbers or times, and how to draw from them."""
+    kind = draw.randrange(3)
+    if kind == 0:
+        first = draw.randint(-(2**40), 2**40)
+        last = first + draw.choice([1, 5, 99, 300])
+        return Integers(first, last), lambda d: d.randint(first, last)
+    if kind == 1:
+        lo = draw.choice([-1.5, 0.0, 1e-7, -3e5, 1e22])
+        hi = lo + draw.choice([1.0, 0.3, 7e9]) * max(1.0, abs(lo))
+        return Interval(lo, hi, draw.choice(cells)), lambda d: min(max(lo + d.random() * (hi - lo), lo), hi)
+    start = dt.datetime(draw.choice([1, 1900, 1970, 2026, 2300, 8000]), 2, 3, 4, 5, 6)
+    seconds = draw.choice([1, 86_400, 10**9])
+    millisecond = dt.timedelta(milliseconds=1)
+    times = Interval(start, start + dt.timedelta(seconds=seconds), draw.choice(cells))
+    return times, lambda d: start + d.randint(0, 1000 * seconds) * millisecond
+
+
 def view_and_value(draw: random.Random) -> tuple[Callable[[], View], Value]:
     """A held domain as a maker of views on it, and how to draw a value."""
-    kind = draw.randrange(6)
+    kind = draw.randrange(8)
+    if kind >= 6:
+        numbers, value = number_domain(draw, cells=[2, 333, 1 << 20, 1 << 32])
+        return lambda: draw.choice([lambda: Identity(numbers), lambda: squared_distance(draw, numbers)])(), value
     if kind <= 1:
         domain, value = flat_domain(draw)
         trees = [lambda: Ancestor(domain, draw.randint(2, 5), 1)] if domain.size > 5 else []
@@ -107,6 +125,11 @@ def segment(draw: random.Random, source: Bits | Text, bits: int) -> View:
     return Segment(source, start, start + min(width, bits)) if width < bits else Identity(source)
 
 
+def squared_distance(draw: random.Random, source: Numeric) -> View:
+    lo, hi = source.ends
+    return SquaredDistance(source, lo + draw.uniform(-0.5, 1.5) * (hi - lo), draw.choice([2, 1000, 1 << 20, 1 << 32]))
+
+
 def question(draw: random.Random, view: View, *, lifetime: bool) -> Question:
     epsilon = draw.choice([0.1, 0.5, 1.0, 2.3, 6.0])
     while True:
@@ -122,6 +145,12 @@ def question(draw: random.Random, view: View, *, lifetime: bool) -> Question:
             lambda: HadamardResponse(epsilon, view.domain),
             lambda: PGR(epsilon, view.domain),
             lambda: SHE(epsilon, view.domain, grid=draw.choice([1, 3])),
+            lambda: HaarResponse(epsilon, view.domain),
+            lambda: SquareWave(
+                epsilon, view.domain, b=draw.choice([None, 0.0, 0.3, 1.0]), ratio=draw.choice([0, 0.4, 1])
+            ),
+            lambda: StochasticRounding(epsilon, view.domain),
+            lambda: Piecewise(epsilon, view.domain, draw.choice([2, 300, 1 << 16, 1 << 24])),
         ]
         if lifetime:
             bits, cohorts, instant = draw.choice([16, 100]), draw.choice([1, 8]), draw.choice([None, (0.25, 0.75)])
@@ -165,7 +194,13 @@ def outcomes(folder: Path, cases: list[dict[str, Any]]) -> list[str]:
 
 
 def portable(value: Any) -> Any:
-    """Integers that JSON in JavaScript would round travel as text."""
+    """Integers that JSON in JavaScript would round travel as text, and so do times."""
+    if isinstance(value, dt.datetime):
+        return {"time": value.isoformat() + "Z"}
+    if isinstance(value, dict):
+        return {name: portable(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [portable(part) for part in value]
     return {"big": str(value)} if isinstance(value, int) and abs(value) >= 2**53 else value
 
 
@@ -182,7 +217,7 @@ def test_random_surveys_give_the_same_bytes(tmp_path: Path) -> None:
         kinds |= {q.mechanism.name for q in survey.questions} | {q.view.kind for q in survey.questions}
     assert outcomes(tmp_path, cases) == wanted
     assert len(cases) > 300
-    assert len(kinds) == 12 + 5  # every mechanism and every view came up
+    assert len(kinds) == 16 + 6  # every mechanism and every view came up
 
 
 def damaged(document: Any, draw: random.Random) -> Any:

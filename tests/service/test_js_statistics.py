@@ -1,18 +1,32 @@
-"""50,000 people report through the browser client's modules, over HTTP, and the collector's estimates fit theory."""
+"""50,000 people report through the browser client's modules, over HTTP: estimates and reports at the collector fit."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.service.browser.javascript import run_node
-from tests.service.browser.running import asking
-from tests.significance import mean_fits
+from tests.service.browser.running import Asking, asking
+from tests.significance import counts_fit, mean_fits
 
-from veil import GRR, OLH, Survey
-from veil.mechanisms import PureOracle
+from veil import (
+    GRR,
+    OLH,
+    AllOf,
+    HaarResponse,
+    Integers,
+    Piecewise,
+    Question,
+    SquareWave,
+    StochasticRounding,
+    Survey,
+)
+from veil.entropy import Words
+from veil.mechanisms import Mechanism, PureOracle
+from veil.view import Ancestor, Identity
 
 PEOPLE = 50_000
 SCRIPT = Path(__file__).parent / "browser" / "people.mjs"
@@ -27,19 +41,11 @@ SCRIPT = Path(__file__).parent / "browser" / "people.mjs"
     ids=["GRR", "OLH"],
 )
 def test_estimates_fit_and_a_wrong_threshold_does_not(oracle: PureOracle, rival: PureOracle, tmp_path: Path) -> None:
-    size = oracle.domain.size
-    shares = np.array([0.4, *np.full(size - 1, 0.6 / (size - 1))])
-    values = np.random.default_rng(5).choice(size, PEOPLE, p=shares)
-    truth = np.bincount(values, minlength=size) / PEOPLE
+    values = people(oracle.domain.size, first=0.4)
+    truth = np.bincount(values, minlength=oracle.domain.size) / PEOPLE
     survey = Survey(oracle)
-    (tmp_path / "task.json").write_bytes(survey.to_bytes())
-    (tmp_path / "values.json").write_text(json.dumps(values.tolist()))
     with asking(tmp_path, survey) as collector:
-        job = {"task": f"{tmp_path}/task.json", "values": f"{tmp_path}/values.json", "seed": 11}
-        done = json.loads(run_node(SCRIPT, json.dumps(job | {"address": collector.address})))
-        assert done["acknowledged"] == PEOPLE
-        assert done["seconds"] < 30  # it takes two or three; a slow machine is not a bug
-        assert collector.reports() == PEOPLE
+        report(values, survey, collector, tmp_path)
         found = np.array(collector.frequencies())
     assert all(fits(oracle, found, truth))
     # The same reports, read as if the coin had the threshold of another epsilon: 10 % less.
@@ -52,3 +58,54 @@ def fits(oracle: PureOracle, found: np.ndarray, truth: np.ndarray) -> list[bool]
     """Whether each estimate may have the true frequency as its mean."""
     errors = [oracle.variance(PEOPLE, float(frequency)) ** 0.5 for frequency in truth]
     return [mean_fits(float(f), float(t), e) for f, t, e in zip(found, truth, errors, strict=True)]
+
+
+HELD = Integers(0, 19)
+THIRDS = Ancestor(HELD, branching=2, level=2)
+NUMBERS: list[tuple[Mechanism, Mechanism]] = [
+    (SquareWave(2.0, HELD, half_width=3), SquareWave(1.7, HELD, half_width=3)),
+    (SquareWave(2.0, HELD, half_width=3, ramp=3), SquareWave(2.0, HELD, half_width=3, ramp=2)),
+    (StochasticRounding(2.0, HELD), StochasticRounding(1.7, HELD)),
+    (Piecewise(2.0, HELD, steps=12), Piecewise(1.7, HELD, steps=12)),
+    (Piecewise(2.0, HELD, steps=12, window=4), Piecewise(2.0, HELD, steps=12, window=3)),
+    (HaarResponse(2.0, THIRDS.domain), HaarResponse(1.7, THIRDS.domain)),
+]
+
+
+def test_reports_about_numbers_have_their_exact_distribution(tmp_path: Path) -> None:
+    """The shipped Python code says, by enumeration, how likely each report is under each value."""
+    views = [THIRDS if mechanism.domain == THIRDS.domain else Identity(HELD) for mechanism, _ in NUMBERS]
+    survey = Survey(AllOf(*(Question(mechanism, view) for (mechanism, _), view in zip(NUMBERS, views, strict=True))))
+    values = people(HELD.size, first=0.8)
+    with asking(tmp_path, survey) as collector:
+        report(values, survey, collector, tmp_path)
+        parts = survey.parts(collector.export(survey, tmp_path / "reports.parquet"))
+    for (mechanism, rival), view, (_, _, columns) in zip(NUMBERS, views, parts, strict=True):
+        codes = view.apply(HELD.encode(values), Words(b""))
+        payloads, width = mechanism.layout.pack(columns), mechanism.layout.size
+        found = Counter(payloads[i : i + width] for i in range(0, len(payloads), width))
+        assert counts_fit(found, expected(mechanism, codes)), mechanism
+        assert not counts_fit(found, expected(rival, codes)), rival
+
+
+def expected(mechanism: Mechanism, codes: np.ndarray) -> dict[bytes, float]:
+    """How many of each report people with these codes make on average."""
+    held = np.bincount(codes, minlength=mechanism.domain.size)
+    return {payload: float(held @ np.array(chances, dtype=float)) for payload, chances in mechanism.channel().items()}
+
+
+def people(size: int, first: float) -> np.ndarray:
+    """What they hold: so many of them the first value, the others any of the others."""
+    shares = np.array([first, *np.full(size - 1, (1 - first) / (size - 1))])
+    return np.random.default_rng(5).choice(size, PEOPLE, p=shares)
+
+
+def report(values: np.ndarray, survey: Survey, collector: Asking, folder: Path) -> None:
+    """Everybody reports by the browser client's modules, and the collector has it."""
+    (folder / "task.json").write_bytes(survey.to_bytes())
+    (folder / "values.json").write_text(json.dumps(values.tolist()))
+    job = {"task": f"{folder}/task.json", "values": f"{folder}/values.json", "seed": 11, "address": collector.address}
+    done = json.loads(run_node(SCRIPT, json.dumps(job)))
+    assert done["acknowledged"] == PEOPLE
+    assert done["seconds"] < 30  # it takes two or three; a slow machine is not a bug
+    assert collector.reports() == PEOPLE

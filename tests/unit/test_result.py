@@ -137,8 +137,6 @@ def test_choices_explain_themselves_and_respect_limits() -> None:
     assert choice.why.endswith(".")
     oracles = {name for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)}
     assert {option.name for option in choice.options} == oracles
-        name for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)
-    }
     assert [option.name for option in choice.options if not option.comparable] == ["Rappor"]
     small = choose(1024, 1.0, max_report_bytes=2)
     assert small.oracle.layout.size <= 2

@@ -3,7 +3,7 @@
 //     node reports.mjs cases.jsonl
 //
 // A line is {"task": text} or {"task": text, "value": ..., "entropy": hex}; integers from 2^53 on come as
-// {"big": text}. Prints the code of the error, or the report (or the task id) in hex.
+// {"big": text}, times as {"time": text}. Prints the code of the error, or the report (or the task id) in hex.
 
 import { readFileSync } from "node:fs";
 
@@ -15,7 +15,10 @@ import { unhex, wordsOf } from "../../../clients/js/test/vectors.mjs";
 
 const held = (value) => {
   if (typeof value !== "object" || value === null) return value;
-  return Object.hasOwn(value, "big") ? BigInt(value.big) : value;
+  if (Object.hasOwn(value, "big")) return BigInt(value.big);
+  if (Object.hasOwn(value, "time")) return new Date(value.time);
+  if (Array.isArray(value)) return value.map(held);
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, held(part)]));
 };
 
 async function outcome({ task, value, entropy }) {

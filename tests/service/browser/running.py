@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 from tests.service.harness import running
 
 from veil import Survey
 from veil.collector.keys import load_key, public_bytes
+from veil.files import read_reports
+from veil.report import Reports
 
 __all__ = ["Asking", "asking"]
 
@@ -34,10 +37,18 @@ class Asking:
         """How many reports count."""
         return int(self._ask("state")["reports"])
 
-    def _ask(self, what: str) -> dict[str, list[dict[str, float]]]:
+    def export(self, survey: Survey, path: Path) -> Reports:
+        """All reports, by way of a file."""
+        path.write_bytes(self._get("export").content)
+        return Reports.concatenate(list(read_reports(path, survey)))
+
+    def _ask(self, what: str) -> dict[str, Any]:
+        return self._get(what).json()
+
+    def _get(self, what: str) -> httpx.Response:
         answer = httpx.get(f"{self.address}/v1/surveys/{self.task}/{what}", headers={"Authorization": self.token})
         assert answer.status_code == 200, answer.text
-        return answer.json()
+        return answer
 
 
 @contextmanager
@@ -46,5 +57,5 @@ def asking(folder: Path, survey: Survey) -> Iterator[Asking]:
     with running(folder) as collector:
         collector.open_survey(survey, precision=3600)
         key = base64.urlsafe_b64encode(public_bytes(load_key(collector.settings.key_path))).rstrip(b"=").decode()
-        token = collector.token("answers:read", "surveys:read")["Authorization"]
+        token = collector.token("answers:read", "surveys:read", "export:read")["Authorization"]
         yield Asking(collector.url, survey.task, key, token)
