@@ -66,8 +66,8 @@ def segment_pairs(values: list[int], bits: Bits, segments: int, epsilon: float, 
         for parts in itertools.product(range(2**step), repeat=segments)
         if all((parts[a], parts[b]) in frequent[a, b] for a, b in pairs)
     ]
-    tally = whole.oracle.tally_columns(survey.parts(reports)[0][2], bits.encode(candidates))
-    return [row.value for row in whole.oracle.estimate(tally).top(k)]
+    tally = whole.pure.tally_columns(survey.parts(reports)[0][2], bits.encode(candidates))
+    return [row.value for row in whole.pure.estimate(tally).top(k)]
 
 
 def weights(oracle: Any) -> list[float]:
