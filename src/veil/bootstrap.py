@@ -1,9 +1,9 @@
 """How much a distribution would scatter if people were asked again: a parametric bootstrap, by simulating reports.
 
-Made-up people, distributed as estimated, go the whole way: they report through the same mechanism, and their reports
-are reconstructed in the same way. How far they come out from the estimate, in root mean square, is the error bar: it
-holds the scatter, and what smoothing did to them a second time stands for the bias that it had the first time. Plain
-percentiles of the replicates would be off by that bias twice.
+Made-up people go the whole way: they report through the same mechanism, and their reports are reconstructed in the same
+way. How far they come out from what they are, in root mean square, is the error bar: it holds the scatter, and the bias
+of a reconstruction that smooths. So that smoothing has something to do, these people are distributed as estimated
+before any (for Square Wave: by plain EM). Percentiles of replicates of the estimate would be off by its bias twice.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.datasets import proportional
 from veil.domain import is_int
 from veil.entropy import CHUNK_ROWS, Seeded
 from veil.errors import InputError, ParameterError
@@ -41,6 +42,8 @@ class Bands:
     """
 
     estimate: Distribution
+    asked: Distribution
+    """What the made-up people are distributed like."""
     replicates: tuple[Distribution, ...]
 
     @classmethod
@@ -52,7 +55,9 @@ class Bands:
             raise InputError("this distribution does not know how it was collected: it has no bands")
         seeds = np.random.default_rng(seed).integers(0, 2**62, size=(replicates, 2))
         again = estimate.again
-        return cls(estimate, tuple(again(_people(estimate, int(who)), Seeded(int(how))) for who, how in seeds))
+        before = estimate if estimate.pilot is None else replace(estimate, masses=estimate.pilot())
+        asked = replace(before, masses=before.normal)  # nobody is made up from negative masses
+        return cls(estimate, asked, tuple(again(_people(asked, int(who)), Seeded(int(how))) for who, how in seeds))
 
     def histogram(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """For each bucket's mass."""
@@ -79,35 +84,21 @@ class Bands:
         """For the variance."""
         return self._interval(lambda one: one.variance(), level)
 
-    @property
-    def _asked(self) -> Distribution:
-        """What the made-up people are distributed like: the estimate, but for negative masses."""
-        return replace(self.estimate, masses=self.estimate.normal)
-
     def _interval(self, statistic: Callable[[Distribution], Any], level: float) -> tuple[Any, Any]:
         own = np.asarray(statistic(self.estimate))
-        away = np.array([statistic(one) for one in self.replicates]) - np.asarray(statistic(self._asked))
+        away = np.array([statistic(one) for one in self.replicates]) - np.asarray(statistic(self.asked))
         reach = two_sided(level) * np.sqrt((away**2).mean(axis=0))
         low, high = own - reach, own + reach
         return (float(low), float(high)) if low.ndim == 0 else (low, high)
 
 
-def _people(estimate: Distribution, seed: int) -> Iterator[NDArray[np.uint64]]:
-    """As many made-up people as reported, distributed as estimated; a chunk of their codes at a time."""
+def _people(asked: Distribution, seed: int) -> Iterator[NDArray[np.uint64]]:
+    """As many made-up people as reported, distributed like this; a chunk of their codes at a time."""
     rng = np.random.default_rng(seed)
-    asked = round(estimate.n if estimate.effective is None else estimate.effective)
-    counts = _whole(estimate.normal, estimate.population)
-    if asked < estimate.population:  # a share was asked: who they are is left to chance, too
-        counts = rng.multivariate_hypergeometric(counts, asked, method="marginals")
+    many = max(1, round(asked.n if asked.effective is None else asked.effective))
+    # where only a share was asked, who they are is left to chance, too
+    counts = proportional(asked.masses, many) if many == asked.population else rng.multinomial(many, asked.masses)
     ends = np.cumsum(counts)
-    for first in range(0, asked, CHUNK_ROWS):
-        buckets = np.searchsorted(ends, np.arange(first, min(first + CHUNK_ROWS, asked)), side="right")
-        yield rng.integers(estimate.cells[:-1][buckets], estimate.cells[1:][buckets]).astype(np.uint64)
-
-
-def _whole(masses: Floats, people: int) -> NDArray[np.int64]:
-    """So many people in proportion to the masses: the largest remainders are rounded up."""
-    exact = masses * people
-    counts = np.floor(exact).astype(np.int64)
-    counts[np.argsort(counts - exact, kind="stable")[: people - counts.sum()]] += 1
-    return counts
+    for first in range(0, many, CHUNK_ROWS):
+        buckets = np.searchsorted(ends, np.arange(first, min(first + CHUNK_ROWS, many)), side="right")
+        yield rng.integers(asked.cells[:-1][buckets], asked.cells[1:][buckets]).astype(np.uint64)

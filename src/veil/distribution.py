@@ -67,6 +67,8 @@ class Distribution:
     lineage: tuple[str, ...] = ()
     fit: Fit | None = None
     again: Again | None = field(default=None, repr=False)
+    pilot: Callable[[], Floats] | None = field(default=None, repr=False)
+    """The masses that bands draw made-up people from, where they are not these: before anything was smoothed away."""
 
     def __len__(self) -> int:
         return len(self.masses)

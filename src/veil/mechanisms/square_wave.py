@@ -214,6 +214,7 @@ class SquareWave(NumericMechanism):
             lineage=(lineage or self.signature, how),
             fit=fit,
             again=again,
+            pilot=lambda: reconstruct(self, tally.counts, smoothing=False)[0],
         )
 
 
