@@ -61,11 +61,11 @@ class Bands:
 
     def histogram(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """For each bucket's mass."""
-        return self._interval(lambda one: one.masses, level)
+        return self._fraction(lambda one: one.masses, level)
 
     def cdf(self, x: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the fraction of people at or below x."""
-        return self._interval(lambda one: one.cdf(x), level)
+        return self._fraction(lambda one: one.cdf(x), level)
 
     def quantile(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the value that a fraction q of the people does not exceed."""
@@ -74,7 +74,7 @@ class Bands:
 
     def range(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the fraction of people between lo and hi."""
-        return self._interval(lambda one: one.range(lo, hi), level)
+        return self._fraction(lambda one: one.range(lo, hi), level)
 
     def mean(self, level: float = 0.95) -> tuple[Any, Any]:
         """For the mean."""
@@ -83,6 +83,13 @@ class Bands:
     def variance(self, level: float = 0.95) -> tuple[Any, Any]:
         """For the variance."""
         return self._interval(lambda one: one.variance(), level)
+
+    def _fraction(self, statistic: Callable[[Distribution], Any], level: float) -> tuple[Any, Any]:
+        """An interval for a fraction of people, cut to what fractions can be unless the estimate itself is not."""
+        low, high = self._interval(statistic, level)
+        if not self.estimate.proper:
+            return low, high
+        return (max(low, 0.0), min(high, 1.0)) if np.ndim(low) == 0 else (np.maximum(low, 0), np.minimum(high, 1))
 
     def _interval(self, statistic: Callable[[Distribution], Any], level: float) -> tuple[Any, Any]:
         own = np.asarray(statistic(self.estimate))

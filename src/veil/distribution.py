@@ -188,13 +188,14 @@ class Distribution:
         frame: pandas.DataFrame = self.to_arrow().to_pandas()
         return frame
 
-    def plot(
-        self, *, truth: Any = None, bands: Bands | None = None, ax: Axes | None = None, label: str | None = None
-    ) -> Axes:
-        """The density, beside the true histogram where it is known and within its bands. Needs `veil[plot]`."""
+    def plot(self, *, truth: Any = None, bands: Bands | None = None, ax: Axes | None = None, **style: str) -> Axes:
+        """The density, over the true histogram where it is known and within its bands. Needs `veil[plot]`.
+
+        `style` is a `label` for the legend, a `color`.
+        """
         from veil.plot import plot_distribution
 
-        return plot_distribution(self, truth=truth, bands=bands, ax=ax, label=label)
+        return plot_distribution(self, truth=truth, bands=bands, ax=ax, **style)
 
     # -- helpers ---------------------------------------------------------------------------------------------------
 

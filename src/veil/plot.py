@@ -69,6 +69,7 @@ def plot_distribution(
     bands: Bands | None = None,
     ax: Axes | None = None,
     label: str | None = None,
+    color: str = _DOT,
 ) -> Axes:
     """The density of a distribution in steps, with its 95 % bands and the true masses of its buckets where given."""
     plt = _pyplot()
@@ -80,11 +81,11 @@ def plot_distribution(
         known = np.asarray(truth, dtype=np.float64)
         if known.shape != found.masses.shape:
             raise InputError(f"the truth has one mass a bucket: {len(found)} of them")
-        ax.stairs(known * percent, edges, color=_TRUTH, lw=1, label="truth")
+        ax.stairs(known * percent, edges, fill=True, color=_TRUTH, alpha=0.45, lw=0, label="truth")
     if bands is not None:
         low, high = (np.append(side * percent, side[-1] * percent[-1]) for side in bands.histogram())
-        ax.fill_between(edges, low, high, step="post", alpha=0.25, lw=0, color=_DOT, label="95 % band")
-    ax.stairs(found.masses * percent, edges, lw=1.2, color=_DOT if label is None else None, label=label or "estimate")
+        ax.fill_between(edges, low, high, step="post", alpha=0.25, lw=0, color=color, label="95 % band")
+    ax.stairs(found.masses * percent, edges, lw=1.2, color=color, label=label or "estimate")
     ax.set_ylabel(f"% of {found.population:,} people a bucket")
     if label is None:
         ax.set_title(" > ".join(found.lineage), loc="left", fontsize=10, color=_INK)

@@ -56,6 +56,15 @@ def test_times_refuse_what_is_no_time() -> None:
             Interval(*ends)
 
 
+def test_times_lie_in_the_years_that_python_knows() -> None:
+    widest = Interval(-62_135_596_800, 253_402_300_799, cells=4, unit="time")
+    assert widest.encode([dt.datetime.min, dt.datetime(9999, 12, 31)]).tolist() == [0, 3]
+    assert len(widest.decode([0, 3])) == 2
+    for ends in ((-62_135_596_801, 0), (0, 253_402_300_800), (-1e11, 0)):
+        with pytest.raises(ParameterError, match="years 1 and 9999"):
+            Interval(*ends, unit="time")
+
+
 def test_clipping_moves_and_counts_and_never_hides_what_is_missing() -> None:
     values, moved = Interval(0, 10).clip([-1.0, 0.0, 10.0, 99.0])
     assert (values.tolist(), moved) == ([0.0, 0.0, 10.0, 10.0], 2)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from veil import Integers, Interval, SquareWave, Survey
+from veil import Integers, Interval, Question, SquareWave, Survey
 from veil.domain import Numeric
+from veil.view import SquaredDistance
 
 from .surveys import vectors
 from .words import LAST, Json, limit, threshold
@@ -49,6 +50,18 @@ def _again(bound: int) -> list[int]:
     return [limit(bound), LAST, 5] if bound & (bound - 1) else [LAST]
 
 
+def squared() -> Json:
+    """Middles of cells that lie halfway between two doubles: the order of operations shows."""
+    view = SquaredDistance(Interval(1e15, 1e15 + 100, cells=800), centre=1e15 + 1, cells=1000)
+    survey = Survey(Question(SquareWave(1.0, view.domain), view))
+    values = [1e15, 1e15 + 1, 1e15 + 29, 1e15 + 56, 1e15 + 100]
+    return vectors(
+        "SquareWave of squared distances",
+        survey,
+        [(f"{value:.0f}, no offset", value, [0, 0]) for value in values],
+    )
+
+
 def time(text: str) -> Json:
     """A time as it stands in a vector."""
     return {"time": text}
@@ -83,4 +96,5 @@ def every_survey() -> list[Json]:
             time("9000-01-01T00:00:05.982Z"),
             time("9000-01-02T00:00:00Z"),
         ),
+        squared(),
     ]

@@ -15,12 +15,14 @@ export interface Domain {
   readonly bits?: number;
   readonly universe?: Domain;
   readonly attributes?: readonly (readonly [string, Domain])[];
+  middle?(cell: bigint): number; // of numbers alone: what a code stands for
   encode(value: unknown): Code;
 }
 
 type Parts = Omit<Domain, "json">;
 
 const EXACT = Number.MAX_SAFE_INTEGER;
+const [YEAR_1, YEAR_9999] = [-62_135_596_800, 253_402_300_799]; // first and last second, since 1970
 const isMissing = (value: unknown): boolean => value === null || value === undefined || Number.isNaN(value);
 
 function refuse(expected: string): never {
@@ -68,24 +70,39 @@ function integers(document: JsonObject): Parts {
   return {
     size: hi - lo + 1n,
     indexed: true,
+    middle: (cell) => Number(lo) - 0.5 + (Number(cell) + 0.5), // as for an interval whose cells begin at halves
     encode: (value) => position(value, lo, hi, `an integer from ${lo} to ${hi}`),
   };
 }
 
 function interval(document: JsonObject): Parts {
-  const [from, to, count] = take(document, "interval", "lo", "hi", "cells");
+  const timed = Object.hasOwn(document, "unit");
+  const [from, to, count, unit] = take(document, "interval", "lo", "hi", "cells", ...(timed ? ["unit"] : []));
   const [lo, hi, cells] = [decimal(from), decimal(to), integer(count, 1, 2 ** 32)];
   if (!(lo < hi && hi - lo < Infinity)) throw malformed("an interval from a lower to a higher end, of finite length");
+  if (timed && (unit !== "time" || lo < YEAR_1 || hi > YEAR_9999)) {
+    throw malformed("an interval of numbers, or of times between the years 1 and 9999");
+  }
+  const shown = (end: number): string => (timed ? new Date(end * 1000).toISOString() : String(end));
+  const read = timed ? seconds : (value: unknown) => (typeof value === "bigint" ? Number(value) : value);
   return {
     size: BigInt(cells),
     indexed: true,
+    middle: (cell) => lo + ((Number(cell) + 0.5) / cells) * (hi - lo),
     encode(value) {
-      const number = typeof value === "bigint" ? Number(value) : value;
-      if (typeof number !== "number" || !(lo <= number && number <= hi)) refuse(`a number from ${lo} to ${hi}`);
+      const number = read(value);
+      if (typeof number !== "number" || !(lo <= number && number <= hi)) {
+        refuse(`a ${timed ? "Date" : "number"} from ${shown(lo)} to ${shown(hi)}`);
+      }
       const cell = Math.floor(((number - lo) / (hi - lo)) * cells); // IEEE doubles, in this order
       return BigInt(Math.min(cell, cells - 1));
     },
   };
+}
+
+// A Date in seconds since 1970, by way of microseconds: beyond 2^53 of them the doubles would else differ from Python's.
+function seconds(value: unknown): unknown {
+  return value instanceof Date ? (value.getTime() * 1000) / 1e6 : null;
 }
 
 function bitStrings(document: JsonObject): Parts {

@@ -1,7 +1,7 @@
 // From what a person holds to what one question asks about: an index, or bytes, of a smaller domain.
 
 import { bigEndian, bytesFor, fromBigEndian } from "./bytes.js";
-import { byKind, integer, listOf, malformed, take } from "./canonical.js";
+import { byKind, decimal, decimalText, integer, listOf, malformed, take } from "./canonical.js";
 import type { Json } from "./canonical.js";
 import { categoriesOf, readDomain } from "./domains.js";
 import type { Code, Domain } from "./domains.js";
@@ -90,12 +90,30 @@ function sampleItem(document: Json, source: Domain): Parts {
   };
 }
 
+function squaredDistance(document: Json, source: Domain): Parts {
+  const [from, cells] = take(document, "squared-distance", "centre", "cells");
+  const { middle, size } = source;
+  if (middle === undefined || size > 1n << 32n) throw malformed("a squared distance of a number of at most 2^32 cells");
+  const centre = decimal(from);
+  const square = (cell: bigint): number => {
+    const distance = middle(cell) - centre;
+    return distance * distance;
+  };
+  const reach = Math.max(square(0n), square(size - 1n));
+  if (Object.is(centre, -0) || !(0 < reach && reach < Infinity)) {
+    throw malformed("a centre with a largest squared distance that is finite and not 0");
+  }
+  const domain = readDomain({ kind: "interval", lo: "0", hi: decimalText(reach), cells: cells as Json });
+  return { domain, apply: (cell) => domain.encode(square(cell as bigint)) };
+}
+
 const readers: Record<string, (document: Json, source: Domain) => Parts> = {
   identity,
   segment,
   ancestor,
   project,
   "sample-item": sampleItem,
+  "squared-distance": squaredDistance,
 };
 
 // The view that a task describes, of its held domain.

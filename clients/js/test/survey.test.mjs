@@ -243,6 +243,10 @@ test("values that do not belong are refused without being shown", () => {
     [{ kind: "categories", size: 3, missing: "refuse" }, [3, -1, 0.5, "1", NaN, undefined]],
     [{ kind: "integers", lo: -2, hi: 2 }, [3, -3, 0.1, "0", null]],
     [{ kind: "interval", lo: "0", hi: "1", cells: 4 }, [-0.1, 1.1, NaN, "0.5", null]],
+    [
+      { kind: "interval", lo: "0", hi: "86400", cells: 24, unit: "time" },
+      [new Date(-1), new Date(86_400_001), new Date(NaN), 3600, 3600n, "1970-01-01T01:00:00Z", null],
+    ],
     [{ kind: "bits", bits: 70 }, [-1, 1n << 70n, new Uint8Array(8), "1"]],
     [{ kind: "text", max_bytes: 8 }, [5, "secret\0", "\ud800secret", null]],
     [{ kind: "items", universe: { kind: "integers", lo: 0, hi: 3 } }, ["secret", [4], 3, null]],
@@ -259,6 +263,21 @@ test("values that do not belong are refused without being shown", () => {
   }
   assert.equal(readDomain({ kind: "categories", labels: ["caf\u00e9"], missing: "category" }).encode("cafe\u0301"), 0n);
   assert.equal(readDomain({ kind: "categories", labels: ["a"], missing: "category" }).encode(null), 1n);
+});
+
+test("numbers and times fall into the cells of their grid, both ends included", () => {
+  const hours = readDomain({ kind: "interval", lo: "0", hi: "86400", cells: 24, unit: "time" });
+  for (const [time, hour] of [
+    ["1970-01-01T00:00:00Z", 0n],
+    ["1970-01-01T02:00:00+01:00", 1n],
+    ["1970-01-01T01:59:59.999Z", 1n],
+    ["1970-01-02T00:00:00Z", 23n],
+  ]) {
+    assert.equal(hours.encode(new Date(time)), hour);
+  }
+  const eighths = readDomain({ kind: "interval", lo: "-1", hi: "1", cells: 8 });
+  assert.deepEqual([-1, -0.75, 0, 0n, 1].map(eighths.encode), [0n, 1n, 4n, 4n, 7n]);
+  assert.throws(() => eighths.encode(new Date(0)), refused("value"));
 });
 
 test("labels are in normal form C, and differ", () => {

@@ -27,9 +27,13 @@ const GOOD = [
   "random-projection",
   "subset-selection",
   "hadamard-response",
+  "haar-response",
   "she",
   "pgr",
   "rappor",
+  "square-wave",
+  "stochastic-rounding",
+  "piecewise",
   "one-of",
 ];
 
@@ -62,7 +66,8 @@ export function wordsOf(entropy) {
 
 const codeText = (code) => (typeof code === "bigint" ? String(code) : hex(code));
 const hex64 = (number) => hex(littleEndian(number, 8).reverse());
-const held = (value) => (value?.hex === undefined ? value : unhex(value.hex));
+// Bytes stand in a vector as {"hex": ...}, times as {"time": ...}.
+const held = (value) => (value?.hex ? unhex(value.hex) : value?.time ? new Date(value.time) : value);
 const bits = (vector) => readDomain({ kind: "bits", bits: vector.bits });
 const bitsCode = (vector) => {
   const value = held(vector.value);

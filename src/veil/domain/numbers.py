@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Unit = Literal["number", "time"]
 
 _EPOCH = dt.datetime(1970, 1, 1)  # times are kept without a zone, as UTC
-_LATEST = 60 * 60 * 24 * 365.0 * 8000
+_YEARS = (-62_135_596_800.0, 253_402_300_799.0)  # the first and the last second of the years 1 to 9999
 
 
 class Numeric(Domain):
@@ -146,7 +146,7 @@ class Interval(Numeric):
             object.__setattr__(self, "unit", "time")
         if not (math.isfinite(self.lo) and math.isfinite(self.hi - self.lo) and self.lo < self.hi):
             raise ParameterError("Interval(lo, hi) needs finite numbers with lo < hi, and a finite length")
-        if self.unit == "time" and not max(abs(self.lo), abs(self.hi)) < _LATEST:
+        if self.unit == "time" and not _YEARS[0] <= self.lo < self.hi <= _YEARS[1]:
             raise ParameterError("an interval of times lies between the years 1 and 9999")
         if not is_int(self.cells) or not 1 <= self.cells <= 1 << 32:
             raise ParameterError("an interval has between 1 and 2^32 cells")

@@ -57,6 +57,12 @@ export function indices(domain: Domain, most: bigint): bigint {
   return domain.size;
 }
 
+// Refuses a domain of anything but numbers, or a grid that is too fine.
+export function cellsOf(domain: Domain): bigint {
+  if (domain.middle === undefined || domain.size > 1n << 32n) throw malformed("numbers on a grid of at most 2^32 cells");
+  return domain.size;
+}
+
 export const LISTABLE = 1n << 24n;
 
 // Randomized response over 0 .. size - 1: stay on a coin, else one of the others.

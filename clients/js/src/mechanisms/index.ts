@@ -7,13 +7,15 @@ import { keepPromise } from "../ratio.js";
 import { coinsOf } from "./base.js";
 import type { Kind, Mechanism } from "./base.js";
 import { GRR } from "./grr.js";
-import { HadamardResponse } from "./hadamard.js";
+import { HaarResponse, HadamardResponse } from "./hadamard.js";
 import { BLH, OLH, RandomProjection } from "./hashing.js";
+import { Piecewise, StochasticRounding } from "./means.js";
 import { PGR } from "./pgr.js";
 import { Rappor } from "./rappor.js";
 import { SHE } from "./she.js";
 import { SubsetSelection } from "./subset.js";
 import { OUE, SUE, THE } from "./unary.js";
+import { SquareWave } from "./wave.js";
 
 export type { Mechanism };
 
@@ -27,9 +29,13 @@ const KINDS: Record<string, Kind> = {
   RandomProjection,
   SubsetSelection,
   HadamardResponse,
+  HaarResponse,
   SHE,
   PGR,
   Rappor,
+  SquareWave,
+  StochasticRounding,
+  Piecewise,
 };
 
 export function readMechanism(document: Json | undefined, domain: Domain): Mechanism {
