@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Categories, Domain, Record, Text
+from veil.domain import Categories, Domain, Interval, Record, Text
 from veil.durable import replacing
 from veil.entropy import CHUNK_ROWS
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.report import Field, Reports
 from veil.survey import Survey
+from veil.times import as_times, is_time, parse_time
 from veil.wire import VERSION
 
 if TYPE_CHECKING:
@@ -52,12 +53,16 @@ _EXPECTED = {
 def read_values(path: PathLike, survey: Survey, column: str | None = None) -> Iterator[pa.Table]:
     """Tables of at most CHUNK_ROWS rows with the columns that the survey asks about, then its public ones."""
     names = _wanted(Path(path), survey, column)
-    strings = [name for name, domain in _column_domains(survey.domain, names) if _is_textual(domain)]
-    yield from _rechunked(_batches(Path(path), names, strings), names)
+    types = {name: _csv_type(domain) for name, domain in _column_domains(survey.domain, names)}
+    given = {name: kind for name, kind in types.items() if kind is not None}
+    yield from _rechunked(_batches(Path(path), names, given), names)
 
 
 def values_of(table: pa.Table, survey: Survey) -> Any:
-    """The held values in a table made by `read_values`."""
+    """The held values in a table made by `read_values`; times may be written as text, in ISO 8601."""
+    for name, domain in _column_domains(survey.domain, table.column_names):
+        if is_time(domain):
+            table = table.set_column(table.column_names.index(name), name, as_times(table.column(name)))
     if isinstance(survey.domain, Record):
         return table
     return table.column(0)
@@ -271,6 +276,15 @@ def _column_domains(domain: Domain, names: list[str]) -> list[tuple[str, Domain]
     return list(domain.attributes) if isinstance(domain, Record) else [(names[0], domain)]
 
 
+def _csv_type(domain: Domain) -> pa.DataType | None:
+    """What a column of text is read as, where guessing from the first rows could be wrong."""
+    import pyarrow as pa
+
+    if _is_textual(domain) or is_time(domain):
+        return pa.string()
+    return pa.float64() if isinstance(domain, Interval) else None
+
+
 def _is_textual(domain: Domain) -> bool:
     if isinstance(domain, Categories):
         return domain.labels is not None and any(isinstance(label, str) for label in domain.labels)
@@ -309,7 +323,7 @@ def _is_text(path: Path) -> bool:
 def _could_be_held(cell: str, domain: Domain) -> bool:
     """Whether a column's name is also a value of the domain, of which text has too many to tell."""
     try:
-        domain.encode([cell if _is_textual(domain) else float(cell)])
+        domain.encode([cell if _is_textual(domain) else parse_time(cell) if is_time(domain) else float(cell)])
     except (InputError, ValueError):
         return False
     return not isinstance(domain, Text)
@@ -322,8 +336,7 @@ def _named(path: Path, names: list[str]) -> str:
     return f"the columns {', '.join(names)}"
 
 
-def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
-    import pyarrow as pa
+def _batches(path: Path, names: list[str], types: dict[str, pa.DataType]) -> Iterator[Any]:
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
@@ -344,7 +357,7 @@ def _batches(path: Path, names: list[str], strings: list[str]) -> Iterator[Any]:
         else:
             convert = pacsv.ConvertOptions(
                 include_columns=names,
-                column_types={name: pa.string() for name in strings},
+                column_types=types,
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 null_values=[""],  # "NA" may be a label: Namibia

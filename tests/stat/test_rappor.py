@@ -172,7 +172,7 @@ def test_the_command_line_says_that_errors_are_not_known() -> None:
     from veil.cli.tables import estimate_document, estimate_table, significance
 
     estimate = simulate(Rappor(5.0, ["red", "green", "blue"]), ["red"] * 3000 + ["blue"] * 1000)
-    document = estimate_document(estimate, 0, 3, 0.05)
+    document = estimate_document(estimate, 3, 0.05)
     assert json.loads(json.dumps(document, allow_nan=False))["top"][0]["low"] is None
     screen = Console(record=True, width=100, file=io.StringIO())
     screen.print(estimate_table(estimate, 3, 0.05, "colours"))

@@ -53,10 +53,10 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: pi
         values, reports = folder / f"people-{half}.csv", folder / f"reports-{half}.arrow"
         write_atomically(values, "\n".join(["app", *(APPS[i] for i in some), ""]).encode())
         # seeds differ: the same seed for both groups would give them the same noise
-        count = pipeline.randomize_file(
+        done = pipeline.randomize_file(
             survey, values, reports, watch, seed=None if seed is None else 2 * seed + len(counted)
         )
-        screen.print(f"  {values.name} -> {reports.name}: {count:,} reports of {survey.layout.size} bytes")
+        screen.print(f"  {values.name} -> {reports.name}: {done.people:,} reports of {survey.layout.size} bytes")
         counted.append((reports, folder / f"tally-{half}.bin"))
 
     step(screen, 3, "tally and merge", "at the collector: integers that add up exactly")
@@ -74,7 +74,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: pi
     screen.print(tables.estimate_table(estimate, TOP, ALPHA, "The largest shares", known))
     drawn = find_spec("matplotlib") is not None  # an extra: the demo works without it
     if drawn:
-        results.write_picture([(0, estimate)], picture, TOP, truth=truth)
+        results.write_picture([results.Answered(0, estimate)], picture, TOP, truth=truth)
     covered = _covered(estimate, truth)
     screen.print(f"{tables.significance(estimate, ALPHA)} {covered} of all {len(APPS)} intervals cover the truth.")
     _farewell(screen, folder, picture.name if drawn else "none without matplotlib")
@@ -83,7 +83,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: pi
         "task": survey.task,
         "people": merged.people,
         "plan": tables.plan_document(planned.choice, people),
-        "estimate": tables.estimate_document(estimate, 0, TOP, ALPHA),
+        "estimate": {"question": 0, **tables.estimate_document(estimate, TOP, ALPHA)},
         "truth": known,
         "covered": covered,
         "plot": str(picture) if drawn else None,

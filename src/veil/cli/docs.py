@@ -31,6 +31,19 @@ The way of a value, as commands:
     veil merge task.json here.bin there.bin -o tally.bin
     veil estimate task.json tally.bin -o estimate.csv --plot estimate.svg
 
+Numbers and times are asked for in the same way ([architecture](architecture.md) names what comes out):
+
+    veil plan --numeric 0 250000 --epsilon 1 --out task.json      # a distribution, by SquareWave
+    veil plan --numeric 18 99 --integers --mean --epsilon 1       # the mean alone
+    veil plan --numeric 2026-01-01 2027-01-01 --epsilon 1         # dates and times, in ISO 8601 and UTC
+    veil randomize task.json incomes.csv --clip -o reports.arrow  # what lies outside counts as the nearer end
+    veil estimate task.json tally.bin --bands 200 --plot incomes.svg
+
+The plan tells two errors. Of a mean: the standard error in the worst case, from exact moments, in units of the domain.
+Of a range: the root mean square error over all ranges of a tenth of the domain, measured on made-up people who are
+distributed like Beta(5, 2), a million at most. Where a task's questions are read together (Hierarchy, HaarHierarchy,
+HybridMean), `veil estimate` prints their one answer; `--question` asks for a single one.
+
 The same with a service between the devices and the analyst ([docs/collector](collector/service.md)):
 
     veil serve                                                    # takes reports over HTTP

@@ -9,11 +9,17 @@ import hashlib
 import math
 from pathlib import Path
 
+from veil.ask import Question
 from veil.canonical import parse
+from veil.cli.numbers import domain_text
 from veil.cli.outcome import Document, plural
 from veil.cli.pipeline import check_inputs, load_survey, load_tallies
+from veil.domain import Numeric
 from veil.errors import EmptyError, WireError
 from veil.files import count_rows, describe_reports, read_reports
+from veil.mechanisms import HaarResponse, MeanMechanism, SquareWave
+from veil.numeric.means import HybridMean
+from veil.numeric.reading import protocol_of
 from veil.survey import Survey
 from veil.wire import VERSION, report_size
 
@@ -21,6 +27,7 @@ __all__ = ["inspect_file"]
 
 _TALLY = b"VEILT"
 _ARROW = b"ARROW1"
+_ANSWERS: dict[type, str] = {SquareWave: "distribution", MeanMechanism: "mean", HaarResponse: "differences"}
 
 
 def inspect_file(path: Path, survey: Survey | None) -> tuple[str, Document]:
@@ -40,19 +47,14 @@ def inspect_file(path: Path, survey: Survey | None) -> tuple[str, Document]:
 
 
 def _task(survey: Survey) -> tuple[str, Document]:
-    epsilon = survey.guarantee.epsilon
-    questions = [
-        {
-            "question": i,
-            "view": question.view.kind,
-            "mechanism": question.mechanism.name,
-            "epsilon": question.mechanism.epsilon,
-            "domain": question.mechanism.domain.kind,
-            "values": min(question.mechanism.domain.size, 2**63),  # above that the number says nothing more
-        }
-        for i, question in enumerate(survey.questions)
-    ]
-    many = plural(len(questions), "question") + (f", by {questions[0]['mechanism']}" if len(questions) == 1 else "")
+    epsilon, protocol = survey.guarantee.epsilon, protocol_of(survey)
+    questions = [_question(i, question) for i, question in enumerate(survey.questions)]
+    by = type(protocol).__name__ if protocol is not None else questions[0]["mechanism"]
+    many = plural(len(questions), "question") + (f", by {by}" if len(questions) == 1 or protocol is not None else "")
+    held, answers = survey.domain, [question["answers"] for question in questions]
+    if protocol is not None:
+        answers = ["mean" if isinstance(protocol, HybridMean) else "distribution"]
+        many += f", read together as one {answers[0]}"
     facts: Document = {
         "kind": "task",
         "task": survey.task,
@@ -61,10 +63,27 @@ def _task(survey: Survey) -> tuple[str, Document]:
         "report_bytes": survey.layout.size,
         "framed_bytes": report_size(survey),
         "columns": list(survey.layout.names),
+        "held": domain_text(held) if isinstance(held, Numeric) else held.kind,
+        "protocol": None if protocol is None else by,
+        "answers": list(dict.fromkeys(answers)),
         "questions": questions,
     }
     promise = "promises nothing by itself" if math.isinf(epsilon) else f"promises eps = {epsilon:.6g}, exactly"
     return f"A task: a survey of {many}; one report {promise}.", facts
+
+
+def _question(index: int, question: Question) -> Document:
+    asked = question.mechanism
+    facts: Document = {
+        "question": index,
+        "view": question.view.kind,
+        "mechanism": asked.name,
+        "epsilon": asked.epsilon,
+        "domain": asked.domain.kind,
+        "values": min(asked.domain.size, 2**63),  # above that the number says nothing more
+        "answers": next((answer for kind, answer in _ANSWERS.items() if isinstance(asked, kind)), "frequencies"),
+    }
+    return facts | ({"buckets": asked.buckets} if isinstance(asked, SquareWave) else {})
 
 
 def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
@@ -103,7 +122,7 @@ def _tally_header(data: bytes) -> Document:
         raise WireError("this tally is damaged: its checksum does not match")
     header = parse(data[start : start + int.from_bytes(data[start - 8 : start], "little")])
     try:
-        parts = [{"candidates": int(part["counts"]), "reports": int(part["people"])} for part in header["parts"]]
+        parts = [{"counts": int(part["counts"]), "reports": int(part["people"])} for part in header["parts"]]
         return {"task": str(header["task"]), "people": int(header["people"]), "parts": parts}
     except (LookupError, TypeError, ValueError):
         raise WireError("this tally's header is not one that veil writes") from None

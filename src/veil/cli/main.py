@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -39,7 +39,8 @@ app.add_typer(token_app, name="token")
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, and nothing else.")]
 Task = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a file that `veil plan --out` wrote.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
-Alpha = Annotated[float, typer.Option(min=0, max=1, help="Chance that any value called significant is held by nobody.")]
+Smoothing = Literal["ems", "em", "auto"]  # as in `estimating`, which is too heavy to import here
+Method = Literal["exact", "admm", "consistent"]
 
 
 def run() -> None:
@@ -67,6 +68,15 @@ def plan(
     domain: Annotated[int | None, typer.Option(help="People hold one of the integers 0 .. N-1.", metavar="N")] = None,
     labels: Annotated[str | None, typer.Option(help="People hold one of these, as in tea,coffee,water.")] = None,
     labels_file: Annotated[Path | None, typer.Option(help="The same from a text file, one label a line.")] = None,
+    numeric: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="People hold a number from LO to HI, or a time: 2026-01-01 2027-01-01.", metavar="LO HI"),
+    ] = None,
+    integers: Annotated[bool, typer.Option("--integers", help="With --numeric: a whole number.")] = False,
+    buckets: Annotated[
+        int | None, typer.Option(help="With --numeric: how fine the distribution is; 1024 if not said.")
+    ] = None,
+    mean: Annotated[bool, typer.Option("--mean", help="With --numeric: ask for the mean and nothing else.")] = False,
     users: Annotated[int, typer.Option(help="How many people will take part.")] = 1_000_000,
     oracle: Annotated[str | None, typer.Option(help="Write this oracle's task, not the chosen one's.")] = None,
     max_report_bytes: Annotated[int | None, typer.Option(help="The longest report that may be sent.")] = None,
@@ -74,24 +84,37 @@ def plan(
     as_json: AsJson = False,
 ) -> Document:
     """Compare what each oracle would cost and reach, and write the task of one."""
-    given = [option for option in (domain, labels, labels_file) if option is not None]
+    given = [option for option in (domain, labels, labels_file, numeric) if option is not None]
     if len(given) != 1:
-        raise typer.BadParameter("give exactly one of --domain, --labels and --labels-file")
-    from veil.cli import pipeline, planning, tables
+        raise typer.BadParameter("give exactly one of --domain, --labels, --labels-file and --numeric")
+    if numeric is None and (integers or buckets is not None or mean):
+        raise typer.BadParameter("--integers, --buckets and --mean go with --numeric")
+    from veil.cli import numbers, pipeline, planning, tables
 
-    chosen = planning.plan(planning.domain_of(domain, labels, labels_file), epsilon, users, max_report_bytes, oracle)
     if out is not None:
         pipeline.check_output(out, [labels_file] if labels_file else [])
     screen = console(as_json)
-    screen.print(tables.plan_table(chosen.choice, users, max_report_bytes))
-    screen.print(f"[bold green]*[/] {chosen.choice.why}")
-    if chosen.named:
-        screen.print(f"The task is that of {chosen.survey.questions[0].mechanism.name}, as asked.")
+    if numeric is not None:
+        held = planning.numeric_domain_of(*numeric, integers=integers, buckets=buckets)
+        found = planning.choose_numeric(
+            held, epsilon, users, buckets=buckets, mean=mean, name=oracle, max_report_bytes=max_report_bytes
+        )
+        screen.print(numbers.numeric_plan_table(found, users, max_report_bytes))
+        screen.print(f"[bold green]*[/] {found.why}")
+        survey, name, document = found.taken.survey, found.taken.name, numbers.numeric_plan_document(found, users)
+    else:
+        labelled = planning.domain_of(domain, labels, labels_file)
+        chosen = planning.plan(labelled, epsilon, users, max_report_bytes, oracle)
+        screen.print(tables.plan_table(chosen.choice, users, max_report_bytes))
+        screen.print(f"[bold green]*[/] {chosen.choice.why}")
+        survey, document = chosen.survey, tables.plan_document(chosen.choice, users)
+        name = survey.questions[0].mechanism.name
+        if chosen.named:
+            screen.print(f"The task is that of {name}, as asked.")
     if out is not None:
-        pipeline.save_survey(chosen.survey, out)
-        _wrote(screen, out, f"the task {chosen.survey.task[:12]}")
-    written = {"oracle": chosen.survey.questions[0].mechanism.name, "task": chosen.survey.task, "out": _name(out)}
-    return tables.plan_document(chosen.choice, users) | written
+        pipeline.save_survey(survey, out)
+        _wrote(screen, out, f"the task {survey.task[:12]}")
+    return document | {"oracle": name, "task": survey.task, "out": _name(out)}
 
 
 @app.command()
@@ -102,6 +125,9 @@ def randomize(
     out: Out,
     column: Annotated[str | None, typer.Option(help="The column that holds the values, if there are several.")] = None,
     seed: Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.")] = None,
+    clip: Annotated[
+        bool, typer.Option("--clip", help="Move numbers outside the domain to its nearer end, and count them.")
+    ] = False,
     as_json: AsJson = False,
 ) -> Document:
     """Turn every person's value into a report, as their device would."""
@@ -111,9 +137,14 @@ def randomize(
         warn("--seed is for tests only. Whoever knows the seed can undo the privacy of every report.")
     survey = pipeline.load_survey(task)
     pipeline.check_output(out, [task, values], (".arrow",))
-    people = pipeline.randomize_file(survey, values, out, _watch(), column=column, seed=seed)
-    _wrote(console(as_json), out, f"{people:,} reports of {survey.layout.size} bytes")
-    return {"task": survey.task, "people": people, "seeded": seed is not None, "out": str(out)}
+    done = pipeline.randomize_file(survey, values, out, _watch(), column=column, seed=seed, clip=clip)
+    screen = console(as_json)
+    if clip:
+        were = "was" if done.clipped == 1 else "were"
+        screen.print(f"{plural(done.clipped, 'value')} {were} outside and {were} clipped")
+    _wrote(screen, out, f"{done.people:,} reports of {survey.layout.size} bytes")
+    counted = {"people": done.people, "clipped": done.clipped if clip else None}
+    return {"task": survey.task, **counted, "seeded": seed is not None, "out": str(out)}
 
 
 @app.command()
@@ -167,40 +198,47 @@ def estimate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Write all values here: .csv, .parquet, .arrow or .json.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the largest values here: .svg, .png or .pdf.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many values to show.")] = 10,
-    alpha: Alpha = 0.05,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the largest values or the distribution here: .svg, .png or .pdf.")
+    ] = None,
+    top: Annotated[int | None, typer.Option(min=1, help="How many values to show; 10 if not said.")] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Chance that any value called significant is held by nobody; 0.05 if not said."
+        ),
+    ] = None,
     question: Annotated[int | None, typer.Option(min=0, help="Only this question, counted from 0.")] = None,
     post: Annotated[
         str | None, typer.Option(help="Post-process: auto, or a method that `veil post --list` shows.", metavar="NAME")
     ] = None,
+    smoothing: Annotated[
+        Smoothing | None, typer.Option(help="Of SquareWave: ems, em without smoothing, or auto, which finds spikes.")
+    ] = None,
+    method: Annotated[
+        Method | None, typer.Option(help="Of a Hierarchy: exact, admm, or consistent, which may be negative.")
+    ] = None,
+    weighted: Annotated[
+        bool, typer.Option("--weighted", help="Of a Hierarchy: weigh its levels by their variances.")
+    ] = False,
+    bands: Annotated[
+        int | None, typer.Option(help="95 % bands of a distribution, from so many simulated surveys.", metavar="N")
+    ] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Estimate how many people hold each value, with 95 % intervals."""
-    from veil.cli import pipeline, results, tables
+    """Estimate frequencies with 95 % intervals; of numbers, their distribution or their mean."""
+    from veil.cli.estimating import Wanted, estimate_file, reading_of
 
-    survey = pipeline.load_survey(task)
-    for path, endings in ((out, results.TABLES), (plot, results.PICTURES)):
-        if path is not None:
-            pipeline.check_output(path, [task, tally], endings)
-    held = pipeline.load_tallies(survey, [tally])
-    answered, remarks = results.estimates_of(survey, held, question, post)
-    for remark in remarks:
+    screen = console(as_json)
+    how = reading_of(smoothing, method, weighted=weighted)
+    wanted = Wanted(out, plot, top, alpha, question, post, bands)
+    document = estimate_file(task, tally, screen, how, wanted)
+    for remark in document["remarks"]:
         warn(remark)
-    several, screen = len(survey.questions) > 1, console(as_json)
-    for index, found in answered:
-        title = f"{'question ' + str(index) + ': ' if several else ''}{found.n:,} people, {' > '.join(found.lineage)}"
-        screen.print(tables.estimate_table(found, top, alpha, title))
-        screen.print(tables.significance(found, alpha))
-    if out is not None:
-        results.write_table(answered, out, numbered=several)
-        _wrote(screen, out, "all values")
-    if plot is not None:
-        results.write_picture(answered, plot, top)
-        _wrote(screen, plot, "the picture")
-    documents = [tables.estimate_document(found, index, top, alpha) for index, found in answered]
-    written = {"remarks": remarks, "out": _name(out), "plot": _name(plot)}
-    return {"task": survey.task, "people": held.people, "questions": documents} | written
+    for path, what in ((out, "all values"), (plot, "the picture")):
+        if path is not None:
+            _wrote(screen, path, what)
+    return document | {"out": _name(out), "plot": _name(plot)}
 
 
 @app.command()
@@ -269,7 +307,7 @@ def demo(
 @app.command()
 @reporting
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="frequency-oracles, splitting, consistency or calibrate.")],
+    experiment: Annotated[str, typer.Argument(help="frequency-oracles, splitting, consistency, calibrate or numeric.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer runs and points: half a minute.")] = False,
     out: Annotated[
         Path | None,

@@ -6,23 +6,26 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from veil.cli.progress import Advance
-from veil.domain import Bits, Categories, Domain, Integers, Interval
+from veil.domain import Bits, Categories, Domain, Integers, Interval, Numeric
 from veil.durable import write_atomically
 from veil.entropy import Batch, Seeded
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, WireError
 from veil.files import ReportWriter, count_rows, public_of, read_reports, read_values, values_of
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
+from veil.times import is_time, parse_time
 from veil.wire import decode_tally, encode_tally
 
 __all__ = [
+    "Randomized",
     "check_inputs",
     "check_output",
     "load_survey",
@@ -79,23 +82,45 @@ def save_survey(survey: Survey, out: Path) -> None:
     write_atomically(out, survey.to_bytes())
 
 
+class Randomized(NamedTuple):
+    """How many people there were, and how many of their values were moved to an end of the domain."""
+
+    people: int
+    clipped: int
+
+
 def randomize_file(
-    survey: Survey, values: Path, out: Path, watch: Watch, *, column: str | None = None, seed: int | None = None
-) -> int:
-    """Runs on the device: a report for every row of a file, from one source. Returns how many people there were."""
+    survey: Survey,
+    values: Path,
+    out: Path,
+    watch: Watch,
+    *,
+    column: str | None = None,
+    seed: int | None = None,
+    clip: bool = False,
+) -> Randomized:
+    """Runs on the device: a report for every row of a file, from one source; with `clip`, of the nearest value."""
     check_inputs(values)
+    domain = survey.domain
+    if clip and not isinstance(domain, Numeric):
+        raise InputError("only numbers can be clipped: this task asks for something else")
     source = Batch() if seed is None else Seeded(seed)
+    clipped = 0
     with watch("randomizing", count_rows(values)) as advance, ReportWriter(out, survey) as writer:
         for table in read_values(values, survey, column):
             try:
-                reports = survey.randomize(values_of(table, survey), source, public_of(table, survey))
+                held = values_of(table, survey)
+                if clip and isinstance(domain, Numeric):
+                    held, moved = domain.clip(held)
+                    clipped += moved
+                reports = survey.randomize(held, source, public_of(table, survey))
             except DomainError as problem:
                 raise problem.moved(writer.rows) from None
             writer.write(reports)
             advance(len(reports))
         if not writer.rows:
             raise EmptyError(f"{values} holds no people")
-        return writer.rows
+        return Randomized(writer.rows, clipped)
 
 
 def tally_files(survey: Survey, files: Sequence[Path], watch: Watch, candidates: Any = None) -> SurveyTally:
@@ -160,7 +185,16 @@ def _parser(domain: Domain) -> Callable[[str], Any]:
         return {str(label): label for label in domain.labels}.__getitem__
     if isinstance(domain, (Categories, Integers, Bits)):
         return int
+    if is_time(domain):
+        return _time
     return float if isinstance(domain, Interval) else str
+
+
+def _time(text: str) -> dt.datetime:
+    found = parse_time(text)
+    if found is None:
+        raise ValueError
+    return found
 
 
 def _total_rows(files: Sequence[Path]) -> int | None:

@@ -5,6 +5,7 @@ No work is done here, and no label can format the terminal.
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -20,10 +21,13 @@ from veil.post.kinds import Method
 from veil.result import Estimate, Row
 
 __all__ = [
+    "bar",
+    "byte_text",
     "estimate_document",
     "estimate_table",
     "facts_table",
     "methods_table",
+    "percent",
     "plan_document",
     "plan_table",
     "rows_table",
@@ -93,7 +97,7 @@ def _plan_cells(option: Option, people: int, taken: bool) -> tuple[str, ...]:
     return (
         "*" if taken else "",
         option.name,
-        _bytes(option.report_bytes),
+        byte_text(option.report_bytes),
         percent(option.stderr, 3),
         percent(option.detection_floor, 3),
         f"{option.decode_pairs:,.0f}" if option.decode_pairs < 1e8 else f"{option.decode_pairs:.1e}",
@@ -101,18 +105,18 @@ def _plan_cells(option: Option, people: int, taken: bool) -> tuple[str, ...]:
     )
 
 
-def estimate_document(estimate: Estimate, index: int, top: int, alpha: float) -> Document:
+def estimate_document(estimate: Estimate, top: int, alpha: float) -> Document:
     """The largest values of one question, with their intervals; null where no noise law is known."""
     if not estimate.noise.known:
         unknown = dict.fromkeys(("stderr", "low", "high", "significant"))
         threshold, significant = None, None
-        rows = [asdict(row) | unknown for row in estimate.top(top)]
+        rows = [_finite(row) | unknown for row in estimate.top(top)]
     else:
         surely = {row.value for row in estimate.significant(alpha)}
         threshold, significant = estimate.threshold(alpha), len(surely)
         rows = [_finite(row) | {"significant": row.value in surely} for row in estimate.top(top)]
     return {
-        "question": index,
+        "kind": "frequencies",
         "lineage": list(estimate.lineage),
         "people": estimate.n,
         "candidates": len(estimate),
@@ -123,8 +127,14 @@ def estimate_document(estimate: Estimate, index: int, top: int, alpha: float) ->
 
 
 def _finite(row: Row) -> Document:
-    """A row without NaN: after post-processing there is no standard error."""
-    return {name: None if isinstance(cell, float) and math.isnan(cell) else cell for name, cell in asdict(row).items()}
+    """A row without NaN, where there is no standard error, and with times as text."""
+    return {name: _cell(cell) for name, cell in asdict(row).items()}
+
+
+def _cell(cell: Any) -> Any:
+    if isinstance(cell, dt.datetime):
+        return cell.isoformat()
+    return None if isinstance(cell, float) and math.isnan(cell) else cell
 
 
 def estimate_table(
@@ -160,12 +170,21 @@ def rows_table(
     for row in rows:
         found = row.value in surely
         last = _people_cells(row, found if known else None) if truth is None else _truth_cells(row, truth[row.value])
-        bar = Text(
-            "\N{BLACK SQUARE}" * round(_BAR_CELLS * max(row.frequency, 0) / most) if most > 0 else "", style="blue"
-        )
         interval = f"{100 * row.low:.2f} to {100 * row.high:.2f} %" if known else _UNKNOWN
-        table.add_row(shown(row.value), percent(row.frequency), interval, *last, bar, style="" if found else "dim")
+        table.add_row(
+            shown(row.value),
+            percent(row.frequency),
+            interval,
+            *last,
+            bar(row.frequency, most),
+            style="" if found else "dim",
+        )
     return table
+
+
+def bar(share: float, most: float) -> Text:
+    """A share beside the largest one, as a bar."""
+    return Text("\N{BLACK SQUARE}" * round(_BAR_CELLS * max(share, 0) / most) if most > 0 else "", style="blue")
 
 
 def significance(estimate: Estimate, alpha: float) -> str:
@@ -216,7 +235,8 @@ def _plain(fact: Any) -> str:
     return ", ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
 
 
-def _bytes(count: int) -> str:
+def byte_text(count: int) -> str:
+    """A size in bytes."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**4)):
         if count >= size:
             return f"{count / (1000 if unit == 'kB' else size):,.0f} {unit}"

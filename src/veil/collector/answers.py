@@ -1,8 +1,10 @@
-"""Answers for analysts: frequencies with intervals, as JSON, CSV or Arrow. Refused where too few people reported."""
+"""Answers for analysts: what a question found, or all questions of a protocol together.
+
+Refused where too few people reported. How an answer is written down is told in `forms`.
+"""
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Sequence
@@ -11,29 +13,32 @@ from typing import Any
 
 import numpy as np
 
+from veil.ask import Question
+from veil.collector.forms import FORMATS, Result, form_of
 from veil.collector.store import Store, StoredSurvey
 from veil.collector.tallying import catch_up, count_all, is_maintained
-from veil.errors import EmptyError, InputError, ServiceError
+from veil.errors import InputError, ServiceError
 from veil.mechanisms import FrequencyOracle
+from veil.numeric.reading import Reading, protocol_of
+from veil.protocol import Protocol
 from veil.result import Estimate
-from veil.survey import Survey
+from veil.survey import Survey, SurveyTally
+from veil.times import is_time, parse_time
 
-__all__ = ["FORMATS", "Query", "answer"]
+__all__ = ["ALL", "Query", "answer"]
 
-FORMATS = {
-    "json": "application/json",
-    "csv": "text/csv; charset=utf-8",
-    "arrow": "application/vnd.apache.arrow.stream",
-}
+ALL = "all"
+"""In place of a question's number: all questions together, where a protocol reads them so."""
 _MOST_CANDIDATES = 100_000
 _MOST_VALUES = 65_536  # in an answer about a whole domain: a larger one is asked about by candidates
+_MOST_COUNTS = 1 << 17  # a reconstruction goes through all of them, again and again
 
 
 @dataclass(frozen=True)
 class Query:
     """What an analyst asks for: a question of a survey, how to post-process, and in which form."""
 
-    question: int
+    question: int | str
     post: str = "none"
     level: float = 0.95
     format: str = "json"
@@ -59,51 +64,87 @@ class Query:
 
 
 def answer(store: Store, stored: StoredSurvey, query: Query) -> tuple[bytes, str]:
-    """Runs at the collector: the estimate of one question over all reports so far, and its media type."""
+    """Runs at the collector: what one question, or all together, found over all reports so far; and its media type."""
     from veil.collector.catalogue import parsed
 
-    survey = parsed(stored.document)
-    if not 0 <= query.question < len(survey.questions):
-        raise ServiceError(404, "unknown-question", "this survey has no such question")
-    base = _estimate(store, stored, survey, query)
-    found = base if query.post == "none" else base.post(query.post)
-    rows = _rows(found, base, query.level)
+    found, reports = _result(store, stored, parsed(stored.document), query)
+    people = found.n
+    if query.post != "none":
+        if not isinstance(found, Estimate):
+            raise InputError("frequencies are post-processed, not distributions, means or differences: leave post out")
+        found = found.post(query.post)
+    form = form_of(found, query.level)
     if query.format != "json":
-        return _table(rows, query.format), FORMATS[query.format]
-    document = {
-        "task": stored.task,
-        "question": query.question,
-        "people": base.n,
-        "reports": base.population,
-        "level": query.level,
-        "post": query.post,
-        "lineage": list(found.lineage),
-        "values": [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)],
-    }
-    return json.dumps(document, allow_nan=False).encode(), FORMATS["json"]
+        return form.table(query.format), FORMATS[query.format]
+    head = {"task": stored.task, "question": query.question, "kind": form.kind, "people": people, "reports": reports}
+    asked = {"post": query.post} if isinstance(found, Estimate) else {}
+    return json.dumps(head | asked | form.document(), allow_nan=False).encode(), FORMATS["json"]
 
 
-def _estimate(store: Store, stored: StoredSurvey, survey: Survey, query: Query) -> Estimate:
-    question = survey.question(query.question)
+def _result(store: Store, stored: StoredSurvey, survey: Survey, query: Query) -> tuple[Result, int]:
+    """What was found, and how many reports there are in all."""
+    protocol = protocol_of(survey) if query.question == ALL else None
+    if protocol is not None:
+        return _together(store, stored, survey, query, protocol)
+    number = 0 if query.question == ALL and len(survey.questions) == 1 else query.question
+    if number == ALL:
+        message = "the questions of this survey are not read together"
+        raise ServiceError(404, "unknown-question", message, expected="the number of one question")
+    if not isinstance(number, int) or not 0 <= number < len(survey.questions):
+        raise ServiceError(404, "unknown-question", "this survey has no such question")
+    tally = _counted(store, stored, survey, number, query.candidates)
+    if tally is None or tally.parts[number].people < stored.minimum:
+        raise _too_few(stored)
+    return Reading().question(survey, tally, number), tally.people
+
+
+def _together(
+    store: Store, stored: StoredSurvey, survey: Survey, query: Query, protocol: Protocol
+) -> tuple[Result, int]:
+    if query.candidates is not None:
+        raise InputError("all questions together take no candidates")
+    if not all(_listable(question) for question in survey.questions):
+        raise InputError(f"an answer has at most {_MOST_VALUES:,} buckets: export the reports instead")
+    for question in survey.questions:
+        _check_size(question)
+    tally = catch_up(store, stored, survey) if is_maintained(survey) else count_all(store, stored, survey, None)
+    if tally is None or tally.people < stored.minimum or not all(part.people for part in tally.parts):
+        raise _too_few(stored)
+    return Reading().together(protocol, tally), tally.people
+
+
+def _counted(
+    store: Store, stored: StoredSurvey, survey: Survey, number: int, candidates: Sequence[Any] | None
+) -> SurveyTally | None:
+    """The tally that an answer about one question is made from."""
+    question = survey.question(number)
     others = [q for q in survey.questions if q is not question]
-    if query.candidates is None and not _listable(question):
+    if candidates is None:
+        _check_size(question)
+    if candidates is None and is_maintained(survey):
+        return catch_up(store, stored, survey)
+    # the other questions are counted too, for one value each where their domain cannot be listed
+    chosen = {i: _any_value(q) for i, q in enumerate(survey.questions) if q in others and not _listable(q)}
+    if candidates is not None:
+        values = question.view.values
+        chosen[number] = [parse_time(one) for one in candidates] if is_time(values) else list(candidates)
+        question.encode_candidates(chosen[number])  # refuses them before the reports are read
+    return count_all(store, stored, survey, chosen)
+
+
+def _check_size(question: Question) -> None:
+    """Refuse what would be too long an answer, and take too long to make."""
+    if not _listable(question):
         raise ServiceError(
             422, "candidates-needed", "this domain is too large to list", expected="candidates to estimate"
         )
-    if query.candidates is not None or not is_maintained(survey):
-        # the other questions are counted too, for one value each where their domain cannot be listed
-        chosen = {i: _any_value(q) for i, q in enumerate(survey.questions) if q in others and not _listable(q)}
-        if query.candidates is not None:
-            question.encode_candidates(list(query.candidates))  # refuses them before the reports are read
-            chosen[query.question] = list(query.candidates)
-        tally = count_all(store, stored, survey, chosen)
-    else:
-        tally = catch_up(store, stored, survey)
-    people = 0 if tally is None else tally.parts[query.question].people
-    if tally is None or people < stored.minimum:
-        message = "too few people have reported for an answer"
-        raise ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")
-    return survey.estimate_question(tally, query.question)
+    if not isinstance(question.mechanism, FrequencyOracle) and question.mechanism.tally_size(None) > _MOST_COUNTS:
+        raise InputError(f"an answer is made from at most {_MOST_COUNTS:,} counts: export the reports instead")
+
+
+def _too_few(stored: StoredSurvey) -> ServiceError:
+    message = "too few people have reported for an answer"
+    return ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")
 
 
 def _is_scalar(value: Any) -> bool:
@@ -114,7 +155,7 @@ def _is_scalar(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isfinite(value))
 
 
-def _listable(question: Any) -> bool:
+def _listable(question: Question) -> bool:
     asked = question.mechanism
     return bool(asked.closed) and (not isinstance(asked, FrequencyOracle) or asked.domain.size <= _MOST_VALUES)
 
@@ -125,48 +166,7 @@ def _posts() -> tuple[str, ...]:
     return ("none", *METHODS)
 
 
-def _any_value(question: Any) -> list[Any]:
+def _any_value(question: Question) -> list[Any]:
     domain = question.view.values
     zero = np.zeros((1, domain.code_bytes), np.uint8) if domain.code_bytes else np.zeros(1, np.uint64)
     return [*domain.decode(zero)]
-
-
-def _rows(found: Estimate, base: Estimate, level: float) -> dict[str, list[Any]]:
-    frequencies = np.asarray(found.frequencies, dtype=float)
-    columns: dict[str, list[Any]] = {
-        "value": [_plain(value) for value in found.values],
-        "frequency": frequencies.tolist(),
-        "count": (frequencies * base.mass).tolist(),
-        "low": [None] * len(frequencies),
-        "high": [None] * len(frequencies),
-    }
-    if base.noise.known:
-        bounds = np.asarray(found.interval(level), dtype=float)
-        for name, side in (("low", bounds[:, 0]), ("high", bounds[:, 1])):
-            columns[name] = [number if math.isfinite(number) else None for number in side.tolist()]
-    return columns
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, (str, int, float)) else str(value)
-
-
-def _table(rows: dict[str, list[Any]], kind: str) -> bytes:
-    import pyarrow as pa
-    import pyarrow.csv as pacsv
-
-    try:
-        values = pa.array(rows["value"])
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # labels of several types, or above 64 bits
-        values = pa.array([str(value) for value in rows["value"]])
-    numbers = {name: pa.array(column, pa.float64()) for name, column in rows.items() if name != "value"}
-    table = pa.table({"value": values, **numbers})
-    if not len(table):
-        raise EmptyError("there is nothing to estimate")
-    sink = io.BytesIO()
-    if kind == "csv":
-        pacsv.write_csv(table, sink)
-    else:
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-    return sink.getvalue()

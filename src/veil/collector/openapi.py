@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from veil import __version__
+from veil.collector.schemas import TASK, Node, answer_schemas, listed, record, reference
 
 __all__ = ["document"]
 
-Node = dict[str, Any]
-
-_TASK = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _TIME = {"type": ["string", "null"], "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _REFUSALS = {
@@ -43,17 +39,17 @@ def document() -> Node:
         "paths": {**_device_paths(), **_survey_paths(), **_answer_paths(), **_operation_paths()},
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": _error(), "Survey": _survey(), "Published": _published(), "Answer": _answer()},
+            "schemas": {"Error": _error(), "Survey": _survey(), "Published": _published(), **answer_schemas()},
         },
     }
 
 
 def _device_paths() -> Node:
     framed = {"application/vnd.veil.reports": _BINARY, "application/vnd.apache.arrow.stream": _BINARY}
-    acknowledged = _object({"acknowledged": {"type": "integer", "minimum": 1}})
+    acknowledged = record({"acknowledged": {"type": "integer", "minimum": 1}})
     return {
         "/v1/surveys/{task}/reports": {
-            "parameters": [_in_path("task", _TASK)],
+            "parameters": [_in_path("task", TASK)],
             "post": _operation(
                 "postReports",
                 "Send one or more reports. Acknowledged once all are durable; the same ids again are counted once.",
@@ -63,11 +59,11 @@ def _device_paths() -> Node:
             ),
         },
         "/v1/surveys/{task}": {
-            "parameters": [_in_path("task", _TASK)],
+            "parameters": [_in_path("task", TASK)],
             "get": _operation(
                 "getSurvey",
                 "The published survey, signed.",
-                _json("Document, key and signature, in base64url without padding.", _ref("Published")),
+                _json("Document, key and signature, in base64url without padding.", reference("Published")),
                 (404, 410, 503),
             ),
         },
@@ -75,7 +71,7 @@ def _device_paths() -> Node:
 
 
 def _survey_paths() -> Node:
-    one = _json("The survey as it stands.", _ref("Survey"))
+    one = _json("The survey as it stands.", reference("Survey"))
     terms = {
         "survey": {"type": "object", "description": "A task: docs/wire-format.md, section 2."},
         "opens": _TIME,
@@ -83,7 +79,7 @@ def _survey_paths() -> Node:
         "precision": {"type": "integer", "minimum": 1, "maximum": 31_622_400},
         "minimum": {"type": "integer", "minimum": 1, "maximum": 2**40},
     }
-    made = {"schema": _object(terms, required=["survey"])}
+    made = {"schema": record(terms, required=["survey"])}
     created = _operation(
         "createSurvey",
         "Keep a survey as a draft.",
@@ -93,13 +89,13 @@ def _survey_paths() -> Node:
         body={"required": True, "content": {"application/json": made}},
     )
     created["responses"]["201"] = one
-    listed = _json("All surveys that the token may see.", _object({"surveys": _list(_ref("Survey"))}))
-    with_task = {"parameters": [_in_path("task", _TASK)]}
+    every = _json("All surveys that the token may see.", record({"surveys": listed(reference("Survey"))}))
+    with_task = {"parameters": [_in_path("task", TASK)]}
     refusals, moves = (401, 403, 404, 503), (401, 403, 404, 409, 503)
     return {
         "/v1/surveys": {
             "post": created,
-            "get": _operation("listSurveys", "List surveys.", listed, (401, 403, 503), scope="surveys:read"),
+            "get": _operation("listSurveys", "List surveys.", every, (401, 403, 503), scope="surveys:read"),
         },
         "/v1/surveys/{task}/state": {
             **with_task,
@@ -121,24 +117,28 @@ def _answer_paths() -> Node:
     level = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
     post = {"type": "string"}
     value = {"type": ["string", "number", "null"]}
-    asked = _object(
-        {"candidates": {**_list(value), "minItems": 1}, "post": post, "level": level, "format": form}, required=[]
+    asked = record(
+        {"candidates": {**listed(value), "minItems": 1}, "post": post, "level": level, "format": form}, required=[]
     )
-    found = _json("The estimate.", _ref("Answer"))
+    found = _json("What was found.", reference("Answer"))
     found["content"] |= {"text/csv": _BINARY, "application/vnd.apache.arrow.stream": _BINARY}
-    question = {"type": "integer", "minimum": 0, "maximum": 999_999_999}
+    question = {
+        "type": "string",
+        "pattern": "^([0-9]{1,9}|all)$",
+        "description": "A question's number, from 0; or all, where the questions are read together as one.",
+    }
     refusals = (401, 403, 404, 409, 422, 429, 503)
     parquet = {"description": "Parquet.", "content": {"application/vnd.apache.parquet": _BINARY}}
     return {
         "/v1/surveys/{task}/answers/{question}": {
-            "parameters": [_in_path("task", _TASK), _in_path("question", question)],
+            "parameters": [_in_path("task", TASK), _in_path("question", question)],
             "get": {
-                **_operation("getAnswer", "Frequencies with intervals.", found, refusals, scope="answers:read"),
+                **_operation("getAnswer", "What a question found.", found, refusals, scope="answers:read"),
                 "parameters": [_in_query("post", post), _in_query("level", level), _in_query("format", form)],
             },
             "post": _operation(
                 "postAnswer",
-                "The same for given candidates.",
+                "The same; of frequencies, for given candidates.",
                 found,
                 (400, 408, 413, 415, *refusals),
                 scope="answers:read",
@@ -146,7 +146,7 @@ def _answer_paths() -> Node:
             ),
         },
         "/v1/surveys/{task}/export": {
-            "parameters": [_in_path("task", _TASK)],
+            "parameters": [_in_path("task", TASK)],
             "get": _operation("export", "All reports.", parquet, (401, 403, 404, 429, 503), scope="export:read"),
         },
     }
@@ -154,10 +154,10 @@ def _answer_paths() -> Node:
 
 def _operation_paths() -> Node:
     text = {"type": ["string", "null"]}
-    entry = _object(dict.fromkeys(("at", "token", "action", "task"), text) | {"parameters": {"type": "object"}})
-    entries = _json("Newest first.", _object({"entries": _list(entry)}))
+    entry = record(dict.fromkeys(("at", "token", "action", "task"), text) | {"parameters": {"type": "object"}})
+    entries = _json("Newest first.", record({"entries": listed(entry)}))
     numbers = {"description": "Prometheus's text.", "content": {"text/plain": {"schema": {"type": "string"}}}}
-    fine = _json("It is.", _object({"status": {"const": "ok"}}))
+    fine = _json("It is.", record({"status": {"const": "ok"}}))
     whole = _json("This document.", {"type": "object"})
     refusals = (401, 403, 503)
     return {
@@ -188,7 +188,7 @@ def _operation(
 
 
 def _refusal(status: int) -> Node:
-    refusal = _json(_REFUSALS[status], _ref("Error"))
+    refusal = _json(_REFUSALS[status], reference("Error"))
     if status in (429, 503):
         refusal["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
     return refusal
@@ -196,15 +196,15 @@ def _refusal(status: int) -> Node:
 
 def _error() -> Node:
     inner = {"code": {"type": "string", "pattern": "^[a-z-]+$"}, "message": {"type": "string"}}
-    error = _object({**inner, "expected": {"type": "string"}}, required=["code", "message"])
-    return _object({"error": error})
+    error = record({**inner, "expected": {"type": "string"}}, required=["code", "message"])
+    return record({"error": error})
 
 
 def _survey() -> Node:
     whole = {"type": "integer", "minimum": 0}
-    return _object(
+    return record(
         {
-            "task": _TASK,
+            "task": TASK,
             "state": {"enum": ["draft", "waiting", "open", "closed", "expired"]},
             "opens": _TIME,
             "closes": _TIME,
@@ -216,37 +216,7 @@ def _survey() -> Node:
 
 def _published() -> Node:
     text = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}
-    return _object({"document": text, "key": text, "signature": text})
-
-
-def _answer() -> Node:
-    number, open_number = {"type": "number"}, {"type": ["number", "null"]}
-    row = {"value": {}, "frequency": number, "count": number, "low": open_number, "high": open_number}
-    whole = {"type": "integer", "minimum": 0}
-    return _object(
-        {
-            "task": _TASK,
-            **dict.fromkeys(("question", "people", "reports"), whole),
-            "level": number,
-            "post": {"type": "string"},
-            "lineage": _list({"type": "string"}),
-            "values": _list(_object(row)),
-        }
-    )
-
-
-def _object(properties: Node, required: list[str] | None = None) -> Node:
-    needed = list(properties) if required is None else required
-    made = {"type": "object", "properties": properties, "additionalProperties": False}
-    return made | ({"required": needed} if needed else {})
-
-
-def _list(items: Node) -> Node:
-    return {"type": "array", "items": items}
-
-
-def _ref(name: str) -> Node:
-    return {"$ref": f"#/components/schemas/{name}"}
+    return record({"document": text, "key": text, "signature": text})
 
 
 def _json(description: str, schema: Node) -> Node:

@@ -167,7 +167,9 @@ async def _answer(
     token = token or await _authorised(service, request, "answers:read", task)
     if not set(asked) <= {"post", "level", "format", "candidates"}:
         raise InputError("expected the parameters post, level, format and candidates")
-    question = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
+    question: int | str = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
+    if number == answers.ALL:
+        question = number
 
     def work() -> tuple[bytes, str]:
         query = answers.Query(question, **asked)  # refuses what is wrong before it is written to the audit log
