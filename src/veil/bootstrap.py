@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from veil.datasets import proportional
 from veil.domain import is_int
-from veil.entropy import CHUNK_ROWS, Seeded
-from veil.errors import InputError, ParameterError
+from veil.entropy import CHUNK_ROWS, Seeded, check_seed
+from veil.errors import EmptyError, InputError, ParameterError
 from veil.noise import two_sided
 
 if TYPE_CHECKING:
@@ -53,11 +53,15 @@ class Bands:
             raise ParameterError(f"bands need at least {_FEWEST} replicates")
         if estimate.again is None:
             raise InputError("this distribution does not know how it was collected: it has no bands")
-        seeds = np.random.default_rng(seed).integers(0, 2**62, size=(replicates, 2))
+        seeds = np.random.default_rng(check_seed(seed)).integers(0, 2**62, size=(replicates, 2))
         again = estimate.again
         before = estimate if estimate.pilot is None else replace(estimate, masses=estimate.pilot())
         asked = replace(before, masses=before.normal)  # nobody is made up from negative masses
-        return cls(estimate, asked, tuple(again(_people(asked, int(who)), Seeded(int(how))) for who, how in seeds))
+        try:
+            drawn = tuple(again(_people(asked, int(who)), Seeded(int(how))) for who, how in seeds)
+        except EmptyError:
+            raise EmptyError("too few people for bands: asked again, nobody might answer some question") from None
+        return cls(estimate, asked, drawn)
 
     def histogram(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """For each bucket's mass."""
@@ -70,7 +74,8 @@ class Bands:
     def quantile(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the value that a fraction q of the people does not exceed."""
         self.estimate.quantile(q)  # refuses bad levels
-        return self._interval(lambda one: one.quantile_numbers(np.asarray(q, dtype=np.float64)), level)
+        ends = self.estimate.domain.ends
+        return self._interval(lambda one: one.quantile_numbers(np.asarray(q, dtype=np.float64)), level, *ends)
 
     def range(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the fraction of people between lo and hi."""
@@ -78,25 +83,26 @@ class Bands:
 
     def mean(self, level: float = 0.95) -> tuple[Any, Any]:
         """For the mean."""
-        return self._interval(lambda one: one.mean_number, level)
+        return self._interval(lambda one: one.mean_number, level, *self.estimate.domain.ends)
 
     def variance(self, level: float = 0.95) -> tuple[Any, Any]:
         """For the variance."""
-        return self._interval(lambda one: one.variance(), level)
+        return self._interval(lambda one: one.variance(), level, 0.0)
 
     def _fraction(self, statistic: Callable[[Distribution], Any], level: float) -> tuple[Any, Any]:
-        """An interval for a fraction of people, cut to what fractions can be unless the estimate itself is not."""
-        low, high = self._interval(statistic, level)
-        if not self.estimate.proper:
-            return low, high
-        return (max(low, 0.0), min(high, 1.0)) if np.ndim(low) == 0 else (np.maximum(low, 0), np.minimum(high, 1))
+        return self._interval(statistic, level, 0.0, 1.0)
 
-    def _interval(self, statistic: Callable[[Distribution], Any], level: float) -> tuple[Any, Any]:
+    def _interval(
+        self, statistic: Callable[[Distribution], Any], level: float, least: float = -np.inf, most: float = np.inf
+    ) -> tuple[Any, Any]:
+        """An interval, cut to what is possible; not so if the estimate itself has negative masses."""
         own = np.asarray(statistic(self.estimate))
         away = np.array([statistic(one) for one in self.replicates]) - np.asarray(statistic(self.asked))
         reach = two_sided(level) * np.sqrt((away**2).mean(axis=0))
         low, high = own - reach, own + reach
-        return (float(low), float(high)) if low.ndim == 0 else (low, high)
+        if self.estimate.proper:
+            low, high = np.maximum(low, least), np.minimum(high, most)
+        return (float(low), float(high)) if np.ndim(low) == 0 else (low, high)
 
 
 def _people(asked: Distribution, seed: int) -> Iterator[NDArray[np.uint64]]:

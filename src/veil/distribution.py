@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Integers, Numeric, is_int
-from veil.entropy import Source
+from veil.entropy import Source, check_seed
 from veil.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ class Distribution:
     def quantile(self, q: Any) -> Any:
         """The value that a fraction q of the people does not exceed; an array for an array (times: a list)."""
         self._need_proper("quantiles")
-        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        if not ((levels >= 0) & (levels <= 1)).all():
+        levels = _doubles(q, "a quantile's level lies between 0 and 1")
+        if not levels.size or not ((levels >= 0) & (levels <= 1)).all():
             raise InputError("a quantile's level lies between 0 and 1")
         found = self.quantile_numbers(levels)
         shown = [self.domain.shown(float(number)) for number in found]
@@ -133,7 +133,7 @@ class Distribution:
 
     def range(self, lo: Any, hi: Any) -> float:
         """The fraction of people between lo and hi; of integers, both included."""
-        (low, high), _ = self._numbers([lo, hi])
+        low, high = (self._number(end) for end in (lo, hi))
         if not low <= high:
             raise InputError("a range goes from its smaller end to its larger one")
         if self._discrete:
@@ -161,7 +161,7 @@ class Distribution:
         self._need_proper("samples")
         if not is_int(n) or n < 1:
             raise ParameterError("sample(n) needs an integer n of at least 1")
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(check_seed(seed))
         if self._discrete:
             chosen = rng.choice(len(self), n, p=self.normal)
             return np.asarray(self.domain.decode(rng.integers(self.cells[:-1][chosen], self.cells[1:][chosen])))
@@ -220,13 +220,17 @@ class Distribution:
 
     def _numbers(self, x: Any) -> tuple[Floats, bool]:
         single = np.ndim(x) == 0
-        given = [x] if single else x
         if not self._discrete:
-            return self.domain.numbers(given), single
-        numbers = np.asarray(given, dtype=np.float64)
+            return self.domain.numbers([x] if single else x), single
+        numbers = _doubles(x, "expected finite numbers")
         if not np.isfinite(numbers).all():
             raise InputError("expected finite numbers")
         return numbers, single
+
+    def _number(self, x: Any) -> float:
+        if np.ndim(x):
+            raise InputError("a range has one lower and one upper end")
+        return float(self._numbers(x)[0][0])
 
     def quantile_numbers(self, levels: Floats) -> Floats:
         """Where the cumulative distribution reaches these levels; of a stretch without people, its lower end."""
@@ -243,3 +247,14 @@ class Distribution:
             raise InputError(
                 f"this histogram has negative masses, or does not add up to 1: it has ranges, but no {what}"
             )
+
+
+def _doubles(given: Any, expected: str) -> Floats:
+    """Numbers in a row; one stands alone."""
+    try:
+        array = np.atleast_1d(np.asarray(given))
+    except ValueError:
+        raise InputError(expected) from None
+    if array.dtype.kind not in "iuf" or array.ndim != 1:
+        raise InputError(expected)
+    return array.astype(np.float64)

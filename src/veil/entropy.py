@@ -29,7 +29,7 @@ from veil.privacy import WORD
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
 
-__all__ = ["CHUNK_ROWS", "Batch", "Enumerated", "Seeded", "Source", "System", "Words", "outcomes"]
+__all__ = ["CHUNK_ROWS", "Batch", "Enumerated", "Seeded", "Source", "System", "Words", "check_seed", "outcomes"]
 
 CHUNK_ROWS = 65_536
 """Rows that share one stream: results depend on this number, not on threads or on how a file is split."""
@@ -241,9 +241,7 @@ class Seeded(Batch):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise ParameterError("a seed is an integer of at least 0")
-        self._begin(hashlib.sha256(f"veil.seeded:{int(seed)}".encode()).digest())
+        self._begin(hashlib.sha256(f"veil.seeded:{check_seed(seed)}".encode()).digest())
 
     def _own_key(self) -> None:
         """The same seed gives the same draws in every process."""
@@ -257,6 +255,13 @@ class _Chunk(Source):
 
     def words(self, count: int) -> U64:
         return _stream_words(self._stream, count)
+
+
+def check_seed(seed: int) -> int:
+    """A seed, or a refusal of what is none."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ParameterError("a seed is an integer of at least 0")
+    return int(seed)
 
 
 def _key_stream(key: bytes, chunk: int) -> CipherContext:

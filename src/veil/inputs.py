@@ -5,6 +5,7 @@ Values are looked at here and in `domain` only, and no message ever shows one.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,12 +105,18 @@ def as_seconds(column: Column, what: str) -> NDArray[np.float64]:
         values = np.array([_without_zone(v) for v in values], dtype="datetime64[us]")
     elif values.dtype.kind != "M":
         raise DomainError(f"expected {what}, got a column of {type_name(values)}")
-    return values.astype("datetime64[us]").astype(np.int64) / 1e6
+    fine = values.astype("datetime64[us]")
+    coarse = np.datetime_data(values.dtype)[0] not in ("ns", "ps", "fs", "as")
+    refuse_at(fine.astype(values.dtype) != values if coarse else np.zeros(len(values), np.bool_), f"expected {what}")
+    return fine.astype(np.int64) / 1e6
 
 
 def _without_zone(time: Any) -> Any:
-    zoned = isinstance(time, dt.datetime) and time.tzinfo is not None
-    return time.astimezone(dt.UTC).replace(tzinfo=None) if zoned else time
+    if not isinstance(time, dt.datetime) or time.tzinfo is None:
+        return time
+    with contextlib.suppress(OverflowError):  # in UTC before the year 1, or after 9999: its own clock is near enough
+        time = time.astimezone(dt.UTC)
+    return time.replace(tzinfo=None)
 
 
 def refuse_at(wrong: NDArray[np.bool_], message: str) -> None:

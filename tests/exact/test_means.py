@@ -175,7 +175,8 @@ def test_the_hybrids_shares_are_those_of_the_paper() -> None:
         assert HybridMean(epsilon, 9).mechanisms == (StochasticRounding(epsilon, 9),)
     for epsilon in (star * (1 + 1e-12), 1.0, 4.0, 12.0):
         assert HybridMean(epsilon, 9).shares[0] / 2**16 == pytest.approx(1 - np.exp(-epsilon / 2), abs=1e-5)
-    assert HybridMean(40.0, 9).shares == (2**16 - 1, 1)
+    assert HybridMean(40.0, 9).shares == (2**16, 0)
+    assert [asked.name for asked in HybridMean(30.0, 9).mechanisms] == ["Piecewise"]
 
 
 # -- rivals ------------------------------------------------------------------------------------------------------------

@@ -62,22 +62,21 @@ def test_ems_is_best_on_a_smooth_distribution(epsilon: float) -> None:
 def test_bands_cover_and_plain_percentiles_do_not() -> None:
     """Two humps, which EMS smooths: 95 % bands of the cdf cover in most places, percentiles of the replicates do not.
 
-    Root mean square deviations cover about 0.95 here (see docs/numeric.md); percentiles, off by the bias twice, 0.4.
+    The setting of the table in docs/numeric.md, where 0.91 stands; percentiles, off by the bias twice, cover 0.2.
     """
-    points = np.linspace(0.1, 0.9, 17)
-    wave = SquareWave(1.0, UNIT, buckets=128)
+    points, people = np.linspace(0.05, 0.95, 19), 50_000
+    wave = SquareWave(1.0, UNIT, buckets=256)
     covered, by_percentiles = [], []
-    for seed in range(6):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
-        humps = np.where(rng.random(40_000) < 0.5, rng.normal(0.3, 0.04, 40_000), rng.normal(0.75, 0.05, 40_000))
+        humps = np.where(rng.random(people) < 0.5, rng.normal(0.3, 0.05, people), rng.normal(0.75, 0.08, people))
         values = np.clip(humps, 0, 1)
         truth = (values[:, None] <= points).mean(axis=0)
         found = wave.estimate(wave.tally(wave.randomize(values, Seeded(seed))))
-        bands = found.bands(replicates=30, seed=seed)
-        low, high = bands.cdf(points)
+        low, high = found.bands(replicates=30, seed=seed).cdf(points)
         covered.append(((low <= truth) & (truth <= high)).mean())
         again = replace(found, pilot=None).bands(replicates=30, seed=seed).replicates
         drawn = np.quantile([one.cdf(points) for one in again], [0.025, 0.975], axis=0)
         by_percentiles.append(((drawn[0] <= truth) & (truth <= drawn[1])).mean())
     assert np.mean(covered) > 0.85
-    assert np.mean(by_percentiles) < 0.6
+    assert np.mean(by_percentiles) < 0.5

@@ -39,11 +39,23 @@ def test_it_finds_a_distribution(bins: int) -> None:
     assert found.range(0.0, 0.5) == pytest.approx(np.mean(values < 0.5), abs=0.05 if bins < 1000 else 0.3)
 
 
-def test_integers_are_an_interval_around_them() -> None:
-    protocol = Binning(3.0, Integers(1, 8), bins=4)
-    assert protocol.domain == Interval(0.5, 8.5, cells=4)
-    assert Binning(3.0, 8, bins=4).domain == Interval(-0.5, 7.5, cells=4)
-    assert simulate(protocol, [3] * 9000 + [4] * 9000, seed=1).masses == pytest.approx([0, 1, 0, 0], abs=0.05)
+def test_integers_count_in_full() -> None:
+    found = simulate(Binning(4.0, Integers(0, 9), bins=10), [3] * 9000 + [7] * 1000, seed=1)
+    assert found.range(3, 3) == pytest.approx(0.9, abs=0.03)
+    assert found.cdf(3) == pytest.approx(0.9, abs=0.03)
+    assert found.quantile(0.5) == 3
+    assert simulate(Binning(3.0, Integers(1, 8), bins=4), [3] * 9000 + [4] * 9000, seed=1).masses == pytest.approx(
+        [0, 1, 0, 0], abs=0.05
+    )
+
+
+@pytest.mark.parametrize(("size", "bins"), [(82, 32), (10, 4), (10, 3), (7, 7), (1000, 64), (100, 40), (2, 2)])
+def test_bins_of_integers_hold_what_a_device_puts_there(size: int, bins: int) -> None:
+    protocol = Binning(1.0, Integers(18, 17 + size), bins=bins)
+    reports = protocol.survey.randomize(np.arange(18, 18 + size), Seeded(1))
+    cells = protocol.estimate(protocol.survey.tally(reports)).cells
+    asked = protocol.survey.domain.encode(np.arange(18, 18 + size))
+    assert cells.tolist() == np.searchsorted(asked, np.arange(bins + 1)).tolist()
 
 
 def test_times() -> None:
@@ -81,6 +93,7 @@ def test_asking_again_is_the_same_way() -> None:
         (Categories(["a", "b"]), 2),
         (None, 4),
         (0, 4),
+        (8, 9),
     ],
 )
 def test_bad_parameters_are_refused(domain: Any, bins: Any) -> None:

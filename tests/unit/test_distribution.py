@@ -86,7 +86,7 @@ def test_an_improper_histogram_answers_ranges_only() -> None:
 
 
 def test_bad_questions_are_refused() -> None:
-    for level in (-0.1, 1.1, float("nan"), [0.5, 2]):
+    for level in (-0.1, 1.1, float("nan"), [0.5, 2], "x", [], [[0.1, 0.2]], True):
         with pytest.raises(InputError):
             DOLLARS.quantile(level)
     with pytest.raises(InputError):
@@ -94,9 +94,16 @@ def test_bad_questions_are_refused() -> None:
     for x in (float("nan"), float("inf"), "many"):
         with pytest.raises(DomainError):
             DOLLARS.cdf(x)
-    for x in (float("nan"), float("inf")):
+    for x in (float("nan"), float("inf"), "20", True, dt.date(2026, 1, 1)):
         with pytest.raises(InputError):
             AGES.cdf(x)
+    for ends in (("a", "b"), ([1, 2], 3)):
+        for found in (AGES, DOLLARS):
+            with pytest.raises(InputError):
+                found.range(*ends)
+    for seed in (-1, "x", 1.5):
+        with pytest.raises(ParameterError):
+            DOLLARS.sample(3, seed=seed)
     for n in (0, -3, 2.5, True):
         with pytest.raises(ParameterError):
             DOLLARS.sample(n)
@@ -130,3 +137,14 @@ def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
     for call in (lambda: found.bands(3), lambda: bands.mean(level=1.5), lambda: bands.quantile(2)):
         with pytest.raises(InputError):
             call()
+
+
+def test_bands_stay_within_what_is_possible() -> None:
+    ages = simulate(SquareWave(1.0, Integers(18, 99)), [20] * 150 + [95] * 150, seed=1)
+    bands = ages.bands(replicates=20)
+    for low, high in (bands.quantile(0.95), bands.quantile(0.02), bands.mean(), bands.range(18, 19)):
+        assert low < high
+    assert bands.quantile(0.95)[1] <= 99
+    assert bands.quantile(0.02)[0] >= 18
+    assert bands.variance()[0] >= 0
+    assert bands.cdf(60)[1] <= 1

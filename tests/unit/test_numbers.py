@@ -51,7 +51,11 @@ def test_times_refuse_what_is_no_time() -> None:
     assert "2031" not in str(refused.value)
     with pytest.raises(DomainError):
         Interval(0, 1).encode([NOON])
-    for ends in ((dt.date(2026, 1, 1), 5), (dt.date(2027, 1, 1), dt.date(2026, 1, 1)), ("soon", "later")):
+    with pytest.raises(DomainError):  # in microseconds it would wrap around into 2026
+        YEAR.encode(np.array([213_524_500], "datetime64[D]"))
+    with pytest.raises(DomainError):
+        YEAR.encode([dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=2)))])
+    for ends in ((dt.date(2026, 1, 1), 5), (dt.date(2027, 1, 1), dt.date(2026, 1, 1)), ("soon", "later"), (True, 5)):
         with pytest.raises(ParameterError):
             Interval(*ends)
 
@@ -72,6 +76,12 @@ def test_clipping_moves_and_counts_and_never_hides_what_is_missing() -> None:
     assert (Integers(18, 99).encode(values).tolist(), moved) == ([0, 0, 81], 2)
     values, moved = YEAR.clip([dt.datetime(2020, 1, 1), NOON])
     assert (YEAR.encode(values).tolist(), moved) == ([0, 31], 1)
+    start = dt.datetime(1900, 1, 2, 21, 54, 36, 355285)
+    early = Interval(start, start + dt.timedelta(days=30))
+    inside = np.array([start + dt.timedelta(days=3, microseconds=1)], "datetime64[us]")
+    values, moved = early.clip([dt.datetime(1800, 1, 1), inside[0].item(), dt.datetime(2050, 1, 1)])
+    assert (values[1], moved) == (inside[0], 2)
+    assert early.encode(values)[[0, 2]].tolist() == [0, early.cells - 1]
     for domain in (Interval(0, 10), Integers(0, 10)):
         for value in (float("nan"), float("inf"), None, "7"):
             with pytest.raises(DomainError):

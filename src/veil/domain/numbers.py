@@ -182,7 +182,7 @@ class Interval(Numeric):
         return column.values.astype(np.float64)
 
     def _as_values(self, numbers: Floats) -> NDArray[Any]:
-        return (numbers * 1e6).astype("datetime64[us]") if self.unit == "time" else numbers
+        return np.rint(numbers * 1e6).astype("datetime64[us]") if self.unit == "time" else numbers
 
     def decode(self, codes: Any) -> list[Any]:
         middles = self.edges(np.asarray(codes, dtype=np.float64) + 0.5)
@@ -219,6 +219,8 @@ def _end(end: Any) -> tuple[float, Unit]:
     if isinstance(end, (dt.date, np.datetime64)):
         return float(as_seconds(read_column([end]), "a date or a time")[0]), "time"
     try:
+        if isinstance(end, bool):
+            raise TypeError
         return float(end), "number"
     except (TypeError, ValueError):
         raise ParameterError("an interval's ends are numbers, dates or times") from None

@@ -88,6 +88,7 @@ def _log_likelihood(counts: Floats, chances: Floats) -> float:
 def iterate(
     smooth: Floats,
     spikes: Floats,
+    share: float,
     penalty: float,
     counts: Floats,
     held: tuple[Floats, NDArray[np.uint64], Floats],
@@ -101,6 +102,7 @@ def iterate(
 ) -> tuple[int, bool]:
     """EM with smoothing of `smooth`, soft thresholds on `spikes`; both are changed in place. Steps, and if it settled.
 
+    `share` is what a bucket gives to either neighbour in a step.
     With nothing smooth it is plain EM, with nothing spiky EMS. `held` are the binomials of the buckets' widths and the
     corners at which the reports' sums are taken, `seen` the same for the reports' buckets and the way back.
     """
@@ -133,13 +135,13 @@ def iterate(
         everywhere = floor * ratios[1, reports]
         for i in range(buckets):
             grown[i] = everywhere + lift * (held_corners[i + 1] - held_corners[i]) / widths[0, i]
-        if _update(x, smooth, spikes, grown, penalty / people, people) < change:
+        if _update(x, smooth, spikes, grown, share, penalty / people, people) < change:
             return step + 1, True
     return most, False
 
 
 @nb.njit(**_FAST)
-def _update(x: Floats, smooth: Floats, spikes: Floats, grown: Floats, cut: float, people: float) -> float:
+def _update(x: Floats, smooth: Floats, spikes: Floats, grown: Floats, share: float, cut: float, people: float) -> float:
     """One M-step from the likelihood's gradient `grown`; returns how much mass has moved."""
     buckets = len(x)
     total = 0.0
@@ -151,9 +153,9 @@ def _update(x: Floats, smooth: Floats, spikes: Floats, grown: Floats, cut: float
         total += grown[i] + spikes[i]
     moved = 0.0
     for i in range(buckets):
-        # (1, 2, 1) / 4, reflected at the ends: mass is kept
+        # reflected at the ends: mass is kept
         left, right = grown[max(i - 1, 0)], grown[min(i + 1, buckets - 1)]
-        smooth[i] = (left + 2 * grown[i] + right) / (4 * total)
+        smooth[i] = (share * (left + right) + (1 - 2 * share) * grown[i]) / total
         spikes[i] /= total
         new = smooth[i] + spikes[i]
         moved += abs(new - x[i])

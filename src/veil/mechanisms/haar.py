@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,8 +14,7 @@ from veil.coefficients import Coefficients
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.base import Mechanism
-from veil.privacy import WORD, Guarantee, inside_threshold
+from veil.mechanisms.signs import KeptSign
 from veil.report import Columns, Field, Layout
 from veil.tally import Tally
 
@@ -26,7 +24,7 @@ _LARGEST = 1 << 24
 
 
 @dataclass(frozen=True, init=False)
-class HaarResponse(Mechanism):
+class HaarResponse(KeptSign):
     """Codes are nodes of one level of a binary tree: pair a = code >> 1, on the left (0) or right (1) side of it.
 
     Draw a row j of the Hadamard matrix of order K >= pairs, and report the sign (-1)^(popcount(j & a) + side): kept
@@ -60,23 +58,6 @@ class HaarResponse(Mechanism):
     def order(self) -> int:
         """Rows of the matrix, K: the smallest power of two that is not below the number of pairs."""
         return 1 << (self.pairs - 1).bit_length()
-
-    @cached_property
-    def _keep(self) -> int:
-        return inside_threshold(self.epsilon, 1, 1)
-
-    @property
-    def thresholds(self) -> Mapping[str, int]:
-        return {"keep": self._keep}
-
-    @cached_property
-    def p(self) -> Fraction:
-        """The probability that the sign is kept."""
-        return Fraction(self._keep, WORD)
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(self.p / (1 - self.p))
 
     @cached_property
     def layout(self) -> Layout:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,8 +14,8 @@ from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle
+from veil.mechanisms.signs import KeptSign
 from veil.noise import SupportNoise
-from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.report import Columns, Field, Layout
 from veil.tally import Tally
 
@@ -26,7 +25,7 @@ _LARGEST = 2**63  # 2 j + bit must fit into 64 bits
 
 
 @dataclass(frozen=True, init=False)
-class HadamardResponse(PureOracle):
+class HadamardResponse(KeptSign, PureOracle):
     """Draw a row j of the Hadamard matrix of order K >= d, and report the sign H[j, v] = (-1)^popcount(j & v) of the
     held value v in it: kept with probability p, flipped otherwise.
 
@@ -52,18 +51,6 @@ class HadamardResponse(PureOracle):
         """Rows of the matrix, K: the smallest power of two that is not below the number of values."""
         return 1 << (self.domain.size - 1).bit_length()
 
-    @cached_property
-    def _keep(self) -> int:
-        return inside_threshold(self.epsilon, 1, 1)
-
-    @property
-    def thresholds(self) -> Mapping[str, int]:
-        return {"keep": self._keep}
-
-    @cached_property
-    def p(self) -> Fraction:
-        return Fraction(self._keep, WORD)
-
     @property
     def q(self) -> Fraction:
         # Columns u and v of H agree in exactly half of the rows: their product is the column u ^ v, which is not 0.
@@ -75,10 +62,6 @@ class HadamardResponse(PureOracle):
         # is: times the held column theirs are two different ones, u ^ w and v ^ w, whose four pairs of signs come in a
         # quarter of the rows each; whether the sign is kept or flipped, one of the four supports both.
         return SupportNoise(self.p, self.q, hit=self.p / 2, miss=Fraction(1, 4))
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(self.p / (1 - self.p))
 
     @cached_property
     def layout(self) -> Layout:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import is_int
-from veil.errors import EmptyError, InputError, ParameterError
+from veil.errors import EmptyError, InputError, MismatchError, ParameterError
 from veil.mean import Mean
 from veil.mechanisms.numeric import NumericMechanism
 from veil.privacy import WORD, Guarantee
@@ -236,6 +236,13 @@ class MeanMechanism(NumericMechanism):
         squares = reports * reports
         parts = (reports, squares & (2**_HALF - 1), squares >> _HALF)
         return np.array([part.sum() if weights is None else weights @ part for part in parts], dtype=np.int64)
+
+    def own(self, tally: Tally) -> Tally:
+        total, low, high = (int(count) for count in super().own(tally).counts)
+        most = (self.levels - 1) ** 2 * tally.people * tally.square  # Cauchy and Schwarz
+        if total**2 > most or (low + (high << _HALF)) ** 2 > (self.levels - 1) ** 2 * most:
+            raise MismatchError("this tally's sums are larger than its reports can be")
+        return tally
 
     def moments(self, tally: Tally) -> Moments:
         """Runs at the collector: the tally's sums, as unbiased places; of a tally that may be empty."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veil.canonical import Json
 from veil.domain import DomainLike, is_int
 from veil.entropy import Source
-from veil.errors import InputError, ParameterError
+from veil.errors import InputError, MismatchError, ParameterError
 from veil.mechanisms.numeric import NumericMechanism
 from veil.mechanisms.shared import histogram
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, exp_near
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["SquareWave", "best_width"]
 
 _MOST_BUCKETS = 1 << 20
+_MOST_RAMPED = 1 << 20
 
 
 @dataclass(frozen=True, init=False)
@@ -83,6 +84,8 @@ class SquareWave(NumericMechanism):
         ramp = _ramp(2 * half_width + 1, ratio) if ramp is None else ramp
         if not is_int(ramp) or not 1 <= ramp <= half_width + 1:
             raise ParameterError("a wave's ramp has from 1 cell (the square) to its half width plus one (the triangle)")
+        if ramp > 1 and self.cells > _MOST_RAMPED:
+            raise ParameterError(f"a trapezoid takes at most {_MOST_RAMPED} cells: its sums lose too many digits")
         for name, value in (("buckets", buckets), ("half_width", half_width), ("ramp", ramp)):
             object.__setattr__(self, name, int(value))
 
@@ -166,6 +169,11 @@ class SquareWave(NumericMechanism):
     def tally_size(self, candidates: NDArray[Any] | None) -> int:
         return len(self.output_edges) - 1
 
+    def own(self, tally: Tally) -> Tally:
+        if int(super().own(tally).counts.sum()) != tally.weight:
+            raise MismatchError("this tally's counts do not add up to its reports")
+        return tally
+
     def counts(
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
@@ -198,7 +206,10 @@ class SquareWave(NumericMechanism):
         if (tally.counts < 0).any():
             raise InputError("a distribution is reconstructed from reports whose weights are not negative")
         options: dict[str, Any] = {"smoothing": smoothing, "stopping": stopping, "start": start}
-        masses, fit, how = reconstruct(self, tally.counts, **options)
+        # Weights are on a scale of their own; likelihoods, penalties and stopping rules are about people. Divided by
+        # their mean weight per squared weight, the counts add up to the people that the reports are worth.
+        counts = tally.counts * (tally.weight / tally.square)
+        masses, fit, how = reconstruct(self, counts, **options)
 
         def again(chunks: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
             parts = (self.draw(codes, stream) for codes in chunks for _, stream in source.chunks(len(codes)))
@@ -214,7 +225,7 @@ class SquareWave(NumericMechanism):
             lineage=(lineage or self.signature, how),
             fit=fit,
             again=again,
-            pilot=lambda: reconstruct(self, tally.counts, smoothing=False)[0],
+            pilot=lambda: reconstruct(self, counts, smoothing=False)[0],
         )
 
 

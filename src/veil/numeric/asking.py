@@ -17,7 +17,7 @@ from veil.mechanisms import GRR, OLH, PureOracle
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
 
-__all__ = ["asked_again", "better_oracle", "numeric_domain", "whole"]
+__all__ = ["asked_again", "better_oracle", "numeric_domain", "whole", "worth"]
 
 MOST_BUCKETS = 1 << 24
 """A reconstruction goes through all buckets."""
@@ -53,6 +53,12 @@ def whole(tally: SurveyTally) -> SurveyTally:
     if any(part.candidates is not None for part in tally.parts):
         raise MismatchError("expected a tally of all buckets; this one was made for chosen candidates")
     return tally
+
+
+def worth(tally: SurveyTally) -> float:
+    """How many people without weights the reports to all questions together are worth."""
+    weight, square = (sum(getattr(part, name) for part in tally.parts) for name in ("weight", "square"))
+    return float(weight**2 / square)
 
 
 def asked_again(survey: Survey, read: Callable[[SurveyTally], Distribution]) -> Again:

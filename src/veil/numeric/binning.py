@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veil.distribution import Distribution
-from veil.domain import Integers, Interval
+from veil.domain import Interval, Numeric, is_int
+from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.numeric.asking import asked_again, better_oracle, numeric_domain, whole
+from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
 from veil.protocol import Protocol
@@ -24,8 +27,8 @@ __all__ = ["Binning"]
 class Binning(Protocol):
     """GRR or OLH, whichever has the smaller variance, over `bins` equal parts of the domain.
 
-    Fewer bins have less noise and more bias. Integers lo .. hi are the Interval from lo - 1/2 to hi + 1/2, whose bins
-    need not end between two of them. Guarantee: the oracle's.
+    Fewer bins have less noise and more bias. Integers are asked about as the Interval from lo - 1/2 to hi + 1/2, each
+    in the bin that holds it. Guarantee: the oracle's.
 
     >>> from veil import Interval, simulate
     >>> found = simulate(Binning(epsilon=2.0, domain=Interval(0.0, 1.0), bins=4), [0.1] * 3000 + [0.6] * 7000, seed=1)
@@ -34,35 +37,60 @@ class Binning(Protocol):
     """
 
     epsilon: float
-    domain: Interval
+    domain: Numeric
     bins: int = 32
 
     def __init__(self, epsilon: float, domain: Any, bins: int = 32) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         held = numeric_domain(domain)
-        if isinstance(held, Integers):
-            held = Interval(held.lo - 0.5, held.hi + 0.5)
-        if not isinstance(held, Interval):
-            raise ParameterError("bins are cut from an Interval or Integers")
-        object.__setattr__(self, "domain", replace(held, cells=bins))
-        object.__setattr__(self, "bins", self.domain.cells)
-        if self.bins < 2:
-            raise ParameterError("a single bin has nothing to ask")
+        most = MOST_BUCKETS if isinstance(held, Interval) else min(held.size, MOST_BUCKETS)
+        if not is_int(bins) or not 2 <= bins <= most:
+            raise ParameterError(f"this domain is cut into 2 to {most} bins; a single one has nothing to ask")
+        object.__setattr__(self, "domain", replace(held, cells=bins) if isinstance(held, Interval) else held)
+        object.__setattr__(self, "bins", int(bins))
+
+    @cached_property
+    def _asked(self) -> Interval:
+        """The domain as people are asked about it: a cell is a bin."""
+        if isinstance(self.domain, Interval):
+            return self.domain
+        lo, hi = self.domain.ends
+        return Interval(lo - 0.5, hi + 0.5, cells=self.bins)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where bins begin on the domain's own grid, and one past the last."""
+        bins = np.arange(self.bins + 1)
+        if isinstance(self.domain, Interval):
+            return bins
+        # Integer u is the first with (u + 1/2) * bins / size >= i, but for how a device rounds: its arithmetic decides.
+        size = self.domain.size
+        near = -((self.bins - 2 * bins * size) // (2 * self.bins))
+        below, here = (self._asked.encode(self.domain.ends[0] + np.clip(near + step, 0, size - 1)) for step in (-1, 0))
+        starts = np.where((below >= bins) & (near > 0), near - 1, near + (here < bins))
+        return np.asarray(np.clip(starts, 0, size))
 
     @cached_property
     def survey(self) -> Survey:
         """One question: which bin."""
-        return Survey(better_oracle(self.epsilon, self.domain))
+        return Survey(better_oracle(self.epsilon, self._asked))
 
     def estimate(self, tally: SurveyTally) -> Distribution:
         """Runs at the collector: the bins' frequencies by Norm-Sub, so that none is negative and they add up to 1."""
         (found,) = self.survey.estimate(whole(self.own(tally)))
+        again = asked_again(self.survey, self.estimate)
+
+        def binned(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
+            held = (np.searchsorted(self._starts, codes, side="right") - 1 for codes in people)
+            return again((bins.astype(np.uint64) for bins in held), source)
+
         return Distribution(
             self.domain,
-            np.arange(self.bins + 1),
+            self._starts,
             norm_sub(found.frequencies, 1.0),
             n=found.n,
             population=found.population,
+            effective=found.effective,
             lineage=(f"Binning(epsilon={decimal_text(self.epsilon)}, bins={self.bins})", *found.lineage, "norm-sub"),
-            again=asked_again(self.survey, self.estimate),
+            again=binned,
         )

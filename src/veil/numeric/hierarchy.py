@@ -19,7 +19,7 @@ from veil.distribution import Distribution, Fit
 from veil.domain import Interval, Numeric, is_int
 from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.mechanisms import Mechanism
-from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole
+from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole, worth
 from veil.privacy import check_epsilon, decimal_text
 from veil.protocol import Protocol
 from veil.result import Estimate
@@ -110,7 +110,14 @@ class LevelProtocol(Protocol):
         name = f"{type(self).__name__}(epsilon={decimal_text(self.epsilon)}, branching={self.tree.branching})"
         people = tally.people
         return Distribution(
-            self.domain, np.arange(self.buckets + 1), masses, n=people, population=people, lineage=(name, how), **more
+            self.domain,
+            np.arange(self.buckets + 1),
+            masses,
+            n=people,
+            population=people,
+            effective=worth(tally),
+            lineage=(name, how),
+            **more,
         )
 
 

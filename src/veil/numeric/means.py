@@ -56,27 +56,27 @@ class HybridMean(Protocol):
 
     @cached_property
     def shares(self) -> tuple[int, int]:
-        """Of 2^16 people, how many answer through Piecewise, nobody where eps is small, and the others."""
+        """Of 2^16 people, how many answer through Piecewise and how many through StochasticRounding."""
         # Wang et al. give eps* = ln((-5 + 2 (6353 - 405 sqrt(241))^(1/3) + 2 (6353 + 405 sqrt(241))^(1/3)) / 27), about
         # 0.61: e^(eps*) is the real root of 9 y^3 + 5 y^2 - 13 y = 49, which is decided in fractions.
         power = exp_below(self.epsilon)
         if 9 * power**3 + 5 * power**2 - 13 * power <= 49:
             return 0, _SHARES
-        piecewise = min(round(_SHARES * (1 - exp_near(-Fraction(self.epsilon) / 2))), _SHARES - 1)
+        piecewise = round(_SHARES * (1 - exp_near(-Fraction(self.epsilon) / 2)))  # everybody from eps = 24 on
         return piecewise, _SHARES - piecewise
 
     @cached_property
     def mechanisms(self) -> tuple[MeanMechanism, ...]:
         """What people answer through, in the order of the survey's questions."""
-        rounding = StochasticRounding(self.epsilon, self.domain)
-        return (Piecewise(self.epsilon, self.domain), rounding) if self.shares[0] else (rounding,)
+        kinds = zip(self.shares, (Piecewise, StochasticRounding), strict=True)
+        return tuple(kind(self.epsilon, self.domain) for share, kind in kinds if share)
 
     @cached_property
     def survey(self) -> Survey:
         questions = [Question(mechanism, self.view) for mechanism in self.mechanisms]
         if len(questions) == 1:
             return Survey(questions[0])
-        return Survey(OneOf(*zip(self.shares, questions, strict=True)))
+        return Survey(OneOf(*zip(filter(None, self.shares), questions, strict=True)))
 
     @property
     def guarantee(self) -> Guarantee:
@@ -102,7 +102,7 @@ class HybridMean(Protocol):
 
     def _spread(self, place: Fraction) -> Fraction:
         """The variance of one unbiased report of a person at a place between the first cell (0) and the last (1)."""
-        parts = zip(reversed(self.shares), reversed(self.mechanisms), strict=False)  # one share may be nobody's
+        parts = zip(filter(None, self.shares), self.mechanisms, strict=True)
         return sum((Fraction(share, _SHARES) * asked.spread(place) for share, asked in parts), start=Fraction(0))
 
 

@@ -1,26 +1,28 @@
-"""smoothing="auto": a smooth distribution plus spikes, where held-out reports speak for spikes.
+"""smoothing="auto": how much to smooth, and whether there are spikes, by what held-out reports say.
 
-EMS smooths away what people round to: salaries of 50,000, ages of 40. Here the histogram is a smooth part, averaged as
-in EMS, plus a spiky part that pays a penalty for every spike. How high the penalty is, and whether there are spikes at
-all, is decided by the likelihood of reports that were held out: the simplest choice that is not worse than the best one
-by more than three paired standard errors.
+EMS smooths away what people round to: salaries of 50,000, ages of 40; and with many people it smooths more than it
+need. Here it is compared with less smoothing, and with a smooth part plus a spiky one that pays a penalty for every
+spike. The simplest model is taken that is not worse than the best one by more than three paired standard errors.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.distribution import Fit
-from veil.numeric.reconstruction import Stopping, run
+from veil.numeric.reconstruction import Model, Stopping, run
 from veil.numeric.waves import Wave
 
-__all__ = ["PENALTIES", "with_spikes"]
+__all__ = ["LESS", "PENALTIES", "choose_model", "with_spikes"]
 
 Floats = NDArray[np.float64]
 
-PENALTIES = (None, 10.0, 3.0, 1.0, 0.3)
-"""What there is to choose from, the simplest first: EMS, then penalties in people."""
+LESS = (1.0, 1 / 4, 1 / 16)
+PENALTIES = (10.0, 3.0, 1.0, 0.3)
+"""What there is to choose from: EMS with its share and less of it, then EMS with spikes; penalties are in people."""
 
 _FOLDS = 5
 _STANDARD_ERRORS = 3
@@ -28,24 +30,28 @@ _STANDARD_ERRORS = 3
 _SPLITTING_SEED = 0  # the result is a function of the reports alone
 
 
-def with_spikes(wave: Wave, counts: NDArray[np.int64], start: Floats, rule: Stopping) -> tuple[Floats, Fit, str]:
-    """Runs at the collector: the masses with the spikes that held-out reports justify, the fit, and its name."""
-    chosen = choose_penalty(wave, counts, start, rule)
-    masses, fit = _fitted(wave, counts, start, chosen, rule)
-    return masses, fit, "EMS" if chosen is None else f"EMS with spikes (penalty {chosen:g})"
+def with_spikes(
+    wave: Wave, counts: NDArray[Any], share: float, start: Floats, rule: Stopping
+) -> tuple[Floats, Fit, str]:
+    """Runs at the collector: the masses by the model that held-out reports justify, the fit, and the model's name."""
+    chosen = choose_model(wave, counts, share, start, rule)
+    masses, fit = run(wave, counts, chosen, start, rule)
+    return masses, fit, chosen.name
 
 
-def choose_penalty(wave: Wave, counts: NDArray[np.int64], start: Floats, rule: Stopping) -> float | None:
-    """The simplest penalty whose held-out likelihood is not surely worse than the best one's."""
-    folds = _folds(counts)
+def choose_model(wave: Wave, counts: NDArray[Any], share: float, start: Floats, rule: Stopping) -> Model:
+    """The simplest model whose held-out likelihood is not surely worse than the best one's."""
+    models = [*(Model(share * less) for less in LESS), *(Model(share, penalty) for penalty in PENALTIES)]
+    whole = np.rint(counts).astype(np.int64)  # with weights, the reports are worth no whole number of people
+    folds = _folds(whole)
     held_out = np.concatenate(folds)
     scores = [
-        np.concatenate([np.log(wave.reports(_fitted(wave, counts - fold, start, penalty, rule)[0])) for fold in folds])
-        for penalty in PENALTIES
+        np.concatenate([np.log(wave.reports(run(wave, whole - fold, model, start, rule)[0])) for fold in folds])
+        for model in models
     ]
     best = scores[int(np.argmax([held_out @ score for score in scores]))]
     worse = [_surely_worse(held_out, best - score) for score in scores]
-    return PENALTIES[worse.index(False)]
+    return models[worse.index(False)]
 
 
 def _surely_worse(reports: NDArray[np.int64], lost: Floats) -> bool:
@@ -63,11 +69,3 @@ def _folds(counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         folds.append(rng.binomial(rest, 1 / left))
         rest = rest - folds[-1]
     return [*folds, rest]
-
-
-def _fitted(
-    wave: Wave, counts: NDArray[np.int64], start: Floats, penalty: float | None, rule: Stopping
-) -> tuple[Floats, Fit]:
-    if penalty is None:
-        return run(wave, counts, start, np.zeros_like(start), 0.0, rule)
-    return run(wave, counts, start / 2, start / 2, penalty, rule)

@@ -7,6 +7,7 @@ cumulative sums, exact on whole cells whether or not the wave's ends fall on a b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class Wave:
         waves = box_sums(np.asarray(weights, dtype=np.float64), widths, index, binomials)
         return np.asarray(self.floor * float(weights @ widths[0]) + self.lift * waves / self.held[0][0])
 
-    def log_likelihood(self, masses: Floats, counts: NDArray[np.int64]) -> float:
+    def log_likelihood(self, masses: Floats, counts: NDArray[Any]) -> float:
         """The logarithm of the reports' probability, when people are distributed like this."""
         seen = counts > 0
         return float(counts[seen] @ np.log(self.reports(masses)[seen]))
