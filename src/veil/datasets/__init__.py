@@ -17,11 +17,20 @@ from veil.datasets.numbers import (
     uniform_numbers,
     wages,
 )
+from veil.datasets.transactions import (
+    Transactions,
+    kosarak_sets,
+    online_invoices,
+    pos_baskets,
+    short_kosarak_sets,
+    synthetic_baskets,
+)
 
 __all__ = [
     "Counts",
     "Emoji",
     "Numbers",
+    "Transactions",
     "beta_numbers",
     "beta_people",
     "bimodal_numbers",
@@ -30,8 +39,13 @@ __all__ = [
     "flight_times",
     "income",
     "kosarak_clicks",
+    "kosarak_sets",
+    "online_invoices",
+    "pos_baskets",
     "proportional",
     "retail_sales",
+    "short_kosarak_sets",
+    "synthetic_baskets",
     "uniform_numbers",
     "wages",
     "zipf_people",
