@@ -17,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from veil import metrics, numeric, post
+    from veil import itemsets, metrics, numeric, post
     from veil.ask import AllOf, OneOf, Question
     from veil.campaign import Campaign, CampaignRun, Round
     from veil.client import Client
@@ -86,7 +86,7 @@ _HOMES = {
     "veil.survey": ("Public", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
-_ROOMS = ("metrics", "numeric", "post")
+_ROOMS = ("itemsets", "metrics", "numeric", "post")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -129,6 +129,7 @@ __all__ = [
     "Text",
     "VeilError",
     "choose",
+    "itemsets",
     "merge",
     "metrics",
     "numeric",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -230,7 +231,7 @@ def _checked(source: Any, candidates: Iterable[Iterable[int]]) -> Candidates:
     for candidate in listed:
         if not candidate or not all(is_int(item) and 0 <= item < size for item in candidate):
             raise ParameterError("a candidate has at least one item, each a code of the universe")
-        if any(a >= b for a, b in zip(candidate, candidate[1:], strict=False)):
+        if any(a >= b for a, b in pairwise(candidate)):
             raise ParameterError("a candidate lists its items' codes increasing, each once")
     return tuple(tuple(int(item) for item in candidate) for candidate in listed)
 

@@ -424,7 +424,7 @@ def view_from_json(document: Any) -> View:
 
 
 def sample_padded(sets: Sets, length: int, dummies: int, source: Source) -> Codes1:
-    """Runs on the device: an element of each set, drawn after padding to `length`; codes from `dummies` on are padding."""
+    """Runs on the device: an element of each set, drawn after padding to `length` with codes from `dummies` on."""
     sizes = sets.offsets[1:] - sets.offsets[:-1]
     drawn = source.below(np.maximum(sizes, length).astype(np.uint64), len(sizes)).astype(np.int64)
     real = drawn < sizes

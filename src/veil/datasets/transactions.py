@@ -99,7 +99,7 @@ class Transactions:
         best = {itemset: int(mask.sum()) for itemset, mask in holders.items()}
         level = holders
         while level:  # a set of j + 1 items among the k best has all its parts there: Apriori, with the k-th as floor
-            floor = sorted(best.values(), reverse=True)[: k][-1] if len(best) >= k else 1
+            floor = sorted(best.values(), reverse=True)[:k][-1] if len(best) >= k else 1
             larger: dict[tuple[int, ...], Any] = {}
             for itemset, mask in level.items():
                 for item in singles:
@@ -168,14 +168,14 @@ def online_invoices(folder: str | Path | None = None) -> Transactions:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path, columns=["invoice", "stock_code"]).combine_chunks()
-    invoice, product = (
-        column.combine_chunks().indices.to_numpy().astype(np.int64) for column in table.itercolumns()
-    )
+    invoice, product = (column.combine_chunks().indices.to_numpy().astype(np.int64) for column in table.itercolumns())
     pairs = np.unique(invoice * _ONLINE_ITEMS + product)
     sizes = np.bincount(pairs // _ONLINE_ITEMS)
     sizes = sizes[sizes > 0]
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
-    return Transactions(Sets(offsets, (pairs % _ONLINE_ITEMS).astype(np.uint64)), _ONLINE_ITEMS, _ONLINE, stand_in=False)
+    return Transactions(
+        Sets(offsets, (pairs % _ONLINE_ITEMS).astype(np.uint64)), _ONLINE_ITEMS, _ONLINE, stand_in=False
+    )
 
 
 def synthetic_baskets(
@@ -191,9 +191,9 @@ def synthetic_baskets(
     """Baskets after Agrawal and Srikant (VLDB 1994, the generator of IBM Quest), simplified.
 
     There are `patterns` sets of items that tend to be bought together, of 1 + Poisson(1) items each, with weights that
-    fall like those of Zipf's law; items are drawn by r^-exponent. A basket has a size of its own, 1 + a geometric number
-    with the mean that is asked for, at most `most`, and is filled with patterns, of which each item is left out with
-    probability 0.3, and after three of them with single items, until it is full.
+    fall like those of Zipf's law; items are drawn by r^-exponent. A basket has a geometric size of the mean that is asked
+    for, at most `most`. It is filled with three patterns, of which each item is left out with probability 0.3, and then
+    with single items, until it is full; what comes twice counts once.
 
     >>> synthetic_baskets(1_000, 50, mean_size=3.0, exponent=1.0, seed=0).people
     1000
