@@ -146,6 +146,13 @@ class Candidates:
         rows[:, :, -8:] |= suffixes.astype(">u8").view(np.uint8).reshape(-1, 8)
         return rows.reshape(-1, rows.shape[2])
 
+    def narrowed(self, step: int) -> Candidates:
+        """The same candidates with a shorter step, behind more and longer prefixes; where all continuations count."""
+        if step == self.step:
+            return self
+        more = Candidates(self.prefixes, self.width, self.step - step, None, self.padded)
+        return Candidates(np.concatenate(list(more.blocks())), more.length, step, None, self.padded)
+
     def holds(self, codes: Codes) -> NDArray[np.bool_]:
         """Which codes of this length are among the candidates."""
         mine = np.isin(_keys(cut(codes, self.length, self.width)), _keys(self.prefixes))

@@ -176,12 +176,16 @@ class PrefixSearch(HitterSearch):
             tested, last = self._above(tested, supports.estimate(asked, tested), last=True)
             ranks = last.frequencies
         elif self.fitted:
-            lengths, codes = list(self.lengths), [level.codes for level in found]
-            fitted = fit(lengths, codes, [e.frequencies for e in estimates], [e.variance_at(0 * e.frequencies) for e in estimates])
-            ranks = fitted
+            ranks = fitted = self._fitted(found, estimates)
         order = np.lexsort((-last.frequencies, -ranks))[: self.k]
         chosen = _chosen(last, order)
         return HeavyHitters(self._held(chosen, chosen.candidates), history, None if fitted is None else fitted[order])
+
+    def _fitted(self, found: list[Supported], estimates: list[Estimate]) -> NDArray[np.float64]:
+        """Frequencies of the last candidates that fit the whole trie; under a prefix of text there are many others."""
+        codes, seen = [level.codes for level in found], [estimate.frequencies for estimate in estimates]
+        noise = [estimate.variance_at(0 * estimate.frequencies) for estimate in estimates]
+        return fit(list(self.lengths), codes, seen, noise, others=isinstance(self.domain, Text))
 
     def _held(self, estimate: Estimate, codes: Any) -> Estimate:
         """The same in values that people hold."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError
 from veil.hitters.candidates import Candidates
-from veil.mechanisms import PureOracle
+from veil.mechanisms import LinearHashing, PureOracle
 from veil.protocol import Stored
+from veil.report import Columns
 from veil.result import Estimate
 from veil.survey import Survey
 from veil.tally import Tally
@@ -51,7 +52,7 @@ class Best:
         """Take what may be among the best."""
         self.offer_at(counts, lambda places: codes[places])
 
-    def offer_at(self, counts: Counts, codes_at: Any) -> None:
+    def offer_at(self, counts: Counts, codes_at: Callable[[NDArray[np.int64]], Codes]) -> None:
         """The same where codes are made only for the places that may be among the best."""
         if self._floor is not None:
             places = np.flatnonzero(counts > self._floor)
@@ -152,9 +153,30 @@ class Counted(Supports):
 
     def best(self, questions: Questions, candidates: Candidates, keep: int) -> Supported:
         best = Best(keep)
-        for block in candidates.blocks():
-            best.offer(block, self.support(questions, block))
+        oracle = self.oracle(questions)
+        if isinstance(oracle, LinearHashing) and candidates.suffixes is None and oracle.suffix <= candidates.step:
+            self._transformed(oracle, questions, candidates.narrowed(oracle.suffix), best)
+        else:
+            for block in candidates.blocks():
+                best.offer(block, self.support(questions, block))
         return best.taken()
+
+    def _transformed(self, oracle: LinearHashing, questions: Questions, candidates: Candidates, best: Best) -> None:
+        """One transform a prefix: all its continuations at once."""
+        if candidates.ended.any():
+            best.offer(candidates.closed, self.support(questions, candidates.closed))
+
+        def answers() -> Iterator[Columns]:
+            for i in questions:
+                yield from self._stored.answers(i)
+
+        goes_on = candidates.open
+        for row, counts in enumerate(oracle.cosets(answers, goes_on)):
+
+            def codes_at(places: NDArray[np.int64], row: int = row) -> Codes:
+                return candidates.join(goes_on[row : row + 1], places.astype(np.uint64))
+
+            best.offer_at(counts, codes_at)
 
     def joint(self, first: int, second: int, codes: Codes, others: Codes) -> Counts:
         chosen = {first: codes, second: others}

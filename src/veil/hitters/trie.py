@@ -1,7 +1,8 @@
 """Frequencies that fit a trie of kept prefixes: non-negative least squares.
 
-Each kept prefix has people of its own, those under none of its kept children; a kept prefix's frequency is the sum of
-all people at or below it. Never the mean over levels: false children of a frequent prefix would inherit its frequency.
+A kept prefix's frequency is the sum over the kept values below it and, in text, of others: people under none of its
+kept children. Random strings have hardly any others below a frequent prefix, and the fit is sharper without. Never the
+mean over levels: false children of a frequent prefix would inherit its frequency.
 """
 
 from __future__ import annotations
@@ -19,15 +20,23 @@ Floats = NDArray[np.float64]
 
 
 def fit(
-    lengths: list[int], codes: list[NDArray[Any]], frequencies: list[Floats], variances: list[Floats]
+    lengths: list[int],
+    codes: list[NDArray[Any]],
+    frequencies: list[Floats],
+    variances: list[Floats],
+    *,
+    others: bool,
 ) -> Floats:
-    """The frequencies of the last level's codes that fit all levels best: non-negative, a parent at least its children.
+    """The frequencies of the last level's codes that fit all levels best: non-negative, a parent the sum of its children.
 
-    One list entry a level, the shortest prefixes first; each code's prefix is among the codes of the level before.
+    One list entry a level, the shortest prefixes first; each code's prefix is among the codes of the level before. With
+    `others` a parent may have people of its own, beyond its kept children.
 
-    >>> one = np.array([1], dtype=np.uint64)
-    >>> fit([1, 2], [one, 2 * one], [np.array([0.3]), np.array([0.5])], [np.ones(1), np.ones(1)]).round(6).tolist()
+    >>> one, noise = np.array([1], dtype=np.uint64), [np.ones(1), np.ones(1)]
+    >>> fit([1, 2], [one, 2 * one], [np.array([0.5]), np.array([0.3])], noise, others=False).round(6).tolist()
     [0.4]
+    >>> fit([1, 2], [one, 2 * one], [np.array([0.5]), np.array([0.3])], noise, others=True).round(6).tolist()
+    [0.3]
     """
     from scipy.optimize import minimize
 
@@ -56,9 +65,11 @@ def fit(
         return 0.5 * float(off @ off), spread(off * weights / scale)
 
     first = np.zeros(int(ends[-1]))
+    inner = len(first) - len(codes[-1])
+    bounds = [(0, None if others else 0)] * inner + [(0, None)] * len(codes[-1])
     first[len(first) - len(codes[-1]) :] = np.maximum(frequencies[-1], 0) * scale
     options = {"maxiter": 2000, "maxfun": 20000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30}
-    solved = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=[(0, None)] * len(first), options=options)
+    solved = minimize(loss, first, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.asarray(solved.x[len(first) - len(codes[-1]) :]) / scale
 
 
