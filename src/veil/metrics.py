@@ -1,7 +1,8 @@
 """How good an estimate is, where the truth is known.
 
-Full-domain, set-value and frequent-value errors are those of the consistency paper (V.A); `ncr` is thesis 4.4 and 5.4.1, `found_mse` 5.4.1; `ks` and
-`wasserstein` are section 3 of the Square Wave paper; `sse`, `mnae` and `mre` are thesis 6.1 and 7.5.
+Full-domain, set-value and frequent-value errors are those of the consistency paper (V.A); `ncr` is thesis 4.4 and
+5.4.1, `found_mse` is 5.4.1; `ks` and `wasserstein` are section 3 of the Square Wave paper; `sse`, `mnae` and `mre` are
+thesis 6.1 and 7.5.
 
 Distributions of numbers are compared by `ks`, `wasserstein` with a length, `range_mae`, `mean_error`, `variance_error`
 and `quantile_error`, all from that section 3. They take masses of equal buckets of [0, 1], even within a bucket; the

@@ -17,6 +17,7 @@ from veil.datasets.numbers import (
     uniform_numbers,
     wages,
 )
+from veil.datasets.strings import Strings, exponential_bits, first_names, web_words
 from veil.datasets.transactions import (
     Transactions,
     kosarak_sets,
@@ -30,12 +31,15 @@ __all__ = [
     "Counts",
     "Emoji",
     "Numbers",
+    "Strings",
     "Transactions",
     "beta_numbers",
     "beta_people",
     "bimodal_numbers",
     "data_folder",
     "emoji_uses",
+    "exponential_bits",
+    "first_names",
     "flight_times",
     "income",
     "kosarak_clicks",
@@ -48,5 +52,6 @@ __all__ = [
     "synthetic_baskets",
     "uniform_numbers",
     "wages",
+    "web_words",
     "zipf_people",
 ]

@@ -191,9 +191,9 @@ def synthetic_baskets(
     """Baskets after Agrawal and Srikant (VLDB 1994, the generator of IBM Quest), simplified.
 
     There are `patterns` sets of items that tend to be bought together, of 1 + Poisson(1) items each, with weights that
-    fall like those of Zipf's law; items are drawn by r^-exponent. A basket has a geometric size of the mean that is asked
-    for, at most `most`. It is filled with three patterns, of which each item is left out with probability 0.3, and then
-    with single items, until it is full; what comes twice counts once.
+    fall like those of Zipf's law; items are drawn by r^-exponent. A basket has a geometric size of the given
+    mean, at most `most`. It is filled with three patterns, of which each item is left out with probability 0.3, and
+    then with single items, until it is full; what comes twice counts once.
 
     >>> synthetic_baskets(1_000, 50, mean_size=3.0, exponent=1.0, seed=0).people
     1000

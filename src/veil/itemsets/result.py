@@ -129,7 +129,7 @@ class FrequentItemsets:
         raise ParameterError("this set was not among the candidates")
 
     def rules(self, confidence: float = 0.5, level: float = 0.95) -> list[Rule]:
-        """Association rules among the k sets, highest confidence first; `veil.itemsets.rules` says what their errors are."""
+        """Association rules among the k sets, highest confidence first; their errors: see `veil.itemsets.rules`."""
         return find_rules(self.rows, self.mined, confidence, level)
 
     def __len__(self) -> int:
