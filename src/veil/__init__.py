@@ -17,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from veil import itemsets, metrics, numeric, post
+    from veil import hitters, itemsets, metrics, numeric, post
     from veil.ask import AllOf, OneOf, Question
     from veil.campaign import Campaign, CampaignRun, Round
     from veil.client import Client
@@ -88,7 +88,7 @@ _HOMES = {
     "veil.survey": ("Public", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
-_ROOMS = ("itemsets", "metrics", "numeric", "post")
+_ROOMS = ("hitters", "itemsets", "metrics", "numeric", "post")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -132,6 +132,7 @@ __all__ = [
     "Text",
     "VeilError",
     "choose",
+    "hitters",
     "itemsets",
     "merge",
     "metrics",

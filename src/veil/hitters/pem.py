@@ -16,7 +16,8 @@ from veil.privacy import check_epsilon
 __all__ = ["PEM", "Oracle"]
 
 Oracle = Literal["OLH", "PGR"]
-_FIT_FROM = 1.0  # below this eps the trie's upper levels are too noisy to help
+_LAST_FROM = 1.0  # from this eps on a last group twice as large ranks better; below, the rounds before need people
+_FIT_FROM = 1.25  # below this eps the upper levels are too noisy to help
 
 
 @dataclass(frozen=True, init=False)
@@ -56,6 +57,7 @@ class PEM(PrefixSearch):
         threshold: float | None = None,
         alphabet: str | None = None,
         fit: bool | None = None,
+        last: int | None = None,
     ) -> None:
         epsilon, domain = check_epsilon(epsilon), as_held(domain)
         check_k(k, domain)
@@ -71,6 +73,7 @@ class PEM(PrefixSearch):
         fields: dict[str, Any] = {"epsilon": epsilon, "domain": domain, "k": int(k), "keep": kept, "budget": budget}
         fields |= {"test": None, "threshold": threshold, "alphabet": alphabet, "kind": oracle}
         fields["fitted"] = epsilon >= _FIT_FROM if fit is None else bool(fit)
+        fields["last"] = (2 if epsilon >= _LAST_FROM else 1) if last is None else last
         for name, value in fields.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "lengths", self._lengths(groups))

@@ -29,10 +29,11 @@ from veil.result import Estimate
 from veil.survey import Survey
 from veil.view import prefix
 
-__all__ = ["HitterSearch", "PrefixSearch", "Test", "as_held", "check_k"]
+__all__ = ["TESTED", "HitterSearch", "PrefixSearch", "Test", "as_held", "check_k", "in_values", "tested"]
 
 Test = Literal["people", "budget"]
-_TESTED = 10  # one person in so many answers the final test
+TESTED = 10
+"""One person in so many answers the final test, where people are split (section 4.4.1)."""
 _SLACK = 3.0  # standard errors that a prefix may lie below the threshold before the last round
 
 
@@ -55,7 +56,8 @@ class PrefixSearch(HitterSearch):
     `keep` prefixes stay after each round, `k` values come out. `test` gives the last candidates to a question of their
     own: "people" asks a tenth of the people (section 4.4.1), "budget" asks everybody with half of eps. `threshold`
     returns values at least that frequent, at most k. `alphabet` is for text: only strings over these letters are tried;
-    lengths are whole bytes then. Reports do not depend on it, nor on k.
+    lengths are whole bytes then. Reports do not depend on it. `last` is the share of the people in the last group,
+    whose estimates come out, against 1 for each other group.
     """
 
     epsilon: float
@@ -67,6 +69,7 @@ class PrefixSearch(HitterSearch):
     threshold: float | None = None
     alphabet: str | None = None
     fitted: bool = False
+    last: int = 1
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -103,8 +106,8 @@ class PrefixSearch(HitterSearch):
         levels = [self._asked(epsilon, i) for i in range(len(self.lengths))]
         if self.test == "people":
             last = self._asked(epsilon, len(self.lengths) - 1)
-            return OneOf(*((_TESTED - 1, level) for level in levels), (len(levels), last))
-        return levels[0] if len(levels) == 1 else OneOf(*((1, level) for level in levels))
+            return OneOf(*((TESTED - 1, level) for level in levels), (len(levels), last))
+        return levels[0] if len(levels) == 1 else OneOf(*((1, level) for level in levels[:-1]), (self.last, levels[-1]))
 
     def _asked(self, epsilon: float, level: int) -> Question:
         view = prefix(self.domain, self.lengths[level])
@@ -167,19 +170,14 @@ class PrefixSearch(HitterSearch):
         self, supports: Supports, found: list[Supported], estimates: list[Estimate], history: tuple[SearchRound, ...]
     ) -> HeavyHitters:
         last, ranks, fitted = estimates[-1], estimates[-1].frequencies, None
-        if not len(last):
-            empty = replace(last, candidates=last.domain.encode([0])[:0])
-            return HeavyHitters(self._held(replace(empty, domain=Bits(self.domain.bits)), found[-1].codes[:0]), history)
+        if history[-1].length < self.domain.bits:  # nothing lay above the threshold
+            return HeavyHitters(_nothing(last, self.domain), history)
         if self._tested is not None:
-            asked = (self._tested,)
-            tested = Supported(found[-1].codes, supports.support(asked, found[-1].codes))
-            tested, last = self._above(tested, supports.estimate(asked, tested), last=True)
-            ranks = last.frequencies
-        elif self.fitted:
+            return tested(supports, self._tested, found[-1].codes, self.domain, self.k, history, self.threshold)
+        if self.fitted and len(last):
             ranks = fitted = self._fitted(found, estimates)
         order = np.lexsort((-last.frequencies, -ranks))[: self.k]
-        chosen = _chosen(last, order)
-        return HeavyHitters(self._held(chosen, chosen.candidates), history, None if fitted is None else fitted[order])
+        return HeavyHitters(in_values(last, order, self.domain), history, None if fitted is None else fitted[order])
 
     def _fitted(self, found: list[Supported], estimates: list[Estimate]) -> NDArray[np.float64]:
         """Frequencies of the last candidates that fit the whole trie; under a prefix of text there are many others."""
@@ -187,17 +185,42 @@ class PrefixSearch(HitterSearch):
         noise = [estimate.variance_at(0 * estimate.frequencies) for estimate in estimates]
         return fit(list(self.lengths), codes, seen, noise, others=isinstance(self.domain, Text))
 
-    def _held(self, estimate: Estimate, codes: Any) -> Estimate:
-        """The same in values that people hold."""
-        if isinstance(self.domain, Text) and self.domain.bits <= 64:
-            wide = codes.astype(">u8").view(np.uint8).reshape(-1, 8)
-            codes = wide[:, 8 - self.domain.max_bytes :]
-        return replace(estimate, domain=self.domain, candidates=codes, whole=False)
+
+def tested(
+    supports: Supports,
+    question: int,
+    codes: NDArray[Any],
+    domain: Bits | Text,
+    k: int,
+    history: tuple[SearchRound, ...],
+    threshold: float | None = None,
+) -> HeavyHitters:
+    """Runs at the collector: the k best of the last candidates, by a question about whole values."""
+    estimate = supports.estimate((question,), Supported(codes, supports.support((question,), codes)))
+    order = np.argsort(-estimate.frequencies, kind="stable")[:k]
+    if threshold is not None:
+        order = order[estimate.frequencies[order] >= threshold]
+    return HeavyHitters(in_values(estimate, order, domain), history)
+
+
+def in_values(estimate: Estimate, order: NDArray[np.int64], domain: Bits | Text) -> Estimate:
+    """Some rows of an estimate over all bits of a value, as an estimate of values that people hold."""
+    chosen = _chosen(estimate, order)
+    codes: Any = chosen.candidates
+    if isinstance(domain, Text) and domain.bits <= 64:
+        codes = codes.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - domain.max_bytes :]
+    return replace(chosen, domain=domain, candidates=codes, whole=False)
 
 
 def _chosen(estimate: Estimate, order: NDArray[np.int64]) -> Estimate:
     assert estimate.candidates is not None
     return replace(estimate, frequencies=estimate.frequencies[order], candidates=estimate.candidates[order])
+
+
+def _nothing(estimate: Estimate, domain: Bits | Text) -> Estimate:
+    """An estimate of no values."""
+    none = domain.encode([0] if isinstance(domain, Bits) else [""])[:0]
+    return replace(estimate, domain=domain, frequencies=np.zeros(0), candidates=none, whole=False)
 
 
 def as_held(domain: Any) -> Bits | Text:
