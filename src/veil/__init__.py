@@ -17,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from veil import metrics, numeric, post
+    from veil import hitters, itemsets, metrics, numeric, post
     from veil.ask import AllOf, OneOf, Question
     from veil.campaign import Campaign, CampaignRun, Round
     from veil.client import Client
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         THE,
         HaarResponse,
         HadamardResponse,
+        LinearHashing,
         Piecewise,
         RandomProjection,
         Rappor,
@@ -65,6 +66,7 @@ _HOMES = {
         "Rappor",
         "HadamardResponse",
         "HaarResponse",
+        "LinearHashing",
         "SHE",
         "BLH",
         "RandomProjection",
@@ -86,7 +88,7 @@ _HOMES = {
     "veil.survey": ("Public", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
-_ROOMS = ("metrics", "numeric", "post")
+_ROOMS = ("hitters", "itemsets", "metrics", "numeric", "post")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -113,6 +115,7 @@ __all__ = [
     "Interval",
     "Items",
     "Ledger",
+    "LinearHashing",
     "OneOf",
     "Piecewise",
     "Public",
@@ -129,6 +132,8 @@ __all__ = [
     "Text",
     "VeilError",
     "choose",
+    "hitters",
+    "itemsets",
     "merge",
     "metrics",
     "numeric",

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veil.errors import DomainError, InputError
 
-__all__ = ["Column", "as_columns", "as_int64", "as_seconds", "read_column", "refuse_at", "type_name"]
+__all__ = ["Column", "as_columns", "as_int64", "as_seconds", "read_column", "read_lists", "refuse_at", "type_name"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,6 +51,28 @@ def read_column(values: Any) -> Column:
         np.broadcast_to(np.ma.getmaskarray(values), len(column)) if isinstance(values, np.ma.MaskedArray) else False
     )
     return Column(column.values, column.missing | masked)
+
+
+def read_lists(values: Any, what: str) -> tuple[NDArray[np.int64], Any]:
+    """Read a column of lists: how long each is, and all their entries in one column.
+
+    An Arrow column of lists is taken as it lies, without a Python object an entry.
+
+    >>> read_lists([[3, 1], [], [4]], "lists")
+    (array([2, 0, 1]), [3, 1, 4])
+    """
+    if type(values).__module__.partition(".")[0] == "pyarrow":
+        import pyarrow as pa
+
+        whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+        if isinstance(whole, (pa.ListArray, pa.LargeListArray)) and not whole.null_count:
+            return whole.value_lengths().to_numpy().astype(np.int64), whole.flatten()
+    column = read_column(values)
+    refuse_at(column.missing, f"expected {what}; one is missing (an empty one is a list of length 0)")
+    wrong = np.array([isinstance(v, (str, bytes)) or not hasattr(v, "__iter__") for v in column.values], np.bool_)
+    refuse_at(wrong, f"expected {what}")
+    lists = [list(value) for value in column.values]
+    return np.array([len(entries) for entries in lists], dtype=np.int64), [v for entries in lists for v in entries]
 
 
 def as_columns(table: Any, names: Sequence[str]) -> list[Any]:

@@ -1,7 +1,8 @@
 """How good an estimate is, where the truth is known.
 
-Full-domain, set-value and frequent-value errors are those of the consistency paper (V.A); `ncr` is thesis 4.4; `ks` and
-`wasserstein` are section 3 of the Square Wave paper; `sse`, `mnae` and `mre` are thesis 6.1 and 7.5.
+Full-domain, set-value and frequent-value errors are those of the consistency paper (V.A); `ncr` is thesis 4.4 and
+5.4.1, `found_mse` is 5.4.1; `ks` and `wasserstein` are section 3 of the Square Wave paper; `sse`, `mnae` and `mre` are
+thesis 6.1 and 7.5.
 
 Distributions of numbers are compared by `ks`, `wasserstein` with a length, `range_mae`, `mean_error`, `variance_error`
 and `quantile_error`, all from that section 3. They take masses of equal buckets of [0, 1], even within a bucket; the
@@ -12,7 +13,7 @@ negative, and need not add up to 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -26,6 +27,7 @@ from veil.result import Estimate
 __all__ = [
     "coverage",
     "f1",
+    "found_mse",
     "ks",
     "max_error",
     "mean_error",
@@ -140,6 +142,21 @@ def ncr(found: Iterable[Any], ranking: Sequence[Any]) -> float:
         raise InputError("a ranking has at least one value, each once")
     found = set(found)
     return sum(k - rank for rank, value in enumerate(ranking) if value in found) / (k * (k + 1) / 2)
+
+
+def found_mse(found: Mapping[Any, float], truth: Mapping[Any, float]) -> float:
+    """Mean squared error over the truly frequent values that were found: Var of thesis 5.4.1, where both are counts.
+
+    Both map values to counts (or frequencies); `truth` has the k truly most frequent ones only. NaN where none of them
+    was found.
+
+    >>> found_mse({"a": 9.0, "z": 5.0}, {"a": 10, "b": 8})
+    1.0
+    """
+    if not isinstance(found, Mapping) or not isinstance(truth, Mapping) or not truth:
+        raise InputError("found and true values are mappings from values to counts, the true ones at least one")
+    errors = [(found[value] - count) ** 2 for value, count in truth.items() if value in found]
+    return float(np.mean(errors)) if errors else math.nan
 
 
 def ks(estimate: Estimate | Any, truth: Any) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
 import numpy as np
@@ -11,7 +11,8 @@ from veil.campaign import Campaign, CampaignRun
 from veil.entropy import Seeded, Source
 from veil.errors import EmptyError, InputError
 from veil.mechanisms import FrequencyOracle, Mechanism
-from veil.protocol import Protocol
+from veil.protocol import OpenProtocol, Protocol, Stored
+from veil.report import Reports
 from veil.result import Estimate
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
@@ -29,9 +30,9 @@ def simulate(
     protocol: Survey, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | Any = None
 ) -> list[Any]: ...
 @overload
-def simulate(protocol: Mechanism | Protocol | Campaign, values: Any, seed: int = 0) -> Any: ...
+def simulate(protocol: Mechanism | Protocol | OpenProtocol | Campaign, values: Any, seed: int = 0) -> Any: ...
 def simulate(
-    protocol: Mechanism | Survey | Protocol | Campaign,
+    protocol: Mechanism | Survey | Protocol | OpenProtocol | Campaign,
     values: Any,
     seed: int = 0,
     *,
@@ -40,7 +41,7 @@ def simulate(
     """Run a protocol on known values: randomize, encode, decode, tally, estimate. The same seed gives the same result.
 
     A mechanism gives its result (a frequency oracle an Estimate), a survey a list of them (one a question), a protocol
-    what its questions say together, a campaign whatever it returns.
+    what its questions say together, an open protocol what it finds in the stored reports, a campaign whatever it returns.
 
     >>> from veil import GRR
     >>> estimate = simulate(GRR(epsilon=4.0, domain=3), [0] * 9000 + [2] * 1000)
@@ -48,10 +49,13 @@ def simulate(
     True
     """
     source = Seeded(seed)
-    if not isinstance(protocol, (Campaign, Mechanism, Protocol, Survey)):
+    if not isinstance(protocol, (Campaign, Mechanism, OpenProtocol, Protocol, Survey)):
         raise InputError("simulate(protocol, values): expected a mechanism, a survey, a protocol or a campaign")
     if isinstance(protocol, Campaign):
         return _simulate_campaign(protocol, values, source)
+    if isinstance(protocol, OpenProtocol):
+        asked = protocol.survey
+        return protocol.find(Stored(asked, list(_received(asked, asked.domain.encode(values), source))))
     if isinstance(protocol, Protocol):
         survey = protocol.survey
         return protocol.estimate(_collect(survey, survey.domain.encode(values), source, candidates))
@@ -67,14 +71,17 @@ def _simulate_survey(survey: Survey, values: Any, source: Source, candidates: Ma
 
 def _collect(survey: Survey, codes: Any, source: Source, candidates: Mapping[int, Any] | None) -> SurveyTally:
     """Devices randomize and send, the collector decodes and adds up, a chunk of people at a time."""
+    tallies = (survey.tally(received, candidates) for received in _received(survey, codes, source))
+    return merge(tallies)  # type: ignore[no-any-return]  # merge adds whatever it is given
+
+
+def _received(survey: Survey, codes: Any, source: Source) -> Iterator[Reports]:
+    """What the collector decodes of what devices send, a chunk of people at a time."""
     if not len(codes):
         raise EmptyError("expected at least one person")
-    tallies = []
     for rows, stream in source.chunks(len(codes)):
         sent = encode_batch(survey.reports(codes[rows], stream))  # on the devices
-        received = decode_batch(survey, sent)  # at the collector
-        tallies.append(survey.tally(received, candidates))
-    return merge(tallies)  # type: ignore[no-any-return]  # merge adds whatever it is given
+        yield decode_batch(survey, sent)  # at the collector
 
 
 def _simulate_campaign(campaign: Campaign, values: Any, source: Source) -> Any:

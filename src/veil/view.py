@@ -8,6 +8,8 @@ from the held value (privacy amplification). Runs on the device.
     Ancestor    its ancestor in a b-ary tree       Project     some attributes of a record, as one index
     SampleItem  one item of a set, padded with dummies to `length` (padding-and-sampling)
     SquaredDistance   how far a number lies from a public one, squared
+
+Views of sets through a list of candidates stand in `veil.set_view`.
 """
 
 from __future__ import annotations
@@ -53,6 +55,7 @@ __all__ = [
     "SquaredDistance",
     "View",
     "prefix",
+    "sample_padded",
     "view_from_json",
 ]
 
@@ -329,12 +332,7 @@ class SampleItem(View):
         return 1 + (ratio - 1) * self.length if disjoint else ratio
 
     def apply(self, codes: Any, source: Source) -> Codes1:
-        sizes = codes.offsets[1:] - codes.offsets[:-1]
-        drawn = source.below(np.maximum(sizes, self.length).astype(np.uint64), len(sizes)).astype(np.int64)
-        real = drawn < sizes
-        shown: Codes1 = (self.source.universe.size + drawn - sizes).astype(np.uint64)
-        shown[real] = codes.items[codes.offsets[:-1][real] + drawn[real]]
-        return shown
+        return sample_padded(codes, self.length, self.source.universe.size, source)
 
     def to_json(self) -> Json:
         return {"kind": "sample-item", "source": self.source.to_json(), "length": self.length}
@@ -420,7 +418,19 @@ VIEWS: dict[str, Callable[[Json], View]] = {
 
 def view_from_json(document: Any) -> View:
     """The view that a task describes."""
-    return by_kind(document, VIEWS, "a view")
+    from veil.set_view import SET_VIEWS  # views of sets stand beside this module, and on it
+
+    return by_kind(document, {**VIEWS, **SET_VIEWS}, "a view")
+
+
+def sample_padded(sets: Sets, length: int, dummies: int, source: Source) -> Codes1:
+    """Runs on the device: an element of each set, drawn after padding to `length` with codes from `dummies` on."""
+    sizes = sets.offsets[1:] - sets.offsets[:-1]
+    drawn = source.below(np.maximum(sizes, length).astype(np.uint64), len(sizes)).astype(np.int64)
+    real = drawn < sizes
+    shown: Codes1 = (dummies + drawn - sizes).astype(np.uint64)
+    shown[real] = sets.items[sets.offsets[:-1][real] + drawn[real]]
+    return shown
 
 
 def _held(document: Any, *kinds: type[Any]) -> Any:

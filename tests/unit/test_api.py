@@ -20,7 +20,7 @@ PUBLIC = {
     "Rappor",
     "PGR",
     "HadamardResponse", "HaarResponse", "SHE",
-    "BLH", "RandomProjection", "SUE", "THE",
+    "BLH", "LinearHashing", "RandomProjection", "SUE", "THE", "hitters",
     "GRR", "MECHANISMS", "OLH", "OUE", "AllOf", "Bits", "Campaign", "CampaignRun", "Categories", "Client", "Estimate",
     "Guarantee", "Integers", "Interval", "Items", "Ledger", "OneOf", "Public", "Question", "Record", "Round",
     "SquareWave", "StochasticRounding", "Piecewise",

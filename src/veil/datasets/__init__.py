@@ -17,22 +17,41 @@ from veil.datasets.numbers import (
     uniform_numbers,
     wages,
 )
+from veil.datasets.strings import Strings, exponential_bits, first_names, web_words
+from veil.datasets.transactions import (
+    Transactions,
+    kosarak_sets,
+    online_invoices,
+    pos_baskets,
+    short_kosarak_sets,
+    synthetic_baskets,
+)
 
 __all__ = [
     "Counts",
     "Emoji",
     "Numbers",
+    "Strings",
+    "Transactions",
     "beta_numbers",
     "beta_people",
     "bimodal_numbers",
     "data_folder",
     "emoji_uses",
+    "exponential_bits",
+    "first_names",
     "flight_times",
     "income",
     "kosarak_clicks",
+    "kosarak_sets",
+    "online_invoices",
+    "pos_baskets",
     "proportional",
     "retail_sales",
+    "short_kosarak_sets",
+    "synthetic_baskets",
     "uniform_numbers",
     "wages",
+    "web_words",
     "zipf_people",
 ]

@@ -17,7 +17,7 @@ from veil.domain.categories import Categories, Label
 from veil.domain.numbers import Integers, Interval
 from veil.domain.strings import Bits, Text
 from veil.errors import DomainError, InputError, ParameterError, WireError
-from veil.inputs import as_columns, read_column, refuse_at
+from veil.inputs import as_columns, read_lists
 
 __all__ = ["DOMAINS", "DomainLike", "Items", "Record", "as_domain", "domain_from_json"]
 
@@ -51,24 +51,20 @@ class Items(Domain):
         return False
 
     def encode(self, values: Any) -> Sets:
-        column = read_column(values)
-        refuse_at(column.missing, "expected sets of items; a set is missing (an empty set is a list of length 0)")
-        wrong = np.array([isinstance(v, (str, bytes)) or not hasattr(v, "__iter__") for v in column.values], np.bool_)
-        refuse_at(wrong, "expected sets of items")
-        sets = [list(value) for value in column.values]
-        people = np.repeat(np.arange(len(sets), dtype=np.int64), [len(held) for held in sets])
-        flat = [item for held in sets for item in held]
+        sizes, flat = read_lists(values, "sets of items")
+        people = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
         try:
-            items = self.universe.encode(flat) if flat else np.zeros(0, np.uint64)
+            items = self.universe.encode(flat) if len(flat) else np.zeros(0, np.uint64)
         except DomainError as problem:
             person = None if problem.row is None else int(people[problem.row])
             raise DomainError(f"a set holds what is no item: {problem.expected}", person, problem.count) from None
-        order = np.lexsort((items, people))
-        people, items = people[order], items[order]
-        first = np.ones(len(items), dtype=np.bool_)  # a set holds an item once, however often it is listed
-        first[1:] = (people[1:] != people[:-1]) | (items[1:] != items[:-1])
-        sizes = np.bincount(people[first], minlength=len(sets))
-        return Sets(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), items[first])
+        if not ((people[1:] != people[:-1]) | (items[1:] > items[:-1])).all():
+            order = np.lexsort((items, people))
+            people, items = people[order], items[order]
+            first = np.ones(len(items), dtype=np.bool_)  # a set holds an item once, however often it is listed
+            first[1:] = (people[1:] != people[:-1]) | (items[1:] != items[:-1])
+            sizes, items = np.bincount(people[first], minlength=len(sizes)), items[first]
+        return Sets(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), items)
 
     def decode(self, codes: Any) -> list[set[Any]]:
         labels = self.universe.decode(codes.items)

@@ -10,6 +10,7 @@ from veil.mechanisms.blh import BLH
 from veil.mechanisms.grr import GRR
 from veil.mechanisms.haar import HaarResponse
 from veil.mechanisms.hadamard import HadamardResponse
+from veil.mechanisms.linear_hashing import LinearHashing
 from veil.mechanisms.moments import MeanMechanism
 from veil.mechanisms.numeric import NumericMechanism
 from veil.mechanisms.olh import OLH
@@ -39,6 +40,7 @@ __all__ = [
     "FrequencyOracle",
     "HaarResponse",
     "HadamardResponse",
+    "LinearHashing",
     "MeanMechanism",
     "Mechanism",
     "NumericMechanism",
@@ -65,6 +67,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "RandomProjection": RandomProjection,
     "Rappor": Rappor,
     "PGR": PGR,
+    "LinearHashing": LinearHashing,
     "SquareWave": SquareWave,
     "HaarResponse": HaarResponse,
     "StochasticRounding": StochasticRounding,

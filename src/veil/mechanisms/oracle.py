@@ -53,7 +53,7 @@ class FrequencyOracle(Mechanism):
         """64 well-mixed bits a value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
         from veil.kernels.hashing import spread
 
-        if not self.domain.code_bytes:
+        if codes.ndim == 1:
             return spread(np.ascontiguousarray(codes, dtype=np.uint64))
         salt = bytes.fromhex(self.digest)
         digests = b"".join(hashlib.sha256(salt + row.tobytes()).digest()[:8] for row in codes)

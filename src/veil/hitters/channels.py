@@ -1,0 +1,138 @@
+"""HASH: the multiple channel method (Bassily and Smith 2015; thesis 4.1.2), and the view that it asks through."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.ask import AllOf, OneOf, Question
+from veil.canonical import Json
+from veil.domain import Bits, Text, is_int
+from veil.entropy import Source
+from veil.errors import ParameterError
+from veil.hitters.candidates import Candidates, start
+from veil.hitters.result import HeavyHitters, SearchRound
+from veil.hitters.search import TESTED, HitterSearch, as_held, check_k, tested
+from veil.hitters.supports import Supports
+from veil.mechanisms import OLH
+from veil.privacy import check_epsilon, split_epsilon
+from veil.survey import Survey
+from veil.view import Segment, View
+
+__all__ = ["ChannelSegment", "MultipleChannel"]
+
+
+
+@dataclass(frozen=True)
+class ChannelSegment(View):
+    """The channel that a public hash puts the value in, and one segment of it behind: h(value) 2^width + segment.
+
+    >>> from veil.entropy import Words
+    >>> view = ChannelSegment(Bits(8), channels=4, start=0, stop=4)
+    >>> view.domain.bits, view.apply(np.array([0xAB], dtype=np.uint64), Words(b"")).tolist()
+    (6, [58])
+    """
+
+    source: Bits | Text
+    channels: int
+    start: int
+    stop: int
+    kind = "channel-segment"
+
+    def __post_init__(self) -> None:
+        if not is_int(self.channels) or not 2 <= self.channels <= 2**16:
+            raise ParameterError("there are between 2 and 2^16 channels")
+        if self.domain.bits > 64:
+            raise ParameterError("a channel and a segment fit into 64 bits")
+
+    @property
+    def _segment(self) -> Segment:
+        return Segment(self.source, self.start, self.stop)
+
+    @property
+    def domain(self) -> Bits:
+        return Bits((self.channels - 1).bit_length() + self.stop - self.start)
+
+    def apply(self, codes: Any, source: Source) -> NDArray[Any]:
+        from veil.kernels.hashing import spread
+
+        mixed = np.zeros(len(codes), dtype=np.uint64)
+        for first in range(0, self.source.bits, 64):  # eight bytes after the other
+            piece = Segment(self.source, first, min(first + 64, self.source.bits)).apply(codes, source)
+            mixed = spread(mixed ^ piece)
+        channel = (mixed >> np.uint64(32)) * np.uint64(self.channels) >> np.uint64(32)
+        width = np.uint64(self.stop - self.start)
+        return np.asarray(channel << width | self._segment.apply(codes, source))
+
+    def to_json(self) -> Json:
+        where = {"channels": self.channels, "start": self.start, "stop": self.stop}
+        return {"kind": self.kind, "source": self.source.to_json(), **where}
+
+
+@dataclass(frozen=True)
+class MultipleChannel(HitterSearch):
+    """A public hash puts each value in one of k^1.5 channels; each channel's value is read segment by segment.
+
+    One person reports (channel, segment) for one segment, drawn at random, through OLH; the best segments of a channel
+    make its candidate, and the candidates are tested. Originally everybody does both with half of eps; `improved` gives
+    a tenth of the people to the test. Segments are as long as the cost of PEM allows.
+
+    >>> MultipleChannel(1.0, Bits(64), 16).channels
+    64
+    """
+
+    epsilon: float
+    domain: Bits | Text
+    k: int
+    step: int = 11
+    improved: bool = True
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_k(self.k, as_held(self.domain))
+        if not is_int(self.step) or not 1 <= self.step <= 32:
+            raise ParameterError("a segment has between 1 and 32 bits")
+
+    @property
+    def channels(self) -> int:
+        """How many channels there are: so many that frequent values hardly meet in one."""
+        return max(2, math.ceil(self.k**1.5))
+
+    @cached_property
+    def views(self) -> tuple[ChannelSegment, ...]:
+        """One view a segment; the last may be shorter."""
+        firsts = range(0, self.domain.bits, self.step)
+        ends = [min(first + self.step, self.domain.bits) for first in firsts]
+        return tuple(ChannelSegment(self.domain, self.channels, a, b) for a, b in zip(firsts, ends, strict=True))
+
+    @cached_property
+    def survey(self) -> Survey:
+        each = self.epsilon if self.improved else split_epsilon(self.epsilon, 2)
+        parts = [Question(OLH(each, view.domain), view) for view in self.views]
+        view = Segment(self.domain, 0, self.domain.bits)
+        whole = Question(OLH(each, view.domain), view)
+        if self.improved:
+            return Survey(OneOf((len(parts), whole), *((TESTED - 1, part) for part in parts)))
+        return Survey(AllOf(whole, OneOf(*((1, part) for part in parts))))
+
+    def search(self, supports: Supports) -> HeavyHitters:
+        history = []
+        codes = [start() for _ in range(self.channels)]
+        for i, view in enumerate(self.views):
+            width, asked = view.stop - view.start, (i + 1,)
+            least = math.inf
+            for channel in range(self.channels):
+                inside = Candidates(np.array([channel], dtype=np.uint64), view.domain.bits - width, width)
+                best = supports.best(asked, inside, 1)
+                least = min(least, float(supports.estimate(asked, best).frequencies[0]))
+                found = best.codes & np.uint64((1 << width) - 1)
+                codes[channel] = Candidates(codes[channel], view.start, width).join(codes[channel], found)
+            tried = self.channels << width
+            history.append(SearchRound(view.stop, supports.people(asked), tried, self.channels, least))
+        every = np.unique(np.concatenate(codes), axis=0)
+        return tested(supports, 0, every, self.domain, self.k, tuple(history))

@@ -1,0 +1,95 @@
+"""PrivTrie (Wang et al. 2018; thesis 4.2.4), as a campaign: a trie that grows by one byte, with people as they are needed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from veil.ask import Question
+from veil.campaign import Campaign, Round, Rounds
+from veil.domain import Bits, Text, is_int
+from veil.errors import ParameterError
+from veil.hitters.candidates import Candidates, start
+from veil.hitters.result import HeavyHitters, SearchRound
+from veil.hitters.search import as_held, check_k, in_values
+from veil.mechanisms import OLH
+from veil.privacy import check_epsilon
+from veil.result import Estimate
+from veil.survey import Survey
+from veil.tally import merge
+from veil.view import prefix
+
+__all__ = ["PrivTrie"]
+
+_LETTER = 8  # bits
+
+
+@dataclass(frozen=True)
+class PrivTrie(Campaign):
+    """Each level asks one batch of people after another, until k of its prefixes exceed 4n / (eps sqrt(asked)) people.
+
+    Guarantee: a person answers once, about one level, through OLH: eps. In the paper a person answers about several
+    disjoint prefixes with eps each; when the value is replaced two of these answers change, which costs up to 2 eps.
+    Here each batch is drawn fresh. A level ends when k prefixes are above the threshold, or when its equal share of the
+    people is used up; the k best of those above are kept, and if there are none the trie ends. A batch has
+    max(n / 1000, 800 / eps^2) of the n `people`. At a small eps noise alone exceeds the threshold. `improved` has none:
+    a level asks its whole share at once and keeps the k best.
+
+    >>> PrivTrie(1.0, Bits(64), 16, people=10**6).batches
+    125
+    """
+
+    epsilon: float
+    domain: Bits | Text
+    k: int
+    people: int
+    improved: bool = False
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_k(self.k, as_held(self.domain))
+        if self.domain.bits % _LETTER:
+            raise ParameterError("PrivTrie adds a byte at a time: values are whole bytes")
+        if not is_int(self.people) or self.people < 1 or self.batches < 1:
+            raise ParameterError("there are too few people for a batch a level")
+
+    @property
+    def batch(self) -> int:
+        """People in a batch."""
+        return math.ceil(max(self.people / 1000, 800 / self.epsilon**2))
+
+    @property
+    def batches(self) -> int:
+        """How many batches a level may ask."""
+        return int(self.people // self.batch // (self.domain.bits // _LETTER))
+
+    def rounds(self) -> Rounds:
+        """One survey a level, asked again of fresh people as long as too few prefixes are above the threshold."""
+        prefixes, history = start(), []
+        most, size = (1, self.batch * self.batches) if self.improved else (self.batches, self.batch)
+        share = Fraction(size, self.people)
+        for length in range(_LETTER, self.domain.bits + 1, _LETTER):
+            tried = Candidates(prefixes, length - _LETTER, _LETTER, padded=isinstance(self.domain, Text))
+            codes = np.concatenate(list(tried.blocks()))
+            view = prefix(self.domain, length)
+            survey = Survey(Question(OLH(self.epsilon, view.domain), view))
+            tallies: list[Any] = []
+            while True:
+                tallies.append((yield Round(survey, share, {0: view.domain.decode(codes)})))
+                found: Estimate = survey.estimate(merge(tallies))[0]
+                least = 4 / (self.epsilon * math.sqrt(found.n))
+                above = int((found.frequencies > least).sum())
+                if above >= self.k or len(tallies) == most:
+                    break
+            kept = min(self.k, len(codes)) if self.improved else min(self.k, above)
+            best = np.argsort(-found.frequencies, kind="stable")[:kept]
+            history.append(SearchRound(length, found.n, len(codes), kept, least))
+            prefixes = codes[best]
+            if not kept:
+                break
+        ended = best[:0] if length < self.domain.bits else best
+        return HeavyHitters(in_values(found, ended, self.domain), tuple(history))

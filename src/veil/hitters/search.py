@@ -1,0 +1,248 @@
+"""The frame of all searches by prefixes: longer and longer prefixes, the frequent ones kept from round to round.
+
+Each person reports the prefix of one length, drawn at random, once; the rounds are the collector's, offline. What
+differs between PEM and its rivals is which lengths there are and how the last candidates are tested.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.ask import AllOf, Ask, OneOf, Question
+from veil.domain import Bits, Text, is_int
+from veil.errors import ParameterError
+from veil.hitters.candidates import Candidates, spelled, start
+from veil.hitters.result import HeavyHitters, SearchRound
+from veil.hitters.supports import Counted, Supported, Supports
+from veil.hitters.trie import fit
+from veil.mechanisms import OLH, PureOracle
+from veil.privacy import check_epsilon, split_epsilon
+from veil.protocol import OpenProtocol, Stored
+from veil.result import Estimate
+from veil.survey import Survey
+from veil.view import prefix
+
+__all__ = ["TESTED", "HitterSearch", "PrefixSearch", "Test", "as_held", "check_k", "in_values", "tested"]
+
+Test = Literal["people", "budget"]
+TESTED = 10
+"""One person in so many answers the final test, where people are split (section 4.4.1)."""
+_SLACK = 3.0  # standard errors that a prefix may lie below the threshold before the last round
+
+
+class HitterSearch(OpenProtocol):
+    """A search for heavy hitters that reads supports only: counted from reports, or drawn for an experiment."""
+
+    @abstractmethod
+    def search(self, supports: Supports) -> HeavyHitters:
+        """Runs at the collector: the heavy hitters behind these supports."""
+
+    def find(self, stored: Stored) -> HeavyHitters:
+        """Runs at the collector: the heavy hitters in stored reports; as often as one likes."""
+        return self.search(Counted(self.own(stored)))
+
+
+@dataclass(frozen=True)
+class PrefixSearch(HitterSearch):
+    """A search through prefixes of the given lengths, in bits; the last is the whole value.
+
+    `keep` prefixes stay after each round, `k` values come out. `test` gives the last candidates to a question of their
+    own: "people" asks a tenth of the people (section 4.4.1), "budget" asks everybody with half of eps. `threshold`
+    returns values at least that frequent, at most k. `alphabet` is for text: only strings over these letters are tried;
+    lengths are whole bytes then. Reports do not depend on it. `last` is the share of the people in the last group,
+    whose estimates come out, against 1 for each other group.
+    """
+
+    epsilon: float
+    domain: Bits | Text
+    k: int
+    keep: int
+    lengths: tuple[int, ...]
+    test: Test | None = None
+    threshold: float | None = None
+    alphabet: str | None = None
+    fitted: bool = False
+    last: int = 1
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        as_held(self.domain)
+        check_k(self.k, self.domain)
+        if not is_int(self.keep) or self.keep < self.k:
+            raise ParameterError("a search keeps at least k prefixes a round")
+        steps = np.diff([0, *self.lengths])
+        if not len(steps) or (steps < 1).any() or self.lengths[-1] != self.domain.bits:
+            raise ParameterError("prefixes get longer from round to round, and the last is the whole value")
+        if self.threshold is not None and not 0 < self.threshold < 1:
+            raise ParameterError("a threshold is a frequency between 0 and 1")
+        if self.alphabet is not None:
+            if not isinstance(self.domain, Text) or not self.alphabet or "\0" in self.alphabet:
+                raise ParameterError("an alphabet is a string of letters, for text")
+            if any(length % 8 for length in self.lengths) or steps.max() > 56:
+                raise ParameterError("with an alphabet, rounds add between 1 and 7 whole bytes")
+
+    # -- what people are asked -------------------------------------------------------------------------------------
+
+    def oracle(self, epsilon: float, shown: Bits, step: int) -> PureOracle:
+        """What a prefix is reported through; its last `step` bits are those that the round adds."""
+        return OLH(epsilon, shown)
+
+    @cached_property
+    def survey(self) -> Survey:
+        """One of the lengths, with equal chances, and the final test where there is one."""
+        if self.test == "budget":
+            half = split_epsilon(self.epsilon, 2)
+            return Survey(AllOf(self._asked(half, len(self.lengths) - 1), self._one_of(half)))
+        return Survey(self._one_of(self.epsilon))
+
+    def _one_of(self, epsilon: float) -> Ask:
+        levels = [self._asked(epsilon, i) for i in range(len(self.lengths))]
+        if self.test == "people":
+            last = self._asked(epsilon, len(self.lengths) - 1)
+            return OneOf(*((TESTED - 1, level) for level in levels), (len(levels), last))
+        return levels[0] if len(levels) == 1 else OneOf(*((1, level) for level in levels[:-1]), (self.last, levels[-1]))
+
+    def _asked(self, epsilon: float, level: int) -> Question:
+        view = prefix(self.domain, self.lengths[level])
+        return Question(self.oracle(epsilon, view.domain, self._step(level)), view)
+
+    def _step(self, level: int) -> int:
+        """Bits that a round adds. The first begins with all prefixes of ceil(log2 k) bits, as later ones do with k."""
+        if level:
+            return self.lengths[level] - self.lengths[level - 1]
+        first = 0 if self.alphabet else (self.k - 1).bit_length()
+        return self.lengths[0] - min(first, self.lengths[0] - 1)
+
+    def _question(self, level: int) -> int:
+        return level + 1 if self.test == "budget" else level
+
+    @property
+    def _tested(self) -> int | None:
+        return {None: None, "people": len(self.lengths), "budget": 0}[self.test]
+
+    # -- at the collector ------------------------------------------------------------------------------------------
+
+    def search(self, supports: Supports) -> HeavyHitters:
+        prefixes = self._beginning()
+        history: list[SearchRound] = []
+        found: list[Supported] = []
+        estimates: list[Estimate] = []
+        for level, length in enumerate(self.lengths):
+            asked = (self._question(level),)
+            tried = self._candidates(prefixes, level)
+            best = supports.best(asked, tried, self.keep)
+            estimate = supports.estimate(asked, best)
+            best, estimate = self._above(best, estimate, last=length == self.domain.bits and self.test is None)
+            least = float(estimate.frequencies.min()) if len(estimate) else float("nan")
+            history.append(SearchRound(length, supports.people(asked), tried.size, len(estimate), least))
+            found.append(best)
+            estimates.append(estimate)
+            prefixes = best.codes
+            if not len(prefixes):
+                break
+        return self._result(supports, found, estimates, tuple(history))
+
+    def _beginning(self) -> NDArray[Any]:
+        width = self.lengths[0] - self._step(0)
+        return np.arange(1 << width, dtype=np.uint64) if width else start()
+
+    def _candidates(self, prefixes: NDArray[Any], level: int) -> Candidates:
+        step = self._step(level)
+        suffixes = None if self.alphabet is None else spelled(self.alphabet.encode(), step // 8)
+        return Candidates(prefixes, self.lengths[level] - step, step, suffixes, isinstance(self.domain, Text))
+
+    def _above(self, best: Supported, estimate: Estimate, *, last: bool) -> tuple[Supported, Estimate]:
+        """Without what lies below the threshold; before the last round, clearly below it."""
+        if self.threshold is None:
+            return best, estimate
+        slack = 0.0 if last else _SLACK * np.sqrt(estimate.variance_at(np.array([self.threshold])))
+        stays = estimate.frequencies >= self.threshold - slack
+        return Supported(best.codes[stays], best.counts[stays]), _chosen(estimate, np.flatnonzero(stays))
+
+    def _result(
+        self, supports: Supports, found: list[Supported], estimates: list[Estimate], history: tuple[SearchRound, ...]
+    ) -> HeavyHitters:
+        last, ranks, fitted = estimates[-1], estimates[-1].frequencies, None
+        if history[-1].length < self.domain.bits:  # nothing lay above the threshold
+            return HeavyHitters(_nothing(last, self.domain), history)
+        if self._tested is not None:
+            return tested(supports, self._tested, found[-1].codes, self.domain, self.k, history, self.threshold)
+        if self.fitted and len(last):
+            ranks = fitted = self._fitted(found, estimates)
+        order = np.lexsort((-last.frequencies, -ranks))[: self.k]
+        return HeavyHitters(in_values(last, order, self.domain), history, None if fitted is None else fitted[order])
+
+    def _fitted(self, found: list[Supported], estimates: list[Estimate]) -> NDArray[np.float64]:
+        """Frequencies of the last candidates that fit the whole trie; under a prefix of text there are many others."""
+        codes, seen = [level.codes for level in found], [estimate.frequencies for estimate in estimates]
+        noise = [estimate.variance_at(0 * estimate.frequencies) for estimate in estimates]
+        return fit(list(self.lengths), codes, seen, noise, others=isinstance(self.domain, Text))
+
+
+def tested(
+    supports: Supports,
+    question: int,
+    codes: NDArray[Any],
+    domain: Bits | Text,
+    k: int,
+    history: tuple[SearchRound, ...],
+    threshold: float | None = None,
+) -> HeavyHitters:
+    """Runs at the collector: the k best of the last candidates, by a question about whole values."""
+    estimate = supports.estimate((question,), Supported(codes, supports.support((question,), codes)))
+    order = np.argsort(-estimate.frequencies, kind="stable")[:k]
+    if threshold is not None:
+        order = order[estimate.frequencies[order] >= threshold]
+    return HeavyHitters(in_values(estimate, order, domain), history)
+
+
+def in_values(estimate: Estimate, order: NDArray[np.int64], domain: Bits | Text) -> Estimate:
+    """Some rows of an estimate over all bits of a value, as an estimate of values that people hold."""
+    chosen = _chosen(estimate, order)
+    codes: Any = chosen.candidates
+    if isinstance(domain, Text) and domain.bits <= 64:
+        codes = codes.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - domain.max_bytes :]
+    return replace(chosen, domain=domain, candidates=codes, whole=False)
+
+
+def _chosen(estimate: Estimate, order: NDArray[np.int64]) -> Estimate:
+    assert estimate.candidates is not None
+    return replace(estimate, frequencies=estimate.frequencies[order], candidates=estimate.candidates[order])
+
+
+def _nothing(estimate: Estimate, domain: Bits | Text) -> Estimate:
+    """An estimate of no values."""
+    none = domain.encode([0] if isinstance(domain, Bits) else [""])[:0]
+    return replace(estimate, domain=domain, frequencies=np.zeros(0), candidates=none, whole=False)
+
+
+def as_held(domain: Any) -> Bits | Text:
+    """The domain, if its values have prefixes."""
+    if not isinstance(domain, (Bits, Text)):
+        raise ParameterError("heavy hitters are searched among Bits(m) or Text(max_bytes): strings that have prefixes")
+    return domain
+
+
+def check_k(k: Any, domain: Bits | Text) -> None:
+    """Between 1 and as many values as there are."""
+    if not is_int(k) or k < 1:
+        raise ParameterError("a search for heavy hitters looks for at least one: k is an integer of at least 1")
+    if k > domain.size:
+        raise ParameterError("k is larger than the domain: there are not so many values")
+
+
+def per_letter(domain: Text, groups: int) -> tuple[int, ...]:
+    """Prefix lengths of whole bytes in about equal steps."""
+    return tuple(8 * -(-i * domain.max_bytes // groups) for i in range(1, groups + 1))
+
+
+def words(alphabet: Sequence[int], letters: int) -> int:
+    """How many words of at most so many letters there are."""
+    return sum(len(set(alphabet)) ** i for i in range(letters + 1))

@@ -1,0 +1,130 @@
+"""SPM: the segment pairs method (Fanti, Pihur and Erlingsson 2016; thesis 4.1.1)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.ask import AllOf, OneOf, Question
+from veil.domain import Bits, Text, is_int
+from veil.errors import ParameterError
+from veil.hitters.candidates import Candidates, start
+from veil.hitters.result import HeavyHitters, SearchRound
+from veil.hitters.search import TESTED, HitterSearch, as_held, check_k, tested
+from veil.hitters.supports import Supports
+from veil.mechanisms import OLH, PureOracle
+from veil.privacy import check_epsilon, split_epsilon
+from veil.survey import Survey
+from veil.view import Segment
+
+__all__ = ["SegmentPairs"]
+
+
+
+@dataclass(frozen=True)
+class SegmentPairs(HitterSearch):
+    """Each person reports two segments of the value, drawn at random, and the whole value.
+
+    Frequent segments first, k of each; then pairs of them, the best until more than k values have all their pairs among
+    them; then the whole values are tested. Originally everybody answers all three, a third of eps each; `improved`
+    gives a tenth of the people to the test, and the two segments half of eps each.
+
+    >>> SegmentPairs(1.0, Bits(64), 16).pairs[:3]
+    ((0, 1), (0, 2), (0, 3))
+    """
+
+    epsilon: float
+    domain: Bits | Text
+    k: int
+    segments: int = 4
+    improved: bool = True
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.epsilon)
+        check_k(self.k, as_held(self.domain))
+        if not is_int(self.segments) or self.segments < 2 or self.domain.bits % self.segments:
+            raise ParameterError("a value is cut into two or more segments of equal length")
+        if self.k >= 1 << self.step or self.step > 32:
+            raise ParameterError("a segment has more than log2 k bits, and at most 32")
+
+    @property
+    def step(self) -> int:
+        """Bits of a segment."""
+        return self.domain.bits // self.segments
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of segments, in the order of the questions."""
+        return tuple(itertools.combinations(range(self.segments), 2))
+
+    @cached_property
+    def survey(self) -> Survey:
+        each = split_epsilon(self.epsilon, 2 if self.improved else 3)
+        views = [Segment(self.domain, i * self.step, (i + 1) * self.step) for i in range(self.segments)]
+        parts = [Question(OLH(each, view.domain), view) for view in views]
+        pairs = [AllOf(parts[a], parts[b]) for a, b in self.pairs]
+        view = Segment(self.domain, 0, self.domain.bits)
+        if not self.improved:
+            return Survey(AllOf(Question(OLH(each, view.domain), view), OneOf(*((1, pair) for pair in pairs))))
+        whole = Question(OLH(self.epsilon, view.domain), view)
+        return Survey(OneOf((len(pairs), whole), *((TESTED - 1, pair) for pair in pairs)))
+
+    def search(self, supports: Supports) -> HeavyHitters:
+        history, kept = [], []
+        for i in range(self.segments):
+            asked = [1 + 2 * p + pair.index(i) for p, pair in enumerate(self.pairs) if i in pair]
+            best = supports.best(asked, Candidates(start(), 0, self.step), self.k)
+            least = float(supports.estimate(asked, best).frequencies.min())
+            history.append(SearchRound(self.step, supports.people(asked), 1 << self.step, len(best.codes), least))
+            kept.append(best.codes)
+        values = self._agreeing(supports, kept)
+        codes = np.stack([self._joined([kept[i][c] for i, c in enumerate(value)]) for value in values])
+        return tested(supports, 0, codes, self.domain, self.k, tuple(history))
+
+    def _agreeing(self, supports: Supports, kept: list[NDArray[Any]]) -> list[tuple[int, ...]]:
+        """Places of segments such that all their pairs are among the best; pairs are added until more than k values are."""
+        scores = {}
+        for p, (a, b) in enumerate(self.pairs):
+            first, second = 1 + 2 * p, 2 + 2 * p
+            counts = supports.joint(first, second, kept[a], kept[b])
+            people = max(int(counts[0, 0].sum()), 1)
+            inverse = [_inverse(supports.oracle((i,))) for i in (first, second)]
+            scores[a, b] = np.einsum("abst,s,t->ab", counts / people, *inverse)
+        ranks = {pair: _ranks(score) for pair, score in scores.items()}
+        return list(itertools.islice(self._by_worst_rank(ranks), self.k + 1))
+
+    def _by_worst_rank(self, ranks: dict[tuple[int, int], NDArray[np.int64]]) -> Iterator[tuple[int, ...]]:
+        """Values in the order in which they appear as every pair of segments takes in its next best."""
+        worst = np.zeros((self.k,) * self.segments, dtype=np.int64)
+        for (a, b), rank in ranks.items():
+            shape = [1] * self.segments
+            shape[a] = shape[b] = self.k
+            worst = np.maximum(worst, rank.reshape(shape))
+        order = np.argsort(worst, axis=None, kind="stable")
+        return zip(*(place.tolist() for place in np.unravel_index(order, worst.shape)), strict=True)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        codes = start()
+        for i, part in enumerate(parts):
+            grown = Candidates(codes, i * self.step, self.step)
+            codes = grown.join(codes, np.array([part], dtype=np.uint64))
+        return codes[0]
+
+
+def _inverse(oracle: PureOracle) -> list[float]:
+    """What a report adds to an unbiased estimate: without support, with support."""
+    p, q = float(oracle.p), float(oracle.q)
+    return [-q / (p - q), (1 - q) / (p - q)]
+
+
+def _ranks(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    order = np.argsort(-scores, axis=None, kind="stable")
+    ranks = np.empty(scores.size, dtype=np.int64)
+    ranks[order] = np.arange(scores.size)
+    return ranks.reshape(scores.shape)

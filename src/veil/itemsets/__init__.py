@@ -1,0 +1,37 @@
+"""Frequent items and itemsets, where each person holds a set.
+
+    PSFO              padding-and-sampling: how many people hold each item, in one round
+    SVIM, LDPMiner    campaigns for the k most frequent items; ItemMining is what both are made of
+    SVSM              a campaign for the k most frequent sets of items, and association rules from them
+
+People hold `veil.Items(universe)`. docs/itemsets.md says how the rounds go and what they promise.
+"""
+
+from veil.itemsets.guessing import largest_size, likely_sets
+from veil.itemsets.mining import FIGURE_5_3, SVIM, ItemMining, LDPMiner, Phase
+from veil.itemsets.result import FrequentItems, FrequentItemset, FrequentItemsets, Step
+from veil.itemsets.rules import Rule
+from veil.itemsets.sampling import PSFO, Adap, hashed_load
+from veil.itemsets.sizes import Sizes, read_sizes
+from veil.itemsets.svsm import SVSM
+
+__all__ = [
+    "FIGURE_5_3",
+    "PSFO",
+    "SVIM",
+    "SVSM",
+    "Adap",
+    "FrequentItems",
+    "FrequentItemset",
+    "FrequentItemsets",
+    "ItemMining",
+    "LDPMiner",
+    "Phase",
+    "Rule",
+    "Sizes",
+    "Step",
+    "hashed_load",
+    "largest_size",
+    "likely_sets",
+    "read_sizes",
+]

@@ -1,0 +1,220 @@
+"""Frequent items of sets, in rounds: LDPMiner, SVIM, and what lies between them (thesis 5.3.1 and 5.4.2).
+
+One half of the people say which items may be frequent, the other half how frequent those are. Where a padding length is
+the 90th percentile of what people hold, a fifth of the half says how much that is, before. Everybody is asked once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from veil.ask import Question
+from veil.campaign import Campaign, Round, Rounds
+from veil.domain import DomainLike, Items, is_int
+from veil.errors import ParameterError
+from veil.itemsets.result import FrequentItems, Step
+from veil.itemsets.sampling import PSFO, Adap, Oracle, as_items
+from veil.itemsets.sizes import SIZES, SizeRule, Sizes, read_sizes
+from veil.mechanisms import BLH, GRR, OLH, SUE, PureOracle
+from veil.privacy import check_epsilon
+from veil.result import Estimate
+from veil.set_view import Candidates, CountContained, SetSize
+from veil.survey import Survey, SurveyTally
+from veil.view import View
+
+__all__ = ["FIGURE_5_3", "SVIM", "ItemMining", "LDPMiner", "Phase"]
+
+Asking = Generator[Round, SurveyTally, Any]
+Length = int | Literal["percentile", "candidates"]
+
+_SIZE_SHARE = Fraction(1, 5)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """An oracle, and the length that sets are padded to: a number, the 90th percentile, or the number of candidates."""
+
+    oracle: Oracle
+    length: Length
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.oracle, type) or not issubclass(self.oracle, (PureOracle, Adap)):
+            raise ParameterError("a phase goes through the class of a pure oracle, or Adap")
+        if self.length not in ("percentile", "candidates") and not (is_int(self.length) and self.length >= 1):
+            raise ParameterError('a padding length is at least 1, or "percentile", or "candidates"')
+
+
+@dataclass(frozen=True, init=False)
+class ItemMining(Campaign):
+    """The k most frequent items: find 2k candidates with one half of the people, estimate them with the other.
+
+    `prune` and `estimate` say how. `corrected` multiplies estimates by u'(L), for what padding to L misses (5.5).
+    `sizes` says how L and u' are read: see `read_sizes`. A universe of at most 2k items is not pruned, and everybody is
+    in the second half.
+
+    Guarantee: each person answers one round, with all of eps.
+    """
+
+    k: int
+    epsilon: float
+    domain: Items
+    prune: Phase
+    estimate: Phase
+    corrected: bool
+    sizes: SizeRule
+
+    def __init__(
+        self,
+        k: int,
+        epsilon: float,
+        domain: DomainLike,
+        *,
+        prune: Phase,
+        estimate: Phase,
+        corrected: bool = False,
+        sizes: SizeRule = "falling",
+    ) -> None:
+        if not is_int(k) or k < 1:
+            raise ParameterError("k, the number of items looked for, is an integer of at least 1")
+        if not isinstance(prune, Phase) or not isinstance(estimate, Phase) or prune.length == "candidates":
+            raise ParameterError("items are mined in two phases, and before the first there are no candidates")
+        if corrected and estimate.length != "percentile":
+            raise ParameterError("what padding misses is known where the length is the percentile of sizes")
+        if sizes not in SIZES:
+            raise ParameterError(f"sizes are read by one of {', '.join(SIZES)}")
+        object.__setattr__(self, "k", int(k))
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
+        object.__setattr__(self, "domain", as_items(domain))
+        object.__setattr__(self, "prune", prune)
+        object.__setattr__(self, "estimate", estimate)
+        object.__setattr__(self, "corrected", bool(corrected))
+        object.__setattr__(self, "sizes", sizes)
+        if self.domain.universe.size < 2:
+            raise ParameterError("a universe of one item has nothing to mine")
+
+    def rounds(self) -> Rounds:
+        return (yield from self.mine(Fraction(1)))
+
+    def mine(self, people: Fraction) -> Asking:
+        """The rounds, asking this share of all people; returns FrequentItems."""
+        history: list[Step] = []
+        candidates: Candidates | None = None
+        universe = self.domain.universe
+        if universe.size > 2 * self.k:
+            people = people / 2
+            found = yield from self.ask(self.prune, None, people, "prune", history)
+            best = np.sort(np.argsort(-found.frequencies, kind="stable")[: 2 * self.k])
+            candidates = tuple((int(code),) for code in best)
+        found = yield from self.ask(self.estimate, candidates, people, "estimate", history)
+        if candidates is not None:
+            codes = np.array(candidates, dtype=np.uint64)[:, 0]
+            found = replace(found, domain=universe, candidates=codes, whole=False)
+        return FrequentItems(min(self.k, universe.size), found, tuple(history))
+
+    def ask(
+        self, phase: Phase, candidates: Candidates | None, people: Fraction, name: str, history: list[Step]
+    ) -> Asking:
+        """One phase with a share of all people: sizes first, where they are needed. Returns an Estimate."""
+        length, update = phase.length, 1.0
+        known = self.domain.universe.size if candidates is None else len(candidates)
+        if length == "candidates":
+            length = known
+        elif length == "percentile":
+            sizes: Sizes = yield from self._ask_sizes(candidates, people * _SIZE_SHARE, name, history)
+            length, people = sizes.length, people * (1 - _SIZE_SHARE)
+            update = sizes.update(length) if self.corrected and phase == self.estimate else 1.0
+        asked = PSFO(int(length), phase.oracle, self.epsilon, self.domain, candidates)
+        tally = yield Round(asked.survey, people)
+        found = asked.estimate(tally, population=round(tally.people / people))
+        step = Step(name, tally.people, asked.mechanism.signature, known, int(length), update)
+        history.append(step)
+        return updated(found, update)
+
+    def _ask_sizes(self, candidates: Candidates | None, people: Fraction, name: str, history: list[Step]) -> Asking:
+        known = self.domain.universe.size if candidates is None else len(candidates)
+        view: View
+        if candidates is None:
+            view = SetSize(self.domain, min(2 * self.k, known))
+        else:
+            view = CountContained(self.domain, candidates, known)
+        direct, hashed = GRR(self.epsilon, view.domain), OLH(self.epsilon, view.domain)
+        mechanism: PureOracle = direct if direct.variance(1) <= hashed.variance(1) else hashed
+        survey = Survey(Question(mechanism, view))
+        tally = yield Round(survey, people)
+        history.append(Step(f"sizes to {name}", tally.people, mechanism.signature, known))
+        return read_sizes(mechanism.estimate(tally.parts[0]), self.sizes)
+
+
+def updated(estimate: Estimate, factor: float) -> Estimate:
+    """Estimates times a factor, errors with them."""
+    if factor == 1.0:
+        return estimate
+    lineage = (*estimate.lineage, f"update by {factor:.3f}")
+    return replace(estimate, frequencies=estimate.frequencies * factor, scale=estimate.scale * factor, lineage=lineage)
+
+
+class SVIM(ItemMining):
+    """Set-value item mining (thesis 5.3.1): the k most frequent items of people's sets.
+
+    50 % of the people say which 2k items to look at (one of their items each, through Adap), 10 % how many of those
+    they hold, and 40 % which: one, padded to the 90th percentile L, through Adap; the estimates are multiplied by
+    u'(L). `sizes="threshold"` reads the sizes as the thesis does.
+
+    Guarantee: each person answers once, with all of eps.
+
+    >>> from veil import simulate
+    >>> sets = [[0, 1]] * 9_000 + [[1, 2, 3]] * 9_000 + [[]] * 2_000
+    >>> found = simulate(SVIM(2, epsilon=3.0, domain=50), sets, seed=1)
+    >>> found.items[0], round(found.rows[0].frequency, 1)
+    (1, 0.9)
+    """
+
+    def __init__(self, k: int, epsilon: float, domain: DomainLike, *, sizes: SizeRule = "falling") -> None:
+        super().__init__(
+            k,
+            epsilon,
+            domain,
+            prune=Phase(Adap, 1),
+            estimate=Phase(Adap, "percentile"),
+            corrected=True,
+            sizes=sizes,
+        )
+
+
+class LDPMiner(ItemMining):
+    """LDPMiner (Qin et al., CCS 2016) as the thesis compares with it (5.4.2): people are split, not the budget.
+
+    10 % of the people say how many items they hold, 40 % one of them, padded to the 90th percentile, and 50 % one of
+    the 2k candidates, padded to 2k. Originally through BLH and SUE; improved, both times through OLH.
+
+    Guarantee: each person answers once, with all of eps.
+    """
+
+    def __init__(
+        self, k: int, epsilon: float, domain: DomainLike, *, improved: bool = True, sizes: SizeRule = "falling"
+    ) -> None:
+        first, second = (OLH, OLH) if improved else (BLH, SUE)
+        super().__init__(
+            k,
+            epsilon,
+            domain,
+            prune=Phase(first, "percentile"),
+            estimate=Phase(second, "candidates"),
+            sizes=sizes,
+        )
+
+
+FIGURE_5_3: dict[str, dict[str, Any]] = {
+    "(BLH,L)(SUE,2k)": {"prune": Phase(BLH, "percentile"), "estimate": Phase(SUE, "candidates")},
+    "(OLH,L)(OLH,2k)": {"prune": Phase(OLH, "percentile"), "estimate": Phase(OLH, "candidates")},
+    "(OLH,1)(OLH,2k)": {"prune": Phase(OLH, 1), "estimate": Phase(OLH, "candidates")},
+    "(OLH,1)(Adap,2k)": {"prune": Phase(OLH, 1), "estimate": Phase(Adap, "candidates")},
+    "(OLH,1)(Adap,L)": {"prune": Phase(OLH, 1), "estimate": Phase(Adap, "percentile")},
+    "(OLH,1)(Adap,L)(c)": {"prune": Phase(OLH, 1), "estimate": Phase(Adap, "percentile"), "corrected": True},
+}
+"""The six protocols of Figure 5.3, as parameters of ItemMining: from LDPMiner to SVIM, one change at a time."""

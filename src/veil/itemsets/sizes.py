@@ -1,0 +1,91 @@
+"""How many candidates people hold: the length L to pad to, and what is missed by it (thesis 5.3.1, steps 2 and 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import ParameterError
+from veil.noise import critical
+from veil.result import Estimate
+
+__all__ = ["SIZES", "SizeRule", "Sizes", "read_sizes"]
+
+SizeRule = Literal["falling", "threshold"]
+SIZES: tuple[SizeRule, ...] = ("falling", "threshold")
+
+_ALPHA = 0.05
+_PERCENTILE = 0.9
+_CLEAR = 2.0  # standard errors above 0 that a pool of the tail needs
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The share of people with each size of 1, 2, ...; those with nothing are left out."""
+
+    shares: tuple[float, ...]
+
+    @property
+    def length(self) -> int:
+        """L, the smallest size with a cumulative share above 0.9; 1 where nothing stood out of the noise.
+
+        >>> Sizes((0.3, 0.1, 0.05, 0.01)).length
+        3
+        """
+        running = np.cumsum(self.shares)
+        return int(np.argmax(running > _PERCENTILE * running[-1])) + 1 if running[-1] > 0 else 1
+
+    def update(self, length: int) -> float:
+        """u'(L): all items held over those that a sample padded to L stands for (5.5).
+
+        >>> Sizes((0.5, 0.0, 0.5)).update(1)
+        2.0
+        """
+        sizes = np.arange(1, len(self.shares) + 1)
+        whole = float(np.dot(sizes, self.shares))
+        missed = float(np.dot(np.maximum(sizes - length, 0), self.shares))
+        return whole / (whole - missed) if whole > missed else 1.0
+
+
+def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
+    """Runs at the collector: sizes from an estimate over 0, 1, ... most, unbiased and noisy.
+
+    "threshold" is the thesis's: estimates below the significance threshold (3.13) become 0. That loses the long tail
+    that sizes have, so that L is too short, and one false size far out spoils u'(L).
+
+    "falling", the default, takes it that shares fall from the most frequent size on. It fits the closest such shares
+    (isotonic regression), which pools neighbours until they fall, and ends the tail at the first pool whose mean is not
+    two of its own standard errors above 0: m pooled sizes have an error smaller by sqrt(m). Sizes before the most
+    frequent one go by the threshold; where none is significant, shares are taken to fall from size 1 on.
+
+    >>> from veil import GRR
+    >>> oracle = GRR(2.0, 6)
+    >>> reports = oracle.randomize([1] * 5_000 + [2] * 3_000 + [3] * 1_000 + [0] * 1_000)
+    >>> read_sizes(oracle.estimate(oracle.tally(reports))).length
+    3
+    """
+    if rule not in SIZES:
+        raise ParameterError(f"sizes are read by one of {', '.join(SIZES)}")
+    found = estimate.frequencies[1:]
+    noise = float(np.sqrt(estimate.noise.variance(0.0) / estimate.effective))
+    kept = np.where(found > critical(_ALPHA / len(found)) * noise, found, 0.0)
+    if rule == "falling":
+        mode = int(np.argmax(kept))
+        kept[mode:] = _falling(found[mode:], noise)
+    return Sizes(tuple(kept.tolist()))
+
+
+def _falling(found: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+    """The closest shares that do not rise, up to the first pool of them that does not stand out of the noise."""
+    from scipy.optimize import isotonic_regression
+
+    fit = isotonic_regression(found, increasing=False)
+    shares: NDArray[np.float64] = fit.x.copy()
+    widths = np.diff(fit.blocks)
+    weak = np.flatnonzero(shares[fit.blocks[:-1]] < _CLEAR * noise / np.sqrt(widths))
+    if len(weak):
+        shares[fit.blocks[weak[0]] :] = 0.0
+    return shares

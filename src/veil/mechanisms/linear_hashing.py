@@ -1,0 +1,206 @@
+"""LinearHashing: local hashing by a linear map over a prime field, decoded by Fourier transforms.
+
+PGR in affine coordinates (Feldman, Nelson, Nguyen and Talwar, ICML 2022): a value is (1, digits), a report (bucket,
+coefficients) supports it if their inner product is 0. Here the coefficients come from a seed, so that values of any
+length have reports of nine bytes, and only a suffix of the value is linear: that is what one transform decodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.canonical import Json
+from veil.domain import DomainLike, is_int
+from veil.entropy import Words
+from veil.errors import ParameterError, VeilError
+from veil.mechanisms.hashing import LocalHashing
+from veil.mechanisms.projective import is_prime
+from veil.report import Columns
+
+__all__ = ["LinearHashing", "aligned_suffix"]
+
+_MOST_CELLS = 1 << 28  # of one transform
+_AT_ONCE = 1 << 24  # complex cells that are filled in one pass over the reports
+_USUAL_SUFFIX = 16
+
+
+@dataclass(frozen=True, init=False)
+class LinearHashing(LocalHashing):
+    """Hash the value into q buckets, q prime, by a seed of one's own, and report (seed, bucket): OLH with another hash.
+
+    Guarantee: for every seed the bucket is GRR over the hash range, p / q <= e^eps exactly. The hash decides accuracy
+    and the cost of decoding only.
+
+    The last `suffix` bits of a value are hashed linearly, the bits before as in OLH. So the support of all 2^suffix
+    values behind one prefix comes from one transform (`cosets`), whatever the number of reports.
+
+    >>> oracle = LinearHashing(epsilon=1.0, domain=1024)
+    >>> oracle.hash_range, oracle.suffix, oracle.layout.size
+    (3, 10, 9)
+    """
+
+    hash_range: int
+    suffix: int
+    name: ClassVar[str] = "LinearHashing"
+
+    def __init__(
+        self, epsilon: float, domain: DomainLike, hash_range: int | None = None, suffix: int | None = None
+    ) -> None:
+        super().__init__(epsilon, domain)
+        prime = _best_prime(self.epsilon) if hash_range is None else hash_range
+        if not is_int(prime) or not 2 <= prime < 2**16 or not is_prime(int(prime)):
+            raise ParameterError("a linear hash has a range that is a prime below 2^16 (a large epsilon needs it given)")
+        chosen = min(_USUAL_SUFFIX, self._bits) if suffix is None else suffix
+        if not is_int(chosen) or not 1 <= chosen <= min(self._bits, 32):
+            raise ParameterError("a suffix has between 1 and 32 bits, and no more than a value")
+        object.__setattr__(self, "hash_range", int(prime))
+        object.__setattr__(self, "suffix", int(chosen))
+        if self.cells > _MOST_CELLS:
+            raise ParameterError("this suffix is too long for one transform: take fewer bits")
+
+    def parameters(self) -> Json:
+        return {"hash_range": self.hash_range, "suffix": self.suffix}
+
+    @property
+    def buckets(self) -> int:
+        return self.hash_range
+
+    @property
+    def _bits(self) -> int:
+        """Bits of a code."""
+        return max(1, (self.domain.size - 1).bit_length())
+
+    @cached_property
+    def digits(self) -> int:
+        """Digits to the base q that hold the suffix."""
+        return _digits(self.suffix, self.hash_range)
+
+    @property
+    def cells(self) -> int:
+        """q^digits: the size of one transform."""
+        return int(self.hash_range**self.digits)
+
+    def split(self, codes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+        """Prefixes and suffixes of codes; no prefix is the number 0."""
+        from veil.domain import Bits
+        from veil.view import Segment
+
+        if not self.domain.code_bytes:
+            wide = codes.astype(np.uint64, copy=False)
+            prefixes = wide >> np.uint64(self.suffix)
+            return prefixes, wide & np.uint64((1 << self.suffix) - 1)
+        whole, cut = Bits(8 * self.domain.code_bytes), 8 * self.domain.code_bytes - self.suffix
+        if whole.code_bytes == 0:  # text of at most eight bytes: rows all the same
+            padded = np.zeros((len(codes), 8), dtype=np.uint8)
+            padded[:, 8 - codes.shape[1] :] = codes
+            codes = padded.view(">u8")[:, 0].astype(np.uint64)
+        prefixes = Segment(whole, 0, cut).apply(codes, Words(b"")) if cut else np.zeros(len(codes), dtype=np.uint64)
+        return prefixes, Segment(whole, cut, whole.bits).apply(codes, Words(b""))
+
+    def _spread(self, codes: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        prefixes, suffixes = self.split(codes)
+        return self.spread(prefixes), np.ascontiguousarray(suffixes, dtype=np.uint64)
+
+    def hash(self, seeds: NDArray[np.uint64], codes: NDArray[Any]) -> NDArray[np.uint64]:
+        from veil.kernels.linear import linear_buckets
+
+        return linear_buckets(seeds, *self._spread(codes), self.hash_range, self.cells)
+
+    # -- at the collector ------------------------------------------------------------------------------------------
+
+    def support(
+        self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
+    ) -> NDArray[np.int64]:
+        from veil.kernels.linear import count_linear
+        from veil.kernels.threads import add_up
+
+        if candidates is None and weights is None:
+            prefixes = np.arange(-(-self.domain.size >> self.suffix), dtype=np.uint64)
+            return np.concatenate(list(self.cosets(lambda: [columns], prefixes)))[: self.domain.size]
+        codes = np.arange(self.domain.size, dtype=np.uint64) if candidates is None else candidates
+        given = np.zeros(0, dtype=np.int64)
+        shared = (*self._spread(codes), self.hash_range, self.cells)
+        seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
+        if weights is None:
+            return add_up(lambda s, b: count_linear(s, b, given, *shared), (seeds, buckets), work=len(codes))
+        return add_up(count_linear, (seeds, buckets, weights), *shared, work=len(codes))
+
+    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+        from veil.kernels.linear import linear_matrix
+
+        seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
+        return linear_matrix(seeds, buckets, *self._spread(candidates), self.hash_range, self.cells)
+
+    def cosets(
+        self, answers: Callable[[], Iterable[Columns]], prefixes: NDArray[Any]
+    ) -> Iterator[NDArray[np.int64]]:
+        """Runs at the collector: for each prefix, the support of all 2^suffix values behind it, in order.
+
+        With Y(u) the sum over reports and s = 1 .. q - 1 of w^(s (h(prefix) - bucket)) where u is s times the report's
+        coefficients, the support of digits j is (n + FFT(Y)(j)) / q. `answers` goes through the reports anew each time.
+        """
+        from veil.kernels.linear import add_coset, coefficients, multiples
+
+        q, t = self.hash_range, self.digits
+        powers = np.array([q**k for k in range(t - 1, -1, -1)], dtype=np.int64)
+        half = self.cells // q * (q // 2 + 1)
+        angles = -2 * np.pi * np.arange(q) / q
+        cosines, sines = np.cos(angles), np.sin(angles)
+        at_once = max(1, _AT_ONCE // half)
+        for first in range(0, len(prefixes), at_once):
+            z = self.spread(prefixes[first : first + at_once])
+            spectra = np.zeros((len(z), half), dtype=np.complex128)
+            people = 0
+            for columns in answers():
+                seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
+                places = multiples(coefficients(seeds, self.cells), powers, q)
+                for spectrum, mixed in zip(spectra, z, strict=True):
+                    add_coset(seeds, buckets, places, mixed, cosines, sines, spectrum)
+                people += len(seeds)
+            for spectrum in spectra:
+                yield self._transformed(spectrum, people)
+
+    def _transformed(self, spectrum: NDArray[np.complex128], people: int) -> NDArray[np.int64]:
+        from scipy.fft import hfftn
+
+        from veil.kernels.threads import thread_count
+
+        q, shape = self.hash_range, (self.hash_range,) * self.digits
+        waves = hfftn(spectrum.reshape(*shape[:-1], -1), s=shape, overwrite_x=True, workers=thread_count())
+        counts = (waves.ravel()[: 1 << self.suffix] + people) / q
+        rounded = np.rint(counts)
+        if float(np.abs(counts - rounded).max()) >= 0.25:
+            raise VeilError("the transform lost its precision: its counts are not within a quarter of integers")
+        return rounded.astype(np.int64)
+
+
+def aligned_suffix(epsilon: float, bits: int) -> int:
+    """Of the last so many bits, how many to decode by one transform: q^digits is to exceed 2^suffix by little.
+
+    >>> aligned_suffix(2.0, 20), 7**7 / 2**19 < 1.6, 7**8 / 2**20 > 5
+    (19, True, True)
+    """
+    prime = _best_prime(epsilon)
+    return min(range(bits, max(bits - 4, 0), -1), key=lambda s: prime ** _digits(s, prime) << bits - s)
+
+
+def _digits(bits: int, prime: int) -> int:
+    digits, cells = 1, prime
+    while cells < 1 << bits:
+        digits, cells = digits + 1, cells * prime
+    return digits
+
+
+def _best_prime(epsilon: float) -> int:
+    """The prime with the least variance, (e^eps + q - 1)^2 / (q - 1): next to e^eps + 1."""
+    middle = min(math.exp(epsilon) + 1, 2.0**16)
+    low = next(q for q in range(max(2, math.floor(middle)), 1, -1) if is_prime(q))
+    high = next(q for q in range(max(3, math.ceil(middle)), 2**17) if is_prime(q))
+    return min((low, high), key=lambda q: (math.exp(epsilon) + q - 1) ** 2 / (q - 1))

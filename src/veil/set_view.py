@@ -1,0 +1,251 @@
+"""Views of a held set through a public list of candidates: items, or sets of items, that a task asks about.
+
+Between rounds of a campaign the collector narrows down what it asks for. The list stands in the task, so that a device
+finds by itself which of the candidates its set contains. Runs on the device.
+
+    SampleContained   one of the candidates that the held set contains, padded with dummies to `length`
+    CountContained    how many of them it contains, at most `most`
+    SetSize           how many items it has, at most `most`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.canonical import Json, take
+from veil.domain import Categories, Items, Sets, domain_from_json, is_int, own_ints
+from veil.entropy import Source
+from veil.errors import ParameterError, WireError
+from veil.view import View, sample_padded
+
+__all__ = ["SET_VIEWS", "Candidates", "CountContained", "SampleContained", "SetSize", "contained_in"]
+
+Candidates = tuple[tuple[int, ...], ...]
+"""Sets of items' codes, each increasing; the order of the sets is their numbering."""
+
+_MOST = 1 << 20
+
+
+@dataclass(frozen=True)
+class SampleContained(View):
+    """One candidate that the held set contains, drawn uniformly after padding with dummies to `length` (thesis 5.3).
+
+    Candidates are numbered as listed; indices from their number on are dummies. Who contains more than `length` of them
+    is sampled as they are, so that they are under-counted.
+
+    Guarantee: that of SampleItem, because any one candidate is drawn with probability 1 / length at most.
+
+    >>> from veil.entropy import Seeded
+    >>> view = SampleContained(Items(9), ((2,), (1, 2), (4, 5)), length=1)
+    >>> view.apply(Items(9).encode([[4, 5, 7], [2], []]), Seeded(1)).tolist()
+    [2, 0, 3]
+    """
+
+    source: Items
+    candidates: Candidates
+    length: int
+    kind = "sample-contained"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "candidates", _checked(self.source, self.candidates))
+        if not is_int(self.length) or not 1 <= self.length <= 2**31:
+            raise ParameterError("a padding length is at least 1")
+        own_ints(self, "length")
+
+    @property
+    def domain(self) -> Categories:
+        return Categories.range(len(self.candidates) + self.length)
+
+    @property
+    def values(self) -> Categories:
+        return Categories.range(len(self.candidates))
+
+    @property
+    def scale(self) -> Fraction:
+        return Fraction(self.length)
+
+    def outer_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
+        return 1 + (ratio - 1) / self.length if disjoint else ratio
+
+    def inner_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
+        return 1 + (ratio - 1) * self.length if disjoint else ratio
+
+    @cached_property
+    def _index(self) -> _Index:
+        return _Index(self.candidates)
+
+    def apply(self, codes: Any, source: Source) -> NDArray[Any]:
+        return sample_padded(self._index.contained(codes), self.length, len(self.candidates), source)
+
+    def to_json(self) -> Json:
+        listed = [list(candidate) for candidate in self.candidates]
+        return {"kind": self.kind, "source": self.source.to_json(), "candidates": listed, "length": self.length}
+
+    @classmethod
+    def from_json(cls, document: Json) -> SampleContained:
+        source, candidates, length = take(document, cls.kind, "source", "candidates", "length")
+        return cls(_items(source), _listed(candidates), length)
+
+
+@dataclass(frozen=True)
+class CountContained(View):
+    """How many of the candidates the held set contains; `most` stands for that many and more.
+
+    >>> from veil.entropy import Words
+    >>> view = CountContained(Items(9), ((2,), (1, 2), (4, 5)), most=2)
+    >>> view.apply(Items(9).encode([[1, 2, 4, 5], [2], []]), Words(b"")).tolist()
+    [2, 1, 0]
+    """
+
+    source: Items
+    candidates: Candidates
+    most: int
+    kind = "count-contained"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "candidates", _checked(self.source, self.candidates))
+        if not is_int(self.most) or not 1 <= self.most <= len(self.candidates):
+            raise ParameterError("the largest count shown lies between 1 and the number of candidates")
+        own_ints(self, "most")
+
+    @property
+    def domain(self) -> Categories:
+        return Categories.range(self.most + 1)
+
+    @cached_property
+    def _index(self) -> _Index:
+        return _Index(self.candidates)
+
+    def apply(self, codes: Any, source: Source) -> NDArray[Any]:
+        return _sizes(self._index.contained(codes), self.most)
+
+    def to_json(self) -> Json:
+        listed = [list(candidate) for candidate in self.candidates]
+        return {"kind": self.kind, "source": self.source.to_json(), "candidates": listed, "most": self.most}
+
+    @classmethod
+    def from_json(cls, document: Json) -> CountContained:
+        source, candidates, most = take(document, cls.kind, "source", "candidates", "most")
+        return cls(_items(source), _listed(candidates), most)
+
+
+@dataclass(frozen=True)
+class SetSize(View):
+    """How many items the held set has; `most` stands for that many and more.
+
+    >>> from veil.entropy import Words
+    >>> SetSize(Items(9), most=3).apply(Items(9).encode([[1, 2, 4, 5], [2], []]), Words(b"")).tolist()
+    [3, 1, 0]
+    """
+
+    source: Items
+    most: int
+    kind = "set-size"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, Items):
+            raise ParameterError("a size is one of Items")
+        if not is_int(self.most) or not 1 <= self.most <= self.source.universe.size:
+            raise ParameterError("the largest size shown lies between 1 and the number of items in the universe")
+        own_ints(self, "most")
+
+    @property
+    def domain(self) -> Categories:
+        return Categories.range(self.most + 1)
+
+    def apply(self, codes: Any, source: Source) -> NDArray[Any]:
+        return _sizes(codes, self.most)
+
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "source": self.source.to_json(), "most": self.most}
+
+    @classmethod
+    def from_json(cls, document: Json) -> SetSize:
+        source, most = take(document, cls.kind, "source", "most")
+        return cls(_items(source), most)
+
+
+SET_VIEWS: dict[str, Callable[[Json], View]] = {
+    "sample-contained": SampleContained.from_json,
+    "count-contained": CountContained.from_json,
+    "set-size": SetSize.from_json,
+}
+
+
+def contained_in(codes: Sets, candidates: Candidates) -> Sets:
+    """For each held set, the numbers of the candidates that it contains, increasing.
+
+    >>> contained_in(Items(4).encode([[0, 1, 3], [2]]), ((1,), (0, 3), (2, 3))).items.tolist()
+    [0, 1]
+    """
+    return _Index(candidates).contained(codes)
+
+
+class _Index:
+    """Candidates by their first item, for the kernel."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        sizes = np.array([len(candidate) for candidate in candidates], dtype=np.int64)
+        flat = np.array([item for candidate in candidates for item in candidate], dtype=np.uint64)
+        self.items, ids = np.unique(flat, return_inverse=True)
+        self.offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        self.ids = ids.astype(np.int64)
+        firsts = self.ids[self.offsets[:-1]]
+        self.order = np.argsort(firsts, kind="stable").astype(np.int64)
+        self.starts = np.searchsorted(firsts[self.order], np.arange(len(self.items) + 1)).astype(np.int64)
+
+    def contained(self, codes: Sets) -> Sets:
+        from veil.kernels.containment import contained
+
+        place = np.searchsorted(self.items, codes.items)
+        place[place == len(self.items)] = 0
+        ids = np.where(self.items[place] == codes.items, place, -1).astype(np.int64)
+        found = contained(codes.offsets, ids, len(self.items), self.starts, self.order, self.offsets, self.ids)
+        return Sets(found[0], found[1].astype(np.uint64))
+
+
+def _sizes(sets: Sets, most: int) -> NDArray[np.uint64]:
+    sizes: NDArray[np.uint64] = np.minimum(sets.offsets[1:] - sets.offsets[:-1], most).astype(np.uint64)
+    return sizes
+
+
+def _checked(source: Any, candidates: Iterable[Iterable[int]]) -> Candidates:
+    """Candidates as tuples of Python's integers: at least one, different, each a set of items of the universe."""
+    if not isinstance(source, Items):
+        raise ParameterError("candidates are sets of items of Items")
+    try:
+        listed = tuple(tuple(candidate) for candidate in candidates)
+    except TypeError:
+        raise ParameterError("candidates are a list of sets of items' codes") from None
+    if not 1 <= len(listed) <= _MOST or len(set(listed)) != len(listed):
+        raise ParameterError("candidates are at least one and at most 2^20, each once")
+    size = source.universe.size
+    for candidate in listed:
+        if not candidate or not all(is_int(item) and 0 <= item < size for item in candidate):
+            raise ParameterError("a candidate has at least one item, each a code of the universe")
+        if any(a >= b for a, b in pairwise(candidate)):
+            raise ParameterError("a candidate lists its items' codes increasing, each once")
+    return tuple(tuple(int(item) for item in candidate) for candidate in listed)
+
+
+def _items(document: Any) -> Items:
+    domain = domain_from_json(document)
+    if not isinstance(domain, Items):
+        raise WireError("this view looks at Items")
+    return domain
+
+
+def _listed(candidates: Any) -> Candidates:
+    if not isinstance(candidates, list) or not all(isinstance(candidate, list) for candidate in candidates):
+        raise WireError("candidates are a list of lists of items' codes")
+    if not all(is_int(item) for candidate in candidates for item in candidate):
+        raise WireError("candidates are a list of lists of items' codes")
+    return tuple(tuple(candidate) for candidate in candidates)

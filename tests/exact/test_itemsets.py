@@ -1,0 +1,203 @@
+"""Proofs for questions about sets: amplification, whole rounds of the miners, and what (eps, delta) promises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from veil import BLH, GRR, OLH, OUE, SUE, CampaignRun, Items, OneOf, Question, Survey
+from veil.campaign import Campaign
+from veil.checks import TabledOLH, enumerable, worst_ratio
+from veil.entropy import Seeded, outcomes
+from veil.itemsets import PSFO, SVIM, SVSM, Adap, ItemMining, LDPMiner, Phase, hashed_load
+from veil.mechanisms import PureOracle
+from veil.privacy import exp_below
+from veil.report import Reports
+from veil.set_view import CountContained, SampleContained, SetSize
+from veil.view import SampleItem, View
+
+Channel = dict[bytes, list[Fraction]]
+CANDIDATES = ((0,), (1, 2), (0, 2))
+
+
+def subsets(size: int) -> list[tuple[int, ...]]:
+    return list(chain.from_iterable(combinations(range(size), r) for r in range(size + 1)))
+
+
+def channel(survey: Survey, held: Sequence[Any]) -> Channel:
+    """Each report's exact probability under each held set: the shipped code, enumerated."""
+    matrix: Channel = {}
+    for i, value in enumerate(held):
+        codes = survey.domain.encode([value])
+        for report, chance in outcomes(lambda s, codes=codes: survey.reports(codes, s).to_bytes()).items():
+            matrix.setdefault(report, [Fraction(0)] * len(held))[i] = chance
+    return matrix
+
+
+def enumerable_question(question: Question) -> Question:
+    mechanism = enumerable(question.mechanism)
+    return Question(mechanism, question.view)
+
+
+# -- views -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_sampling_a_candidate_amplifies_grr_exactly(length: int) -> None:
+    view = SampleContained(Items(3), CANDIDATES, length)
+    inner = GRR(view.inner_epsilon(1.5, disjoint=True), view.domain)
+    survey = Survey(Question(inner, view))
+    found = worst_ratio(channel(survey, subsets(3)))
+    assert found == survey.guarantee.ratio <= exp_below(1.5)
+    assert float(found) == pytest.approx(np.exp(1.5), rel=1e-12)  # and nothing is given away
+    if length > 1:  # the rival: one inner eps more than the theorem allows
+        rival = Survey(Question(GRR(inner.epsilon + 0.01, view.domain), view))
+        assert worst_ratio(channel(rival, subsets(3))) > exp_below(1.5)
+
+
+@pytest.mark.parametrize("kind", [OUE, SUE])
+def test_other_oracles_are_not_amplified(kind: type[PureOracle]) -> None:
+    asked = PSFO(2, kind, 1.0, 2, ((0,), (1,)))
+    assert asked.mechanism.epsilon == 1.0
+    assert worst_ratio(channel(asked.survey, subsets(2))) == asked.guarantee.ratio == kind(1.0, 4).guarantee.ratio
+
+
+def test_counts_and_sizes_are_asked_with_the_oracles_own_ratio() -> None:
+    views: list[View] = [CountContained(Items(3), CANDIDATES, 2), SetSize(Items(3), 2)]
+    for view in views:
+        survey = Survey(Question(GRR(1.0, view.domain), view))
+        assert worst_ratio(channel(survey, subsets(3))) == survey.guarantee.ratio == GRR(1.0, 3).guarantee.ratio
+
+
+@pytest.mark.parametrize(
+    ("asked", "contents"),
+    [
+        (PSFO(2, GRR, 1.0, 3), [(0,), (1,), (2,)]),
+        (PSFO(2, GRR, 1.0, 3, CANDIDATES), CANDIDATES),
+        (PSFO(2, SUE, 1.0, 3), [(0,), (1,), (2,)]),
+    ],
+    ids=["items", "candidates", "unary"],
+)
+def test_estimates_are_unbiased_up_to_the_padding_length(asked: PSFO, contents: Sequence[tuple[int, ...]]) -> None:
+    """One person's expected estimate is 1 for what they hold, 0 for what not, and length / held where that is more."""
+    oracle, held = asked.mechanism, subsets(3)
+    codes = np.arange(len(contents), dtype=np.uint64)
+    expected = [[Fraction(0)] * len(contents) for _ in held]
+    for report, chances in channel(asked.survey, held).items():
+        columns = Reports.from_bytes(asked.survey.task, asked.survey.layout, report).columns
+        supported = oracle.supports(columns, codes)[0]
+        for i, chance in enumerate(chances):
+            for j in range(len(contents)):
+                expected[i][j] += chance * int(supported[j])
+    for i, items in enumerate(held):
+        has = [set(content) <= set(items) for content in contents]
+        for j in range(len(contents)):
+            share = asked.length * (expected[i][j] - oracle.q) / (oracle.p - oracle.q)
+            assert share == (Fraction(asked.length, max(asked.length, sum(has))) if has[j] else 0)
+
+
+# -- whole rounds ------------------------------------------------------------------------------------------------------
+
+
+MINERS: list[Any] = [
+    SVIM(1, 1.0, 4),
+    SVIM(2, 0.7, 4),  # not pruned
+    LDPMiner(1, 0.5, 3),
+    LDPMiner(1, 0.5, 3, improved=False),
+    SVSM(2, 1.5, 5),
+    SVSM(2, 1.0, 5, items=ItemMining(2, 1.0, 5, prune=Phase(GRR, 2), estimate=Phase(OUE, 1))),
+]
+
+
+def asked_of(campaign: Campaign, people: int = 4_000) -> list[tuple[Fraction, Survey]]:
+    """The rounds that a campaign asks when people's sets are these."""
+    run, asked, seed = CampaignRun(campaign), [], 0
+    while run.round is not None:
+        survey, seed = run.round.survey, seed + 1
+        asked.append((run.round.people, survey))
+        size = survey.domain.universe.size  # type: ignore[attr-defined]  # all of them hold Items
+        sets = [[0, 1]] * (people // 2) + [[0, 1, 2]] * (people // 4) + [[size - 1]] * (people // 4) + [[]]
+        run.answer(survey.tally(survey.randomize(sets, Seeded(seed)), run.round.candidates))
+    return asked
+
+
+@pytest.mark.parametrize("campaign", MINERS, ids=lambda campaign: type(campaign).__name__)
+def test_every_round_keeps_its_promise_and_the_group_tells_nothing(campaign: Any) -> None:
+    rounds = asked_of(campaign)
+    assert sum(share for share, _ in rounds) == 1
+    size = campaign.domain.universe.size
+    few = [(), (0, 1), tuple(range(size))]
+    held = subsets(size) if isinstance(campaign, SVIM) else [*few, (0,), (size - 1,)]
+    questions = []
+    for _, survey in rounds:
+        question = enumerable_question(survey.question(0))
+        twin = Survey(question)
+        assert twin.guarantee.ratio == survey.guarantee.ratio
+        assert worst_ratio(channel(twin, held)) <= exp_below(campaign.epsilon)
+        assert survey.guarantee.within(campaign.epsilon)
+        questions.append(question)
+    # One person in all of it: a round drawn by its share, then that round's report, as one survey.
+    whole = math.lcm(*(share.denominator for share, _ in rounds))
+    branches = [(int(share * whole), question) for (share, _), question in zip(rounds, questions, strict=True)]
+    tree = Survey(OneOf(*branches))
+    found = channel(tree, few)
+    assert worst_ratio(found) <= exp_below(campaign.epsilon)
+    for choice, (share, _) in enumerate(rounds):
+        mine = [chances for report, chances in found.items() if report[0] == choice]
+        assert [sum(column) for column in zip(*mine, strict=True)] == [share] * len(few)
+
+
+def test_the_hashed_rounds_are_proved_with_all_functions() -> None:
+    view = SampleItem(Items(2), 2)
+    for oracle in (OLH(1.0, view.domain), BLH(1.0, view.domain)):
+        assert isinstance(enumerable_question(Question(oracle, view)).mechanism, TabledOLH)
+
+
+# -- (eps, delta) ------------------------------------------------------------------------------------------------------
+
+
+def excess(found: Channel, ratio: Fraction) -> Fraction:
+    """The smallest delta that goes with a ratio: the mass of reports above it, for the worst two values."""
+    people = range(len(next(iter(found.values()))))
+    gaps = [sum(max(Fraction(0), c[i] - ratio * c[j]) for c in found.values()) for i in people for j in people]
+    return Fraction(max(gaps))
+
+
+@pytest.mark.parametrize("universe", [2, 3])
+def test_a_delta_lets_hashing_use_a_larger_epsilon(universe: int) -> None:
+    """Theorem 5.5.1 over all hash functions; three items are above the padding length, where its proof is silent."""
+    asked = PSFO(2, OLH, 0.5, universe, delta=0.26)
+    oracle = asked.mechanism
+    assert isinstance(oracle, OLH)
+    assert oracle.hash_range == int(np.ceil(np.exp(oracle.epsilon) + 1)) == 4
+    twin = TabledOLH(oracle.epsilon, oracle.domain, oracle.hash_range)
+    held = [(), (0, 1), (1,)] if universe == 2 else [(), (0, 1, 2)]
+    found = channel(Survey(Question(twin, asked.view)), held)
+    promise = asked.guarantee
+    assert promise.ratio is not None
+    assert promise.ratio <= exp_below(0.5)
+    assert 0 < promise.delta <= Fraction(26, 100)
+    assert worst_ratio(found) == oracle.guarantee.ratio > exp_below(0.5)  # not eps alone
+    assert 0 < excess(found, promise.ratio) <= promise.delta
+
+
+def test_without_a_delta_hashing_gains_nothing() -> None:
+    asked = PSFO(5, OLH, 2.0, 40)
+    assert asked.mechanism == OLH(2.0, 45)
+    assert asked.guarantee == asked.survey.guarantee
+    assert asked.guarantee.delta == 0
+    assert hashed_load(2.0, 5, 0.0) == 5
+
+
+def test_adap_keeps_the_promise_of_whichever_it_becomes() -> None:
+    small, large = PSFO(2, Adap, 1.0, 5), PSFO(2, Adap, 1.0, 500)
+    assert isinstance(small.mechanism, GRR)
+    assert isinstance(large.mechanism, OLH)
+    assert small.guarantee.within(1.0)
+    assert large.guarantee.within(1.0)
