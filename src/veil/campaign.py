@@ -59,14 +59,19 @@ class CampaignRun:
         self._rounds = campaign.rounds()
         self._folder = None if folder is None else Path(folder)
         self._asked = Fraction(0)
-        self.finished = 0
-        """How many rounds have been answered."""
+        self.answered: list[Round] = []
+        """The rounds that have been answered."""
         self.round: Round | None = None
         self.result: Any = None
         self._advance(None)
         if self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._replay()
+
+    @property
+    def finished(self) -> int:
+        """How many rounds have been answered."""
+        return len(self.answered)
 
     def answer(self, tally: SurveyTally) -> None:
         """Runs at the collector: the tally of the current round. It is durable before the campaign moves on."""
@@ -83,7 +88,8 @@ class CampaignRun:
             self._take(decode_tally(self.round.survey, self._file(self.finished).read_bytes()))
 
     def _take(self, tally: SurveyTally) -> None:
-        self.finished += 1
+        if self.round is not None:
+            self.answered.append(self.round)
         self._advance(tally)
 
     def _advance(self, tally: SurveyTally | None) -> None:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Categories, Domain, Interval, Record, Text
+from veil.domain import Categories, Domain, Interval, Items, Record, Text
 from veil.durable import replacing
 from veil.entropy import CHUNK_ROWS
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.report import Field, Reports
+from veil.set_text import SEPARATOR, as_sets, as_whole_items
 from veil.survey import Survey
 from veil.times import as_times, is_time, parse_time
 from veil.wire import VERSION
@@ -33,6 +34,7 @@ __all__ = [
     "describe_reports",
     "from_arrow",
     "read_reports",
+    "read_sets",
     "read_values",
     "to_arrow",
 ]
@@ -50,12 +52,32 @@ _EXPECTED = {
 }
 
 
-def read_values(path: PathLike, survey: Survey, column: str | None = None) -> Iterator[pa.Table]:
-    """Tables of at most CHUNK_ROWS rows with the columns that the survey asks about, then its public ones."""
-    names = _wanted(Path(path), survey, column)
-    types = {name: _csv_type(domain) for name, domain in _column_domains(survey.domain, names)}
+def read_values(
+    path: PathLike, survey: Survey, column: str | None = None, separator: str = SEPARATOR
+) -> Iterator[pa.Table]:
+    """Tables of at most CHUNK_ROWS rows with the columns that the survey asks about, then its public ones.
+
+    `separator` stands between the items of a set, in text files.
+    """
+    names, domain = _wanted(Path(path), survey, column), survey.domain
+    types = {name: _csv_type(part) for name, part in _column_domains(domain, names)}
     given = {name: kind for name, kind in types.items() if kind is not None}
-    yield from _rechunked(_batches(Path(path), names, given), names)
+    for table in _rechunked(_batches(Path(path), names, given), names):
+        if isinstance(domain, Items) and _is_text(Path(path)):
+            sets = as_sets(table.column(0), separator)
+            held = sets if _is_textual(domain.universe) else as_whole_items(sets)
+            yield table.set_column(0, names[0], held)
+        else:
+            yield table
+
+
+def read_sets(path: PathLike, column: str | None = None, separator: str = SEPARATOR) -> Iterator[pa.Table]:
+    """Tables of one column of lists, whatever their items are; of a text file, lists of text."""
+    import pyarrow as pa
+
+    name = _only_column(Path(path), []) if column is None else column
+    for table in _rechunked(_batches(Path(path), [name], {name: pa.string()}), [name]):
+        yield table.set_column(0, name, as_sets(table.column(0), separator)) if _is_text(Path(path)) else table
 
 
 def values_of(table: pa.Table, survey: Survey) -> Any:
@@ -263,13 +285,17 @@ def _wanted(path: Path, survey: Survey, column: str | None) -> list[str]:
             raise InputError("this survey asks about several columns, by their own names: give no column")
         return [*survey.domain.names, *public]
     if column is None:
-        others = [name for name in _column_names(path) if name not in public]
-        if len(others) != 1:
-            raise InputError(f"{path} has {_named(path, others)}: say which one holds the values (--column)")
-        column = others[0]
+        column = _only_column(path, public)
         if _is_text(path) and _could_be_held(column, survey.domain):  # else the first person would be lost in silence
             raise InputError(f"the first line of {path} looks like a value: add a line above it that names the column")
     return [column, *public]
+
+
+def _only_column(path: Path, public: list[str]) -> str:
+    others = [name for name in _column_names(path) if name not in public]
+    if len(others) != 1:
+        raise InputError(f"{path} has {_named(path, others)}: say which one holds the values (--column)")
+    return others[0]
 
 
 def _column_domains(domain: Domain, names: list[str]) -> list[tuple[str, Domain]]:
@@ -280,7 +306,7 @@ def _csv_type(domain: Domain) -> pa.DataType | None:
     """What a column of text is read as, where guessing from the first rows could be wrong."""
     import pyarrow as pa
 
-    if _is_textual(domain) or is_time(domain):
+    if _is_textual(domain) or is_time(domain) or isinstance(domain, Items):
         return pa.string()
     return pa.float64() if isinstance(domain, Interval) else None
 

@@ -18,7 +18,7 @@ from veil.survey import Survey, SurveyTally
 from veil.tally import merge
 from veil.wire import decode_batch, encode_batch
 
-__all__ = ["simulate"]
+__all__ = ["simulate", "walk_rounds"]
 
 
 @overload
@@ -41,7 +41,7 @@ def simulate(
     """Run a protocol on known values: randomize, encode, decode, tally, estimate. The same seed gives the same result.
 
     A mechanism gives its result (a frequency oracle an Estimate), a survey a list of them (one a question), a protocol
-    what its questions say together, an open protocol what it finds in the stored reports, a campaign whatever it returns.
+    what its questions say together, an open protocol what it finds in stored reports, a campaign whatever it returns.
 
     >>> from veil import GRR
     >>> estimate = simulate(GRR(epsilon=4.0, domain=3), [0] * 9000 + [2] * 1000)
@@ -85,17 +85,32 @@ def _received(survey: Survey, codes: Any, source: Source) -> Iterator[Reports]:
 
 
 def _simulate_campaign(campaign: Campaign, values: Any, source: Source) -> Any:
-    """Each round asks people that were not asked before, drawn at random: everybody answers once."""
     run = CampaignRun(campaign)
-    first = run.round
-    if first is None:
-        return run.result
-    codes = first.survey.domain.encode(values)
-    waiting = _shuffled(len(codes), source)
+    if run.round is not None:
+        codes = run.round.survey.domain.encode(values)
+        for _ in walk_rounds(run, codes, source, source):
+            pass
+    return run.result
+
+
+def walk_rounds(run: CampaignRun, codes: Any, order: Source, devices: Source) -> Iterator[int]:
+    """Each round asks people that were not asked before, drawn at random: everybody answers once.
+
+    `order` shuffles the people and `devices` randomize. Yields how many people each round asked, once it is answered. A
+    run that goes on after a restart goes on with people that are still to ask, if `order` is the same; and if `devices`
+    is a seeded source that begins anew, as if there had been no restart.
+    """
+    waiting = _shuffled(len(codes), order)
+    for done in run.answered:
+        asked, waiting = np.split(waiting, [round(len(codes) * done.people)])
+        for _ in devices.chunks(len(asked)):
+            pass  # streams that were used
     while run.round is not None:
         asked, waiting = np.split(waiting, [round(len(codes) * run.round.people)])
-        run.answer(_collect(run.round.survey, codes[asked], source, run.round.candidates))
-    return run.result
+        if not len(asked):
+            raise EmptyError(f"round {run.finished} asks nobody: there are too few people for this campaign")
+        run.answer(_collect(run.round.survey, codes[asked], devices, run.round.candidates))
+        yield len(asked)
 
 
 def _shuffled(people: int, source: Source) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.outcome import Document, console, plural, reporting
+from veil.cli.outcome import AsJson, Document, console, plural, reporting
 
 if TYPE_CHECKING:
     from veil.collector.settings import Settings
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_installed", "serve", "survey_app", "token_app"]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, and nothing else.")]
 SettingsFile = Annotated[
     Path | None, typer.Option("--settings", help="The settings, in TOML; else VEIL_SETTINGS, or veil.toml if there.")
 ]

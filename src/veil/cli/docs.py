@@ -44,6 +44,25 @@ Of a range: the root mean square error over all ranges of a tenth of the domain,
 distributed like Beta(5, 2), a million at most. Where a task's questions are read together (Hierarchy, HaarHierarchy,
 HybridMean), `veil estimate` prints their one answer; `--question` asks for a single one.
 
+Strings that nobody listed before are found in stored reports; `simulate` walks the whole way on a file of values:
+
+    veil hitters plan --epsilon 2 -k 20 --max-bytes 12 --out task.json
+    veil randomize task.json words.csv -o reports.arrow           # on the devices, each person once
+    veil hitters find task.json reports*.arrow -k 20 -o hitters.csv
+    veil hitters simulate words.csv --epsilon 2 -k 20 --max-bytes 12 --truth
+
+Frequent items and sets of items take several rounds, each of people who were not asked before. A folder keeps the
+campaign; `next` takes a round's tally and writes the next task, or shows what was found:
+
+    veil itemsets plan campaign --universe items.txt --epsilon 2 -k 20 --sets
+    veil randomize campaign/round-000.json baskets.csv -o r.arrow # the share of the people that the round asks
+    veil tally campaign/round-000.json r.arrow -o t.bin
+    veil itemsets next campaign t.bin
+    veil itemsets simulate baskets.parquet --epsilon 2 -k 20 --sets --rules 0.5 --folder trial
+
+Sets are lists in Parquet and Arrow files. In text files they are cells with a separator between the items, and an empty
+cell is an empty set.
+
 The same with a service between the devices and the analyst ([docs/collector](collector/service.md)):
 
     veil serve                                                    # takes reports over HTTP

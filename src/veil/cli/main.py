@@ -8,13 +8,26 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from veil import __version__
 from veil.cli.collecting import check_installed, serve, survey_app, token_app
-from veil.cli.outcome import EXIT_CODES, Document, console, plural, reporting, warn
+from veil.cli.hitters import hitters_app
+from veil.cli.itemsets import itemsets_app
+from veil.cli.outcome import (
+    EXIT_CODES,
+    AsJson,
+    Document,
+    Seed,
+    console,
+    plural,
+    reporting,
+    warn,
+    warn_of_seed,
+    wrote,
+)
 
 if TYPE_CHECKING:
     from veil.cli.pipeline import Watch
@@ -32,11 +45,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # a traceback with local variables would show people's values
 )
 
+app.add_typer(hitters_app, name="hitters")
+app.add_typer(itemsets_app, name="itemsets")
 app.command()(serve)
 app.add_typer(survey_app, name="survey")
 app.add_typer(token_app, name="token")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, and nothing else.")]
 Task = Annotated[Path, typer.Argument(metavar="TASK", help="The task: a file that `veil plan --out` wrote.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
 Smoothing = Literal["ems", "em", "auto"]  # as in `estimating`, which is too heavy to import here
@@ -113,7 +127,7 @@ def plan(
             screen.print(f"The task is that of {name}, as asked.")
     if out is not None:
         pipeline.save_survey(survey, out)
-        _wrote(screen, out, f"the task {survey.task[:12]}")
+        wrote(screen, out, f"the task {survey.task[:12]}")
     return document | {"oracle": name, "task": survey.task, "out": _name(out)}
 
 
@@ -124,25 +138,27 @@ def randomize(
     values: Annotated[Path, typer.Argument(help="People's values: .csv, .tsv, .parquet or .arrow.")],
     out: Out,
     column: Annotated[str | None, typer.Option(help="The column that holds the values, if there are several.")] = None,
-    seed: Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.")] = None,
+    seed: Seed = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Move numbers outside the domain to its nearer end, and count them.")
     ] = False,
+    separator: Annotated[str, typer.Option(help="What stands between the items of a set, in text files.")] = ";",
     as_json: AsJson = False,
 ) -> Document:
     """Turn every person's value into a report, as their device would."""
     from veil.cli import pipeline
 
-    if seed is not None:
-        warn("--seed is for tests only. Whoever knows the seed can undo the privacy of every report.")
+    warn_of_seed(seed)
     survey = pipeline.load_survey(task)
     pipeline.check_output(out, [task, values], (".arrow",))
-    done = pipeline.randomize_file(survey, values, out, _watch(), column=column, seed=seed, clip=clip)
+    done = pipeline.randomize_file(
+        survey, values, out, _watch(), column=column, seed=seed, clip=clip, separator=separator
+    )
     screen = console(as_json)
     if clip:
         were = "was" if done.clipped == 1 else "were"
         screen.print(f"{plural(done.clipped, 'value')} {were} outside and {were} clipped")
-    _wrote(screen, out, f"{done.people:,} reports of {survey.layout.size} bytes")
+    wrote(screen, out, f"{done.people:,} reports of {survey.layout.size} bytes")
     counted = {"people": done.people, "clipped": done.clipped if clip else None}
     return {"task": survey.task, **counted, "seeded": seed is not None, "out": str(out)}
 
@@ -167,7 +183,7 @@ def tally(
     chosen = None if candidates is None else pipeline.read_candidates(candidates, domain)
     counted = pipeline.tally_files(survey, reports, _watch(), chosen)
     pipeline.save_tally(counted, out)
-    _wrote(console(as_json), out, f"a tally of {counted.people:,} reports from {plural(len(reports), 'file')}")
+    wrote(console(as_json), out, f"a tally of {counted.people:,} reports from {plural(len(reports), 'file')}")
     return {"task": survey.task, "people": counted.people, "files": len(reports), "out": str(out)}
 
 
@@ -186,7 +202,7 @@ def merge(
     pipeline.check_output(out, [task, *tallies])
     merged = pipeline.load_tallies(survey, tallies)
     pipeline.save_tally(merged, out)
-    _wrote(console(as_json), out, f"a tally of {merged.people:,} reports from {plural(len(tallies), 'file')}")
+    wrote(console(as_json), out, f"a tally of {merged.people:,} reports from {plural(len(tallies), 'file')}")
     return {"task": survey.task, "people": merged.people, "files": len(tallies), "out": str(out)}
 
 
@@ -237,7 +253,7 @@ def estimate(
         warn(remark)
     for path, what in ((out, "all values"), (plot, "the picture")):
         if path is not None:
-            _wrote(screen, path, what)
+            wrote(screen, path, what)
     return document | {"out": _name(out), "plot": _name(plot)}
 
 
@@ -332,7 +348,3 @@ def _watch() -> Watch:
 
 def _name(path: Path | None) -> str | None:
     return None if path is None else str(path)
-
-
-def _wrote(screen: Any, path: Path, what: str) -> None:
-    screen.print(f"wrote {what} to {path}", markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
@@ -30,8 +30,21 @@ from veil.errors import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["EXIT_CODES", "Document", "console", "plural", "reporting", "warn"]
+__all__ = [
+    "EXIT_CODES",
+    "AsJson",
+    "Document",
+    "Seed",
+    "console",
+    "plural",
+    "reporting",
+    "warn",
+    "warn_of_seed",
+    "wrote",
+]
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, and nothing else.")]
+Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.")]
 Document = dict[str, Any]
 Parameters = ParamSpec("Parameters")
 
@@ -95,6 +108,17 @@ def console(as_json: bool) -> Console:
 def warn(message: str) -> None:
     """A remark on standard error that nobody should overlook."""
     typer.secho(f"WARNING: {message}", err=True, fg=typer.colors.YELLOW, bold=True)
+
+
+def warn_of_seed(seed: int | None) -> None:
+    """Say what a seed costs, where one is given."""
+    if seed is not None:
+        warn("--seed is for tests only. Whoever knows the seed can undo the privacy of every report.")
+
+
+def wrote(screen: Console, path: Path, what: str) -> None:
+    """Say which file holds what."""
+    screen.print(f"wrote {what} to {path}", markup=False, soft_wrap=True)
 
 
 def plural(count: int, word: str) -> str:

@@ -19,6 +19,8 @@ from veil.durable import write_atomically
 from veil.entropy import Batch, Seeded
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, WireError
 from veil.files import ReportWriter, count_rows, public_of, read_reports, read_values, values_of
+from veil.report import Reports
+from veil.set_text import SEPARATOR
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
 from veil.times import is_time, parse_time
@@ -31,6 +33,7 @@ __all__ = [
     "load_survey",
     "load_tallies",
     "randomize_file",
+    "read_all",
     "read_candidates",
     "read_lines",
     "save_survey",
@@ -98,6 +101,7 @@ def randomize_file(
     column: str | None = None,
     seed: int | None = None,
     clip: bool = False,
+    separator: str = SEPARATOR,
 ) -> Randomized:
     """Runs on the device: a report for every row of a file, from one source; with `clip`, of the nearest value."""
     check_inputs(values)
@@ -107,7 +111,7 @@ def randomize_file(
     source = Batch() if seed is None else Seeded(seed)
     clipped = 0
     with watch("randomizing", count_rows(values)) as advance, ReportWriter(out, survey) as writer:
-        for table in read_values(values, survey, column):
+        for table in read_values(values, survey, column, separator):
             try:
                 held = values_of(table, survey)
                 if clip and isinstance(domain, Numeric):
@@ -129,7 +133,7 @@ def tally_files(survey: Survey, files: Sequence[Path], watch: Watch, candidates:
     by_question = None if candidates is None else {0: candidates}
     total: SurveyTally | None = None
     with watch("tallying", _total_rows(files)) as advance:
-        for reports in _all_reports(survey, files):
+        for reports in read_all(survey, files):
             part = survey.tally(reports, by_question)
             total = part if total is None else total + part
             advance(len(reports))
@@ -202,7 +206,8 @@ def _total_rows(files: Sequence[Path]) -> int | None:
     return None if None in rows else sum(count or 0 for count in rows)
 
 
-def _all_reports(survey: Survey, files: Sequence[Path]) -> Iterator[Any]:
+def read_all(survey: Survey, files: Sequence[Path]) -> Iterator[Reports]:
+    """Runs at the collector: the reports of all files, a record batch at a time."""
     for path in files:
         with _naming(path):
             yield from read_reports(path, survey)

@@ -27,7 +27,17 @@ from veil.survey import Survey, SurveyTally
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PICTURES", "TABLES", "Answered", "Result", "check_picture", "results_of", "write_picture", "write_table"]
+__all__ = [
+    "PICTURES",
+    "TABLES",
+    "Answered",
+    "Result",
+    "check_picture",
+    "results_of",
+    "save_table",
+    "write_picture",
+    "write_table",
+]
 
 TABLES = (".csv", ".parquet", ".arrow", ".json")
 PICTURES = (".svg", ".png", ".pdf")
@@ -74,11 +84,15 @@ def _bands(result: Result, replicates: int | None) -> Bands | None:
 
 def write_table(answered: Sequence[Answered], out: Path, *, numbered: bool) -> None:
     """A row for every candidate, bucket or pair, or for a mean; the question's number first where `numbered`."""
+    save_table(_joined(answered, numbered), out)
+
+
+def save_table(table: pa.Table, out: Path) -> None:
+    """A table as the kind of file that its name says."""
     import pyarrow as pa
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
-    table = _joined(answered, numbered)
     kind = out.suffix.lower()
     with replacing(out) as temporary:
         if kind == ".csv":
