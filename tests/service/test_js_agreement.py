@@ -24,6 +24,7 @@ from veil import (
     AllOf,
     HaarResponse,
     HadamardResponse,
+    LinearHashing,
     OneOf,
     Piecewise,
     Question,
@@ -39,6 +40,7 @@ from veil.client import normative_report
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
+from veil.set_view import CountContained, SampleContained, SetSize
 from veil.view import Ancestor, Identity, Project, SampleItem, Segment, SquaredDistance, View
 
 SCRIPT = Path(__file__).parent / "browser" / "reports.mjs"
@@ -109,7 +111,7 @@ def view_and_value(draw: random.Random) -> tuple[Callable[[], View], Value]:
     if kind == 4:
         universe, value = flat_domain(draw)
         sets = Items(universe)
-        return lambda: SampleItem(sets, draw.randint(1, 6)), lambda d: [value(d) for _ in range(d.randint(0, 8))]
+        return lambda: set_view(draw, sets), lambda d: [value(d) for _ in range(d.randint(0, 8))]
     parts = {f"a{i}": flat_domain(draw) for i in range(draw.randint(1, 3))}
     record = Record(tuple((name, domain) for name, (domain, _) in parts.items()))
     names = list(parts)
@@ -123,6 +125,20 @@ def segment(draw: random.Random, source: Bits | Text, bits: int) -> View:
     width = draw.choice([1, 3, 8, 11, bits])
     start = draw.randint(0, bits - min(width, bits))
     return Segment(source, start, start + min(width, bits)) if width < bits else Identity(source)
+
+
+def set_view(draw: random.Random, sets: Items) -> View:
+    size, kind = sets.universe.size, draw.randrange(4)
+    if kind == 0:
+        return SampleItem(sets, draw.randint(1, 6))
+    if kind == 1:
+        return SetSize(sets, draw.randint(1, min(size, 9)))
+    items = range(min(size, 9))
+    chosen = {tuple(sorted(draw.sample(items, draw.randint(1, min(size, 3))))) for _ in range(draw.randint(1, 7))}
+    candidates = tuple(draw.sample(sorted(chosen), len(chosen)))
+    if kind == 2:
+        return CountContained(sets, candidates, draw.randint(1, len(candidates)))
+    return SampleContained(sets, candidates, draw.randint(1, 6))
 
 
 def squared_distance(draw: random.Random, source: Numeric) -> View:
@@ -141,6 +157,9 @@ def question(draw: random.Random, view: View, *, lifetime: bool) -> Question:
             lambda: OLH(epsilon, view.domain, draw.choice([None, 2, 5, 300, 2**31])),
             lambda: BLH(epsilon, view.domain),
             lambda: RandomProjection(epsilon, view.domain, draw.choice([2, 1000, 2**32])),
+            lambda: LinearHashing(
+                epsilon, view.domain, draw.choice([None, 2, 5, 257]), draw.choice([None, 1, 9, 17, 20])
+            ),
             lambda: SubsetSelection(epsilon, view.domain),
             lambda: HadamardResponse(epsilon, view.domain),
             lambda: PGR(epsilon, view.domain),
@@ -217,7 +236,7 @@ def test_random_surveys_give_the_same_bytes(tmp_path: Path) -> None:
         kinds |= {q.mechanism.name for q in survey.questions} | {q.view.kind for q in survey.questions}
     assert outcomes(tmp_path, cases) == wanted
     assert len(cases) > 300
-    assert len(kinds) == 16 + 6  # every mechanism and every view came up
+    assert len(kinds) == 17 + 9  # every mechanism and every view came up
 
 
 def damaged(document: Any, draw: random.Random) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,15 +20,18 @@ from veil import (
     AllOf,
     HaarResponse,
     Integers,
+    Items,
+    LinearHashing,
     Piecewise,
     Question,
     SquareWave,
     StochasticRounding,
     Survey,
 )
-from veil.entropy import Words
+from veil.entropy import Words, outcomes
 from veil.mechanisms import Mechanism, PureOracle
-from veil.view import Ancestor, Identity
+from veil.set_view import CountContained, SampleContained, SetSize
+from veil.view import Ancestor, Identity, View
 
 PEOPLE = 50_000
 SCRIPT = Path(__file__).parent / "browser" / "people.mjs"
@@ -37,15 +42,16 @@ SCRIPT = Path(__file__).parent / "browser" / "people.mjs"
     [
         (GRR(epsilon=2.0, domain=8), GRR(epsilon=1.8, domain=8)),
         (OLH(epsilon=2.0, domain=32, hash_range=8), OLH(epsilon=1.8, domain=32, hash_range=8)),
+        (LinearHashing(2.0, 32, hash_range=7, suffix=4), LinearHashing(1.8, 32, hash_range=7, suffix=4)),
     ],
-    ids=["GRR", "OLH"],
+    ids=["GRR", "OLH", "LinearHashing"],
 )
 def test_estimates_fit_and_a_wrong_threshold_does_not(oracle: PureOracle, rival: PureOracle, tmp_path: Path) -> None:
     values = people(oracle.domain.size, first=0.4)
     truth = np.bincount(values, minlength=oracle.domain.size) / PEOPLE
     survey = Survey(oracle)
     with asking(tmp_path, survey) as collector:
-        report(values, survey, collector, tmp_path)
+        report(values.tolist(), survey, collector, tmp_path)
         found = np.array(collector.frequencies())
     assert all(fits(oracle, found, truth))
     # The same reports, read as if the coin had the threshold of another epsilon: 10 % less.
@@ -78,7 +84,7 @@ def test_reports_about_numbers_have_their_exact_distribution(tmp_path: Path) -> 
     survey = Survey(AllOf(*(Question(mechanism, view) for (mechanism, _), view in zip(NUMBERS, views, strict=True))))
     values = people(HELD.size, first=0.8)
     with asking(tmp_path, survey) as collector:
-        report(values, survey, collector, tmp_path)
+        report(values.tolist(), survey, collector, tmp_path)
         parts = survey.parts(collector.export(survey, tmp_path / "reports.parquet"))
     for (mechanism, rival), view, (_, _, columns) in zip(NUMBERS, views, parts, strict=True):
         codes = view.apply(HELD.encode(values), Words(b""))
@@ -86,6 +92,43 @@ def test_reports_about_numbers_have_their_exact_distribution(tmp_path: Path) -> 
         found = Counter(payloads[i : i + width] for i in range(0, len(payloads), width))
         assert counts_fit(found, expected(mechanism, codes)), mechanism
         assert not counts_fit(found, expected(rival, codes)), rival
+
+
+SETS = Items(6)
+HELD_SETS = [[], [1], [0, 1], [2, 3, 4], [0, 1, 2, 5]]
+LISTED = ((1,), (0, 1), (2,), (3, 4))
+SET_VIEWS: list[tuple[View, View]] = [
+    (SetSize(SETS, most=3), SetSize(SETS, most=2)),
+    (CountContained(SETS, LISTED, most=3), CountContained(SETS, LISTED[::-1][:3], most=3)),
+    (SampleContained(SETS, LISTED, length=2), SampleContained(SETS, LISTED, length=3)),
+    (SampleContained(SETS, LISTED, length=2), SampleContained(SETS, LISTED[::-1], length=2)),
+]
+
+
+def test_reports_about_sets_have_their_exact_distribution(tmp_path: Path) -> None:
+    """The shipped Python code says, by enumeration, what each view shows of each set."""
+    questions = [Question(GRR(2.0, view.domain), view) for view, _ in SET_VIEWS]
+    rivals = [Question(GRR(2.0, view.domain), rival) for view, rival in SET_VIEWS]
+    survey = Survey(AllOf(*questions))
+    held = people(len(HELD_SETS), first=0.3)
+    with asking(tmp_path, survey) as collector:
+        report([HELD_SETS[i] for i in held], survey, collector, tmp_path)
+        parts = survey.parts(collector.export(survey, tmp_path / "reports.parquet"))
+    for question, rival, (_, _, columns) in zip(questions, rivals, parts, strict=True):
+        found = Counter(columns["value"].tolist())
+        assert counts_fit(found, expected_of_sets(question, held)), question.view
+        assert not counts_fit(found, expected_of_sets(rival, held)), rival.view
+
+
+def expected_of_sets(question: Question, held: np.ndarray) -> dict[int, float]:
+    """How many of each value GRR reports on average, of people with these sets."""
+    shown = np.zeros(question.mechanism.domain.size)
+    for i, count in enumerate(np.bincount(held)):
+        codes = SETS.encode([HELD_SETS[i]])
+        for code, chance in outcomes(lambda source, codes=codes: int(question.view.apply(codes, source)[0])).items():
+            shown[code] += count * float(chance)
+    oracle = question.pure
+    return dict(enumerate(shown * float(oracle.p) + (shown.sum() - shown) * float(oracle.q)))
 
 
 def expected(mechanism: Mechanism, codes: np.ndarray) -> dict[bytes, float]:
@@ -100,10 +143,10 @@ def people(size: int, first: float) -> np.ndarray:
     return np.random.default_rng(5).choice(size, PEOPLE, p=shares)
 
 
-def report(values: np.ndarray, survey: Survey, collector: Asking, folder: Path) -> None:
+def report(values: Sequence[Any], survey: Survey, collector: Asking, folder: Path) -> None:
     """Everybody reports by the browser client's modules, and the collector has it."""
     (folder / "task.json").write_bytes(survey.to_bytes())
-    (folder / "values.json").write_text(json.dumps(values.tolist()))
+    (folder / "values.json").write_text(json.dumps(list(values)))
     job = {"task": f"{folder}/task.json", "values": f"{folder}/values.json", "seed": 11, "address": collector.address}
     done = json.loads(run_node(SCRIPT, json.dumps(job)))
     assert done["acknowledged"] == PEOPLE

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "vectors"
 SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (
+    "linear-hashing",
     *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
     *("square-wave", "stochastic-rounding", "piecewise", "one-of"),
 )
@@ -182,6 +183,7 @@ def flip(text: str, pattern: str) -> str:
         ("olh", r'"report": "([0-9a-f]+)"'),
         ("olh", r'"task_id": "([0-9a-f]+)"'),
         ("subset-selection", r'"report": "([0-9a-f]+)"'),
+        ("linear-hashing", r'"report": "([0-9a-f]+)"'),
         ("pgr", r'"report": "([0-9a-f]+)"'),
         ("rappor", r'"report": "([0-9a-f]+)"'),
         ("rappor", r'"flip": "([0-9a-f]+)"'),

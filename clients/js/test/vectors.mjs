@@ -25,6 +25,7 @@ const GOOD = [
   "olh",
   "blh",
   "random-projection",
+  "linear-hashing",
   "subset-selection",
   "hadamard-response",
   "haar-response",

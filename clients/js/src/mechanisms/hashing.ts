@@ -1,7 +1,7 @@
-// A seed and a bucket: OLH, BLH and RandomProjection differ in how many of each there are.
+// A seed and a bucket: OLH, BLH, RandomProjection and LinearHashing differ in how many of each there are, and in the hash.
 
-import { canonical, integer } from "../canonical.js";
-import { encodeText, sha256 } from "../bytes.js";
+import { bigEndian, bytesFor, encodeText, fromBigEndian, sha256 } from "../bytes.js";
+import { canonical, integer, malformed } from "../canonical.js";
 import { integers } from "../columns.js";
 import type { Code } from "../domains.js";
 import { bucketOf, splitmix64, spreadBytes } from "../hash.js";
@@ -9,6 +9,7 @@ import { worst } from "../ratio.js";
 import { WORD } from "../words.js";
 import { kind, stayOrMove } from "./base.js";
 import type { Mechanism, Parameters } from "./base.js";
+import { isPrime } from "./pgr.js";
 
 // 64 well-mixed bits of a code; codes of bytes are salted with the mechanism and its domain.
 export async function spread({ document }: Parameters, code: Code): Promise<bigint> {
@@ -21,15 +22,19 @@ function localHashing(
   buckets: bigint,
   seeds = WORD,
   expand = (seed: bigint): bigint => seed,
+  // what is hashed of a code, and how far its bucket is moved on under a seed
+  split = (code: Code): [Code, (seed: bigint) => bigint] => [code, () => 0n],
 ): Mechanism {
   const stay = parameters.coin("stay");
   return {
     columns: [integers("seed", seeds), integers("bucket", buckets)],
     ratio: worst(stay * (buckets - 1n), WORD - stay),
     async draw(code, words) {
-      const z = await spread(parameters, code);
+      const [hashed, move] = split(code);
+      const z = await spread(parameters, hashed);
       const seed = words.below(seeds);
-      return { seed: [seed], bucket: [stayOrMove(words, stay, bucketOf(expand(seed), z, buckets), buckets)] };
+      const own = (bucketOf(expand(seed), z, buckets) + move(seed)) % buckets;
+      return { seed: [seed], bucket: [stayOrMove(words, stay, own, buckets)] };
     },
   };
 }
@@ -41,4 +46,29 @@ export const BLH = kind([], ["stay"], (parameters) => localHashing(parameters, 2
 export const RandomProjection = kind(["rows"], ["stay"], (parameters) => {
   const rows = BigInt(integer(parameters.keys["rows"], 2, 2 ** 32));
   return localHashing(parameters, 2n, rows, (row) => splitmix64(splitmix64(row)));
+});
+
+// The inner product of two numbers' digits to the base q, modulo q.
+function product(a: bigint, b: bigint, q: bigint): bigint {
+  let total = 0n;
+  for (; a && b; a /= q, b /= q) total += (a % q) * (b % q);
+  return total % q;
+}
+
+// The bits before a suffix are hashed as in OLH; the suffix moves the bucket on, linearly (docs/wire-format.md, "Hash").
+export const LinearHashing = kind(["hash_range", "suffix"], ["stay"], (parameters) => {
+  const { domain, keys } = parameters;
+  const prime = integer(keys["hash_range"], 2, 2 ** 16 - 1);
+  const bits = (domain.size - 1n).toString(2).length;
+  const [q, suffix] = [BigInt(prime), integer(keys["suffix"], 1, Math.min(bits, 32))];
+  const [low, width] = [BigInt(suffix), bits - suffix];
+  let cells = q;
+  while (cells < 1n << low) cells *= q;
+  if (!isPrime(prime) || cells > 1n << 28n) throw malformed("a prime, and a suffix of at most 2^28 cells");
+  return localHashing(parameters, q, WORD, undefined, (code) => {
+    const number = typeof code === "bigint" ? code : fromBigEndian(code as Uint8Array);
+    const [before, last] = [number >> low, number & ((1n << low) - 1n)];
+    const move = (seed: bigint): bigint => product(splitmix64(seed ^ 0xd1b54a32d192ed03n) % cells, last, q);
+    return [width > 64 ? bigEndian(before, bytesFor(width)) : before, move];
+  });
 });

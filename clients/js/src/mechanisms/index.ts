@@ -8,7 +8,7 @@ import { coinsOf } from "./base.js";
 import type { Kind, Mechanism } from "./base.js";
 import { GRR } from "./grr.js";
 import { HaarResponse, HadamardResponse } from "./hadamard.js";
-import { BLH, OLH, RandomProjection } from "./hashing.js";
+import { BLH, LinearHashing, OLH, RandomProjection } from "./hashing.js";
 import { Piecewise, StochasticRounding } from "./means.js";
 import { PGR } from "./pgr.js";
 import { Rappor } from "./rappor.js";
@@ -27,6 +27,7 @@ const KINDS: Record<string, Kind> = {
   OLH,
   BLH,
   RandomProjection,
+  LinearHashing,
   SubsetSelection,
   HadamardResponse,
   HaarResponse,

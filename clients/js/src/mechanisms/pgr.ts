@@ -10,7 +10,7 @@ import { indices, kind } from "./base.js";
 const EXACT = BigInt(Number.MAX_SAFE_INTEGER);
 
 // A composite would break the geometry, and with it the promise.
-function isPrime(number: number): boolean {
+export function isPrime(number: number): boolean {
   for (let divisor = 2; divisor * divisor <= number; divisor++) if (number % divisor === 0) return false;
   return true;
 }
