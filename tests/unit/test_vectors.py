@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "vectors"
 SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (
-    "linear-hashing",
+    *("linear-hashing", "prefixes"),
     *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
     *("square-wave", "stochastic-rounding", "piecewise", "one-of"),
 )

@@ -16,6 +16,8 @@ from veil import (
     HadamardResponse,
     Integers,
     Interval,
+    Items,
+    LinearHashing,
     Piecewise,
     Question,
     SquareWave,
@@ -24,6 +26,7 @@ from veil import (
     Survey,
 )
 from veil.canonical import canonical
+from veil.set_view import CountContained, SampleContained, SetSize
 from veil.view import SquaredDistance
 
 from .words import Json
@@ -81,6 +84,18 @@ def bad_tasks() -> Json:
     coin("OLH: the threshold one lower", olh, "stay", -1, "within")
     coin("SubsetSelection: the threshold one higher", sub, "inside", 1, "above")
     coin("SubsetSelection: the threshold one lower", sub, "inside", -1, "within")
+    linear = Survey(LinearHashing(1.0, 1024, suffix=6)).to_json()
+    coin("LinearHashing: the threshold one higher", linear, "stay", 1, "above")
+    coin("LinearHashing: the threshold one lower", linear, "stay", -1, "within")
+    shaped("LinearHashing: more buckets than its threshold is for", linear, {"hash_range": 5}, "WireError", "above")
+    shaped("LinearHashing: fewer", linear, {"hash_range": 2}, "WireError", "within")
+    shaped("LinearHashing: a range that is no prime", linear, {"hash_range": 4}, "ParameterError")
+    shaped("LinearHashing: a range of 2^16 and one, a prime", linear, {"hash_range": 65537}, "ParameterError")
+    shaped("LinearHashing: no suffix", linear, {"suffix": 0}, "ParameterError")
+    shaped("LinearHashing: a suffix longer than a value", linear, {"suffix": 11}, "ParameterError")
+    shaped("LinearHashing: a suffix that is a string", linear, {"suffix": "6"}, "ParameterError")
+    long = Survey(LinearHashing(1.0, 2**40, suffix=26)).to_json()
+    shaped("LinearHashing: a suffix too long for one transform", long, {"suffix": 27}, "ParameterError")
     hadamard, she = (Survey(made).to_json() for made in (HadamardResponse(1.0, 9), SHE(1.0, 4)))
     coin("HadamardResponse: the threshold one higher", hadamard, "keep", 1, "above")
     coin("HadamardResponse: the threshold one lower", hadamard, "keep", -1, "within")
@@ -123,6 +138,25 @@ def bad_tasks() -> Json:
         "SquaredDistance: of categories", squared, {"kind": "categories", "missing": "refuse", "size": 20}, "WireError"
     )
     over("SquaredDistance: of more than 2^32 cells", squared, {"kind": "integers", "lo": 0, "hi": 2**32})
+    sample, count, size = (survey.to_json() for survey in surveys_of_sets())
+    looked("SampleContained: no candidates", sample, {"candidates": []}, "ParameterError")
+    looked("SampleContained: a candidate twice", sample, {"candidates": [[1], [1]]}, "ParameterError")
+    looked("SampleContained: a candidate without items", sample, {"candidates": [[1], []]}, "ParameterError")
+    looked("SampleContained: items that fall", sample, {"candidates": [[2, 1]]}, "ParameterError")
+    looked("SampleContained: an item twice", sample, {"candidates": [[1, 1]]}, "ParameterError")
+    looked("SampleContained: an item outside the universe", sample, {"candidates": [[5]]}, "ParameterError")
+    looked("SampleContained: an item below 0", sample, {"candidates": [[-1]]}, "ParameterError")
+    looked("SampleContained: an item that is a string", sample, {"candidates": [["1"]]}, "WireError")
+    looked("SampleContained: an item that is true", sample, {"candidates": [[True]]}, "WireError")
+    looked("SampleContained: candidates that are no lists", sample, {"candidates": [1]}, "WireError")
+    looked("SampleContained: candidates as an object", sample, {"candidates": {}}, "WireError")
+    looked("SampleContained: padded to nothing", sample, {"length": 0}, "ParameterError")
+    looked("CountContained: at most nothing", count, {"most": 0}, "ParameterError")
+    looked("CountContained: more than the candidates", count, {"most": 4}, "ParameterError")
+    looked("SetSize: at most nothing", size, {"most": 0}, "ParameterError")
+    looked("SetSize: more than the universe", size, {"most": 6}, "ParameterError")
+    for name, document in (("SampleContained", sample), ("CountContained", count), ("SetSize", size)):
+        over(f"{name}: of categories", document, {"kind": "categories", "missing": "refuse", "size": 5}, "WireError")
     mechanism("a larger epsilon than the thresholds'", "epsilon", "1.1", "WireError")
     mechanism("a smaller epsilon than the thresholds'", "epsilon", "0.9", "WireError")
     mechanism("epsilon as a float", "epsilon", 1.5, "WireError")
@@ -207,6 +241,14 @@ def surveys_of_numbers() -> list[Survey]:
         Survey(HaarResponse(1.0, 9)),
         Survey(Question(Piecewise(1.0, view.domain), view)),
     ]
+
+
+def surveys_of_sets() -> list[Survey]:
+    held, candidates = Items(5), ((1,), (0, 1), (3, 4))
+    sample = SampleContained(held, candidates, length=4)
+    views = (CountContained(held, candidates, most=3), SetSize(held, most=5))
+    behind = GRR(sample.inner_epsilon(1.0, disjoint=True), sample.domain)
+    return [Survey(Question(behind, sample)), *(Survey(Question(GRR(1.0, view.domain), view)) for view in views)]
 
 
 TIMES: Json = {"kind": "interval", "lo": "0", "hi": "86400", "cells": 8}

@@ -26,6 +26,7 @@ const GOOD = [
   "blh",
   "random-projection",
   "linear-hashing",
+  "prefixes",
   "subset-selection",
   "hadamard-response",
   "haar-response",
