@@ -49,6 +49,16 @@ _COLOURS = {
     "maximum likelihood": "#2a9d8f",
     "true counts as prior": "#111111",
     "printed": "#8a949e",
+    "PEM": "#d1495b",
+    "PEM1": "#1f6feb",
+    "SPM": "#2a9d8f",
+    "HASH": "#7a5195",
+    "PrivTrie": "#f2a541",
+    "drawn": "#1f6feb",
+    "reports": "#d1495b",
+    "SVIM": "#d1495b",
+    "SVSM": "#d1495b",
+    "LDPMiner": "#1f6feb",
 }
 _MARKS = {
     "OLH": "o", "OUE": "D", "BLH": "s", "SUE": "^", "SHE": "v", "THE": "<", "DE": "P", "RAP(8)": "^", "RAP(16)": "v",
@@ -57,6 +67,8 @@ _MARKS = {
     "MLE-Apx": "x", "Base-Cut": "^", "Norm-Cut": "v", "Power": "P", "PowerNS": "s", "auto (ours)": "o",
     "noise": "o", "OUE-Zero": "s", "OUE-Calibrate": "o", "learned prior": "^", "probability > 1/2": "v",
     "maximum likelihood": "D", "true counts as prior": "+", "printed": "x",
+    "PEM": "o", "PEM1": "s", "SPM": "^", "HASH": "v", "PrivTrie": "D", "drawn": "s", "reports": "o",
+    "SVIM": "o", "SVSM": "o", "LDPMiner": "s",
 }  # fmt: skip
 _DE_SHADES = ("#c9b1a8", "#a5867b", "#6d4c41")
 
