@@ -27,7 +27,7 @@ VECTORS = ROOT / "vectors"
 SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (
     *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
-    *("square-wave", "stochastic-rounding", "piecewise", "one-of"),
+    *("square-wave", "stochastic-rounding", "piecewise", "one-of", "set-views"),
 )
 
 Json = dict[str, Any]

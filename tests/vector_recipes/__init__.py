@@ -18,6 +18,7 @@ from . import (
     pgr,
     primitives,
     rappor,
+    set_views,
     surveys,
     waves,
 )
@@ -72,6 +73,7 @@ def build() -> dict[str, Json]:
         "stochastic-rounding.json": {"surveys": means.rounding_surveys()},
         "piecewise.json": {"surveys": means.piecewise_surveys()},
         "one-of.json": {"surveys": [surveys.mixed(), surveys.record(), surveys.text_prefixes(), surveys.items()]},
+        "set-views.json": {"surveys": set_views.every_survey()},
         "containers.json": containers.containers(),
         "bad_reports.json": bad_reports.bad_reports(),
         "bad_batches.json": containers.bad_batches(),

@@ -31,6 +31,7 @@ const GOOD = [
   "pgr",
   "rappor",
   "one-of",
+  "set-views",
 ];
 
 // Safe, though not what veil itself would compute from epsilon: a device need not refuse it, and cannot tell.

@@ -120,7 +120,7 @@ class ItemMining(Campaign):
         self, phase: Phase, candidates: Candidates | None, people: Fraction, name: str, history: list[Step]
     ) -> Asking:
         """One phase with a share of all people: sizes first, where they are needed. Returns an Estimate."""
-        length, update = phase.length, 1.0
+        length, update, doubt = phase.length, 1.0, 0.0
         known = self.domain.universe.size if candidates is None else len(candidates)
         if length == "candidates":
             length = known
@@ -128,10 +128,11 @@ class ItemMining(Campaign):
             sizes: Sizes = yield from self._ask_sizes(candidates, people * _SIZE_SHARE, name, history)
             length, people = sizes.length, people * (1 - _SIZE_SHARE)
             update = sizes.update(length) if self.corrected and phase == self.estimate else 1.0
+            doubt = sizes.doubt(length, update)
         asked = PSFO(int(length), phase.oracle, self.epsilon, self.domain, candidates)
         tally = yield Round(asked.survey, people)
         found = asked.estimate(tally, population=round(tally.people / people))
-        step = Step(name, tally.people, asked.mechanism.signature, known, int(length), update)
+        step = Step(name, tally.people, asked.mechanism.signature, known, int(length), update, doubt)
         history.append(step)
         return updated(found, update)
 
