@@ -43,8 +43,8 @@ class FrequentItems:
     """The k items that most people seem to hold.
 
     `estimate` has all candidates of the last round, labelled, for post-processing; its errors are the oracle's noise
-    and the samplings'. Errors and intervals of `rows` have the doubt about the update factor in them, too: the errors of a
-    round go together there. Neither knows that an item may be held by people of smaller or larger sets than others.
+    and the samplings'. Errors and intervals of `rows` have the doubt about the update factor in them, too, which is
+    the same for all rows. Neither knows that an item may be held by people of smaller or larger sets than others.
     """
 
     k: int

@@ -16,8 +16,8 @@ from veil.result import Estimate
 __all__ = ["SIZES", "SizeRule", "Sizes", "read_sizes"]
 
 Floats = NDArray[np.float64]
-SizeRule = Literal["falling", "threshold"]
-SIZES: tuple[SizeRule, ...] = ("falling", "threshold")
+SizeRule = Literal["falling", "continued", "threshold"]
+SIZES: tuple[SizeRule, ...] = ("falling", "continued", "threshold")
 
 _ALPHA = 0.05
 _PERCENTILE = 0.9
@@ -29,11 +29,11 @@ _SLOWEST = 0.98  # a tail falls at least by so much from size to size
 class Sizes:
     """The share of people with each size of 1, 2, ...; those with nothing are left out.
 
-    `further` is another reading, with a tail as long as it may be: the two tell how sure an update factor is.
+    `other` is another reading, with a longer tail or a shorter one: the two tell how sure an update factor is.
     """
 
     shares: tuple[float, ...]
-    further: tuple[float, ...] = ()
+    other: tuple[float, ...] = ()
 
     @property
     def length(self) -> int:
@@ -59,10 +59,10 @@ class Sizes:
     def doubt(self, length: int, update: float) -> float:
         """How far, relatively, the other reading's factor is from the one that was used.
 
-        >>> round(Sizes((0.5, 0.5), further=(0.5, 0.4, 0.1)).doubt(2, 1.0), 3)
+        >>> round(Sizes((0.5, 0.5), other=(0.5, 0.4, 0.1)).doubt(2, 1.0), 3)
         0.067
         """
-        return abs(Sizes(self.further).update(length) / update - 1) if self.further else 0.0
+        return abs(Sizes(self.other).update(length) / update - 1) if self.other else 0.0
 
 
 def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
@@ -71,13 +71,15 @@ def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
     "threshold" is the thesis's: estimates below the significance threshold (3.13) become 0. That loses the long tail
     that sizes have, so that L is too short, and one false size far out spoils u'(L).
 
-    "falling", the default, takes it that shares fall from the most frequent size on. It fits the closest such shares
+    "falling" takes it that shares fall from the most frequent size on. It fits the closest such shares
     (isotonic regression), which pools neighbours until they fall, up to the first pool whose mean is not two of its own
     standard errors above 0: m pooled sizes have an error smaller by sqrt(m). Sizes before the most frequent one go by
     the threshold; where none is significant, shares are taken to fall from size 1 on.
 
-    What lies beyond is too faint to see, and may still be much of what people hold. The other reading continues the
-    tail geometrically, at the rate at which the fitted shares fell last, as far as the estimates there leave room.
+    What lies beyond is too faint to see, and may still be much of what people hold. "continued" adds a geometric tail,
+    at the rate at which the fitted shares fell last, as far as the estimates there leave room. "falling" has the
+    smaller error for items, "continued" for sets of them, of which some people contain very many. Each is the other's
+    `other` reading, and "continued" that of "threshold".
 
     >>> from veil import GRR
     >>> oracle = GRR(2.0, 6)
@@ -92,10 +94,11 @@ def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
     kept = np.where(found > critical(_ALPHA / len(found)) * noise, found, 0.0)
     mode = int(np.argmax(kept))
     body, tail = _falling(found[mode:], noise)
-    further = np.concatenate([kept[:mode], body + tail])
-    if rule == "falling":
-        kept[mode:] = body
-    return Sizes(tuple(kept.tolist()), tuple(further.tolist()))
+    continued = (*kept[:mode].tolist(), *(body + tail).tolist())
+    if rule == "threshold":
+        return Sizes(tuple(kept.tolist()), continued)
+    falling = (*kept[:mode].tolist(), *body.tolist())
+    return Sizes(falling, continued) if rule == "falling" else Sizes(continued, falling)
 
 
 def _falling(found: Floats, noise: float) -> tuple[Floats, Floats]:
@@ -122,4 +125,5 @@ def _continued(shares: Floats, count: int) -> Floats:
         return np.zeros(count)
     last, before = float(shares[-third:].mean()), float(shares[-2 * third : -third].mean())
     rate = min((last / before) ** (1 / third), _SLOWEST)
-    return last * rate ** (np.arange(1, count + 1) + (third - 1) / 2)  # from the middle of the last third
+    steps = np.arange(1, count + 1) + (third - 1) / 2  # from the middle of the last third
+    return np.asarray(last * rate**steps)
