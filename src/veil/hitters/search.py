@@ -77,6 +77,8 @@ class PrefixSearch(HitterSearch):
         check_k(self.k, self.domain)
         if not is_int(self.keep) or self.keep < self.k:
             raise ParameterError("a search keeps at least k prefixes a round")
+        if not is_int(self.last) or self.last < 1:
+            raise ParameterError("the last group's share is an integer of at least 1")
         steps = np.diff([0, *self.lengths])
         if not len(steps) or (steps < 1).any() or self.lengths[-1] != self.domain.bits:
             raise ParameterError("prefixes get longer from round to round, and the last is the whole value")

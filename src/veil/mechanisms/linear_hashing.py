@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import Bits, DomainLike, is_int
 from veil.entropy import Words
 from veil.errors import ParameterError, VeilError
 from veil.mechanisms.hashing import LocalHashing
 from veil.mechanisms.projective import is_prime
 from veil.report import Columns
+from veil.view import Segment
 
 __all__ = ["LinearHashing", "aligned_suffix"]
 
@@ -89,14 +90,11 @@ class LinearHashing(LocalHashing):
 
     def split(self, codes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
         """Prefixes and suffixes of codes; no prefix is the number 0."""
-        from veil.domain import Bits
-        from veil.view import Segment
-
         if not self.domain.code_bytes:
             wide = codes.astype(np.uint64, copy=False)
             prefixes = wide >> np.uint64(self.suffix)
             return prefixes, wide & np.uint64((1 << self.suffix) - 1)
-        whole, cut = Bits(8 * self.domain.code_bytes), 8 * self.domain.code_bytes - self.suffix
+        whole, cut = Bits(self._bits), self._bits - self.suffix
         if whole.code_bytes == 0:  # text of at most eight bytes: rows all the same
             padded = np.zeros((len(codes), 8), dtype=np.uint8)
             padded[:, 8 - codes.shape[1] :] = codes
