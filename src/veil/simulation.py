@@ -41,7 +41,7 @@ def simulate(
     """Run a protocol on known values: randomize, encode, decode, tally, estimate. The same seed gives the same result.
 
     A mechanism gives its result (a frequency oracle an Estimate), a survey a list of them (one a question), a protocol
-    what its questions say together, an open protocol what it finds in the stored reports, a campaign whatever it returns.
+    what its questions say together, an open protocol what it finds in stored reports, a campaign whatever it returns.
 
     >>> from veil import GRR
     >>> estimate = simulate(GRR(epsilon=4.0, domain=3), [0] * 9000 + [2] * 1000)

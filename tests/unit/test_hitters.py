@@ -62,7 +62,12 @@ def test_table_4_1() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "bits", "n", "groups", "theta"),
-    [(1, 32, 10**6, 3, 0.014388), (1, 64, 10**6, 4, 0.019845), (2, 48, 10**5, 4, 0.024903), (2, 128, 10**7, 3, 0.003668)],
+    [
+        (1, 32, 10**6, 3, 0.014388),
+        (1, 64, 10**6, 4, 0.019845),
+        (2, 48, 10**5, 4, 0.024903),
+        (2, 128, 10**7, 3, 0.003668),
+    ],
 )
 def test_table_4_1_with_several_groups(epsilon: float, bits: int, n: int, groups: int, theta: float) -> None:
     """The text's g > 1 comes out within 1 % with n / g people and k 2^floor((m - 10) / g) - k candidates, k = 1024."""
@@ -78,7 +83,12 @@ def test_the_thesis_has_five_groups() -> None:
 
 
 def test_budgets_count_what_is_kept() -> None:
-    for domain, k, budget in ((Bits(64), 16, 2**20), (Bits(160), 100, 2**18), (Text(6), 16, 2**20), (Bits(20), 1, 2**10)):
+    for domain, k, budget in (
+        (Bits(64), 16, 2**20),
+        (Bits(160), 100, 2**18),
+        (Text(6), 16, 2**20),
+        (Bits(20), 1, 2**10),
+    ):
         made = PEM(1.0, domain, k, budget=budget)
         steps = np.diff([(k - 1).bit_length(), *made.lengths])
         assert made.keep * 2 ** int(steps.max()) * len(made.lengths) <= budget
@@ -107,7 +117,7 @@ def test_candidates_are_prefixes_with_every_suffix(width: int, step: int) -> Non
     if width:
         outside = Bits(width + step).encode([(numbers[-1] ^ 1) << step])
         assert made.holds(outside).all() == ((numbers[-1] ^ 1) in numbers)
-    if step > 2 and width + step - 2 <= 64 or width > 64:
+    if (step > 2 and width + step - 2 <= 64) or width > 64:
         narrow = made.narrowed(step - 2)
         assert Bits(width + step).decode(np.concatenate(list(narrow.blocks()))) == wanted
 

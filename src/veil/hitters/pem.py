@@ -42,8 +42,8 @@ class PEM(PrefixSearch):
     [7, 2147483648]
     """
 
-    budget: int
-    kind: Oracle
+    budget: int = 1 << 20
+    kind: Oracle = "OLH"
 
     def __init__(
         self,
