@@ -86,7 +86,7 @@ def judge(found: dict[str, Score]) -> tuple[list[tuple[str, str, str]], bool]:
     ]
     rows = [(what, f"{value:.3f}", f"at least {least:g}") for what, value, least in checks]
     thesis = found["SVSM by the threshold, eps = 1"].rank
-    rows.append(("NCR of SVSM by the thesis's threshold, eps = 1", f"{thesis:.3f}", "0.7 in the thesis; not required"))
+    rows.append(("NCR of SVSM by the thesis's threshold, eps = 1", f"{thesis:.3f}", "0.68 asked for, not enforced"))
     rows.append(("NCR of Figure 5.3's protocols", ", ".join(f"{r:.3f}" for r in ranks), "five rise, the sixth ties"))
     rows.append(("their squared errors", ", ".join(f"{e:.2g}" for e in errors), "the sixth has the lowest"))
     rows.append(("seconds of SVSM", f"{found['SVSM, eps = 2'].seconds:.1f}", "at most 5"))

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import veil
-from veil import GRR, OLH, CampaignRun, Categories, Items, OneOf, Question, Survey, simulate
+from veil import GRR, OLH, Bits, CampaignRun, Categories, Items, OneOf, Question, Survey, simulate
 from veil.canonical import canonical, parse
 from veil.client import Client
 from veil.datasets import Transactions
@@ -458,6 +458,8 @@ def test_bad_campaigns_are_refused() -> None:
         lambda: SVIM(1.5, 1.0, 9),  # type: ignore[arg-type]  # that is the test
         lambda: SVIM(2, 0.0, 9),
         lambda: SVIM(2, 1.0, 1),
+        lambda: SVIM(2, 1.0, Bits(30)),
+        lambda: SVIM(40, 39.0, 99),  # amplified it would be above 40
         lambda: SVIM(2, 1.0, 9, sizes="isotonic"),  # type: ignore[arg-type]  # that is the test
         lambda: SVSM(0, 1.0, 9),
         lambda: SVSM(2, 1.0, 9, items=SVIM(3, 1.0, 9)),
