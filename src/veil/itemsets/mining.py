@@ -97,10 +97,7 @@ class ItemMining(Campaign):
         if self.domain.universe.size < 2 or not self.domain.universe.listable:
             raise ParameterError("items are mined in a universe of at least 2 and at most 2^24 of them")
         longest = min(2 * self.k, self.domain.universe.size)
-        for phase in (
-            prune,
-            estimate,
-        ):  # an eps or an oracle that some length has no place for: refused now, not halfway
+        for phase in (prune, estimate):  # what some length has no place for is refused now, not halfway
             _ = PSFO(phase.length if is_int(phase.length) else longest, phase.oracle, epsilon, self.domain).mechanism
 
     def rounds(self) -> Rounds:
