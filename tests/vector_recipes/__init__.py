@@ -64,6 +64,7 @@ def build() -> dict[str, Json]:
         "the.json": {"surveys": families.the_surveys()},
         "blh.json": {"surveys": families.blh_surveys()},
         "random-projection.json": {"surveys": families.projection_surveys()},
+        "linear-hashing.json": {"surveys": families.linear_surveys()},
         "pgr.json": {"surveys": pgr.every_survey()},
         "rappor.json": {"surveys": rappor.every_survey()},
         "hadamard-response.json": {"surveys": hadamard_she.hadamard_surveys()},
