@@ -52,9 +52,7 @@ class Stored:
     3
     """
 
-    def __init__(
-        self, survey: Survey, reports: Reports | Sequence[Reports] | Callable[[], Iterable[Reports]]
-    ) -> None:
+    def __init__(self, survey: Survey, reports: Reports | Sequence[Reports] | Callable[[], Iterable[Reports]]) -> None:
         if isinstance(reports, Iterator):
             raise InputError("stored reports are gone through again and again: give a function that begins anew")
         self.survey = survey

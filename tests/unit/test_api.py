@@ -23,7 +23,7 @@ PUBLIC = {
     "BLH", "LinearHashing", "RandomProjection", "SUE", "THE", "hitters",
     "GRR", "MECHANISMS", "OLH", "OUE", "AllOf", "Bits", "Campaign", "CampaignRun", "Categories", "Client", "Estimate",
     "Guarantee", "Integers", "Interval", "Items", "Ledger", "OneOf", "Public", "Question", "Record", "Round",
-    "SquareWave", "StochasticRounding", "Piecewise",
+    "SquareWave", "StochasticRounding", "Piecewise", "itemsets",
     "SubsetSelection", "Survey", "Tally", "Text", "VeilError", "choose", "merge", "metrics", "numeric", "post",
     "simulate",
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import veil
-from veil import GRR, OLH, CampaignRun, Categories, Items, OneOf, Question, Survey, simulate
+from veil import GRR, OLH, Bits, CampaignRun, Categories, Items, OneOf, Question, Survey, simulate
 from veil.canonical import canonical, parse
 from veil.client import Client
 from veil.datasets import Transactions
@@ -257,6 +258,30 @@ def test_the_tail_of_sizes_is_found_where_the_threshold_loses_it() -> None:
     assert abs(falling.length - true.length) <= 6
     assert paper.length < true.length - 6
     assert falling.update(20) == pytest.approx(true.update(20), rel=0.1)
+    continued = sizes_of(counts, 60_000, "continued")
+    assert sum(continued.shares) > sum(falling.shares)
+    assert continued.update(15) == pytest.approx(true.update(15), rel=0.1)
+    assert (continued.shares, continued.other) == (falling.other, falling.shares)
+    assert paper.other == continued.shares
+    for sizes in (falling, continued):  # the doubt is about as large as the error that it stands for
+        factor = sizes.update(10)
+        assert sizes.doubt(10, factor) > abs(factor / true.update(10) - 1) / 3
+    assert Sizes((0.5,)).doubt(1, 1.0) == 0.0
+
+
+def test_doubt_widens_errors_and_moves_nothing() -> None:
+    found = simulate(SVIM(3, 2.0, 30), [[0, 1, 2, 3, 4][: 1 + i % 5] for i in range(6_000)], seed=1)
+    doubt = found.history[-1].doubt
+    noise = found.estimate.top(3)
+    assert [row.frequency for row in found.rows] == [row.frequency for row in noise]
+    for row, bare in zip(found.rows, noise, strict=True):
+        assert row.stderr == pytest.approx(math.hypot(bare.stderr, doubt * row.frequency))
+        assert row.high - row.low == pytest.approx(2 * 1.959964 * row.stderr, rel=1e-6)
+
+
+def test_sizes_are_read_by_a_known_rule() -> None:
+    with pytest.raises(ParameterError):
+        sizes_of([1, 2], 100, "isotonic")
 
 
 def test_one_false_large_size_does_not_count() -> None:
@@ -265,8 +290,6 @@ def test_one_false_large_size_does_not_count() -> None:
     tally = oracle.tally(oracle.randomize(values, Seeded(1)))
     counts = tally.counts.copy()
     counts[60] += round(6 * math.sqrt(counts[60]))  # a false size, six standard errors out
-    from dataclasses import replace
-
     wrong = oracle.estimate(replace(tally, counts=counts))
     assert read_sizes(wrong, "falling").update(3) == 1.0
     assert read_sizes(wrong, "threshold").update(3) > 1.2
@@ -435,6 +458,8 @@ def test_bad_campaigns_are_refused() -> None:
         lambda: SVIM(1.5, 1.0, 9),  # type: ignore[arg-type]  # that is the test
         lambda: SVIM(2, 0.0, 9),
         lambda: SVIM(2, 1.0, 1),
+        lambda: SVIM(2, 1.0, Bits(30)),
+        lambda: SVIM(40, 39.0, 99),  # amplified it would be above 40
         lambda: SVIM(2, 1.0, 9, sizes="isotonic"),  # type: ignore[arg-type]  # that is the test
         lambda: SVSM(0, 1.0, 9),
         lambda: SVSM(2, 1.0, 9, items=SVIM(3, 1.0, 9)),

@@ -28,7 +28,7 @@ SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (
     *("linear-hashing", "prefixes"),
     *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
-    *("square-wave", "stochastic-rounding", "piecewise", "one-of"),
+    *("square-wave", "stochastic-rounding", "piecewise", "one-of", "set-views"),
 )
 
 Json = dict[str, Any]

@@ -19,6 +19,7 @@ from . import (
     prefixes,
     primitives,
     rappor,
+    set_views,
     surveys,
     waves,
 )
@@ -65,6 +66,7 @@ def build() -> dict[str, Json]:
         "blh.json": {"surveys": families.blh_surveys()},
         "random-projection.json": {"surveys": families.projection_surveys()},
         "prefixes.json": {"surveys": prefixes.every_survey()},
+        "linear-hashing.json": {"surveys": families.linear_surveys()},
         "pgr.json": {"surveys": pgr.every_survey()},
         "rappor.json": {"surveys": rappor.every_survey()},
         "hadamard-response.json": {"surveys": hadamard_she.hadamard_surveys()},
@@ -74,6 +76,7 @@ def build() -> dict[str, Json]:
         "stochastic-rounding.json": {"surveys": means.rounding_surveys()},
         "piecewise.json": {"surveys": means.piecewise_surveys()},
         "one-of.json": {"surveys": [surveys.mixed(), surveys.record(), surveys.text_prefixes(), surveys.items()]},
+        "set-views.json": {"surveys": set_views.every_survey()},
         "containers.json": containers.containers(),
         "bad_reports.json": bad_reports.bad_reports(),
         "bad_batches.json": containers.bad_batches(),

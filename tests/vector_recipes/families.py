@@ -1,14 +1,14 @@
-"""The other members of the unary and hashing families: SUE, THE, BLH, RandomProjection."""
+"""The other members of the unary and hashing families: SUE, THE, BLH, RandomProjection, LinearHashing."""
 
 from __future__ import annotations
 
-from veil import BLH, SUE, THE, Bits, RandomProjection, Survey
+from veil import BLH, SUE, THE, Bits, LinearHashing, RandomProjection, Survey
 from veil.mechanisms import Mechanism
 
 from .surveys import vectors
 from .words import LAST, Json, threshold
 
-__all__ = ["blh_surveys", "projection_surveys", "sue_surveys", "the_surveys"]
+__all__ = ["blh_surveys", "linear_surveys", "projection_surveys", "sue_surveys", "the_surveys"]
 
 
 def sue_surveys() -> list[Json]:
@@ -25,6 +25,11 @@ def blh_surveys() -> list[Json]:
 
 def projection_surveys() -> list[Json]:
     return [_hashed(RandomProjection(1.0, 1024)), _hashed(RandomProjection(2.0, 30, rows=100))]
+
+
+def linear_surveys() -> list[Json]:
+    prefixes = [LinearHashing(2.0, Bits(64), suffix=19), LinearHashing(0.3, Bits(100), suffix=12)]
+    return [_hashed(oracle) for oracle in (LinearHashing(1.0, 1024), *prefixes)]
 
 
 def _streamed(oracle: Mechanism) -> Json:

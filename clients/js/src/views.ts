@@ -71,16 +71,15 @@ function project(document: Json, source: Domain): Parts {
   };
 }
 
-function sampleItem(document: Json, source: Domain): Parts {
-  const length = integer(take(document, "sample-item", "length")[0], 1, 2 ** 31);
-  const universe = source.universe?.size;
-  if (universe === undefined) throw malformed("an item sampled from sets of items");
+// One of `codesOf` a held set, after padding to a length with codes from `dummies` on.
+function padded(padding: Json | undefined, dummies: bigint, codesOf: (code: Code) => bigint[]): Parts {
+  const length = integer(padding, 1, 2 ** 31);
   return {
-    domain: categoriesOf(universe + BigInt(length)),
+    domain: categoriesOf(dummies + BigInt(length)),
     apply(code, words) {
-      const codes = code as bigint[];
+      const codes = codesOf(code);
       const drawn = Number(words.below(BigInt(Math.max(codes.length, length))));
-      return codes[drawn] ?? universe + BigInt(drawn - codes.length);
+      return codes[drawn] ?? dummies + BigInt(drawn - codes.length);
     },
     // any one item is the sampled one with probability 1 / length at most: 1 + (r - 1) / length
     outerRatio([above, under], disjoint) {
@@ -107,6 +106,54 @@ function squaredDistance(document: Json, source: Domain): Parts {
   return { domain, apply: (cell) => domain.encode(square(cell as bigint)) };
 }
 
+// How many of `codesOf` a held set there are; `most` stands for that many and more.
+function counted(limit: Json | undefined, all: bigint, codesOf: (code: Code) => bigint[]): Parts {
+  const most = integer(limit, 1, Number(all));
+  return {
+    domain: categoriesOf(BigInt(most + 1)),
+    apply: (code) => BigInt(Math.min(codesOf(code).length, most)),
+  };
+}
+
+function universeOf(source: Domain): bigint {
+  if (source.universe === undefined) throw malformed("a view of sets of items");
+  return source.universe.size;
+}
+
+// A task's candidates, different sets of items' codes: how many, and the numbers of those that a held set contains.
+function candidatesOf(listed: Json | undefined, source: Domain): [bigint, (code: Code) => bigint[]] {
+  const last = Number(universeOf(source)) - 1;
+  const sets = listOf(listed).map((set) => listOf(set).map((item) => integer(item, 0, last)));
+  const rising = (set: number[]) => set.length && set.every((item, at) => !at || (set[at - 1] as number) < item);
+  const different = new Set(sets.map(String)).size === sets.length;
+  if (!sets.length || sets.length > 2 ** 20 || !different || !sets.every(rising)) {
+    throw malformed("candidates: different sets of items' codes, each increasing");
+  }
+  const contained = (code: Code) => {
+    const held = new Set((code as bigint[]).map(Number));
+    return sets.flatMap((set, number) => (set.every((item) => held.has(item)) ? [BigInt(number)] : []));
+  };
+  return [BigInt(sets.length), contained];
+}
+
+function sampleItem(document: Json, source: Domain): Parts {
+  return padded(take(document, "sample-item", "length")[0], universeOf(source), (code) => code as bigint[]);
+}
+
+function sampleContained(document: Json, source: Domain): Parts {
+  const [listed, length] = take(document, "sample-contained", "candidates", "length");
+  return padded(length, ...candidatesOf(listed, source));
+}
+
+function countContained(document: Json, source: Domain): Parts {
+  const [listed, most] = take(document, "count-contained", "candidates", "most");
+  return counted(most, ...candidatesOf(listed, source));
+}
+
+function setSize(document: Json, source: Domain): Parts {
+  return counted(take(document, "set-size", "most")[0], universeOf(source), (code) => code as bigint[]);
+}
+
 const readers: Record<string, (document: Json, source: Domain) => Parts> = {
   identity,
   segment,
@@ -114,6 +161,9 @@ const readers: Record<string, (document: Json, source: Domain) => Parts> = {
   project,
   "sample-item": sampleItem,
   "squared-distance": squaredDistance,
+  "sample-contained": sampleContained,
+  "count-contained": countContained,
+  "set-size": setSize,
 };
 
 // The view that a task describes, of its held domain.

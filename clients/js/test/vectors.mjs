@@ -37,6 +37,7 @@ const GOOD = [
   "stochastic-rounding",
   "piecewise",
   "one-of",
+  "set-views",
 ];
 
 // Safe, though not what veil itself would compute from epsilon: a device need not refuse it, and cannot tell.

@@ -29,8 +29,12 @@ class Strings:
 
     def people(self, count: int, seed: int) -> list[str]:
         """The strings of so many people, drawn independently of each other."""
-        drawn = np.random.default_rng(seed).multinomial(count, self.held / self.held.sum())
-        return [value for value, times in zip(self.values, drawn.tolist(), strict=True) for _ in range(times)]
+        drawn = self.drawn(count, seed).tolist()
+        return [value for value, times in zip(self.values, drawn, strict=True) for _ in range(times)]
+
+    def drawn(self, count: int, seed: int) -> NDArray[np.int64]:
+        """How many of so many people, drawn independently of each other, hold each string."""
+        return np.random.default_rng(seed).multinomial(count, self.held / self.held.sum())
 
 
 def first_names(folder: str | Path | None = None) -> Strings:

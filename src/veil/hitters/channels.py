@@ -17,7 +17,7 @@ from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.hitters.candidates import Candidates, start
 from veil.hitters.result import HeavyHitters, SearchRound
-from veil.hitters.search import TESTED, HitterSearch, as_held, check_k, tested
+from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k
 from veil.hitters.supports import Supports
 from veil.mechanisms import OLH
 from veil.privacy import check_epsilon, split_epsilon
@@ -25,7 +25,6 @@ from veil.survey import Survey
 from veil.view import Segment, View
 
 __all__ = ["ChannelSegment", "MultipleChannel"]
-
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class MultipleChannel(HitterSearch):
     @property
     def channels(self) -> int:
         """How many channels there are: so many that frequent values hardly meet in one."""
-        return max(2, math.ceil(self.k**1.5))
+        return int(max(2, math.ceil(self.k**1.5)))
 
     @cached_property
     def views(self) -> tuple[ChannelSegment, ...]:
@@ -135,4 +134,4 @@ class MultipleChannel(HitterSearch):
             tried = self.channels << width
             history.append(SearchRound(view.stop, supports.people(asked), tried, self.channels, least))
         every = np.unique(np.concatenate(codes), axis=0)
-        return tested(supports, 0, every, self.domain, self.k, tuple(history))
+        return after_test(supports, 0, every, self.domain, self.k, tuple(history))

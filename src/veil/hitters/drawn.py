@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.ask import AllOf, Ask, OneOf
-from veil.domain import Bits
 from veil.errors import EmptyError, InputError
 from veil.hitters.candidates import Candidates
 from veil.hitters.result import HeavyHitters
@@ -34,16 +33,18 @@ __all__ = ["Drawn", "draw_search", "top_of_absent"]
 Generator = np.random.Generator
 
 
-def draw_search(protocol: HitterSearch, values: Any, seed: int = 0) -> HeavyHitters:
+def draw_search(protocol: HitterSearch, values: Any, seed: int = 0, counts: Any = None) -> HeavyHitters:
     """A search on supports that are drawn: what `simulate` gives, in distribution, at a thousandth of the cost.
 
-    For oracles whose reports support values independently of each other: OLH up to its hash.
+    For oracles whose reports support values independently of each other: OLH up to its hash. With `counts`, so many
+    people hold each of the values.
 
+    >>> from veil import Bits
     >>> from veil.hitters import PEM
     >>> draw_search(PEM(epsilon=4.0, domain=Bits(32), k=2), [7] * 6000 + [2**31] * 4000).values
     [7, 2147483648]
     """
-    return protocol.search(Drawn(protocol.survey, values, seed))
+    return protocol.search(Drawn(protocol.survey, values, seed, counts))
 
 
 def top_of_absent(count: int, top: int, n: int, q: float, rng: Generator) -> Counts:
@@ -65,16 +66,20 @@ def top_of_absent(count: int, top: int, n: int, q: float, rng: Generator) -> Cou
 class Drawn(Supports):
     """Supports of a survey's questions among people who hold these values, drawn with a seed."""
 
-    def __init__(self, survey: Survey, values: Any, seed: int = 0) -> None:
+    def __init__(self, survey: Survey, values: Any, seed: int = 0, counts: Any = None) -> None:
         self.survey = survey
         self._rng = np.random.default_rng(seed)
         codes = survey.domain.encode(values)
-        if not len(codes):
+        people = np.ones(len(codes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
+        if len(people) != len(codes) or (people < 0).any():
+            raise InputError("counts are numbers of people, one a value")
+        if not people.sum():
             raise EmptyError("expected at least one person")
         if any(isinstance(question.view, SampleItem) for question in survey.questions):
             raise InputError("supports are drawn for questions about strings")
-        self._held, held_by = np.unique(codes, axis=0, return_counts=True)
-        self._population = len(codes)
+        self._held, places = np.unique(codes, axis=0, return_inverse=True)
+        held_by = np.bincount(places.ravel(), people).astype(np.int64)
+        self._population = int(people.sum())
         self._answers = list(_split(survey.ask, held_by, self._rng))
         self._shown: dict[int, tuple[Codes, NDArray[np.int64]]] = {}
         self._seen: dict[tuple[int, bytes], tuple[int, int]] = {}

@@ -28,8 +28,9 @@ class PEM(PrefixSearch):
     exactly, whatever the collector looks for later (Theorem 4.2.1).
 
     The number of groups is the smallest that keeps the oracle's queries, keep 2^step groups, within `budget`. `keep` is
-    2k for bits and 4k for text, where popular prefixes crowd out the hitters; keep=k is the thesis's. From eps = 1 on,
-    the kept trie is fitted by non-negative least squares to rank the last round, unless `fit` says otherwise.
+    2k for bits and 4k for text, where popular prefixes crowd out the hitters. From eps = 1 on the last group is twice
+    as large as the others (`last`), and from 1.25 on the kept trie of bits is fitted by non-negative least squares to rank
+    the last round (`fit`). The thesis has keep=k, last=1, fit=False.
 
     `oracle="PGR"` asks through `LinearHashing`, projective geometry response in affine coordinates: as accurate as OLH,
     and all continuations of a prefix are decoded by one transform, so that a budget of 2^27 takes seconds.
@@ -42,8 +43,8 @@ class PEM(PrefixSearch):
     [7, 2147483648]
     """
 
-    budget: int
-    kind: Oracle
+    budget: int = 1 << 20
+    kind: Oracle = "OLH"
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class PEM(PrefixSearch):
         kept = min((4 if isinstance(domain, Text) else 2) * int(k), domain.size) if keep is None else keep
         fields: dict[str, Any] = {"epsilon": epsilon, "domain": domain, "k": int(k), "keep": kept, "budget": budget}
         fields |= {"test": None, "threshold": threshold, "alphabet": alphabet, "kind": oracle}
-        fields["fitted"] = epsilon >= _FIT_FROM if fit is None else bool(fit)
+        fields["fitted"] = (isinstance(domain, Bits) and epsilon >= _FIT_FROM) if fit is None else bool(fit)
         fields["last"] = (2 if epsilon >= _LAST_FROM else 1) if last is None else last
         for name, value in fields.items():
             object.__setattr__(self, name, value)

@@ -1,4 +1,4 @@
-"""How long prefixes are, how many groups people fall into, and how frequent a value must be to be found (thesis 4.3)."""
+"""How long prefixes are, how many groups there are, and how frequent a value must be to be found (thesis 4.3)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fewest_groups(bits: int, k: int, keep: int, budget: int) -> int:
 
 
 def sensitivity_threshold(sigma: float, candidates: float, people: int, false_positives: float = 1.0) -> float:
-    """Psi: the frequency above which so many of the absent candidates come out (4.3.2): sigma Phi^-1(1 - T/d) / sqrt(n).
+    """Psi: the frequency above which so many absent candidates come out (4.3.2), sigma Phi^-1(1 - T/d) / sqrt(n).
 
     `sigma` is the oracle's standard deviation for one person, sqrt(n Var*).
 

@@ -1,4 +1,4 @@
-"""PrivTrie (Wang et al. 2018; thesis 4.2.4), as a campaign: a trie that grows by one byte, with people as they are needed."""
+"""PrivTrie (Wang et al. 2018; thesis 4.2.4), as a campaign: a trie that grows letter by letter."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from veil.view import prefix
 
 __all__ = ["PrivTrie"]
 
-_LETTER = 8  # bits
-
 
 @dataclass(frozen=True)
 class PrivTrie(Campaign):
@@ -37,7 +35,7 @@ class PrivTrie(Campaign):
     Here each batch is drawn fresh. A level ends when k prefixes are above the threshold, or when its equal share of the
     people is used up; the k best of those above are kept, and if there are none the trie ends. A batch has
     max(n / 1000, 800 / eps^2) of the n `people`. At a small eps noise alone exceeds the threshold. `improved` has none:
-    a level asks its whole share at once and keeps the k best.
+    a level asks its whole share at once and keeps the k best. A `letter` has eight bits.
 
     >>> PrivTrie(1.0, Bits(64), 16, people=10**6).batches
     125
@@ -48,12 +46,13 @@ class PrivTrie(Campaign):
     k: int
     people: int
     improved: bool = False
+    letter: int = 8
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_k(self.k, as_held(self.domain))
-        if self.domain.bits % _LETTER:
-            raise ParameterError("PrivTrie adds a byte at a time: values are whole bytes")
+        if not is_int(self.letter) or not 1 <= self.letter <= 16 or self.domain.bits % self.letter:
+            raise ParameterError("PrivTrie adds a letter of 1 to 16 bits at a time: values are whole letters")
         if not is_int(self.people) or self.people < 1 or self.batches < 1:
             raise ParameterError("there are too few people for a batch a level")
 
@@ -65,15 +64,15 @@ class PrivTrie(Campaign):
     @property
     def batches(self) -> int:
         """How many batches a level may ask."""
-        return int(self.people // self.batch // (self.domain.bits // _LETTER))
+        return int(self.people // self.batch // (self.domain.bits // self.letter))
 
     def rounds(self) -> Rounds:
         """One survey a level, asked again of fresh people as long as too few prefixes are above the threshold."""
         prefixes, history = start(), []
         most, size = (1, self.batch * self.batches) if self.improved else (self.batches, self.batch)
         share = Fraction(size, self.people)
-        for length in range(_LETTER, self.domain.bits + 1, _LETTER):
-            tried = Candidates(prefixes, length - _LETTER, _LETTER, padded=isinstance(self.domain, Text))
+        for length in range(self.letter, self.domain.bits + 1, self.letter):
+            tried = Candidates(prefixes, length - self.letter, self.letter, padded=isinstance(self.domain, Text))
             codes = np.concatenate(list(tried.blocks()))
             view = prefix(self.domain, length)
             survey = Survey(Question(OLH(self.epsilon, view.domain), view))

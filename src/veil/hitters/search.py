@@ -29,7 +29,7 @@ from veil.result import Estimate
 from veil.survey import Survey
 from veil.view import prefix
 
-__all__ = ["TESTED", "HitterSearch", "PrefixSearch", "Test", "as_held", "check_k", "in_values", "tested"]
+__all__ = ["TESTED", "HitterSearch", "PrefixSearch", "Test", "after_test", "as_held", "check_k", "in_values"]
 
 Test = Literal["people", "budget"]
 TESTED = 10
@@ -77,6 +77,8 @@ class PrefixSearch(HitterSearch):
         check_k(self.k, self.domain)
         if not is_int(self.keep) or self.keep < self.k:
             raise ParameterError("a search keeps at least k prefixes a round")
+        if not is_int(self.last) or self.last < 1:
+            raise ParameterError("the last group's share is an integer of at least 1")
         steps = np.diff([0, *self.lengths])
         if not len(steps) or (steps < 1).any() or self.lengths[-1] != self.domain.bits:
             raise ParameterError("prefixes get longer from round to round, and the last is the whole value")
@@ -173,7 +175,7 @@ class PrefixSearch(HitterSearch):
         if history[-1].length < self.domain.bits:  # nothing lay above the threshold
             return HeavyHitters(_nothing(last, self.domain), history)
         if self._tested is not None:
-            return tested(supports, self._tested, found[-1].codes, self.domain, self.k, history, self.threshold)
+            return after_test(supports, self._tested, found[-1].codes, self.domain, self.k, history, self.threshold)
         if self.fitted and len(last):
             ranks = fitted = self._fitted(found, estimates)
         order = np.lexsort((-last.frequencies, -ranks))[: self.k]
@@ -186,7 +188,7 @@ class PrefixSearch(HitterSearch):
         return fit(list(self.lengths), codes, seen, noise, others=isinstance(self.domain, Text))
 
 
-def tested(
+def after_test(
     supports: Supports,
     question: int,
     codes: NDArray[Any],

@@ -16,7 +16,7 @@ from veil.domain import Bits, Text, is_int
 from veil.errors import ParameterError
 from veil.hitters.candidates import Candidates, start
 from veil.hitters.result import HeavyHitters, SearchRound
-from veil.hitters.search import TESTED, HitterSearch, as_held, check_k, tested
+from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k
 from veil.hitters.supports import Supports
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
@@ -24,7 +24,6 @@ from veil.survey import Survey
 from veil.view import Segment
 
 __all__ = ["SegmentPairs"]
-
 
 
 @dataclass(frozen=True)
@@ -85,10 +84,10 @@ class SegmentPairs(HitterSearch):
             kept.append(best.codes)
         values = self._agreeing(supports, kept)
         codes = np.stack([self._joined([kept[i][c] for i, c in enumerate(value)]) for value in values])
-        return tested(supports, 0, codes, self.domain, self.k, tuple(history))
+        return after_test(supports, 0, codes, self.domain, self.k, tuple(history))
 
     def _agreeing(self, supports: Supports, kept: list[NDArray[Any]]) -> list[tuple[int, ...]]:
-        """Places of segments such that all their pairs are among the best; pairs are added until more than k values are."""
+        """Places of segments whose pairs are all among the best; pairs are added until there are more than k values."""
         scores = {}
         for p, (a, b) in enumerate(self.pairs):
             first, second = 1 + 2 * p, 2 + 2 * p

@@ -106,7 +106,7 @@ class Supports(ABC):
 
     @abstractmethod
     def joint(self, first: int, second: int, codes: Codes, others: Codes) -> Counts:
-        """How many of those who answered both support codes[a] (s = 1) or not and others[b] (t) or not: [a, b, s, t]."""
+        """How many of those who answered both support codes[a] (s = 1) and others[b] (t = 1) or not: [a, b, s, t]."""
 
     def oracle(self, questions: Questions) -> PureOracle:
         """The mechanism that these questions share."""

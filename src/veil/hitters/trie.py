@@ -27,7 +27,7 @@ def fit(
     *,
     others: bool,
 ) -> Floats:
-    """The frequencies of the last level's codes that fit all levels best: non-negative, a parent the sum of its children.
+    """The last level's frequencies that fit all levels best: not negative, a parent the sum of its children.
 
     One list entry a level, the shortest prefixes first; each code's prefix is among the codes of the level before. With
     `others` a parent may have people of its own, beyond its kept children.

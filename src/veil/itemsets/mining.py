@@ -94,8 +94,11 @@ class ItemMining(Campaign):
         object.__setattr__(self, "estimate", estimate)
         object.__setattr__(self, "corrected", bool(corrected))
         object.__setattr__(self, "sizes", sizes)
-        if self.domain.universe.size < 2:
-            raise ParameterError("a universe of one item has nothing to mine")
+        if self.domain.universe.size < 2 or not self.domain.universe.listable:
+            raise ParameterError("items are mined in a universe of at least 2 and at most 2^24 of them")
+        longest = min(2 * self.k, self.domain.universe.size)
+        for phase in (prune, estimate):  # what some length has no place for is refused now, not halfway
+            _ = PSFO(phase.length if is_int(phase.length) else longest, phase.oracle, epsilon, self.domain).mechanism
 
     def rounds(self) -> Rounds:
         return (yield from self.mine(Fraction(1)))
@@ -120,7 +123,7 @@ class ItemMining(Campaign):
         self, phase: Phase, candidates: Candidates | None, people: Fraction, name: str, history: list[Step]
     ) -> Asking:
         """One phase with a share of all people: sizes first, where they are needed. Returns an Estimate."""
-        length, update = phase.length, 1.0
+        length, update, doubt = phase.length, 1.0, 0.0
         known = self.domain.universe.size if candidates is None else len(candidates)
         if length == "candidates":
             length = known
@@ -128,10 +131,11 @@ class ItemMining(Campaign):
             sizes: Sizes = yield from self._ask_sizes(candidates, people * _SIZE_SHARE, name, history)
             length, people = sizes.length, people * (1 - _SIZE_SHARE)
             update = sizes.update(length) if self.corrected and phase == self.estimate else 1.0
+            doubt = sizes.doubt(length, update)
         asked = PSFO(int(length), phase.oracle, self.epsilon, self.domain, candidates)
         tally = yield Round(asked.survey, people)
         found = asked.estimate(tally, population=round(tally.people / people))
-        step = Step(name, tally.people, asked.mechanism.signature, known, int(length), update)
+        step = Step(name, tally.people, asked.mechanism.signature, known, int(length), update, doubt)
         history.append(step)
         return updated(found, update)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ import numpy as np
 from veil.domain import Domain
 from veil.errors import ParameterError
 from veil.itemsets.rules import Rule, find_rules
+from veil.noise import two_sided
 from veil.result import Estimate, Row
 from veil.set_view import Candidates
 
@@ -31,15 +34,17 @@ class Step:
     length: int = 1
     update: float = 1.0
     """The factor by which estimates were multiplied for what padding to `length` misses (5.5)."""
+    doubt: float = 0.0
+    """How far that factor may be off, relatively: by another reading of the sizes (`Sizes.doubt`)."""
 
 
 @dataclass(frozen=True, eq=False)
 class FrequentItems:
     """The k items that most people seem to hold.
 
-    `estimate` has all candidates of the last round, labelled: post-processing and intervals are those of any Estimate.
-    Intervals cover the oracle's noise and the samplings'. They do not cover what the update factor gets wrong, where
-    people hold more candidates than the padding length.
+    `estimate` has all candidates of the last round, labelled, for post-processing; its errors are the oracle's noise
+    and the samplings'. Errors and intervals of `rows` have the doubt about the update factor in them, too, which is
+    the same for all rows. Neither knows that an item may be held by people of smaller or larger sets than others.
     """
 
     k: int
@@ -49,7 +54,7 @@ class FrequentItems:
     @cached_property
     def rows(self) -> tuple[Row, ...]:
         """The items with their frequencies, counts and 95 % intervals, most frequent first."""
-        return tuple(self.estimate.top(self.k))
+        return tuple(_doubted(row, self.history[-1].doubt) for row in self.estimate.top(self.k))
 
     @property
     def items(self) -> list[Any]:
@@ -64,7 +69,13 @@ class FrequentItems:
 
     def to_arrow(self) -> pyarrow.Table:
         """value, frequency, count, stderr, low, high as an Arrow table."""
-        return self.estimate.to_arrow().take(np.argsort(-self.estimate.frequencies, kind="stable")[: self.k])
+        import pyarrow as pa
+
+        try:
+            values = pa.array(self.items)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # labels of several types
+            values = pa.array([str(item) for item in self.items])
+        return pa.table({"value": values, **_columns(self.rows)})
 
 
 @dataclass(frozen=True)
@@ -108,11 +119,12 @@ class FrequentItemsets:
     def mined(self) -> tuple[FrequentItemset, ...]:
         """All sets with an estimate: the k items, then all candidates, in their order."""
         found = [_itemset((row.value,), row) for row in self.singles.rows]
+        doubt = self.history[-1].doubt
         if self.estimate is not None:
             by_number = sorted(self.estimate.top(len(self.estimate)), key=lambda row: row.value)
             for row in by_number:
                 codes = np.array(self.candidates[row.value], dtype=np.uint64)
-                found.append(_itemset(tuple(self.universe.decode(codes)), row))
+                found.append(_itemset(tuple(self.universe.decode(codes)), _doubted(row, doubt)))
         return tuple(found)
 
     @property
@@ -142,13 +154,23 @@ class FrequentItemsets:
         """items (lists of labels as text), frequency, count, stderr, low, high as an Arrow table."""
         import pyarrow as pa
 
-        names = ("frequency", "count", "stderr", "low", "high")
-        columns = {name: [getattr(row, name) for row in self.rows] for name in names}
-        return pa.table({"items": [[str(item) for item in row.items] for row in self.rows], **columns})
+        return pa.table({"items": [[str(item) for item in row.items] for row in self.rows], **_columns(self.rows)})
 
 
 def _itemset(items: tuple[Any, ...], row: Row) -> FrequentItemset:
     return FrequentItemset(items, row.frequency, row.count, row.stderr, row.low, row.high)
+
+
+def _doubted(row: Row, doubt: float) -> Row:
+    """The row with the doubt about its update factor in its error."""
+    stderr = math.hypot(row.stderr, doubt * row.frequency)
+    reach = two_sided(0.95) * stderr
+    return replace(row, stderr=stderr, low=row.frequency - reach, high=row.frequency + reach)
+
+
+def _columns(rows: Sequence[Row] | Sequence[FrequentItemset]) -> dict[str, list[float]]:
+    names = ("frequency", "count", "stderr", "low", "high")
+    return {name: [getattr(row, name) for row in rows] for name in names}
 
 
 def _rounds(history: tuple[Step, ...]) -> str:

@@ -4,7 +4,8 @@ Confidence is f(X u Y) / f(X), lift is that over f(Y). Their errors follow from 
 the delta method: relative variances add up. Single items and larger sets are estimated by different people, so that
 their errors are independent. Two frequencies out of the same round are not; there the relative standard errors
 themselves are added, which no correlation exceeds. Intervals are normal, of the logarithm, so that they stay above 0.
-They cover noise and sampling, not the bias that padding leaves.
+They cover noise, sampling and the doubt about the factors by which padding is corrected, not that items may be held by
+people of smaller or larger sets than others.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,19 +15,25 @@ from veil.result import Estimate
 
 __all__ = ["SIZES", "SizeRule", "Sizes", "read_sizes"]
 
-SizeRule = Literal["falling", "threshold"]
-SIZES: tuple[SizeRule, ...] = ("falling", "threshold")
+Floats = NDArray[np.float64]
+SizeRule = Literal["falling", "continued", "threshold"]
+SIZES: tuple[SizeRule, ...] = ("falling", "continued", "threshold")
 
 _ALPHA = 0.05
 _PERCENTILE = 0.9
 _CLEAR = 2.0  # standard errors above 0 that a pool of the tail needs
+_SLOWEST = 0.98  # a tail falls at least by so much from size to size
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """The share of people with each size of 1, 2, ...; those with nothing are left out."""
+    """The share of people with each size of 1, 2, ...; those with nothing are left out.
+
+    `other` is another reading, with a longer tail or a shorter one: the two tell how sure an update factor is.
+    """
 
     shares: tuple[float, ...]
+    other: tuple[float, ...] = ()
 
     @property
     def length(self) -> int:
@@ -49,6 +56,14 @@ class Sizes:
         missed = float(np.dot(np.maximum(sizes - length, 0), self.shares))
         return whole / (whole - missed) if whole > missed else 1.0
 
+    def doubt(self, length: int, update: float) -> float:
+        """How far, relatively, the other reading's factor is from the one that was used.
+
+        >>> round(Sizes((0.5, 0.5), other=(0.5, 0.4, 0.1)).doubt(2, 1.0), 3)
+        0.067
+        """
+        return abs(Sizes(self.other).update(length) / update - 1) if self.other else 0.0
+
 
 def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
     """Runs at the collector: sizes from an estimate over 0, 1, ... most, unbiased and noisy.
@@ -56,10 +71,15 @@ def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
     "threshold" is the thesis's: estimates below the significance threshold (3.13) become 0. That loses the long tail
     that sizes have, so that L is too short, and one false size far out spoils u'(L).
 
-    "falling", the default, takes it that shares fall from the most frequent size on. It fits the closest such shares
-    (isotonic regression), which pools neighbours until they fall, and ends the tail at the first pool whose mean is not
-    two of its own standard errors above 0: m pooled sizes have an error smaller by sqrt(m). Sizes before the most
-    frequent one go by the threshold; where none is significant, shares are taken to fall from size 1 on.
+    "falling" takes it that shares fall from the most frequent size on. It fits the closest such shares
+    (isotonic regression), which pools neighbours until they fall, up to the first pool whose mean is not two of its own
+    standard errors above 0: m pooled sizes have an error smaller by sqrt(m). Sizes before the most frequent one go by
+    the threshold; where none is significant, shares are taken to fall from size 1 on.
+
+    What lies beyond is too faint to see, and may still be much of what people hold. "continued" adds a geometric tail,
+    at the rate at which the fitted shares fell last, as far as the estimates there leave room. "falling" has the
+    smaller error for items, "continued" for sets of them, of which some people contain very many. Each is the other's
+    `other` reading, and "continued" that of "threshold".
 
     >>> from veil import GRR
     >>> oracle = GRR(2.0, 6)
@@ -72,20 +92,38 @@ def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
     found = estimate.frequencies[1:]
     noise = float(np.sqrt(estimate.noise.variance(0.0) / estimate.effective))
     kept = np.where(found > critical(_ALPHA / len(found)) * noise, found, 0.0)
-    if rule == "falling":
-        mode = int(np.argmax(kept))
-        kept[mode:] = _falling(found[mode:], noise)
-    return Sizes(tuple(kept.tolist()))
+    mode = int(np.argmax(kept))
+    body, tail = _falling(found[mode:], noise)
+    continued = (*kept[:mode].tolist(), *(body + tail).tolist())
+    if rule == "threshold":
+        return Sizes(tuple(kept.tolist()), continued)
+    falling = (*kept[:mode].tolist(), *body.tolist())
+    return Sizes(falling, continued) if rule == "falling" else Sizes(continued, falling)
 
 
-def _falling(found: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
-    """The closest shares that do not rise, up to the first pool of them that does not stand out of the noise."""
+def _falling(found: Floats, noise: float) -> tuple[Floats, Floats]:
+    """The closest shares that do not rise, while they stand out of the noise; and a geometric tail where not."""
     from scipy.optimize import isotonic_regression
 
     fit = isotonic_regression(found, increasing=False)
-    shares: NDArray[np.float64] = fit.x.copy()
-    widths = np.diff(fit.blocks)
-    weak = np.flatnonzero(shares[fit.blocks[:-1]] < _CLEAR * noise / np.sqrt(widths))
+    shares: Floats = fit.x.copy()
+    tail = np.zeros(len(found))
+    weak = np.flatnonzero(shares[fit.blocks[:-1]] < _CLEAR * noise / np.sqrt(np.diff(fit.blocks)))
     if len(weak):
-        shares[fit.blocks[weak[0]] :] = 0.0
-    return shares
+        end = int(fit.blocks[weak[0]])
+        beyond = found[end:]
+        room = float(beyond.sum()) + noise * math.sqrt(len(beyond))
+        shares[end:], tail[end:] = 0.0, _continued(shares[:end], len(beyond))
+        tail *= min(1.0, max(room, 0.0) / float(tail.sum() or 1.0))
+    return shares, tail
+
+
+def _continued(shares: Floats, count: int) -> Floats:
+    """So many more shares, falling as the last third of these does after the middle one."""
+    third = len(shares) // 3
+    if not third:
+        return np.zeros(count)
+    last, before = float(shares[-third:].mean()), float(shares[-2 * third : -third].mean())
+    rate = min((last / before) ** (1 / third), _SLOWEST)
+    steps = np.arange(1, count + 1) + (third - 1) / 2  # from the middle of the last third
+    return np.asarray(last * rate**steps)

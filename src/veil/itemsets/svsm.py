@@ -24,7 +24,7 @@ class SVSM(Campaign):
 
     Half of the people go through SVIM. From its k items, 2k sets are guessed to be frequent; of the other half, a fifth
     say how many of those their own set contains, and the rest one of them, padded and updated as in SVIM. `items` is
-    another way to mine items, whose second phase is then that for sets, too: SVSM on LDPMiner, say.
+    another way to mine items (LDPMiner, say), whose second phase and reading of sizes are then those for sets, too.
 
     Guarantee: each person answers once, with all of eps.
 
@@ -44,7 +44,7 @@ class SVSM(Campaign):
         domain: DomainLike,
         *,
         items: ItemMining | None = None,
-        sizes: SizeRule = "falling",
+        sizes: SizeRule = "continued",
     ) -> None:
         mining: ItemMining = SVIM(k, epsilon, domain, sizes=sizes)
         if items is not None:

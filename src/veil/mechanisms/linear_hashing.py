@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import Bits, DomainLike, is_int
 from veil.entropy import Words
 from veil.errors import ParameterError, VeilError
 from veil.mechanisms.hashing import LocalHashing
 from veil.mechanisms.projective import is_prime
 from veil.report import Columns
+from veil.view import Segment
 
 __all__ = ["LinearHashing", "aligned_suffix"]
 
@@ -56,7 +57,9 @@ class LinearHashing(LocalHashing):
         super().__init__(epsilon, domain)
         prime = _best_prime(self.epsilon) if hash_range is None else hash_range
         if not is_int(prime) or not 2 <= prime < 2**16 or not is_prime(int(prime)):
-            raise ParameterError("a linear hash has a range that is a prime below 2^16 (a large epsilon needs it given)")
+            raise ParameterError(
+                "a linear hash has a range that is a prime below 2^16 (a large epsilon needs it given)"
+            )
         chosen = min(_USUAL_SUFFIX, self._bits) if suffix is None else suffix
         if not is_int(chosen) or not 1 <= chosen <= min(self._bits, 32):
             raise ParameterError("a suffix has between 1 and 32 bits, and no more than a value")
@@ -89,14 +92,11 @@ class LinearHashing(LocalHashing):
 
     def split(self, codes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
         """Prefixes and suffixes of codes; no prefix is the number 0."""
-        from veil.domain import Bits
-        from veil.view import Segment
-
         if not self.domain.code_bytes:
             wide = codes.astype(np.uint64, copy=False)
             prefixes = wide >> np.uint64(self.suffix)
             return prefixes, wide & np.uint64((1 << self.suffix) - 1)
-        whole, cut = Bits(8 * self.domain.code_bytes), 8 * self.domain.code_bytes - self.suffix
+        whole, cut = Bits(self._bits), self._bits - self.suffix
         if whole.code_bytes == 0:  # text of at most eight bytes: rows all the same
             padded = np.zeros((len(codes), 8), dtype=np.uint8)
             padded[:, 8 - codes.shape[1] :] = codes
@@ -138,9 +138,7 @@ class LinearHashing(LocalHashing):
         seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
         return linear_matrix(seeds, buckets, *self._spread(candidates), self.hash_range, self.cells)
 
-    def cosets(
-        self, answers: Callable[[], Iterable[Columns]], prefixes: NDArray[Any]
-    ) -> Iterator[NDArray[np.int64]]:
+    def cosets(self, answers: Callable[[], Iterable[Columns]], prefixes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
         """Runs at the collector: for each prefix, the support of all 2^suffix values behind it, in order.
 
         With Y(u) the sum over reports and s = 1 .. q - 1 of w^(s (h(prefix) - bucket)) where u is s times the report's
@@ -178,7 +176,7 @@ class LinearHashing(LocalHashing):
         rounded = np.rint(counts)
         if float(np.abs(counts - rounded).max()) >= 0.25:
             raise VeilError("the transform lost its precision: its counts are not within a quarter of integers")
-        return rounded.astype(np.int64)
+        return np.asarray(rounded.astype(np.int64))
 
 
 def aligned_suffix(epsilon: float, bits: int) -> int:
