@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from veil.experiments import calibrate, consistency, frequency_oracles, heavy_hitters, splitting
+from veil.experiments import calibrate, consistency, frequency_oracles, heavy_hitters, itemset_mining, splitting
 from veil.experiments.study import Setting, Study
 
 __all__ = ["EXPERIMENTS", "Experiment"]
@@ -24,5 +24,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "consistency": consistency.reproduce,
     "frequency-oracles": frequency_oracles.reproduce,
     "heavy-hitters": heavy_hitters.reproduce,
+    "itemsets": itemset_mining.reproduce,
     "splitting": splitting.reproduce,
 }

@@ -59,6 +59,12 @@ _COLOURS = {
     "SVIM": "#d1495b",
     "SVSM": "#d1495b",
     "LDPMiner": "#1f6feb",
+    "(BLH,L)(SUE,2k)": "#1f6feb",
+    "(OLH,L)(OLH,2k)": "#2a9d8f",
+    "(OLH,1)(OLH,2k)": "#f2a541",
+    "(OLH,1)(Adap,2k)": "#7a5195",
+    "(OLH,1)(Adap,L)": "#8d6e63",
+    "(OLH,1)(Adap,L)(c)": "#d1495b",
 }
 _MARKS = {
     "OLH": "o", "OUE": "D", "BLH": "s", "SUE": "^", "SHE": "v", "THE": "<", "DE": "P", "RAP(8)": "^", "RAP(16)": "v",
@@ -96,7 +102,7 @@ def draw(exhibit: Exhibit) -> Figure:
 def _panel(panel: Panel, ax: Axes) -> None:
     shades = iter(_DE_SHADES)
     for curve in panel.curves:
-        family = curve.name.split(",")[0]
+        family = curve.name if curve.name in _COLOURS else curve.name.split(",")[0]
         shaded = family == "DE" and "," in curve.name
         colour = next(shades, _DE_SHADES[-1]) if shaded else _COLOURS.get(family, _INK)
         _curve(curve, ax, colour, _MARKS.get(family, "o"))

@@ -14,11 +14,12 @@ Measured = dict[str, dict[str, Sweep]]
 """For each data set F1, NCR and Var."""
 
 NOTE = (
-    "PEM is the thesis's (k prefixes kept, equal groups, 2^20 queries); ours keeps 2k (4k for text), asks twice as many "
-    "in the last group and fits the trie. PEM1, SPM and HASH are the improved versions of section 4.4.1: OLH, people "
-    "split, segments as long as 2^20 queries allow. On 160 bits SPM gets segments of 32 bits, which no collector could "
-    "count; that helps SPM. PrivTrie asks each person once (the thesis's asks several times, which costs more than eps "
-    "when a value is replaced); without threshold it asks a level's whole share and keeps the k best."
+    "PEM is the thesis's (k prefixes kept, equal groups, 2^20 queries); ours keeps 2k (4k for text), asks twice "
+    "as many in the last group and fits the trie of bits. PEM1, SPM and HASH are the improved versions of section "
+    "4.4.1: OLH, people split, segments as long as 2^20 queries allow. On 160 bits SPM gets segments of 32 bits, "
+    "which no collector could count; that helps SPM. PrivTrie asks each person once (the thesis's asks several "
+    "times, which costs more than eps when a value is replaced); without threshold it asks a level's whole share "
+    "and keeps the k best."
 )
 _SPM_MOST = 16
 _RIVALS = ("PEM1", "SPM", "HASH", "PrivTrie", "PrivTrie, no threshold")
@@ -127,7 +128,8 @@ def by_top(found: Measured, plan: Plan) -> Exhibit:
     notes = (
         HOW,
         NOTE,
-        f"SPM up to k = {_SPM_MOST}, HASH up to 32 (16 on text), for their cost. {plan.few} runs, {plan.text_runs} on text.",
+        f"SPM up to k = {_SPM_MOST}, HASH up to 32 (16 on text), for their cost. {plan.few} runs, on text "
+        f"{plan.text_runs}.",
     )
     return Exhibit("figure-4.3", "Figure 4.3: by k, eps = 2", _panels(found, "k", "eps = 2"), claims, notes)
 

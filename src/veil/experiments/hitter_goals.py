@@ -87,8 +87,8 @@ def text(sources: dict[str, Source], plan: Plan, seed: int, watch: Watch) -> Exh
         panels.append(Panel(f"({'ab'[place]}) {name}, 48 bits", "eps", "F1", curves, y_log=False))
         claims.append(
             Claim(
-                f"(goal) {name.capitalize()} of 48 bits, {plan.text_people:,} people, eps = 3: F1 at least {_ASKED[name]} "
-                "(here: our default)",
+                f"(goal) {name.capitalize()} of 48 bits, {plan.text_people:,} people, eps = 3: F1 at least "
+                f"{_ASKED[name]} (here: our default)",
                 f"{_pm(found, OURS, 3.0)}; thesis's PEM {found.at(PAPER, 3.0):.2f}, letters known "
                 f"{found.at('PEM, letters known (ours)', 3.0):.2f}",
                 found.at(OURS, 3.0) >= _ASKED[name],

@@ -18,7 +18,7 @@ from veil.campaign import Campaign
 from veil.datasets import Strings, exponential_bits
 from veil.domain import Bits, Text
 from veil.entropy import Words
-from veil.experiments.study import Advance, Curve
+from veil.experiments.study import Advance, Curve, brief
 from veil.hitters import PEM, HeavyHitters, HitterSearch, MultipleChannel, PrivTrie, SegmentPairs, pem1
 from veil.hitters.drawn import Drawn, _split
 from veil.metrics import f1, found_mse, ncr
@@ -42,6 +42,7 @@ __all__ = [
     "random_strings",
     "search",
     "some",
+    "squared",
     "supports",
 ]
 
@@ -277,12 +278,14 @@ class Sweep:
         """The mean of the runs, at every point; NaN where no run has a number."""
         found = self.values[name]
         known = np.isfinite(found)
-        return np.where(known, found, 0.0).sum(axis=1) / np.where(known.any(axis=1), known.sum(axis=1), np.nan)
+        runs = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
+        return np.asarray(np.where(known, found, 0.0).sum(axis=1) / runs)
 
     def behind(self, name: str, other: str) -> tuple[Floats, Floats]:
         """How much less a method has than another at every point, and the standard error of that: paired runs."""
-        gaps = self.values[other] - self.values[name]
-        return gaps.mean(axis=1), gaps.std(axis=1, ddof=1) / np.sqrt(gaps.shape[1])
+        gaps = [row[np.isfinite(row)] for row in self.values[other] - self.values[name]]
+        errors = [row.std(ddof=1) / np.sqrt(len(row)) if len(row) > 1 else np.inf for row in gaps]
+        return np.array([row.mean() if len(row) else np.nan for row in gaps]), np.array(errors)
 
     def curve(self, name: str) -> Curve:
         """One method, to be drawn, with the standard deviation between runs."""
@@ -291,6 +294,11 @@ class Sweep:
         spread = tuple(float(np.nanstd(self.values[name][i])) for i in shown)
         x, y = tuple(self.x[i] for i in shown), tuple(float(means[i]) for i in shown)
         return Curve(name, x, y, spread, faint="," in name)
+
+
+def squared(error: float) -> str:
+    """Var in words; there is none where nothing true was found."""
+    return "nothing found" if np.isnan(error) else brief(error)
 
 
 def found_codes(made: HeavyHitters) -> list[bytes]:

@@ -75,7 +75,7 @@ def thresholds() -> Exhibit:
         ),
     )
     notes = (
-        "Lines are the printed numbers. sigma Phi^-1(1 - T/d) / sqrt(n/g), T = 1, with d = k 2^floor((m - 10) / g) - k, "
+        "Lines are the printed numbers. sigma Phi^-1(1 - T/d) / sqrt(n/g), T = 1, d = k 2^floor((m - 10) / g) - k, "
         "k = 1,024; printed are Phi^-1(T/d) and other roundings of the step.",
     )
     return Exhibit("table-4.1", "Table 4.1: how frequent a value must be", tuple(panels), claims, notes)
@@ -130,6 +130,7 @@ def _exhibit(table: str, found: dict[tuple[str, str, float], Any], names: list[s
     rows = (Curve(c.name, at, next(printed)) for c in curves)
     panels.append(Panel("(b) printed, the thesis's data", "groups g", "of 16 values, found", tuple(rows), y_log=False))
     listed = "; ".join(f"{c.name}: {', '.join(f'{y:.1f}' for y in c.y)}" for c in curves)
+    claims: tuple[Claim, ...]
     if table == "4.2":
         noise = [2 * np.hypot(c.spread[0], max(c.spread)) / math.sqrt(plan.runs) for c in curves if c.spread]
         best = all(c.y[0] >= max(c.y) - n for c, n in zip(curves, noise, strict=True))

@@ -1,9 +1,10 @@
-"""Figures 4.4 to 4.6 of the thesis, on random strings: thresholds, splitting people, step lengths, estimation errors."""
+"""Figures 4.4 to 4.6 of the thesis, on random strings: thresholds, splitting people, step lengths, errors."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -22,8 +23,9 @@ from veil.experiments.hitter_runs import (
     random_strings,
     search,
     some,
+    squared,
 )
-from veil.experiments.study import Claim, Curve, Exhibit, Panel, Watch, brief
+from veil.experiments.study import Claim, Curve, Exhibit, Panel, Watch
 from veil.hitters import PEM
 from veil.metrics import f1
 
@@ -71,8 +73,8 @@ def thresholds(plan: Plan, seed: int, watch: Watch) -> Exhibit:
         ),
     )
     notes = (
-        f"{HOW} k is how many values of the law lie above theta, for every method; of its k values a method returns those "
-        f"estimated above theta. {plan.few} runs; SPM up to k = 16.",
+        f"{HOW} k is how many values of the law lie above theta, for every method; of its k values a method returns "
+        f"those estimated above theta. {plan.few} runs; SPM up to k = 16.",
     )
     return Exhibit("figure-4.4", "Figure 4.4: values above a threshold", tuple(panels), claims, notes)
 
@@ -190,7 +192,7 @@ _SPLIT = ("HASH", "HASH, original", "SPM", "SPM, original")
 def _rising(steps: Sweep, names: list[str]) -> Claim:
     """Rises from step to step, up to two standard errors, and clearly from the shortest to the longest."""
     at = steps.x.index(1.0)
-    gaps = [steps.behind(a, b) for a, b in zip(names, names[1:], strict=False)]
+    gaps = [steps.behind(a, b) for a, b in pairwise(names)]
     first, error = steps.behind(names[0], names[-1])
     means = ", ".join(f"{steps.at(name, 1.0):.2f} ({name.removeprefix('step ')})" for name in names)
     return Claim(
@@ -216,7 +218,7 @@ def errors(splits: Sweep, found: Measured) -> Exhibit:
         Panel("(b) people split", "eps", "Var", _with_points(ours, _CHOSEN)),
     )
     most = splits.x[-1]
-    shown = ", ".join(f"{name} {_found(splits.at(name, most))}" for name in methods)
+    shown = ", ".join(f"{name} {squared(splits.at(name, most))}" for name in methods)
     claims = (
         Claim(
             f"HASH, with eps/2 for its test, has a smaller variance than SPM, with eps/3 (here: at eps = {most:g})",
@@ -235,15 +237,11 @@ def errors(splits: Sweep, found: Measured) -> Exhibit:
         ),
     )
     notes = (
-        f"{HOW} k = 16. Counts of people; only values found count, so that where few are found they were found for being "
-        "large. No point where a method found nothing.",
+        f"{HOW} k = 16. Counts of people; only values found count, so that where few are found they were found for "
+        "being large. No point where a method found nothing.",
     )
     return Exhibit("figure-4.6", "Figure 4.6: squared error of the estimates", panels, claims, notes)
 
 
 def _with_points(sweep: Sweep, names: Sequence[str]) -> tuple[Curve, ...]:
     return tuple(curve for curve in map(sweep.curve, names) if curve.x)
-
-
-def _found(error: float) -> str:
-    return "nothing found" if math.isnan(error) else brief(error)
