@@ -1,0 +1,74 @@
+"""Rows about strings and sets: PEM's pairs against the bare kernel's, and SVSM on 500,000 people against a limit.
+
+One thread, on both sides. PEM is measured on fewer people than a million: pairs grow with people and overhead hardly,
+so that the ratio for more people is no smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bench.ours import threads
+from bench.timing import Contestant, Outcome, best_times, local, ratio
+from veil import OLH, Bits, simulate
+from veil.datasets import exponential_bits, pos_baskets
+from veil.entropy import Seeded
+from veil.hitters import PEM, Stored
+from veil.itemsets import SVSM
+from veil.kernels.counting import count_hashed, halves
+
+__all__ = ["hitters_rows"]
+
+BITS, K, BUDGET = 64, 16, 1 << 20
+PEOPLE = 20_000
+KERNEL_REPORTS, KERNEL_CANDIDATES = 4_096, 1 << 17
+SET_PEOPLE, SET_SECONDS = 500_000, 5.0
+
+
+def hitters_rows(repeats: int) -> Iterator[Outcome]:
+    """Every row, in few turns: each takes seconds."""
+    turns = min(repeats, 5)
+    yield _pem_row(turns)
+    yield _svsm_row(min(turns, 3))
+
+
+def _pem_row(turns: int) -> Outcome:
+    search = PEM(1.0, Bits(BITS), K, BUDGET)
+    held, _ = exponential_bits(PEOPLE, BITS, seed=0)
+    stored = Stored(search.survey, search.survey.randomize(held, Seeded(0)))
+    found = search.find(stored)
+    pairs = sum(step.people * step.candidates for step in found.history)
+    queries = sum(step.candidates for step in found.history)
+    with threads(1):
+        done = ratio(local(lambda: search.find(stored), pairs), _kernel(), turns)
+    return Outcome(
+        f"PEM (OLH), {queries:,} of 2^20 queries, m = {BITS}, n = {PEOPLE:,}: pairs a second (best of {turns})",
+        f"the bare kernel, {KERNEL_REPORTS:,} reports and {KERNEL_CANDIDATES:,} candidates",
+        done,
+        0.6,
+    )
+
+
+def _kernel() -> Contestant:
+    oracle = OLH(1.0, Bits(BITS))
+    random = np.random.default_rng(0)
+    seeds = random.integers(0, 2**64, KERNEL_REPORTS, dtype=np.uint64)
+    buckets = random.integers(0, oracle.buckets, KERNEL_REPORTS, dtype=np.uint64)
+    low, high = halves(oracle.spread(random.integers(0, 2**64, KERNEL_CANDIDATES, dtype=np.uint64)))
+    work = KERNEL_REPORTS * KERNEL_CANDIDATES
+    return local(lambda: count_hashed(seeds, buckets, oracle.buckets, low, high), work)
+
+
+def _svsm_row(turns: int) -> Outcome:
+    baskets = pos_baskets().resample(SET_PEOPLE, seed=0)
+    column, campaign = baskets.to_arrow(), SVSM(64, 2.0, baskets.domain)
+    with threads(1):
+        (seconds,), _ = best_times((local(lambda: simulate(campaign, column, seed=0), 1),), turns)
+    return Outcome(
+        f"SVSM, {SET_PEOPLE:,} people, k = 64, randomized and mined (best of {turns})",
+        f"a limit of {SET_SECONDS:g} s",
+        SET_SECONDS / seconds,
+        1.0,
+    )
