@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from veil.experiments import calibrate, consistency, frequency_oracles, splitting
+from veil.experiments import calibrate, consistency, frequency_oracles, numeric, splitting
 from veil.experiments.study import Setting, Study
 
 __all__ = ["EXPERIMENTS", "Experiment"]
@@ -23,5 +23,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "calibrate": calibrate.reproduce,
     "consistency": consistency.reproduce,
     "frequency-oracles": frequency_oracles.reproduce,
+    "numeric": numeric.reproduce,
     "splitting": splitting.reproduce,
 }
