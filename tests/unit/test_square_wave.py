@@ -98,6 +98,8 @@ def test_bad_input_is_refused() -> None:
         wave.tally(reports, candidates=[11.0])
     with pytest.raises(MismatchError):
         SquareWave(1.1, Interval(10, 20)).estimate(wave.tally(reports))
+    with pytest.raises(MismatchError, match=r"tally\(reports\)"):
+        wave.estimate(reports)
 
 
 def test_one_bucket_and_the_ends_of_the_interval_work() -> None:
