@@ -32,7 +32,7 @@ _FEWEST = 10
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """Replicates of a distribution, and intervals for whatever it answers: (low, high), as numbers of the domain.
+    """Replicates of a distribution, and intervals for whatever it answers: (low, high), in its units.
 
     >>> from veil import Interval, SquareWave, simulate
     >>> found = simulate(SquareWave(2.0, Interval(0, 1), buckets=32), np.linspace(0.2, 0.8, 20_000), seed=1)
@@ -67,12 +67,25 @@ class Bands:
         """For each bucket's mass."""
         return self._fraction(lambda one: one.masses, level)
 
+    def grouped(self, most: int = 64, level: float = 0.95) -> tuple[NDArray[np.int64], Floats, Floats]:
+        """For the mass of runs of neighbouring buckets, at most so many: which bucket each starts with, low and high.
+
+        Single buckets of a smooth estimate have bands like a comb: what smoothing moved from one to the next.
+        """
+        starts = np.arange(min(most, len(self.estimate))) * len(self.estimate) // min(most, len(self.estimate))
+        low, high = self._fraction(lambda one: np.add.reduceat(one.masses, starts), level)
+        return starts, low, high
+
     def cdf(self, x: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the fraction of people at or below x."""
         return self._fraction(lambda one: one.cdf(x), level)
 
     def quantile(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the value that a fraction q of the people does not exceed."""
+        return self._shown(self.quantile_numbers(q, level))
+
+    def quantile_numbers(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
+        """The same as numbers (times: seconds since 1970)."""
         self.estimate.quantile(q)  # refuses bad levels
         ends = self.estimate.domain.ends
         return self._interval(lambda one: one.quantile_numbers(np.asarray(q, dtype=np.float64)), level, *ends)
@@ -83,11 +96,31 @@ class Bands:
 
     def mean(self, level: float = 0.95) -> tuple[Any, Any]:
         """For the mean."""
+        return self._shown(self.mean_numbers(level))
+
+    def mean_numbers(self, level: float = 0.95) -> tuple[float, float]:
+        """The same as numbers (times: seconds since 1970)."""
         return self._interval(lambda one: one.mean_number, level, *self.estimate.domain.ends)
 
     def variance(self, level: float = 0.95) -> tuple[Any, Any]:
         """For the variance."""
         return self._interval(lambda one: one.variance(), level, 0.0)
+
+    def std(self, level: float = 0.95) -> tuple[float, float]:
+        """For the standard deviation, in units (times: seconds)."""
+        low, high = self.variance(level)
+        return float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0)))
+
+    def __repr__(self) -> str:
+        return f"Bands(of {len(self.replicates)} replicates, {self.estimate!r})"
+
+    def _shown(self, ends: tuple[Any, Any]) -> tuple[Any, Any]:
+        """Numbers of the domain as people write them."""
+        shown = self.estimate.domain.shown
+        low, high = ([shown(float(end)) for end in np.atleast_1d(side)] for side in ends)
+        if np.ndim(ends[0]) == 0:
+            return low[0], high[0]
+        return (np.array(low), np.array(high)) if isinstance(low[0], float) else (low, high)
 
     def _fraction(self, statistic: Callable[[Distribution], Any], level: float) -> tuple[Any, Any]:
         return self._interval(statistic, level, 0.0, 1.0)

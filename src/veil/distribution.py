@@ -157,7 +157,7 @@ class Distribution:
         return float(np.sqrt(max(self.variance(), 0.0)))
 
     def sample(self, n: int, seed: int = 0) -> NDArray[Any]:
-        """Made-up people who are distributed like this: n numbers (times: seconds since 1970)."""
+        """Made-up people who are distributed like this, as `encode` takes them; the same ones for the same seed."""
         self._need_proper("samples")
         if not is_int(n) or n < 1:
             raise ParameterError("sample(n) needs an integer n of at least 1")
@@ -165,23 +165,36 @@ class Distribution:
         if self._discrete:
             chosen = rng.choice(len(self), n, p=self.normal)
             return np.asarray(self.domain.decode(rng.integers(self.cells[:-1][chosen], self.cells[1:][chosen])))
-        return self.quantile_numbers(rng.random(n))
+        return self.domain.values_of(self.quantile_numbers(rng.random(n)))
 
     # -- uncertainty, tables, pictures ----------------------------------------------------------------------------
 
     def bands(self, replicates: int = 200, seed: int = 0) -> Bands:
-        """How far all of this may be off: a parametric bootstrap, by simulating reports; see `veil.bootstrap`."""
+        """How far all of this may be off: a parametric bootstrap, by simulating reports; see `veil.bootstrap`.
+
+        The same seed gives the same bands.
+        """
         from veil.bootstrap import Bands
 
         return Bands.drawn(self, replicates, seed)
 
-    def to_arrow(self) -> pyarrow.Table:
-        """low, high, frequency, count and cumulative of every bucket, as an Arrow table."""
+    def to_arrow(self, bands: Bands | None = None) -> pyarrow.Table:
+        """low, high, frequency, count and cumulative of every bucket, as an Arrow table; with bands where given."""
         import pyarrow as pa
 
         low, high = ([self.domain.shown(float(edge)) for edge in edges] for edges in (self.edges[:-1], self.edges[1:]))
-        rows = {"low": low, "high": high, "frequency": self.masses, "count": self.masses * self.population}
-        return pa.table(rows | {"cumulative": np.cumsum(self.masses)})
+        rows: dict[str, Any] = {
+            "low": low,
+            "high": high,
+            "frequency": self.masses,
+            "count": self.masses * self.population,
+        }
+        rows["cumulative"] = np.cumsum(self.masses)
+        if bands is not None:
+            rows["frequency_low"], rows["frequency_high"] = bands.histogram()
+            ends = [self.domain.shown(float(edge)) for edge in self.edges[1:]]
+            rows["cumulative_low"], rows["cumulative_high"] = bands.cdf(ends)
+        return pa.table(rows)
 
     def to_pandas(self) -> pandas.DataFrame:
         """The same table for pandas."""

@@ -420,6 +420,10 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
-    except (pa.ArrowException, UnicodeDecodeError):
+    except (pa.ArrowException, UnicodeDecodeError) as problem:
         # pyarrow quotes the offending cell, which may be somebody's answer: don't pass its message on
+        if "conversion error to double" in str(problem):
+            raise InputError(
+                f"{path} holds text where numbers are expected, in the column that was asked for"
+            ) from None
         raise InputError(f"{path} cannot be read: expected {_EXPECTED[_is_text(path)]}") from None

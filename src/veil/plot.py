@@ -83,8 +83,20 @@ def plot_distribution(
             raise InputError(f"the truth has one mass a bucket: {len(found)} of them")
         ax.stairs(known * percent, edges, fill=True, color=_TRUTH, alpha=0.45, lw=0, label="truth")
     if bands is not None:
-        low, high = (np.append(side * percent, side[-1] * percent[-1]) for side in bands.histogram())
-        ax.fill_between(edges, low, high, step="post", alpha=0.25, lw=0, color=color, label="95 % band")
+        starts, *sides = bands.grouped()
+        wide = np.append(found.cells[starts], found.cells[-1])
+        share = 100 / np.diff(wide) * found.cells[-1] / len(found)
+        low, high = (np.append(side * share, side[-1] * share[-1]) for side in sides)
+        ax.fill_between(
+            edges[np.append(starts, len(found))],
+            low,
+            high,
+            step="post",
+            alpha=0.25,
+            lw=0,
+            color=color,
+            label="95 % band",
+        )
     ax.stairs(found.masses * percent, edges, lw=1.2, color=color, label=label or "estimate")
     ax.set_ylabel(f"% of {found.population:,} people a bucket")
     if label is None:

@@ -76,6 +76,9 @@ def test_which_is_better_depends_on_epsilon() -> None:
     for epsilon in (0.1, 0.6, 0.7, 1.0, 2.0, 5.0, 12.0):
         either = min(kind(epsilon, DOMAIN).variance(1) for kind in (StochasticRounding, Piecewise))
         assert HybridMean(epsilon, DOMAIN).variance(1) <= either * (1 + 1e-9)
+    for epsilon in (14.0, 20.0, 25.0, 30.0, 40.0):  # shares are parts of 2^16: up to 2 % above, and never more
+        either = min(kind(epsilon, DOMAIN).variance(1) for kind in (StochasticRounding, Piecewise))
+        assert HybridMean(epsilon, DOMAIN).variance(1) <= either * 1.02
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,6 +57,13 @@ def test_times_come_back_as_times() -> None:
     assert day.range(dt.datetime(2026, 3, 1, 12), dt.datetime(2026, 3, 1, 15)) == 0.25
     assert day.values == [dt.datetime(2026, 3, 1, 6), dt.datetime(2026, 3, 1, 18)]
     assert day.std() == pytest.approx(12 * 3600 / 12**0.5)
+    assert day.domain.encode(day.sample(5)).min() >= 12
+    asked = SquareWave(2.0, Interval(dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 2)), buckets=24)
+    bands = simulate(asked, [dt.datetime(2026, 3, 1, 9)] * 3000, seed=1).bands(replicates=10)
+    low, high = bands.quantile(0.5)
+    assert dt.datetime(2026, 3, 1) <= low < high <= dt.datetime(2026, 3, 2)
+    assert [type(end) for end in (*bands.mean(), *bands.quantile([0.1, 0.9])[0])] == [dt.datetime] * 4
+    assert bands.std()[0] < bands.std()[1]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20).filter(lambda m: sum(m) > 0.01), st.floats(0, 1))
@@ -134,6 +141,13 @@ def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
     wide, narrow = bands.quantile(0.5, level=0.99), bands.quantile(0.5, level=0.5)
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
     assert found.plot(bands=bands).get_legend() is not None
+    assert repr(bands).startswith("Bands(of 12 replicates")
+    assert found.to_arrow(bands).column_names[-4:] == [
+        f"{what}_{end}" for what in ("frequency", "cumulative") for end in ("low", "high")
+    ]
+    starts, below, above = bands.grouped(most=4)
+    assert starts.tolist() == [0, 4, 8, 12]
+    assert ((below <= np.add.reduceat(found.masses, starts)) & (np.add.reduceat(found.masses, starts) <= above)).all()
     for call in (lambda: found.bands(3), lambda: bands.mean(level=1.5), lambda: bands.quantile(2)):
         with pytest.raises(InputError):
             call()

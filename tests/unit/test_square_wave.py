@@ -98,6 +98,8 @@ def test_bad_input_is_refused() -> None:
         wave.tally(reports, candidates=[11.0])
     with pytest.raises(MismatchError):
         SquareWave(1.1, Interval(10, 20)).estimate(wave.tally(reports))
+    with pytest.raises(MismatchError, match=r"tally\(reports\)"):
+        wave.estimate(reports)
 
 
 def test_one_bucket_and_the_ends_of_the_interval_work() -> None:
@@ -145,8 +147,8 @@ def beta_counts(wave: SquareWave, people: int = 100_000) -> Any:
 
 def test_the_papers_rule_stops_when_the_likelihood_is_calm() -> None:
     wave = SquareWave(1.0, UNIT, buckets=64)
-    _, fit, how = reconstruct(wave, beta_counts(wave))
-    assert (how, fit.converged) == ("EMS(share 0.015625)", True)
+    _, fit, model = reconstruct(wave, beta_counts(wave))
+    assert (model.name, fit.converged) == ("EMS(share 0.015625)", True)
     steps = np.abs(np.diff(fit.log_likelihood[:-1])) / 10
     assert (steps[-2:] < 1e-3).all()
     assert not any((steps[i : i + 2] < 1e-3).all() for i in range(len(steps) - 2))
@@ -221,7 +223,7 @@ def test_auto_is_a_function_of_the_reports() -> None:
     counts = wave.tally(wave.randomize(spiky(50_000), Seeded(6))).counts
     one, other = (reconstruct(wave, counts, smoothing="auto") for _ in range(2))
     assert np.array_equal(one[0], other[0])
-    assert "spikes" in one[2]
+    assert "spikes" in one[2].name
     assert abs(one[0].sum() - 1) < 1e-9
 
 
@@ -242,8 +244,16 @@ def test_auto_smooths_less_where_there_are_many_people() -> None:
     values = np.clip(humps, 0, 1)
     wave = SquareWave(2.0, UNIT, buckets=256)
     counts = wave.tally(wave.randomize(values, Seeded(7))).counts
-    found, _, how = reconstruct(wave, counts, smoothing="auto")
+    found, _, model = reconstruct(wave, counts, smoothing="auto")
     truth = np.cumsum(np.histogram(values, 256, (0, 1))[0] / len(values))
     errors = [np.abs(np.cumsum(masses) - truth).mean() for masses in (found, reconstruct(wave, counts)[0])]
-    assert how.startswith("EMS(share 0.0")
+    assert model.name.startswith("EMS(share 0.0")
     assert errors[0] < 0.7 * errors[1]
+
+
+def test_bands_of_auto_choose_their_model_once() -> None:
+    wave = SquareWave(4.0, UNIT, buckets=64)
+    tally = wave.tally(wave.randomize(spiky(20_000), Seeded(6)))
+    found = wave.estimate(tally, smoothing="auto")
+    assert found.lineage != wave.estimate(tally).lineage
+    assert all(one.lineage == found.lineage for one in found.bands(replicates=10).replicates)

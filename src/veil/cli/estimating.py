@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from veil.cli import numbers, results, tables
-from veil.cli.outcome import Document
+from veil.cli.outcome import Document, plural
 from veil.cli.pipeline import check_output, load_survey, load_tallies
 from veil.cli.results import Answered
 from veil.distribution import Distribution
@@ -28,6 +28,7 @@ __all__ = ["Wanted", "estimate_file", "reading_of"]
 
 _SMOOTHINGS: dict[str, Smoothing] = {"ems": True, "em": False, "auto": "auto"}
 _TOP, _ALPHA = 10, 0.05
+_FEW = 1_000
 
 
 @dataclass(frozen=True)
@@ -108,4 +109,8 @@ def _show(one: Answered, screen: Console, title: str, top: int, alpha: float) ->
     else:
         screen.print(numbers.differences_table(found, top, title))
         document = numbers.differences_document(found, top)
+    if isinstance(found, Distribution) and found.n < _FEW and one.bands is None:
+        remarks.append(
+            f"{plural(found.n, 'report')} are few for a distribution: --bands 100 says how far it may be off"
+        )
     return {"question": "all" if one.question is None else one.question, **document}, remarks

@@ -49,6 +49,8 @@ _DAY = 86_400.0
 def unit_text(domain: Numeric, number: float) -> str:
     """A number of the domain for people to read: 61,235, or a time to the minute or finer."""
     width = domain.ends[1] - domain.ends[0]
+    if isinstance(domain, Integers) and float(number).is_integer():
+        return f"{number:,.0f}"
     if not is_time(domain):
         return _number(number, width)
     try:
@@ -118,7 +120,7 @@ def _statistics(found: Distribution, bands: Bands | None) -> Table:
     def band(ends: tuple[Any, Any]) -> str:
         return f"95 %: {unit_text(domain, float(ends[0]))} to {unit_text(domain, float(ends[1]))}"
 
-    table.add_row("mean", unit_text(domain, found.mean_number), "" if bands is None else band(bands.mean()))
+    table.add_row("mean", unit_text(domain, found.mean_number), "" if bands is None else band(bands.mean_numbers()))
     if not found.proper:
         return table
     spread = "" if bands is None else _spread_band(domain, bands)
@@ -127,12 +129,12 @@ def _statistics(found: Distribution, bands: Bands | None) -> Table:
         (number,) = found.quantile_numbers(np.array([level]))
         value = unit_text(domain, float(number))
         name = "median" if level == 0.5 else f"{100 * level:g} % quantile"
-        table.add_row(name, value, "" if bands is None else band(bands.quantile(level)))
+        table.add_row(name, value, "" if bands is None else band(bands.quantile_numbers(level)))
     return table
 
 
 def _spread_band(domain: Numeric, bands: Bands) -> str:
-    low, high = (length_text(domain, math.sqrt(max(float(end), 0.0))) for end in bands.variance())
+    low, high = (length_text(domain, end) for end in bands.std())
     return f"95 %: {low} to {high}"
 
 

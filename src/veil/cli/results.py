@@ -113,7 +113,7 @@ def check_picture(answered: Sequence[Answered]) -> None:
         raise InputError(f"a picture shows at most {_MOST_PICTURES} questions: choose one with --question")
     alone = len(answered) == 1 and isinstance(answered[0].result, Distribution)
     if not alone and not all(isinstance(one.result, Estimate) for one in answered):
-        raise InputError("a picture shows frequencies, or one distribution: choose such a question with --question")
+        raise InputError("a picture shows frequencies, or one distribution; a mean has none")
 
 
 def write_picture(answered: Sequence[Answered], out: Path, top: int, *, truth: Any = None) -> None:
@@ -134,7 +134,7 @@ def write_picture(answered: Sequence[Answered], out: Path, top: int, *, truth: A
 def _joined(answered: Sequence[Answered], numbered: bool) -> pa.Table:
     import pyarrow as pa
 
-    tables = [_table(one.result) for one in answered]
+    tables = [_table(one) for one in answered]
     for i, name in enumerate(tables[0].column_names):
         if len({table.schema.field(name).type for table in tables}) > 1:  # one column holds one type: text for all
             tables = [table.set_column(i, name, table.column(name).cast(pa.string())) for table in tables]
@@ -146,9 +146,9 @@ def _joined(answered: Sequence[Answered], numbered: bool) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def _table(result: Result) -> pa.Table:
+def _table(one: Answered) -> pa.Table:
     import pyarrow as pa
 
-    if isinstance(result, Mean):  # its own table has numbers where the domain may have times
-        return pa.table({name: [fact] for name, fact in mean_summary(result).items()})
-    return result.to_arrow()
+    if isinstance(one.result, Mean):  # its own table has numbers where the domain may have times
+        return pa.table({name: [fact] for name, fact in mean_summary(one.result).items()})
+    return one.result.to_arrow(one.bands) if isinstance(one.result, Distribution) else one.result.to_arrow()

@@ -57,10 +57,10 @@ class Numeric(Domain):
         """
         lo, hi = self.ends
         numbers = self.numbers(values)
-        return self._as_values(np.clip(numbers, lo, hi)), int(((numbers < lo) | (numbers > hi)).sum())
+        return self.values_of(np.clip(numbers, lo, hi)), int(((numbers < lo) | (numbers > hi)).sum())
 
-    def _as_values(self, numbers: Floats) -> NDArray[Any]:
-        """Numbers as `encode` takes them."""
+    def values_of(self, numbers: Floats) -> NDArray[Any]:
+        """Numbers as `encode` takes them: times as times."""
         return numbers
 
 
@@ -103,6 +103,9 @@ class Integers(Numeric):
 
     def shown(self, number: float) -> float:
         return float(number)
+
+    def values_of(self, numbers: Floats) -> NDArray[Any]:
+        return numbers.astype(np.int64)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -181,7 +184,7 @@ class Interval(Numeric):
             raise DomainError(f"expected {expected}, got a column of {type_name(column.values)}")
         return column.values.astype(np.float64)
 
-    def _as_values(self, numbers: Floats) -> NDArray[Any]:
+    def values_of(self, numbers: Floats) -> NDArray[Any]:
         return np.rint(numbers * 1e6).astype("datetime64[us]") if self.unit == "time" else numbers
 
     def decode(self, codes: Any) -> list[Any]:

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from veil.experiments import calibrate, consistency, frequency_oracles, heavy_hitters, itemset_mining, splitting
+from veil.experiments import (
+    calibrate,
+    consistency,
+    frequency_oracles,
+    heavy_hitters,
+    itemset_mining,
+    numeric,
+    splitting,
+)
 from veil.experiments.study import Setting, Study
 
 __all__ = ["EXPERIMENTS", "Experiment"]
@@ -25,5 +33,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "frequency-oracles": frequency_oracles.reproduce,
     "heavy-hitters": heavy_hitters.reproduce,
     "itemsets": itemset_mining.reproduce,
+    "numeric": numeric.reproduce,
     "splitting": splitting.reproduce,
 }

@@ -65,6 +65,33 @@ _COLOURS = {
     "(OLH,1)(Adap,2k)": "#7a5195",
     "(OLH,1)(Adap,L)": "#8d6e63",
     "(OLH,1)(Adap,L)(c)": "#d1495b",
+    "SW-EMS": "#d1495b",
+    "SW-EM": "#f2a541",
+    "SW-auto (ours)": "#111111",
+    "HH-ADMM": "#1f6feb",
+    "HH-exact (ours)": "#56b4e9",
+    "HH": "#2a9d8f",
+    "HaarHRR": "#7a5195",
+    "CFO-16": "#c9b1a8",
+    "CFO-32": "#a5867b",
+    "CFO-64": "#6d4c41",
+    "SR": "#2e7d32",
+    "PM": "#d977c0",
+    "HM (ours)": "#8a949e",
+    "square": "#d1495b",
+    "0.8": "#f2a541",
+    "0.6": "#8d6e63",
+    "0.4": "#2a9d8f",
+    "0.2": "#1f6feb",
+    "triangle": "#7a5195",
+    "Beta": "#d1495b",
+    "flights": "#1f6feb",
+    "income": "#2a9d8f",
+    "wages": "#f2a541",
+    "256 buckets": "#d1495b",
+    "512 buckets": "#f2a541",
+    "1024 buckets": "#1f6feb",
+    "2048 buckets": "#7a5195",
 }
 _MARKS = {
     "OLH": "o", "OUE": "D", "BLH": "s", "SUE": "^", "SHE": "v", "THE": "<", "DE": "P", "RAP(8)": "^", "RAP(16)": "v",
@@ -75,6 +102,9 @@ _MARKS = {
     "maximum likelihood": "D", "true counts as prior": "+", "printed": "x",
     "PEM": "o", "PEM1": "s", "SPM": "^", "HASH": "v", "PrivTrie": "D", "drawn": "s", "reports": "o",
     "SVIM": "o", "SVSM": "o", "LDPMiner": "s",
+    "SW-EMS": "o", "SW-EM": "s", "SW-auto (ours)": "o", "HH-ADMM": "D", "HH-exact (ours)": "D", "HH": "v",
+    "HaarHRR": "^", "CFO-16": "x", "CFO-32": "x", "CFO-64": "x", "SR": "P", "PM": "+", "HM (ours)": "+",
+    "square": "s", "triangle": "^", "Beta": "o", "flights": "s", "income": "D", "wages": "v",
 }  # fmt: skip
 _DE_SHADES = ("#c9b1a8", "#a5867b", "#6d4c41")
 
@@ -106,6 +136,8 @@ def _panel(panel: Panel, ax: Axes) -> None:
         shaded = family == "DE" and "," in curve.name
         colour = next(shades, _DE_SHADES[-1]) if shaded else _COLOURS.get(family, _INK)
         _curve(curve, ax, colour, _MARKS.get(family, "o"))
+    for mark in panel.marks:
+        ax.axvline(mark, color=_INK, lw=0.9, ls=":")
     _axes(panel, ax)
     outside = len(panel.curves) > 6
     place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if outside else {"loc": "best"}

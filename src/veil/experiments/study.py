@@ -65,7 +65,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves over one axis. `x_log` is the base of a logarithmic axis, 0 for a linear one."""
+    """Curves over one axis. `x_log` is the base of a logarithmic axis, 0 for a linear one; `marks` are dotted lines."""
 
     title: str
     x_label: str
@@ -73,6 +73,7 @@ class Panel:
     curves: tuple[Curve, ...]
     x_log: int = 0
     y_log: bool = True
+    marks: tuple[float, ...] = ()
 
     def curve(self, name: str) -> Curve:
         """The curve of that name."""

@@ -161,6 +161,8 @@ class Mechanism(ABC):
 
     def own(self, tally: Tally) -> Tally:
         """The tally, if it is this mechanism's and there is something in it to estimate from."""
+        if isinstance(tally, Reports):
+            raise MismatchError("expected a tally: estimate(tally(reports))")
         if not isinstance(tally, Tally) or tally.task != self.digest:
             raise MismatchError("expected a tally of this mechanism; this was made for another task")
         if len(tally.counts) != self.tally_size(tally.candidates):

@@ -205,15 +205,15 @@ class SquareWave(NumericMechanism):
         tally = self.own(tally)
         if (tally.counts < 0).any():
             raise InputError("a distribution is reconstructed from reports whose weights are not negative")
-        options: dict[str, Any] = {"smoothing": smoothing, "stopping": stopping, "start": start}
         # Weights are on a scale of their own; likelihoods, penalties and stopping rules are about people. Divided by
         # their mean weight per squared weight, the counts add up to the people that the reports are worth.
         counts = tally.counts * (tally.weight / tally.square)
-        masses, fit, how = reconstruct(self, counts, **options)
+        masses, fit, model = reconstruct(self, counts, smoothing=smoothing, stopping=stopping, start=start)
 
         def again(chunks: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
             parts = (self.draw(codes, stream) for codes in chunks for _, stream in source.chunks(len(codes)))
-            return self.estimate(merge(self.tally_columns(part, None) for part in parts), **options)
+            drawn = merge(self.tally_columns(part, None) for part in parts)
+            return self.estimate(drawn, smoothing=model, stopping=stopping, start=start)  # the model is chosen once
 
         return Distribution(
             domain=self.domain,
@@ -222,7 +222,7 @@ class SquareWave(NumericMechanism):
             n=tally.people,
             population=tally.people if population is None else max(population, tally.people),
             effective=tally.weight**2 / tally.square,
-            lineage=(lineage or self.signature, how),
+            lineage=(lineage or self.signature, model.name),
             fit=fit,
             again=again,
             pilot=lambda: reconstruct(self, counts, smoothing=False)[0],

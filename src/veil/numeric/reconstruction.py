@@ -23,10 +23,27 @@ from veil.numeric.waves import Wave
 __all__ = ["Model", "Smoothing", "Stopping", "neighbour_share", "reconstruct", "run"]
 
 Floats = NDArray[np.float64]
-Smoothing = bool | float | Literal["auto"]
-"""True is EMS, False is EM, "auto" chooses; a number is what each neighbour gets, 1/4 in the paper."""
-
 _PAPER_SHARE, _PAPER_BUCKETS = 0.25, 256
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a distribution is taken for: how much of a bucket each neighbour gets in a step, and what spikes cost."""
+
+    share: float
+    penalty: float | None = None
+    """In people; None has no spikes beside the smooth part."""
+
+    @property
+    def name(self) -> str:
+        if not self.share:
+            return "EM"
+        smooth = "EMS" if self.share == _PAPER_SHARE else f"EMS(share {self.share:g})"
+        return smooth if self.penalty is None else f"{smooth} with spikes (penalty {self.penalty:g})"
+
+
+Smoothing = bool | float | Literal["auto"] | Model
+"""True is EMS, False is EM, "auto" chooses a model; a number is what each neighbour gets, 1/4 in the paper."""
 
 
 @dataclass(frozen=True)
@@ -62,22 +79,6 @@ class Stopping:
         return cls(change=change)
 
 
-@dataclass(frozen=True)
-class Model:
-    """What a distribution is taken for: how much of a bucket each neighbour gets in a step, and what spikes cost."""
-
-    share: float
-    penalty: float | None = None
-    """In people; None has no spikes beside the smooth part."""
-
-    @property
-    def name(self) -> str:
-        if not self.share:
-            return "EM"
-        smooth = "EMS" if self.share == _PAPER_SHARE else f"EMS(share {self.share:g})"
-        return smooth if self.penalty is None else f"{smooth} with spikes (penalty {self.penalty:g})"
-
-
 def reconstruct(
     mechanism: SquareWave,
     counts: NDArray[Any],
@@ -85,26 +86,25 @@ def reconstruct(
     smoothing: Smoothing = True,
     stopping: Stopping | None = None,
     start: Any = None,
-) -> tuple[Floats, Fit, str]:
-    """Runs at the collector: the masses of a wave's buckets, how the reconstruction went, and its name.
+) -> tuple[Floats, Fit, Model]:
+    """Runs at the collector: the masses of a wave's buckets, how the reconstruction went, and the model it took.
 
     >>> wave = SquareWave(epsilon=2.0, domain=8)
-    >>> masses, fit, how = reconstruct(wave, wave.tally(wave.randomize([3] * 1000)).counts)
-    >>> how, fit.converged, int(masses.argmax())
+    >>> masses, fit, model = reconstruct(wave, wave.tally(wave.randomize([3] * 1000)).counts)
+    >>> model.name, fit.converged, int(masses.argmax())
     ('EMS(share 0.000244141)', True, 3)
     """
-    share = _share(smoothing, mechanism.buckets)
     if stopping is not None and not isinstance(stopping, Stopping):
         raise ParameterError("a stopping rule is a Stopping")
-    wave = Wave.of(mechanism)
-    first = _start(start, mechanism.buckets)
+    wave, first = Wave.of(mechanism), _start(start, mechanism.buckets)
+    model = _model(smoothing, mechanism.buckets)
+    rule = stopping or Stopping.paper(mechanism.epsilon, smoothing=model.share > 0)
     if smoothing == "auto":
-        from veil.numeric.spikes import with_spikes
+        from veil.numeric.spikes import choose_model
 
-        return with_spikes(wave, counts, share, first, stopping or Stopping.paper(mechanism.epsilon, smoothing=True))
-    rule = stopping or Stopping.paper(mechanism.epsilon, smoothing=share > 0)
-    masses, fit = run(wave, counts, Model(share), first, rule)
-    return masses, fit, Model(share).name
+        model = choose_model(wave, counts, model.share, first, rule)
+    masses, fit = run(wave, counts, model, first, rule)
+    return masses, fit, model
 
 
 def run(wave: Wave, counts: NDArray[Any], model: Model, start: Floats, rule: Stopping) -> tuple[Floats, Fit]:
@@ -137,14 +137,15 @@ def neighbour_share(buckets: int) -> float:
     return _PAPER_SHARE * min(1.0, buckets / _PAPER_BUCKETS) ** 2
 
 
-def _share(smoothing: Smoothing, buckets: int) -> float:
-    if isinstance(smoothing, bool):
-        return neighbour_share(buckets) if smoothing else 0.0
-    if smoothing == "auto":
-        return neighbour_share(buckets)
+def _model(smoothing: Smoothing, buckets: int) -> Model:
+    """The model that is asked for; for "auto" the one to begin with."""
+    if isinstance(smoothing, Model):
+        return smoothing
+    if isinstance(smoothing, bool) or smoothing == "auto":
+        return Model(neighbour_share(buckets) if smoothing else 0.0)
     if not _is_number(smoothing) or not 0 < smoothing <= _PAPER_SHARE:
         raise ParameterError('smoothing is True (EMS), False (EM), "auto", or what a neighbour gets: up to 1/4')
-    return float(smoothing)
+    return Model(float(smoothing))
 
 
 def _start(start: Any, buckets: int) -> Floats:

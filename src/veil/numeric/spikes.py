@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.distribution import Fit
 from veil.numeric.reconstruction import Model, Stopping, run
 from veil.numeric.waves import Wave
 
-__all__ = ["LESS", "PENALTIES", "choose_model", "with_spikes"]
+__all__ = ["LESS", "PENALTIES", "choose_model"]
 
 Floats = NDArray[np.float64]
 
@@ -30,17 +29,8 @@ _STANDARD_ERRORS = 3
 _SPLITTING_SEED = 0  # the result is a function of the reports alone
 
 
-def with_spikes(
-    wave: Wave, counts: NDArray[Any], share: float, start: Floats, rule: Stopping
-) -> tuple[Floats, Fit, str]:
-    """Runs at the collector: the masses by the model that held-out reports justify, the fit, and the model's name."""
-    chosen = choose_model(wave, counts, share, start, rule)
-    masses, fit = run(wave, counts, chosen, start, rule)
-    return masses, fit, chosen.name
-
-
 def choose_model(wave: Wave, counts: NDArray[Any], share: float, start: Floats, rule: Stopping) -> Model:
-    """The simplest model whose held-out likelihood is not surely worse than the best one's."""
+    """Runs at the collector: the simplest model whose held-out likelihood is not surely worse than the best one's."""
     models = [*(Model(share * less) for less in LESS), *(Model(share, penalty) for penalty in PENALTIES)]
     whole = np.rint(counts).astype(np.int64)  # with weights, the reports are worth no whole number of people
     folds = _folds(whole)

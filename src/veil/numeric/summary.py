@@ -56,9 +56,9 @@ def bands_summary(bands: Bands) -> dict[str, Any]:
 
     return {
         "replicates": len(bands.replicates),
-        "mean": pair(bands.mean()),
-        "std": [max(float(end), 0.0) ** 0.5 for end in bands.variance()] if proper else None,
-        "quantiles": [pair(bands.quantile(level)) for level in QUANTILES] if proper else [],
+        "mean": pair(bands.mean_numbers()),
+        "std": list(bands.std()) if proper else None,
+        "quantiles": [pair(bands.quantile_numbers(level)) for level in QUANTILES] if proper else [],
     }
 
 

@@ -1,0 +1,115 @@
+"""`veil reproduce heavy-hitters` without any data folder: tables and figures are there, and claims have verdicts."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from veil.cli.main import app
+from veil.datasets import Strings
+from veil.domain import Bits
+from veil.experiments.hitter_runs import IMPROVED, ORIGINAL, PAPER, Crowd, Source, Sweep, found_codes, measure, search
+from veil.hitters import PrivTrie
+from veil.simulation import simulate
+
+EXHIBITS = ["table-4.1", "table-4.2", "table-4.3", *(f"figure-4.{i}" for i in range(2, 7)), "text", "real-reports"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("hitters")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("VEIL_DATA", raising=False)
+        result = CliRunner().invoke(app, ["reproduce", "heavy-hitters", "--quick", "--out", str(folder), "--json"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return folder, json.loads(result.stdout)
+
+
+def test_every_exhibit_has_its_picture_and_its_table(run: tuple[Path, Any]) -> None:
+    folder, document = run
+    assert [exhibit["name"] for exhibit in document["exhibits"]] == EXHIBITS
+    for name in EXHIBITS:
+        assert (folder / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
+        rows = list(csv.DictReader((folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
+        assert rows
+        assert all(np.isfinite([float(row["x"]), float(row["mean"])]).all() for row in rows)
+    assert {path.name for path in folder.iterdir()} == set(document["files"])
+    assert "stand-in" in document["urls"]
+
+
+def test_every_claim_has_a_verdict_and_analysis_holds(run: tuple[Path, Any]) -> None:
+    folder, document = run
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    claims = [claim for exhibit in document["exhibits"] for claim in exhibit["claims"]]
+    assert all(exhibit["claims"] for exhibit in document["exhibits"])
+    for claim in claims:
+        assert claim["verdict"] in ("holds", "does not hold")
+        assert f"| {claim['says']} | {claim['measured']} | {claim['verdict']} |" in page
+    exact = [claim for claim in claims if claim["exact"]]
+    assert len(exact) == 2
+    assert all(claim["verdict"] == "holds" for claim in exact)
+    assert sum(claim["says"].startswith("(goal)") for claim in claims) == 9
+
+
+@pytest.mark.parametrize(
+    "starts",
+    [
+        "PEM performs best at every eps, synthetic",
+        "With the true prefixes in the last round",
+        "Splitting people is better than splitting the budget",
+        "PEM1, whose last group is smaller",
+        "Drawn supports are as good as real reports",
+    ],
+)
+def test_what_the_thesis_is_about_holds_on_few_people(run: tuple[Path, Any], starts: str) -> None:
+    claims = [claim for exhibit in run[1]["exhibits"] for claim in exhibit["claims"]]
+    assert [claim["verdict"] for claim in claims if claim["says"].startswith(starts)] == ["holds"]
+
+
+def crowd(people: int = 40_000) -> Crowd:
+    codes = np.array([0x1234_5678_9ABC_DEF0, 0xFFFF_0000_1111_2222, 7], dtype=np.uint64)
+    return Crowd.of(Bits(64), codes, np.array([people // 4, people // 2, people // 4 - 1]))
+
+
+def test_a_drawn_campaign_finds_what_a_simulated_one_does() -> None:
+    held = crowd()
+    trie = PrivTrie(6.0, Bits(64), 3, held.people, improved=True)
+    values = np.repeat(held.codes, held.counts)
+    drawn, real = search(trie, held, [1]), simulate(trie, values, seed=1)
+    assert set(found_codes(drawn)) == set(found_codes(real)) == set(held.top(3))
+    assert [step.people for step in drawn.history] == [step.people for step in real.history]
+    for found in (drawn, real):
+        assert np.abs(found.estimates.frequencies[0] - 0.5) < 6 * found.estimates.stderr[0]
+
+
+def test_every_method_searches_and_a_run_depends_on_its_seed_alone() -> None:
+    steps: list[int] = []
+    methods = {name: (IMPROVED | ORIGINAL)[name] for name in (PAPER, "PEM1", "HASH", "SPM, original", "PrivTrie")}
+    first, again = (measure(lambda run: crowd(), [(6.0, 6.0, 3)], methods, 2, [5], steps.append) for _ in range(2))
+    assert sum(steps) == 4
+    for name in methods:
+        assert np.array_equal(first["F1"].values[name], again["F1"].values[name])
+        assert first["F1"].at(name, 6.0) == 1.0
+    assert first["Var"].at(PAPER, 6.0) > 0
+
+
+def test_cut_strings_are_one_and_the_rarest_are_left_out() -> None:
+    strings = Strings(["abcdef", "abcxyz", "b", "c"], np.array([5, 4, 3, 1]), "by hand", stand_in=True)
+    source = Source.of(strings, 3, most=3)
+    assert source.domain.decode(source.codes) == ["abc", "b"]
+    assert source.shares.tolist() == [0.75, 0.25]
+
+
+def test_gaps_are_of_paired_runs_and_nothing_found_is_no_number() -> None:
+    sweep = Sweep((1.0, 2.0), {"a": np.array([[1.0, 3.0], [np.nan, np.nan]]), "b": np.array([[2.0, 4.0], [1.0, 1.0]])})
+    gap, error = sweep.behind("a", "b")
+    assert (gap[0], error[0]) == (1.0, 0.0)
+    assert np.isnan(gap[1])
+    assert np.isnan(sweep.mean("a")[1])
+    assert sweep.curve("a").x == (1.0,)

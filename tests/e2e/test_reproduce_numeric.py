@@ -1,0 +1,103 @@
+"""`veil reproduce numeric` without any data folder: six figures with tables, and every claim with a verdict."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from veil.cli.main import app
+from veil.experiments.numeric_errors import Errors, mostly, not_above
+from veil.experiments.numeric_runs import ADMM, AUTO, BINS, DISTRIBUTIONS, EXACT, HAAR, HH, HM, PM, SR
+from veil.experiments.numeric_waves import SHAPES
+
+METHODS = {
+    "figure-2": {*DISTRIBUTIONS, AUTO, EXACT},
+    "figure-3": {*DISTRIBUTIONS, AUTO, EXACT, HH, HAAR},
+    "figure-4": {*DISTRIBUTIONS, AUTO, EXACT, SR, PM, HM},
+    "figure-5": set(SHAPES),
+    "figure-6": {"Beta", "flights", "income", "wages"},
+    "figure-7": {"256 buckets", "1024 buckets"},
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    folder = tmp_path_factory.mktemp("numeric")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("VEIL_DATA", raising=False)
+        result = CliRunner().invoke(app, ["reproduce", "numeric", "--quick", "--out", str(folder), "--json"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return folder, json.loads(result.stdout)
+
+
+def test_every_figure_has_its_picture_and_its_table(run: tuple[Path, Any]) -> None:
+    folder, document = run
+    assert [exhibit["name"] for exhibit in document["exhibits"]] == list(METHODS)
+    for name, methods in METHODS.items():
+        assert (folder / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
+        rows = list(csv.DictReader((folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
+        assert {row["method"] for row in rows} == methods
+        assert all(np.isfinite([float(row["x"]), float(row["mean"])]).all() for row in rows)
+        assert all(float(row["mean"]) > 0 for row in rows)
+    assert {path.name for path in folder.iterdir()} == set(document["files"])
+    for data in ("flights", "income", "wages"):
+        assert "stand-in" in document[data]
+
+
+def test_every_claim_has_a_verdict(run: tuple[Path, Any]) -> None:
+    folder, document = run
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    assert all(exhibit["claims"] for exhibit in document["exhibits"])
+    for claim in (claim for exhibit in document["exhibits"] for claim in exhibit["claims"]):
+        assert claim["verdict"] in ("holds", "does not hold")
+        assert f"| {claim['says']} | {claim['measured']} | {claim['verdict']} |" in page
+
+
+@pytest.mark.parametrize(
+    ("figure", "begins"),
+    [
+        ("figure-2", "Beta: SW-EMS has the lowest Wasserstein distance"),
+        ("figure-2", "income: HH-ADMM has a lower KS distance than SW-EMS"),
+        ("figure-3", "Beta: SW-EMS has a lower error than HH and HaarHRR at every eps, alpha = 0.1"),
+        ("figure-3", "Beta: SW-EMS has a lower error than HH and HaarHRR at every eps, alpha = 0.4"),
+        ("figure-4", "Beta: SW-EMS's mean is comparable to the better of SR and PM"),
+        ("figure-5", "Beta: at the formula's b the square wave is better than ratios up to 0.4"),
+        ("figure-6", "Beta: the formula's b is among the best"),
+    ],
+)
+def test_what_the_paper_is_about_holds(run: tuple[Path, Any], figure: str, begins: str) -> None:
+    claims = next(exhibit["claims"] for exhibit in run[1]["exhibits"] if exhibit["name"] == figure)
+    [claim] = [claim for claim in claims if claim["says"].startswith(begins)]
+    assert claim["verdict"] == "holds", claim["measured"]
+
+
+def test_distances_of_binning_are_far_above_those_of_waves_on_beta(run: tuple[Path, Any]) -> None:
+    rows = csv.DictReader((run[0] / "figure-2.csv").read_text(encoding="utf-8").splitlines())
+    means = {(row["method"], row["x"]): float(row["mean"]) for row in rows if row["panel"] == "(a) Beta"}
+    assert all(means["SW-EMS", at] < 0.8 * means[name, at] for name in (*BINS, ADMM) for at in ("1", "2.5"))
+
+
+def test_errors_are_compared_with_their_standard_errors() -> None:
+    errors = Errors(
+        (0.5, 1.0),
+        {
+            "a": [np.array([1.0, 1.0, 1.0]), np.array([1.0, 2.0, 3.0])],
+            "b": [np.array([2.0, 2.0, 2.0]), np.array([1.7, 1.8, 1.9])],
+        },
+    )
+    ratio, error = errors.ratio("a", "b")
+    assert ratio.tolist() == pytest.approx([0.5, 2 / 1.8])
+    assert error[0] == 0
+    assert error[1] == pytest.approx(2 / 1.8 * np.hypot(1 / 2, 0.1 / 1.8) / np.sqrt(3))
+    assert errors.surely_above("b", ("a",)) == [0.5]  # at 1.0 the runs of a say too little
+    assert errors.surely_above("b", ("a",), most=2.0) == []
+    assert errors.best(("a", "b")) == ["a", "b"]
+    assert errors.only(1.0).mean("a").tolist() == [2.0]
+    assert not not_above(errors, "b", ("a",), "b is better").holds
+    assert not mostly({"set": errors}, ["set"], "a", "a is the best", ("a", "b")).holds  # in half, not in more
