@@ -73,7 +73,7 @@ def test_what_the_thesis_is_about_holds_on_few_people(run: tuple[Path, Any], sta
 
 
 def crowd(people: int = 40_000) -> Crowd:
-    codes = np.array([0x1234_5678_9ABC_DEF0, 0xFFFF_0000_1111_2222, 7], dtype=np.uint64)
+    codes = np.array([0x1234_5678_9ABC_DEF0, 0xFFFF_0000_1111_2222, 99], dtype=np.uint64)
     return Crowd.of(Bits(64), codes, np.array([people // 4, people // 2, people // 4 - 1]))
 
 
