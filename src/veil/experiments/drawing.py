@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import InputError
@@ -107,6 +108,7 @@ _MARKS = {
     "square": "s", "triangle": "^", "Beta": "o", "flights": "s", "income": "D", "wages": "v",
 }  # fmt: skip
 _DE_SHADES = ("#c9b1a8", "#a5867b", "#6d4c41")
+_OTHERS = (_INK, "#1f6feb", "#2a9d8f", "#f2a541", "#7a5195", "#d1495b", "#8d6e63", "#56b4e9", "#d977c0")
 
 
 def draw(exhibit: Exhibit) -> Figure:
@@ -130,11 +132,12 @@ def draw(exhibit: Exhibit) -> Figure:
 
 
 def _panel(panel: Panel, ax: Axes) -> None:
-    shades = iter(_DE_SHADES)
+    shades, others = iter(_DE_SHADES), cycle(_OTHERS)
     for curve in panel.curves:
         family = curve.name if curve.name in _COLOURS else curve.name.split(",")[0]
         shaded = family == "DE" and "," in curve.name
-        colour = next(shades, _DE_SHADES[-1]) if shaded else _COLOURS.get(family, _INK)
+        known = _COLOURS.get(family) or next(others)
+        colour = next(shades, _DE_SHADES[-1]) if shaded else known
         _curve(curve, ax, colour, _MARKS.get(family, "o"))
     for mark in panel.marks:
         ax.axvline(mark, color=_INK, lw=0.9, ls=":")
