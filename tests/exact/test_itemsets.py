@@ -19,8 +19,7 @@ from veil.itemsets import PSFO, SVIM, SVSM, Adap, ItemMining, LDPMiner, Phase, h
 from veil.mechanisms import PureOracle
 from veil.privacy import exp_below
 from veil.report import Reports
-from veil.set_view import CountContained, SampleContained, SetSize
-from veil.view import SampleItem, View
+from veil.view import CountContained, SampleContained, SampleItem, SetSize, View
 
 Channel = dict[bytes, list[Fraction]]
 CANDIDATES = ((0,), (1, 2), (0, 2))

@@ -40,8 +40,18 @@ from veil.client import normative_report
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
-from veil.set_view import CountContained, SampleContained, SetSize
-from veil.view import Ancestor, Identity, Project, SampleItem, Segment, SquaredDistance, View
+from veil.view import (
+    Ancestor,
+    CountContained,
+    Identity,
+    Project,
+    SampleContained,
+    SampleItem,
+    Segment,
+    SetSize,
+    SquaredDistance,
+    View,
+)
 
 SCRIPT = Path(__file__).parent / "browser" / "reports.mjs"
 ENTROPY = 1 << 16

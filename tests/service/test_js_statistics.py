@@ -30,8 +30,7 @@ from veil import (
 )
 from veil.entropy import Words, outcomes
 from veil.mechanisms import Mechanism, PureOracle
-from veil.set_view import CountContained, SampleContained, SetSize
-from veil.view import Ancestor, Identity, View
+from veil.view import Ancestor, CountContained, Identity, SampleContained, SetSize, View
 
 PEOPLE = 50_000
 SCRIPT = Path(__file__).parent / "browser" / "people.mjs"

@@ -42,8 +42,7 @@ from veil.itemsets import (
 from veil.ledger import Ledger
 from veil.mechanisms import Piecewise
 from veil.metrics import found_mse
-from veil.set_view import CountContained, SampleContained, SetSize, contained_in
-from veil.view import SampleItem, View, view_from_json
+from veil.view import CountContained, SampleContained, SampleItem, SetSize, View, contained_in, view_from_json
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NONE = Words(b"")

@@ -26,8 +26,7 @@ from veil import (
     Survey,
 )
 from veil.canonical import canonical
-from veil.set_view import CountContained, SampleContained, SetSize
-from veil.view import SquaredDistance
+from veil.view import CountContained, SampleContained, SetSize, SquaredDistance
 
 from .words import Json
 

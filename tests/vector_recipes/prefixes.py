@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from veil import Bits, LinearHashing, OneOf, Question, Survey, Text
+from veil.hitters import MultipleChannel
 from veil.view import prefix
 
 from .surveys import Case, vectors
@@ -46,5 +47,19 @@ def bits() -> Json:
     return vectors("LinearHashing of 70 bits: 65 of them hashed as nine bytes", survey, cases)
 
 
+def channels() -> list[Json]:
+    """A segment behind a channel, as the multiple channel method asks for it: of bits, of text, of many bits."""
+    held = [("bits", Bits(20), [0, 0xABCDE]), ("text", Text(11), ["", "tea", "Zürich Hbf"])]
+    held.append(("130 bits", Bits(130), [{"hex": "00" * 17}, {"hex": "02" + "5a" * 16}]))
+    found = []
+    for name, domain, values in held:
+        survey = MultipleChannel(1.0, domain, 3).survey
+        cases: list[Case] = [
+            (f"branch {i} of value {j}", value, [i]) for i in (0, 9, 12) for j, value in enumerate(values)
+        ]
+        found.append(vectors(f"channels of {name}", survey, cases))
+    return found
+
+
 def every_survey() -> list[Json]:
-    return [text(), whole_text(), bits()]
+    return [text(), whole_text(), bits(), *channels()]

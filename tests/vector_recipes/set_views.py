@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veil import GRR, OLH, Items, OneOf, Question, Survey
-from veil.set_view import CountContained, SampleContained, SetSize
+from veil.view import CountContained, SampleContained, SetSize
 
 from .surveys import Case, vectors
 from .words import LAST, Json

@@ -5,6 +5,7 @@ import { byKind, decimal, decimalText, integer, listOf, malformed, take } from "
 import type { Json } from "./canonical.js";
 import { categoriesOf, readDomain } from "./domains.js";
 import type { Code, Domain } from "./domains.js";
+import { splitmix64 } from "./hash.js";
 import type { Ratio } from "./ratio.js";
 import type { Words } from "./words.js";
 
@@ -36,6 +37,28 @@ function segment(document: Json, source: Domain): Parts {
       const number = typeof code === "bigint" ? code : fromBigEndian(code as Uint8Array);
       const shown = (number >> drop) & mask;
       return width > 64 ? bigEndian(shown, bytesFor(width)) : shown;
+    },
+  };
+}
+
+// A segment behind the channel that a public hash puts the whole string in.
+function channelSegment(document: Json, source: Domain): Parts {
+  const [count, start, stop] = take(document, "channel-segment", "channels", "start", "stop");
+  const channels = BigInt(integer(count, 2, 2 ** 16));
+  const inner = segment({ kind: "segment", start: start as Json, stop: stop as Json }, source);
+  const [bits, width] = [source.bits as number, BigInt(inner.domain.bits as number)];
+  const wide = (channels - 1n).toString(2).length + Number(width);
+  if (wide > 64) throw malformed("a channel and a segment that fit into 64 bits");
+  return {
+    domain: readDomain({ kind: "bits", bits: wide }),
+    apply(code, words) {
+      const number = typeof code === "bigint" ? code : fromBigEndian(code as Uint8Array);
+      let mixed = 0n;
+      for (let first = 0; first < bits; first += 64) {
+        const last = Math.min(first + 64, bits);
+        mixed = splitmix64(mixed ^ ((number >> BigInt(bits - last)) & ((1n << BigInt(last - first)) - 1n)));
+      }
+      return ((((mixed >> 32n) * channels) >> 32n) << width) | (inner.apply(code, words) as bigint);
     },
   };
 }
@@ -157,6 +180,7 @@ function setSize(document: Json, source: Domain): Parts {
 const readers: Record<string, (document: Json, source: Domain) => Parts> = {
   identity,
   segment,
+  "channel-segment": channelSegment,
   ancestor,
   project,
   "sample-item": sampleItem,

@@ -1,19 +1,15 @@
-"""HASH: the multiple channel method (Bassily and Smith 2015; thesis 4.1.2), and the view that it asks through."""
+"""HASH: the multiple channel method (Bassily and Smith 2015; thesis 4.1.2)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veil.ask import AllOf, OneOf, Question
-from veil.canonical import Json
 from veil.domain import Bits, Text, is_int
-from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.hitters.candidates import Candidates, start
 from veil.hitters.result import HeavyHitters, SearchRound
@@ -22,55 +18,9 @@ from veil.hitters.supports import Supports
 from veil.mechanisms import OLH
 from veil.privacy import check_epsilon, split_epsilon
 from veil.survey import Survey
-from veil.view import Segment, View
+from veil.view import ChannelSegment, Segment
 
-__all__ = ["ChannelSegment", "MultipleChannel"]
-
-
-@dataclass(frozen=True)
-class ChannelSegment(View):
-    """The channel that a public hash puts the value in, and one segment of it behind: h(value) 2^width + segment.
-
-    >>> from veil.entropy import Words
-    >>> view = ChannelSegment(Bits(8), channels=4, start=0, stop=4)
-    >>> view.domain.bits, view.apply(np.array([0xAB], dtype=np.uint64), Words(b"")).tolist()
-    (6, [58])
-    """
-
-    source: Bits | Text
-    channels: int
-    start: int
-    stop: int
-    kind = "channel-segment"
-
-    def __post_init__(self) -> None:
-        if not is_int(self.channels) or not 2 <= self.channels <= 2**16:
-            raise ParameterError("there are between 2 and 2^16 channels")
-        if self.domain.bits > 64:
-            raise ParameterError("a channel and a segment fit into 64 bits")
-
-    @property
-    def _segment(self) -> Segment:
-        return Segment(self.source, self.start, self.stop)
-
-    @property
-    def domain(self) -> Bits:
-        return Bits((self.channels - 1).bit_length() + self.stop - self.start)
-
-    def apply(self, codes: Any, source: Source) -> NDArray[Any]:
-        from veil.kernels.hashing import spread
-
-        mixed = np.zeros(len(codes), dtype=np.uint64)
-        for first in range(0, self.source.bits, 64):  # eight bytes after the other
-            piece = Segment(self.source, first, min(first + 64, self.source.bits)).apply(codes, source)
-            mixed = spread(mixed ^ piece)
-        channel = (mixed >> np.uint64(32)) * np.uint64(self.channels) >> np.uint64(32)
-        width = np.uint64(self.stop - self.start)
-        return np.asarray(channel << width | self._segment.apply(codes, source))
-
-    def to_json(self) -> Json:
-        where = {"channels": self.channels, "start": self.start, "stop": self.stop}
-        return {"kind": self.kind, "source": self.source.to_json(), **where}
+__all__ = ["MultipleChannel"]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from veil.set_view import Candidates
+from veil.view import Candidates
 
 __all__ = ["largest_size", "likely_sets"]
 

@@ -23,9 +23,8 @@ from veil.itemsets.sizes import SIZES, SizeRule, Sizes, read_sizes
 from veil.mechanisms import BLH, GRR, OLH, SUE, PureOracle
 from veil.privacy import check_epsilon
 from veil.result import Estimate
-from veil.set_view import Candidates, CountContained, SetSize
 from veil.survey import Survey, SurveyTally
-from veil.view import View
+from veil.view import Candidates, CountContained, SetSize, View
 
 __all__ = ["FIGURE_5_3", "SVIM", "ItemMining", "LDPMiner", "Phase"]
 

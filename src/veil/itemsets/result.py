@@ -15,7 +15,7 @@ from veil.errors import ParameterError
 from veil.itemsets.rules import Rule, find_rules
 from veil.noise import two_sided
 from veil.result import Estimate, Row
-from veil.set_view import Candidates
+from veil.view import Candidates
 
 if TYPE_CHECKING:
     import pyarrow

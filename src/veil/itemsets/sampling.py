@@ -19,9 +19,8 @@ from veil.mechanisms import GRR, OLH, PureOracle
 from veil.privacy import Guarantee, check_epsilon, exp_below, largest_epsilon, log_above
 from veil.protocol import Protocol
 from veil.result import Estimate
-from veil.set_view import Candidates, SampleContained
 from veil.survey import Survey, SurveyTally
-from veil.view import SampleItem, View
+from veil.view import Candidates, SampleContained, SampleItem, View
 
 __all__ = ["PSFO", "Adap", "Oracle", "as_items", "collisions", "hashed_load"]
 

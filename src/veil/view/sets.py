@@ -1,8 +1,9 @@
-"""Views of a held set through a public list of candidates: items, or sets of items, that a task asks about.
+"""Views of a held set: one of its items, or what it contains of a public list of candidates that a task asks about.
 
 Between rounds of a campaign the collector narrows down what it asks for. The list stands in the task, so that a device
 finds by itself which of the candidates its set contains. Runs on the device.
 
+    SampleItem        one of its items, padded with dummies to `length`
     SampleContained   one of the candidates that the held set contains, padded with dummies to `length`
     CountContained    how many of them it contains, at most `most`
     SetSize           how many items it has, at most `most`
@@ -10,7 +11,7 @@ finds by itself which of the candidates its set contains. Runs on the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,17 +22,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.canonical import Json, take
-from veil.domain import Categories, Items, Sets, domain_from_json, is_int, own_ints
+from veil.domain import Categories, Domain, Items, Sets, domain_from_json, is_int, own_ints
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
-from veil.view import View, sample_padded
+from veil.view.base import Codes1, View, held_domain
 
-__all__ = ["SET_VIEWS", "Candidates", "CountContained", "SampleContained", "SetSize", "contained_in"]
+__all__ = ["Candidates", "CountContained", "SampleContained", "SampleItem", "SetSize", "contained_in"]
 
 Candidates = tuple[tuple[int, ...], ...]
 """Sets of items' codes, each increasing; the order of the sets is their numbering."""
 
 _MOST = 1 << 20
+
+
+@dataclass(frozen=True)
+class SampleItem(View):
+    """One item of a set, drawn uniformly after padding it with dummies to `length` (thesis 5.2.3).
+
+    Indices from the universe's size on are dummies. A set larger than `length` is sampled as it is, so its items are
+    under-counted; a frequency is `length` times the estimated share.
+
+    Guarantee: behind a mechanism whose reports support one value at most (GRR), a ratio r becomes 1 + (r - 1) / length,
+    because any one item is the sampled one with probability 1 / length at most. Otherwise it stays r.
+    """
+
+    source: Items
+    length: int
+    kind = "sample-item"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.source, Items):
+            raise ParameterError("an item is sampled from Items")
+        if not is_int(self.length) or not 1 <= self.length <= 2**31:
+            raise ParameterError("a padding length is at least 1")
+        own_ints(self, "length")
+
+    @property
+    def domain(self) -> Categories:
+        return Categories.range(self.source.universe.size + self.length)
+
+    @property
+    def values(self) -> Domain:
+        return self.source.universe
+
+    @property
+    def scale(self) -> Fraction:
+        return Fraction(self.length)
+
+    def outer_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
+        return 1 + (ratio - 1) / self.length if disjoint else ratio
+
+    def inner_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
+        return 1 + (ratio - 1) * self.length if disjoint else ratio
+
+    def apply(self, codes: Any, source: Source) -> Codes1:
+        return sample_padded(codes, self.length, self.source.universe.size, source)
+
+    def to_json(self) -> Json:
+        return {"kind": "sample-item", "source": self.source.to_json(), "length": self.length}
+
+    @classmethod
+    def from_json(cls, document: Json) -> SampleItem:
+        source, length = take(document, "sample-item", "source", "length")
+        return cls(held_domain(source, Items), length)
 
 
 @dataclass(frozen=True)
@@ -173,13 +226,6 @@ class SetSize(View):
         return cls(_items(source), most)
 
 
-SET_VIEWS: dict[str, Callable[[Json], View]] = {
-    "sample-contained": SampleContained.from_json,
-    "count-contained": CountContained.from_json,
-    "set-size": SetSize.from_json,
-}
-
-
 def contained_in(codes: Sets, candidates: Candidates) -> Sets:
     """For each held set, the numbers of the candidates that it contains, increasing.
 
@@ -249,3 +295,13 @@ def _listed(candidates: Any) -> Candidates:
     if not all(is_int(item) for candidate in candidates for item in candidate):
         raise WireError("candidates are a list of lists of items' codes")
     return tuple(tuple(candidate) for candidate in candidates)
+
+
+def sample_padded(sets: Sets, length: int, dummies: int, source: Source) -> Codes1:
+    """Runs on the device: an element of each set, drawn after padding to `length` with codes from `dummies` on."""
+    sizes = sets.offsets[1:] - sets.offsets[:-1]
+    drawn = source.below(np.maximum(sizes, length).astype(np.uint64), len(sizes)).astype(np.int64)
+    real = drawn < sizes
+    shown: Codes1 = (dummies + drawn - sizes).astype(np.uint64)
+    shown[real] = sets.items[sets.offsets[:-1][real] + drawn[real]]
+    return shown

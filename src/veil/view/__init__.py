@@ -1,0 +1,64 @@
+"""From what a person holds to what one question asks about: an index of a smaller domain.
+
+A View maps codes of its `source` domain to codes of its `domain`; it may itself be random. `scale` is what an estimate
+must be multiplied by to speak of the held values, and `outer_ratio` tells how much weaker a report's ratio becomes seen
+from the held value (privacy amplification). Runs on the device.
+
+    Identity    the value itself                   Segment     bits [start, stop) of a string; a prefix starts at 0
+    Ancestor    its ancestor in a b-ary tree       Project     some attributes of a record, as one index
+    SampleItem  one item of a set, padded with dummies to `length` (padding-and-sampling)
+    ChannelSegment    a segment of a string behind a channel that a public hash puts it in
+    SampleContained, CountContained, SetSize    what a set has of a list of candidates; how many items it has
+    SquaredDistance   how far a number lies from a public one, squared
+
+Views of sets through a list of candidates stand in `veil.view`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from veil.canonical import Json, by_kind
+from veil.view.base import View
+from veil.view.numbers import SquaredDistance
+from veil.view.sets import Candidates, CountContained, SampleContained, SampleItem, SetSize, contained_in
+from veil.view.strings import ChannelSegment, Segment, prefix
+from veil.view.whole import Ancestor, Identity, Project
+
+__all__ = [
+    "VIEWS",
+    "Ancestor",
+    "Candidates",
+    "ChannelSegment",
+    "CountContained",
+    "Identity",
+    "Project",
+    "SampleContained",
+    "SampleItem",
+    "Segment",
+    "SetSize",
+    "SquaredDistance",
+    "View",
+    "contained_in",
+    "prefix",
+    "view_from_json",
+]
+
+VIEWS: dict[str, Callable[[Json], View]] = {
+    "identity": Identity.from_json,
+    "segment": Segment.from_json,
+    "channel-segment": ChannelSegment.from_json,
+    "ancestor": Ancestor.from_json,
+    "project": Project.from_json,
+    "squared-distance": SquaredDistance.from_json,
+    "sample-item": SampleItem.from_json,
+    "sample-contained": SampleContained.from_json,
+    "count-contained": CountContained.from_json,
+    "set-size": SetSize.from_json,
+}
+
+
+def view_from_json(document: Any) -> View:
+    """The view that a task describes."""
+    return by_kind(document, VIEWS, "a view")

@@ -1,0 +1,73 @@
+"""What every view can do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import Any
+
+from numpy.typing import NDArray
+
+from veil.canonical import Json
+from veil.domain import Domain, domain_from_json
+from veil.entropy import Source
+from veil.errors import WireError
+from veil.privacy import exp_below, largest_epsilon, log_above
+
+__all__ = ["Codes1", "View", "held_domain"]
+
+Codes1 = NDArray[Any]
+
+
+class View(ABC):
+    """One way to look at a value. Every view stores the domain it looks at as its first field, `source`."""
+
+    kind: str
+    source: Domain
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """What the view shows."""
+
+    @abstractmethod
+    def apply(self, codes: Any, source: Source) -> Codes1:
+        """Runs on the device: from codes of the held domain to codes of the shown one."""
+
+    @property
+    def scale(self) -> Fraction:
+        """What an estimated frequency is multiplied by to speak of held values."""
+        return Fraction(1)
+
+    def outer_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
+        """The ratio seen from the held value, when the mechanism behind the view has `ratio`.
+
+        `disjoint` says that a report supports one value at most, as in GRR.
+        """
+        return ratio
+
+    def inner_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
+        """The ratio that the mechanism behind the view may have, so that the held value is promised `ratio`."""
+        return ratio
+
+    def inner_epsilon(self, epsilon: float, *, disjoint: bool) -> float:
+        """The largest epsilon that the mechanism behind the view may have; exactly, unlike the formula in doubles."""
+        start = log_above(self.inner_ratio(exp_below(epsilon), disjoint=disjoint))
+        return largest_epsilon(start, lambda ratio: self.outer_ratio(ratio, disjoint=disjoint) <= exp_below(epsilon))
+
+    @property
+    def values(self) -> Domain:
+        """The domain that labels what is estimated: the shown one, less what only pads it."""
+        return self.domain
+
+    @abstractmethod
+    def to_json(self) -> Json:
+        """The view as it stands in a task."""
+
+
+def held_domain(document: Any, *kinds: type[Any]) -> Any:
+    """The domain that a task's view looks at, if it is one of these."""
+    domain = domain_from_json(document)
+    if not isinstance(domain, kinds):
+        raise WireError(f"this view looks at {' or '.join(kind.__name__ for kind in kinds)}")
+    return domain

@@ -1,0 +1,157 @@
+"""Views of a value as one index: the value itself, its ancestor in a tree, some attributes of a record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from veil.canonical import Json, take
+from veil.domain import (
+    Categories,
+    Codes,
+    Domain,
+    Items,
+    Record,
+    Sets,
+    domain_from_json,
+    is_int,
+    own_ints,
+)
+from veil.entropy import Source
+from veil.errors import ParameterError, WireError
+from veil.view.base import Codes1, View, held_domain
+
+__all__ = ["Ancestor", "Identity", "Project"]
+
+
+@dataclass(frozen=True)
+class Identity(View):
+    """The value itself."""
+
+    source: Domain
+    kind = "identity"
+
+    @property
+    def domain(self) -> Domain:
+        return self.source
+
+    def apply(self, codes: Codes, source: Source) -> Codes1:
+        if isinstance(codes, Sets):
+            raise ParameterError("sets are asked about through a view: SampleItem")
+        return codes
+
+    def to_json(self) -> Json:
+        return {"kind": "identity", "source": self.source.to_json()}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Identity:
+        (source,) = take(document, "identity", "source")
+        return cls(domain_from_json(source))
+
+
+@dataclass(frozen=True)
+class Ancestor(View):
+    """The ancestor at `level` in a tree of the given branching over 0 .. size-1; the leaves are at level `height`.
+
+    >>> from veil.entropy import Words
+    >>> Ancestor(Categories.range(10), branching=4, level=1).apply(np.array([3, 4, 9]), Words(b"")).tolist()
+    [0, 1, 2]
+    """
+
+    source: Domain
+    branching: int
+    level: int
+    kind = "ancestor"
+
+    def __post_init__(self) -> None:
+        if not is_int(self.branching) or self.branching < 2:
+            raise ParameterError("a tree branches at least in two")
+        if self.source.code_bytes or isinstance(self.source, (Items, Record)):
+            raise ParameterError("a tree stands over a domain with one index a value")
+        if not is_int(self.level) or not 1 <= self.level <= self.height:
+            raise ParameterError(f"a level lies between 1 and the height of the tree, {self.height}")
+        own_ints(self, "branching", "level")
+
+    @property
+    def height(self) -> int:
+        """Levels below the root."""
+        levels, reach, size = 0, 1, int(self.source.size)
+        while reach < size:
+            levels, reach = levels + 1, reach * self.branching
+        return levels
+
+    @property
+    def domain(self) -> Domain:
+        if self.level == self.height:
+            return self.source
+        return Categories.range(-(-self.source.size // self._leaves))
+
+    @property
+    def _leaves(self) -> int:
+        return int(self.branching ** (self.height - self.level))
+
+    def apply(self, codes: Any, source: Source) -> Codes1:
+        return codes // codes.dtype.type(self._leaves)  # type: ignore[no-any-return]  # codes are Any by design
+
+    def to_json(self) -> Json:
+        return {
+            "kind": "ancestor",
+            "source": self.source.to_json(),
+            "branching": self.branching,
+            "level": self.level,
+        }
+
+    @classmethod
+    def from_json(cls, document: Json) -> Ancestor:
+        source, branching, level = take(document, "ancestor", "source", "branching", "level")
+        return cls(domain_from_json(source), branching, level)
+
+
+@dataclass(frozen=True)
+class Project(View):
+    """Some attributes of a record, as one index: the last attribute varies fastest.
+
+    One attribute alone shows that attribute's own domain, labels and all.
+    """
+
+    source: Record
+    attributes: tuple[str, ...]
+    kind = "project"
+
+    def __post_init__(self) -> None:
+        known = self.source.names if isinstance(self.source, Record) else ()
+        chosen = self.attributes
+        if not chosen or len(set(chosen)) != len(chosen) or any(name not in known for name in chosen):
+            raise ParameterError(f"a projection names some attributes of its record: {', '.join(known)}")
+        if math.prod(part.size for part in self.parts) >= 2**53:
+            raise ParameterError("these attributes have 2^53 combinations or more")
+
+    @property
+    def parts(self) -> tuple[Domain, ...]:
+        by_name = dict(self.source.attributes)
+        return tuple(by_name[name] for name in self.attributes)
+
+    @property
+    def domain(self) -> Domain:
+        if len(self.parts) == 1:
+            return self.parts[0]
+        return Categories.range(math.prod(part.size for part in self.parts))
+
+    def apply(self, codes: Any, source: Source) -> Codes1:
+        index = np.zeros(len(codes), dtype=np.uint64)
+        for name, part in zip(self.attributes, self.parts, strict=True):
+            index = index * np.uint64(part.size) + codes[:, self.source.names.index(name)]
+        return index
+
+    def to_json(self) -> Json:
+        return {"kind": "project", "source": self.source.to_json(), "attributes": list(self.attributes)}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Project:
+        source, attributes = take(document, "project", "source", "attributes")
+        if not isinstance(attributes, list) or not all(isinstance(name, str) for name in attributes):
+            raise WireError("a projection lists names of attributes")
+        return cls(held_domain(source, Record), tuple(attributes))
