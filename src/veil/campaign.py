@@ -77,15 +77,16 @@ class CampaignRun:
         """Runs at the collector: the tally of the current round. It is durable before the campaign moves on."""
         if self.round is None:
             raise InputError("this campaign is finished")
-        if tally.task != self.round.survey.task or not _same_candidates(tally, self.round):
-            raise MismatchError("this tally was made for another round, or over other candidates")
+        _check(tally, self.round)
         if self._folder is not None:
             write_atomically(self._file(self.finished), encode_tally(tally))
         self._take(tally)
 
     def _replay(self) -> None:
         while self.round is not None and self._file(self.finished).exists():
-            self._take(decode_tally(self.round.survey, self._file(self.finished).read_bytes()))
+            stored = decode_tally(self.round.survey, self._file(self.finished).read_bytes())
+            _check(stored, self.round)  # candidates need not stand in a task
+            self._take(stored)
 
     def _take(self, tally: SurveyTally) -> None:
         if self.round is not None:
@@ -105,6 +106,11 @@ class CampaignRun:
     def _file(self, index: int) -> Path:
         assert self._folder is not None
         return self._folder / f"round-{index:03d}.tally"
+
+
+def _check(tally: SurveyTally, asked: Round) -> None:
+    if tally.task != asked.survey.task or not _same_candidates(tally, asked):
+        raise MismatchError("this tally was made for another round, or over other candidates")
 
 
 def _same_candidates(tally: SurveyTally, asked: Round) -> bool:

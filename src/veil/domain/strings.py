@@ -127,7 +127,7 @@ class Text(Domain):
 
     def decode(self, codes: Any) -> list[str]:
         rows = np.asarray(codes, dtype=np.uint8)
-        return [row.tobytes().rstrip(b"\0").decode("utf-8", errors="replace") for row in rows]
+        return [row.tobytes().rstrip(b"\0").decode("utf-8", errors="backslashreplace") for row in rows]
 
     def to_json(self) -> Json:
         return {"kind": "text", "max_bytes": self.max_bytes}

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from veil.ask import AllOf, OneOf, Question
-from veil.domain import Bits, Text, is_int
+from veil.domain import Bits, Text, is_int, own_ints
 from veil.errors import ParameterError
 from veil.hitters.candidates import Candidates, start
 from veil.hitters.result import HeavyHitters, SearchRound
@@ -46,6 +46,7 @@ class MultipleChannel(HitterSearch):
         check_k(self.k, as_held(self.domain))
         if not is_int(self.step) or not 1 <= self.step <= 32:
             raise ParameterError("a segment has between 1 and 32 bits")
+        own_ints(self, "k", "step")
 
     @property
     def channels(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from veil.domain import Bits, Text, is_int
 from veil.errors import ParameterError
 from veil.hitters.planning import fewest_groups, prefix_lengths
-from veil.hitters.search import PrefixSearch, as_held, check_k, per_letter, words
+from veil.hitters.search import PrefixSearch, as_alphabet, as_held, check_k, per_letter, words
 from veil.mechanisms import OLH, LinearHashing, PureOracle
 from veil.mechanisms.linear_hashing import aligned_suffix
 from veil.privacy import check_epsilon
@@ -70,14 +70,22 @@ class PEM(PrefixSearch):
             raise ParameterError("PGR decodes all continuations at once: with an alphabet take OLH")
         if groups is not None and (not is_int(groups) or not 1 <= groups <= domain.bits):
             raise ParameterError("the number of groups lies between 1 and the number of bits")
-        kept = min((4 if isinstance(domain, Text) else 2) * int(k), domain.size) if keep is None else keep
-        fields: dict[str, Any] = {"epsilon": epsilon, "domain": domain, "k": int(k), "keep": kept, "budget": budget}
-        fields |= {"test": None, "threshold": threshold, "alphabet": alphabet, "kind": oracle}
+        if keep is not None and not is_int(keep):
+            raise ParameterError("a search keeps at least k prefixes a round")
+        kept = min((4 if isinstance(domain, Text) else 2) * int(k), domain.size) if keep is None else int(keep)
+        fields: dict[str, Any] = {
+            "epsilon": epsilon,
+            "domain": domain,
+            "k": int(k),
+            "keep": kept,
+            "budget": int(budget),
+        }
+        fields |= {"test": None, "threshold": threshold, "alphabet": as_alphabet(alphabet), "kind": oracle}
         fields["fitted"] = (isinstance(domain, Bits) and epsilon >= _FIT_FROM) if fit is None else bool(fit)
         fields["last"] = (2 if epsilon >= _LAST_FROM else 1) if last is None else last
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "lengths", self._lengths(groups))
+        object.__setattr__(self, "lengths", self._lengths(None if groups is None else int(groups)))
         self.__post_init__()
 
     def _lengths(self, groups: int | None) -> tuple[int, ...]:

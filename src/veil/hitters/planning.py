@@ -29,7 +29,7 @@ def fewest_groups(bits: int, k: int, keep: int, budget: int) -> int:
     >>> fewest_groups(64, 16, 16, 2**20)
     5
     """
-    rest = max(bits - _first(bits, k), 1)
+    rest, keep = max(bits - _first(bits, k), 1), int(keep)
     for groups in range(1, rest + 1):
         if keep * groups << -(-rest // groups) <= budget:
             return groups
@@ -55,4 +55,4 @@ def sensitivity_threshold(sigma: float, candidates: float, people: int, false_po
 
 def _first(bits: int, k: int) -> int:
     """ceil(log2 k): prefixes so short that all of them are kept."""
-    return min((k - 1).bit_length(), bits)
+    return min((int(k) - 1).bit_length(), bits)

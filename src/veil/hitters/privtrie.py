@@ -11,14 +11,13 @@ import numpy as np
 
 from veil.ask import Question
 from veil.campaign import Campaign, Round, Rounds
-from veil.domain import Bits, Text, is_int
+from veil.domain import Bits, Text, is_int, own_ints
 from veil.errors import ParameterError
 from veil.hitters.candidates import Candidates, start
 from veil.hitters.result import HeavyHitters, SearchRound
-from veil.hitters.search import as_held, check_k, in_values
+from veil.hitters.search import as_held, check_k, in_values, nothing
 from veil.mechanisms import OLH
 from veil.privacy import check_epsilon
-from veil.result import Estimate
 from veil.survey import Survey
 from veil.tally import merge
 from veil.view import prefix
@@ -51,6 +50,7 @@ class PrivTrie(Campaign):
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_k(self.k, as_held(self.domain))
+        own_ints(self, "k")
         if not is_int(self.letter) or not 1 <= self.letter <= 16 or self.domain.bits % self.letter:
             raise ParameterError("PrivTrie adds a letter of 1 to 16 bits at a time: values are whole letters")
         if not is_int(self.people) or self.people < 1 or self.batches < 1:
@@ -79,7 +79,7 @@ class PrivTrie(Campaign):
             tallies: list[Any] = []
             while True:
                 tallies.append((yield Round(survey, share, {0: view.domain.decode(codes)})))
-                found: Estimate = survey.estimate(merge(tallies))[0]
+                found = survey.question(0).mechanism.estimate(merge(tallies).parts[0], population=self.people)
                 least = 4 / (self.epsilon * math.sqrt(found.n))
                 above = int((found.frequencies > least).sum())
                 if above >= self.k or len(tallies) == most:
@@ -90,5 +90,6 @@ class PrivTrie(Campaign):
             prefixes = codes[best]
             if not kept:
                 break
-        ended = best[:0] if length < self.domain.bits else best
-        return HeavyHitters(in_values(found, ended, self.domain), tuple(history))
+        if length < self.domain.bits or not kept:
+            return HeavyHitters(nothing(found, self.domain), tuple(history))
+        return HeavyHitters(in_values(found, best, self.domain), tuple(history))

@@ -28,7 +28,7 @@ class SearchRound:
 
 @dataclass(frozen=True, eq=False)
 class HeavyHitters:
-    """The values found, the most frequent first.
+    """The values found, the most frequent first: by `fitted` where that was made, else by `estimates`.
 
     `estimates` are unbiased frequencies of these values from the last question alone, with their noise: post-processing
     applies to them. They were chosen for being large, so that the weakest of them tend to be too large. `fitted` are

@@ -1,12 +1,14 @@
 """PEM's rivals that search by prefixes too: PEM1, one bit a round, and TreeHist, one byte a round.
 
-Both are `PrefixSearch` with other lengths. `improved` is what section 4.4.1 of the thesis made of them: a tenth of the
-people for the final test in place of half of everybody's budget. All use OLH and return the k best.
+Both are `PrefixSearch` with other lengths. `improved` is what section 4.4.1 of the thesis made of them: people are
+split instead of everybody's budget; TreeHist has a tenth of them for a final test, PEM1's last group is its test. All
+use OLH and return the k best.
 """
 
 from __future__ import annotations
 
-from veil.domain import Bits, Text
+from veil.domain import Bits, Text, is_int
+from veil.errors import ParameterError
 from veil.hitters.search import PrefixSearch, as_held, check_k
 
 __all__ = ["pem1", "tree_hist"]
@@ -19,7 +21,7 @@ def pem1(epsilon: float, domain: Bits | Text, k: int, *, improved: bool = True) 
     (3, 4, 5, 6, 7, 8)
     """
     check_k(k, as_held(domain))
-    first = min((k - 1).bit_length() + 1, domain.bits)
+    first = min((int(k) - 1).bit_length() + 1, domain.bits)
     lengths = tuple(range(first, domain.bits + 1))
     return PrefixSearch(epsilon, domain, k, k, lengths, test=None if improved else "budget")
 
@@ -31,6 +33,8 @@ def tree_hist(epsilon: float, domain: Bits | Text, k: int, *, step: int = 8, imp
     (8, 16, 20)
     """
     check_k(k, as_held(domain))
-    first = max(step, (k - 1).bit_length() + 1)
+    if not is_int(step) or step < 1:
+        raise ParameterError("a step has at least one bit")
+    first = max(int(step), (int(k) - 1).bit_length() + 1)
     lengths = (*range(min(first, domain.bits), domain.bits, step), domain.bits)
     return PrefixSearch(epsilon, domain, k, k, lengths, test="people" if improved else "budget")

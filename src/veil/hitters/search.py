@@ -6,6 +6,7 @@ differs between PEM and its rivals is which lengths there are and how the last c
 
 from __future__ import annotations
 
+import unicodedata
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.ask import AllOf, Ask, OneOf, Question
-from veil.domain import Bits, Text, is_int
+from veil.domain import Bits, Text, is_int, own_ints
 from veil.errors import ParameterError
 from veil.hitters.candidates import Candidates, spelled, start
 from veil.hitters.result import HeavyHitters, SearchRound
@@ -29,7 +30,18 @@ from veil.result import Estimate
 from veil.survey import Survey
 from veil.view import prefix
 
-__all__ = ["TESTED", "HitterSearch", "PrefixSearch", "Test", "after_test", "as_held", "check_k", "in_values"]
+__all__ = [
+    "TESTED",
+    "HitterSearch",
+    "PrefixSearch",
+    "Test",
+    "after_test",
+    "as_alphabet",
+    "as_held",
+    "check_k",
+    "in_values",
+    "nothing",
+]
 
 Test = Literal["people", "budget"]
 TESTED = 10
@@ -79,13 +91,18 @@ class PrefixSearch(HitterSearch):
             raise ParameterError("a search keeps at least k prefixes a round")
         if not is_int(self.last) or self.last < 1:
             raise ParameterError("the last group's share is an integer of at least 1")
+        if self.test not in (None, "people", "budget"):
+            raise ParameterError("a test is of people, of budget, or there is none")
+        own_ints(self, "k", "keep", "last")
+        if not all(is_int(length) for length in self.lengths):
+            raise ParameterError("lengths of prefixes are numbers of bits")
         steps = np.diff([0, *self.lengths])
         if not len(steps) or (steps < 1).any() or self.lengths[-1] != self.domain.bits:
             raise ParameterError("prefixes get longer from round to round, and the last is the whole value")
-        if self.threshold is not None and not 0 < self.threshold < 1:
+        if self.threshold is not None and not (isinstance(self.threshold, float) and 0 < self.threshold < 1):
             raise ParameterError("a threshold is a frequency between 0 and 1")
         if self.alphabet is not None:
-            if not isinstance(self.domain, Text) or not self.alphabet or "\0" in self.alphabet:
+            if not isinstance(self.domain, Text) or not as_alphabet(self.alphabet):
                 raise ParameterError("an alphabet is a string of letters, for text")
             if any(length % 8 for length in self.lengths) or steps.max() > 56:
                 raise ParameterError("with an alphabet, rounds add between 1 and 7 whole bytes")
@@ -98,7 +115,7 @@ class PrefixSearch(HitterSearch):
 
     @cached_property
     def survey(self) -> Survey:
-        """One of the lengths, with equal chances, and the final test where there is one."""
+        """One of the lengths, the last with its own share, and the final test where there is one."""
         if self.test == "budget":
             half = split_epsilon(self.epsilon, 2)
             return Survey(AllOf(self._asked(half, len(self.lengths) - 1), self._one_of(half)))
@@ -173,7 +190,7 @@ class PrefixSearch(HitterSearch):
     ) -> HeavyHitters:
         last, ranks, fitted = estimates[-1], estimates[-1].frequencies, None
         if history[-1].length < self.domain.bits:  # nothing lay above the threshold
-            return HeavyHitters(_nothing(last, self.domain), history)
+            return HeavyHitters(nothing(last, self.domain), history)
         if self._tested is not None:
             return after_test(supports, self._tested, found[-1].codes, self.domain, self.k, history, self.threshold)
         if self.fitted and len(last):
@@ -219,7 +236,7 @@ def _chosen(estimate: Estimate, order: NDArray[np.int64]) -> Estimate:
     return replace(estimate, frequencies=estimate.frequencies[order], candidates=estimate.candidates[order])
 
 
-def _nothing(estimate: Estimate, domain: Bits | Text) -> Estimate:
+def nothing(estimate: Estimate, domain: Bits | Text) -> Estimate:
     """An estimate of no values."""
     none = domain.encode([0] if isinstance(domain, Bits) else [""])[:0]
     return replace(estimate, domain=domain, frequencies=np.zeros(0), candidates=none, whole=False)
@@ -230,6 +247,20 @@ def as_held(domain: Any) -> Bits | Text:
     if not isinstance(domain, (Bits, Text)):
         raise ParameterError("heavy hitters are searched among Bits(m) or Text(max_bytes): strings that have prefixes")
     return domain
+
+
+def as_alphabet(alphabet: Any) -> str | None:
+    """Letters as text is written: NFC, so that they are the bytes that a device reports."""
+    if alphabet is None:
+        return None
+    try:
+        letters = unicodedata.normalize("NFC", alphabet)
+        letters.encode()
+    except (TypeError, UnicodeEncodeError):
+        raise ParameterError("an alphabet is a string of letters, for text") from None
+    if not letters or "\0" in letters:
+        raise ParameterError("an alphabet is a string of letters, for text")
+    return letters
 
 
 def check_k(k: Any, domain: Bits | Text) -> None:

@@ -25,6 +25,8 @@ from veil.view import Segment
 
 __all__ = ["SegmentPairs"]
 
+_BEGINNINGS = 1 << 16  # of values, that are joined with the next segment
+
 
 @dataclass(frozen=True)
 class SegmentPairs(HitterSearch):
@@ -100,13 +102,17 @@ class SegmentPairs(HitterSearch):
 
     def _by_worst_rank(self, ranks: dict[tuple[int, int], NDArray[np.int64]]) -> Iterator[tuple[int, ...]]:
         """Values in the order in which they appear as every pair of segments takes in its next best."""
-        worst = np.zeros((self.k,) * self.segments, dtype=np.int64)
-        for (a, b), rank in ranks.items():
-            shape = [1] * self.segments
-            shape[a] = shape[b] = self.k
-            worst = np.maximum(worst, rank.reshape(shape))
-        order = np.argsort(worst, axis=None, kind="stable")
-        return zip(*(place.tolist() for place in np.unravel_index(order, worst.shape)), strict=True)
+        # Segment after segment; a beginning's worst rank only grows, so that only the best beginnings go on.
+        places = np.arange(len(ranks[0, 1]))[:, None]
+        worst = np.zeros(len(places), dtype=np.int64)
+        for new in range(1, self.segments):
+            here = np.max([ranks[old, new][places[:, old]] for old in range(new)], axis=0)
+            grown = np.maximum(worst[:, None], here)
+            before, last = np.divmod(np.arange(grown.size), grown.shape[1])
+            places, worst = np.column_stack([places[before], last]), grown.ravel()
+            order = np.lexsort((*places.T[::-1], worst))[:_BEGINNINGS]
+            places, worst = places[order], worst[order]
+        return map(tuple, places.tolist())
 
     def _joined(self, parts: list[Any]) -> Any:
         codes = start()

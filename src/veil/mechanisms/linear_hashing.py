@@ -29,6 +29,7 @@ __all__ = ["LinearHashing", "aligned_suffix"]
 
 _MOST_CELLS = 1 << 28  # of one transform
 _AT_ONCE = 1 << 24  # complex cells that are filled in one pass over the reports
+_PLACES = 1 << 23
 _USUAL_SUFFIX = 16
 
 
@@ -156,7 +157,7 @@ class LinearHashing(LocalHashing):
             z = self.spread(prefixes[first : first + at_once])
             spectra = np.zeros((len(z), half), dtype=np.complex128)
             people = 0
-            for columns in answers():
+            for columns in _pieces(answers(), q):
                 seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
                 places = multiples(coefficients(seeds, self.cells), powers, q)
                 for spectrum, mixed in zip(spectra, z, strict=True):
@@ -177,6 +178,14 @@ class LinearHashing(LocalHashing):
         if float(np.abs(counts - rounded).max()) >= 0.25:
             raise VeilError("the transform lost its precision: its counts are not within a quarter of integers")
         return np.asarray(rounded.astype(np.int64))
+
+
+def _pieces(answers: Iterable[Columns], q: int) -> Iterator[Columns]:
+    """The same reports, fewer at a time the larger q is: each has a place for every multiple of its coefficients."""
+    step = max(1, _PLACES // q)
+    for columns in answers:
+        for first in range(0, len(columns["seed"]), step):
+            yield {name: column[first : first + step] for name, column in columns.items()}
 
 
 def aligned_suffix(epsilon: float, bits: int) -> int:

@@ -94,6 +94,8 @@ class ChannelSegment(View):
     def __post_init__(self) -> None:
         if not is_int(self.channels) or not 2 <= self.channels <= 2**16:
             raise ParameterError("there are between 2 and 2^16 channels")
+        Segment(self.source, self.start, self.stop)  # refuses what is no segment
+        own_ints(self, "channels", "start", "stop")
         if self.domain.bits > 64:
             raise ParameterError("a channel and a segment fit into 64 bits")
 
