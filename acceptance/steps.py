@@ -21,8 +21,6 @@ from acceptance.hadamard import transform_over_fft
 from acceptance.hash_battery import RANGES, affine, one_word, range_total_ratio, shipped, structured_pairs, worst_leak
 from acceptance.hitters import decode
 from acceptance.hitters import judge as judge_decoded
-from acceptance.itemsets import judge as judge_itemsets
-from acceptance.itemsets import measure as measure_itemsets
 from acceptance.numeric_spikes import all_people
 from acceptance.numeric_spikes import judge as judge_spikes
 from acceptance.numeric_spikes import measure as measure_spikes
@@ -199,11 +197,6 @@ def consistency_claims() -> Outcome:
     return Outcome(*judge_claims(claims_of("consistency"), CONSISTENCY_CLAIMS))
 
 
-def itemsets() -> Outcome:
-    """SVIM, SVSM and Figure 5.3's protocols on POS, resampled to 515,597 people: k = 64, ten seeds."""
-    return Outcome(*judge_itemsets(measure_itemsets()), seed="0 to 9")
-
-
 def hitters_claims() -> Outcome:
     """All claims of the heavy hitters' reproduction, random strings and text; what was promised is required."""
     return Outcome(*judge_claims(claims_of("heavy-hitters"), (*GOALS, "^Table 4.1")))
@@ -277,7 +270,6 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "learned-prior": learned_prior,
     "calibrate-claims": calibrate_claims,
     "consistency-claims": consistency_claims,
-    "itemsets": itemsets,
     "hitters-claims": hitters_claims,
     "hitters-decode": hitters_decode,
     "itemsets-claims": itemsets_claims,

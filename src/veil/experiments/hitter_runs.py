@@ -20,7 +20,7 @@ from veil.domain import Bits, Text
 from veil.entropy import Words
 from veil.experiments.study import Advance, Curve, brief
 from veil.hitters import PEM, HeavyHitters, HitterSearch, MultipleChannel, PrivTrie, SegmentPairs, pem1
-from veil.hitters.drawn import Drawn, _split
+from veil.hitters.drawn import Drawn, split_people
 from veil.metrics import f1, found_mse, ncr
 from veil.survey import Survey, SurveyTally
 from veil.tally import Tally
@@ -191,7 +191,7 @@ class _DrawnCrowd(Drawn):
         self.survey = survey
         self._rng = np.random.default_rng(seed)
         self._held, self._population = crowd.codes, crowd.people
-        self._answers = list(_split(survey.ask, crowd.counts, self._rng))
+        self._answers = list(split_people(survey.ask, crowd.counts, self._rng))
         self._shown = {}
         self._seen = {}
 

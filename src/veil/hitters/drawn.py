@@ -28,7 +28,7 @@ from veil.hitters.supports import Best, Codes, Counts, Questions, Supported, Sup
 from veil.survey import Survey
 from veil.view import SampleItem
 
-__all__ = ["Drawn", "draw_search", "top_of_absent"]
+__all__ = ["Drawn", "draw_search", "split_people", "top_of_absent"]
 
 Generator = np.random.Generator
 
@@ -80,7 +80,7 @@ class Drawn(Supports):
         self._held, places = np.unique(codes, axis=0, return_inverse=True)
         held_by = np.bincount(places.ravel(), people).astype(np.int64)
         self._population = int(people.sum())
-        self._answers = list(_split(survey.ask, held_by, self._rng))
+        self._answers = list(split_people(survey.ask, held_by, self._rng))
         self._shown: dict[int, tuple[Codes, NDArray[np.int64]]] = {}
         self._seen: dict[tuple[int, bytes], tuple[int, int]] = {}
 
@@ -192,15 +192,15 @@ class Drawn(Supports):
         return supported
 
 
-def _split(ask: Ask, held_by: NDArray[np.int64], rng: Generator) -> Iterator[NDArray[np.int64]]:
+def split_people(ask: Ask, held_by: NDArray[np.int64], rng: Generator) -> Iterator[NDArray[np.int64]]:
     """How many holders of each value answer each question below, in order."""
     if isinstance(ask, OneOf):
         shares = np.array([share for share, _ in ask.branches], dtype=np.float64)
         parts = rng.multinomial(held_by, shares / shares.sum())
         for i, (_, branch) in enumerate(ask.branches):
-            yield from _split(branch, parts[:, i], rng)
+            yield from split_people(branch, parts[:, i], rng)
     elif isinstance(ask, AllOf):
         for part in ask.asks:
-            yield from _split(part, held_by, rng)
+            yield from split_people(part, held_by, rng)
     else:
         yield held_by
