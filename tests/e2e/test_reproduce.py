@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 from typer.testing import CliRunner
 
 from veil.cli.main import app
@@ -27,49 +25,31 @@ def veil(*args: Any, code: int = 0) -> Any:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    folder = tmp_path_factory.mktemp("reproduction") / "new"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("VEIL_DATA", raising=False)
-        text = veil("reproduce", "frequency-oracles", "--quick", "--out", folder, "--json").stdout
-    return folder, json.loads(text)
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return reproduced("frequency-oracles", tmp_path_factory.mktemp("frequency-oracles") / "new")
 
 
-def test_every_figure_has_its_picture_and_its_table(run: tuple[Path, Any]) -> None:
-    folder, document = run
-    assert [exhibit["name"] for exhibit in document["exhibits"]] == FIGURES
-    for name in FIGURES:
-        picture = (folder / f"{name}.svg").read_text(encoding="utf-8")
-        assert picture.startswith("<?xml")
-        rows = list(csv.DictReader((folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
-        assert len(rows) >= 8
-        assert all(np.isfinite([float(row["x"]), float(row["mean"])]).all() for row in rows)
-    assert {path.name for path in folder.iterdir()} == set(document["files"])
-    assert "stand-in" in document["clicks"]
+def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
+    assert all(len(rows) >= 8 for rows in tables_of(run, FIGURES).values())
+    assert "stand-in" in run[1]["clicks"]
 
 
-def test_every_claim_has_a_verdict_and_analysis_holds(run: tuple[Path, Any]) -> None:
-    folder, document = run
-    page = (folder / "README.md").read_text(encoding="utf-8")
-    claims = [claim for exhibit in document["exhibits"] for claim in exhibit["claims"]]
-    assert all(exhibit["claims"] for exhibit in document["exhibits"])
-    for claim in claims:
-        assert claim["verdict"] in ("holds", "does not hold")
-        assert claim["measured"]
-        assert f"| {claim['says']} | {claim['measured']} | {claim['verdict']} |" in page
-    exact = [claim for claim in claims if claim["exact"]]
+def test_every_claim_has_a_verdict_and_analysis_holds(run: Run) -> None:
+    exact = [claim["verdict"] for claim in claims_of(run) if claim["exact"]]
     assert len(exact) >= 6
-    assert not [claim for claim in exact if claim["verdict"] != "holds"]
+    assert set(exact) == {"holds"}
 
 
-def test_what_the_thesis_is_about_holds_on_the_stand_in(run: tuple[Path, Any]) -> None:
-    verdicts = {c["says"]: c["verdict"] for exhibit in run[1]["exhibits"] for c in exhibit["claims"]}
-    for says in (
+@pytest.mark.parametrize(
+    "says",
+    [
         "For eps > 1 OLH is the best of the four",
         "At eps = 4 OLH finds more than twice Rappor's true positives",
         "At a threshold of 5,000 OLH has tens of false positives, BLH thousands",
-    ):
-        assert verdicts[says] == "holds"
+    ],
+)
+def test_what_the_thesis_is_about_holds_on_the_stand_in(run: Run, says: str) -> None:
+    assert verdict_of(run, says) == "holds"
 
 
 def test_splitting_in_words(tmp_path: Path) -> None:

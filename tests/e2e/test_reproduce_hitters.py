@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 
-from veil.cli.main import app
 from veil.datasets import Strings
 from veil.domain import Bits
 from veil.experiments.hitter_runs import IMPROVED, ORIGINAL, PAPER, Crowd, Source, Sweep, found_codes, measure, search
@@ -22,38 +16,18 @@ EXHIBITS = ["table-4.1", "table-4.2", "table-4.3", *(f"figure-4.{i}" for i in ra
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    folder = tmp_path_factory.mktemp("hitters")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("VEIL_DATA", raising=False)
-        result = CliRunner().invoke(app, ["reproduce", "heavy-hitters", "--quick", "--out", str(folder), "--json"])
-    assert result.exit_code == 0, (result.output, result.exception)
-    return folder, json.loads(result.stdout)
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return reproduced("heavy-hitters", tmp_path_factory.mktemp("heavy-hitters"))
 
 
-def test_every_exhibit_has_its_picture_and_its_table(run: tuple[Path, Any]) -> None:
-    folder, document = run
-    assert [exhibit["name"] for exhibit in document["exhibits"]] == EXHIBITS
-    for name in EXHIBITS:
-        assert (folder / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
-        rows = list(csv.DictReader((folder / f"{name}.csv").read_text(encoding="utf-8").splitlines()))
-        assert rows
-        assert all(np.isfinite([float(row["x"]), float(row["mean"])]).all() for row in rows)
-    assert {path.name for path in folder.iterdir()} == set(document["files"])
-    assert "stand-in" in document["urls"]
+def test_every_exhibit_has_its_picture_and_its_table(run: Run) -> None:
+    assert all(tables_of(run, EXHIBITS).values())
+    assert "stand-in" in run[1]["urls"]
 
 
-def test_every_claim_has_a_verdict_and_analysis_holds(run: tuple[Path, Any]) -> None:
-    folder, document = run
-    page = (folder / "README.md").read_text(encoding="utf-8")
-    claims = [claim for exhibit in document["exhibits"] for claim in exhibit["claims"]]
-    assert all(exhibit["claims"] for exhibit in document["exhibits"])
-    for claim in claims:
-        assert claim["verdict"] in ("holds", "does not hold")
-        assert f"| {claim['says']} | {claim['measured']} | {claim['verdict']} |" in page
-    exact = [claim for claim in claims if claim["exact"]]
-    assert len(exact) == 2
-    assert all(claim["verdict"] == "holds" for claim in exact)
+def test_every_claim_has_a_verdict_and_analysis_holds(run: Run) -> None:
+    claims = claims_of(run)
+    assert [claim["verdict"] for claim in claims if claim["exact"]] == ["holds"] * 2
     assert sum(claim["says"].startswith("(goal)") for claim in claims) == 9
 
 
@@ -67,9 +41,8 @@ def test_every_claim_has_a_verdict_and_analysis_holds(run: tuple[Path, Any]) -> 
         "Drawn supports are as good as real reports",
     ],
 )
-def test_what_the_thesis_is_about_holds_on_few_people(run: tuple[Path, Any], starts: str) -> None:
-    claims = [claim for exhibit in run[1]["exhibits"] for claim in exhibit["claims"]]
-    assert [claim["verdict"] for claim in claims if claim["says"].startswith(starts)] == ["holds"]
+def test_what_the_thesis_is_about_holds_on_few_people(run: Run, starts: str) -> None:
+    assert verdict_of(run, starts) == "holds"
 
 
 def crowd(people: int = 40_000) -> Crowd:
