@@ -12,7 +12,7 @@ from veil.domain import Categories
 from veil.entropy import Seeded
 from veil.mechanisms import FrequencyOracle
 from veil.metrics import coverage, mse
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 __all__ = ["Accuracy", "estimates", "measure", "population", "zipf"]
 

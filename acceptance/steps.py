@@ -33,8 +33,8 @@ from acceptance.post_learned import judge as judge_learned
 from acceptance.post_ratios import EPSILONS, measure_errors
 from acceptance.post_ratios import judge as judge_ratios
 from veil.entropy import Seeded
-from veil.experiments.writing import commit
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
+from veil_papers.writing import commit
 
 __all__ = ["STEPS", "Outcome"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from bench.timing import Outcome, local, ratio
 from veil import Interval, SquareWave
 from veil.entropy import Seeded
-from veil.numeric.reconstruction import Stopping, reconstruct
-from veil.numeric.waves import Wave
+from veil.mechanisms.reconstruction import Stopping, reconstruct
+from veil.mechanisms.waves import Wave
 
 __all__ = ["numeric_rows"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bench.timing import Contestant, local
 from veil.mechanisms import FrequencyOracle, Rappor
-from veil.report import Reports
+from veil.wire.reports import Reports
 
 __all__ = ["collect", "held_values", "randomize", "reports_of", "tally", "threads"]
 

@@ -20,7 +20,7 @@ from bench.timing import Contestant, NotRunError, Outcome, local, ratio
 from veil import GRR, OLH, OUE, SubsetSelection
 from veil.kernels.counting import halves
 from veil.mechanisms import PureOracle
-from veil.report import Reports
+from veil.wire.reports import Reports
 
 __all__ = ["DOMAIN", "EPSILON", "speed_rows", "start_row", "transform_rows"]
 

@@ -24,9 +24,9 @@ from rich.table import Table
 
 import veil
 from veil.datasets import income
-from veil.distribution import Distribution
 from veil.metrics import ks, wasserstein
 from veil.numeric import Hierarchy
+from veil.results.distribution import Distribution
 
 options = argparse.ArgumentParser(description="Estimate an income distribution under local differential privacy.")
 options.add_argument("--out", type=Path, default=Path("income.svg"), help="the picture")

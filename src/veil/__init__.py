@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from veil import hitters, itemsets, metrics, numeric, post
-    from veil.ask import AllOf, OneOf, Question
     from veil.campaign import Campaign, CampaignRun, Round
-    from veil.client import Client
+    from veil.device.client import Client
+    from veil.device.ledger import Ledger
     from veil.domain import Bits, Categories, Integers, Interval, Items, Record, Text
     from veil.errors import VeilError
-    from veil.ledger import Ledger
     from veil.mechanisms import (
         BLH,
         GRR,
@@ -44,23 +43,22 @@ if TYPE_CHECKING:
         StochasticRounding,
         SubsetSelection,
     )
-    from veil.plan import choose
+    from veil.planning.oracles import choose
     from veil.privacy import Guarantee
-    from veil.result import Estimate
+    from veil.results.estimate import Estimate
     from veil.simulation import simulate
-    from veil.survey import Public, Survey
+    from veil.survey import AllOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
 __version__ = "0.1.0"
 
 # Names are loaded when first used: `import veil` and `veil --help` stay free of numpy, numba and pyarrow.
 _HOMES = {
-    "veil.ask": ("AllOf", "OneOf", "Question"),
     "veil.campaign": ("Campaign", "CampaignRun", "Round"),
-    "veil.client": ("Client",),
+    "veil.device.client": ("Client",),
     "veil.domain": ("Bits", "Categories", "Integers", "Interval", "Items", "Record", "Text"),
     "veil.errors": ("VeilError",),
-    "veil.ledger": ("Ledger",),
+    "veil.device.ledger": ("Ledger",),
     "veil.mechanisms": (
         "PGR",
         "Rappor",
@@ -81,11 +79,11 @@ _HOMES = {
         "StochasticRounding",
         "SubsetSelection",
     ),
-    "veil.plan": ("choose",),
+    "veil.planning.oracles": ("choose",),
     "veil.privacy": ("Guarantee",),
-    "veil.result": ("Estimate",),
+    "veil.results.estimate": ("Estimate",),
     "veil.simulation": ("simulate",),
-    "veil.survey": ("Public", "Survey"),
+    "veil.survey": ("AllOf", "OneOf", "Public", "Question", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
 _ROOMS = ("hitters", "itemsets", "metrics", "numeric", "post")

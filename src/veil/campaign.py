@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from veil.durable import write_atomically
 from veil.errors import InputError, MismatchError, ParameterError
 from veil.survey import Survey, SurveyTally
-from veil.wire import decode_tally, encode_tally
+from veil.tools.durable import write_atomically
+from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["Campaign", "CampaignRun", "Round"]
 

@@ -32,7 +32,8 @@ from veil.mechanisms import (
 )
 from veil.mechanisms.hashing import LocalHashing
 from veil.privacy import exp_below
-from veil.report import Columns, Reports
+from veil.wire.layout import Columns
+from veil.wire.reports import Reports
 
 __all__ = ["CheckError", "TabledOLH", "check", "enumerable", "exact_supports", "worst_ratio", "yield_checks"]
 
@@ -112,9 +113,9 @@ class TabledOLH(OLH):
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
         codes = np.arange(self.domain.size, dtype=np.uint64) if candidates is None else candidates
-        return np.asarray(self.supports(columns, codes).sum(axis=0, dtype=np.int64))
+        return np.asarray(self.incidence(columns, codes).sum(axis=0, dtype=np.int64))
 
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         same = [self.hash(columns["seed"], np.full(len(columns["seed"]), c)) == columns["bucket"] for c in candidates]
         return np.stack(same, axis=1).astype(np.uint8)
 
@@ -150,7 +151,7 @@ def exact_supports(oracle: PureOracle) -> tuple[Supports, dict[tuple[int, int, i
     pair: dict[tuple[int, int, int], Fraction] = {}
     for report, chances in oracle.channel().items():
         columns = Reports.from_bytes(oracle.digest, oracle.layout, report).columns
-        supported = np.flatnonzero(oracle.supports(columns, every)[0]).tolist()
+        supported = np.flatnonzero(oracle.incidence(columns, every)[0]).tolist()
         _demand(
             np.flatnonzero(oracle.support(columns, None, None)).tolist() == supported, "support and supports differ"
         )
@@ -299,7 +300,7 @@ def _estimates_follow_support(kind: type[PureOracle]) -> None:
         exact = (Fraction(int(whole[value]), 3000) - oracle.q) / (oracle.p - oracle.q)
         _demand(abs(float(exact) - frequency) < 1e-12, "estimates do not follow (3.1)")
     chosen = np.array([39, 0, 7], dtype=np.uint64)
-    for found in (oracle.support(reports.columns, chosen, None), oracle.supports(reports.columns, chosen).sum(axis=0)):
+    for found in (oracle.support(reports.columns, chosen, None), oracle.incidence(reports.columns, chosen).sum(axis=0)):
         _demand(bool((found == whole[chosen]).all()), "the supports of candidates are not those of the whole domain")
 
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import is_int
 from veil.errors import InputError
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.tools.arguments import is_int
 
 __all__ = [
     "coverage",

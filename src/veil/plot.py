@@ -13,9 +13,9 @@ from veil.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from veil.bootstrap import Bands
-    from veil.distribution import Distribution
-    from veil.result import Estimate
+    from veil.results.bands import Bands
+    from veil.results.distribution import Distribution
+    from veil.results.estimate import Estimate
 
 __all__ = ["plot_distribution", "plot_estimate", "plot_estimates", "save"]
 

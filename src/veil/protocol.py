@@ -16,8 +16,9 @@ import numpy as np
 
 from veil.entropy import Source
 from veil.errors import EmptyError, InputError, MismatchError
-from veil.report import Columns, Reports
 from veil.survey import Survey, SurveyTally
+from veil.wire.layout import Columns
+from veil.wire.reports import Reports
 
 __all__ = ["OpenProtocol", "Protocol", "Stored"]
 

@@ -12,11 +12,11 @@ from veil.entropy import Seeded, Source
 from veil.errors import EmptyError, InputError
 from veil.mechanisms import FrequencyOracle, Mechanism
 from veil.protocol import OpenProtocol, Protocol, Stored
-from veil.report import Reports
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
-from veil.wire import decode_batch, encode_batch
+from veil.wire.frames import decode_batch, encode_batch
+from veil.wire.reports import Reports
 
 __all__ = ["simulate", "walk_rounds"]
 

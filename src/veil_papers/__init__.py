@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from veil.experiments import (
+from veil_papers import (
     calibrate,
     consistency,
     frequency_oracles,
@@ -16,7 +16,7 @@ from veil.experiments import (
     numeric,
     splitting,
 )
-from veil.experiments.study import Setting, Study
+from veil_papers.study import Setting, Study
 
 __all__ = ["EXPERIMENTS", "Experiment"]
 

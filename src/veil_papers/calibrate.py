@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from veil.datasets import Counts, kosarak_clicks, retail_sales
-from veil.experiments import calibrate_figures as figures
-from veil.experiments.calibrate_trials import SWEPT, Collections, Plan, collect
-from veil.experiments.study import Setting, Study
+from veil_papers import calibrate_figures as figures
+from veil_papers.calibrate_trials import SWEPT, Collections, Plan, collect
+from veil_papers.study import Setting, Study
 
 __all__ = ["reproduce"]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from veil.experiments.calibrate_trials import (
+from veil.mechanisms import OUE
+from veil_papers.calibrate_trials import (
     BEST,
     CALIBRATE,
     LEARNED,
@@ -20,8 +21,7 @@ from veil.experiments.calibrate_trials import (
     Collections,
     Noise,
 )
-from veil.experiments.study import Claim, brief
-from veil.mechanisms import OUE
+from veil_papers.study import Claim, brief
 
 __all__ = ["PRINTED", "about_budgets", "about_errors", "about_noise", "about_sweep"]
 

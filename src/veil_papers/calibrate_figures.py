@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from veil.experiments import calibrate_claims as claims
-from veil.experiments.calibrate_trials import (
+from veil_papers import calibrate_claims as claims
+from veil_papers.calibrate_trials import (
     BEST,
     BINS,
     CALIBRATE,
@@ -20,7 +20,7 @@ from veil.experiments.calibrate_trials import (
     Collections,
     Hits,
 )
-from veil.experiments.study import Curve, Exhibit, Panel
+from veil_papers.study import Curve, Exhibit, Panel
 
 __all__ = ["budgets", "errors", "noise", "sweep"]
 

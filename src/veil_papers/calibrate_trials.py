@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets import Counts
-from veil.experiments.clicks import drawn_tally
-from veil.experiments.study import Advance
 from veil.mechanisms import OUE
 from veil.post import Calibrated, Prior
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 from veil.tally import Tally
+from veil_papers.clicks import drawn_tally
+from veil_papers.study import Advance
 
 __all__ = [
     "ALPHA",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veil.experiments.study import Claim, Panel, brief
+from veil_papers.study import Claim, Panel, brief
 
 __all__ = ["about_errors", "about_positives", "about_sweep"]
 

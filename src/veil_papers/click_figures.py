@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets import Counts
-from veil.experiments import click_claims
-from veil.experiments.clicks import HOW, estimate_clicks
-from veil.experiments.study import Curve, Exhibit, Panel, Setting
 from veil.mechanisms import BLH, OLH, FrequencyOracle, Rappor
-from veil.noise import critical
+from veil.tools.normal import critical
+from veil_papers import click_claims
+from veil_papers.clicks import HOW, estimate_clicks
+from veil_papers.study import Curve, Exhibit, Panel, Setting
 
 __all__ = ["figures"]
 

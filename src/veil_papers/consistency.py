@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets import Emoji, emoji_uses
-from veil.experiments import consistency_bias, consistency_choice, consistency_full, consistency_sets
-from veil.experiments.consistency_runs import (
+from veil.metrics import mse
+from veil.post.selection import quietly
+from veil_papers import consistency_bias, consistency_choice, consistency_full, consistency_sets
+from veil_papers.consistency_runs import (
     FULL,
     QUICK,
     Asks,
@@ -20,9 +22,7 @@ from veil.experiments.consistency_runs import (
     random_sets,
     zipf,
 )
-from veil.experiments.study import Setting, Study
-from veil.metrics import mse
-from veil.post.selection import quietly
+from veil_papers.study import Setting, Study
 
 __all__ = ["reproduce"]
 

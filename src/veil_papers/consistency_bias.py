@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.experiments.consistency_runs import HOW, LABELS, LEFT, METHODS, RIGHT, Plan, collections, zipf
-from veil.experiments.study import Claim, Curve, Exhibit, Panel, Watch, brief
 from veil.post.selection import quietly
+from veil_papers.consistency_runs import HOW, LABELS, LEFT, METHODS, RIGHT, Plan, collections, zipf
+from veil_papers.study import Claim, Curve, Exhibit, Panel, Watch, brief
 
 __all__ = ["figures"]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.experiments.consistency_runs import HOW, LABELS, RIGHT, Plan, Sweep, collections, pair
-from veil.experiments.study import Claim, Exhibit, Watch, brief
 from veil.post import PAPER_METHODS, Sets, select
+from veil_papers.consistency_runs import HOW, LABELS, RIGHT, Plan, Sweep, collections, pair
+from veil_papers.study import Claim, Exhibit, Watch, brief
 
 __all__ = ["frequent_values", "selection"]
 

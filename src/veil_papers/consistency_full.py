@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veil.experiments.consistency_runs import HOW, LABELS, LEFT, RIGHT, Plan, Sweep, every_value, measure, pair, zipf
-from veil.experiments.study import Claim, Exhibit, Watch, brief
 from veil.mechanisms import OLH
 from veil.post import PAPER_METHODS
+from veil_papers.consistency_runs import HOW, LABELS, LEFT, RIGHT, Plan, Sweep, every_value, measure, pair, zipf
+from veil_papers.study import Claim, Exhibit, Watch, brief
 
 __all__ = ["full_domain", "people_saved"]
 

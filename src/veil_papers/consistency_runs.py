@@ -12,14 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import proportional
-from veil.experiments.clicks import drawn_tally
-from veil.experiments.study import Advance, Curve, Panel
 from veil.mechanisms import OLH
 from veil.post import PAPER_METHODS
 from veil.post.queries import squared_errors
 from veil.post.selection import quietly
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.tools.shares import proportional
+from veil_papers.clicks import drawn_tally
+from veil_papers.study import Advance, Curve, Panel
 
 __all__ = [
     "FULL",

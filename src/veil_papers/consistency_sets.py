@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from veil.datasets import Emoji
-from veil.experiments.consistency_runs import HOW, LABELS, LEFT, Plan, Sweep, pair
-from veil.experiments.study import Claim, Exhibit, brief
 from veil.mechanisms import OLH
 from veil.post import PAPER_METHODS
+from veil_papers.consistency_runs import HOW, LABELS, LEFT, Plan, Sweep, pair
+from veil_papers.study import Claim, Exhibit, brief
 
 __all__ = ["fixed_sets", "large_sets", "small_sets"]
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from veil.datasets import zipf_people
 from veil.entropy import Seeded
-from veil.experiments.study import Advance, Claim, Curve, Exhibit, Panel, Setting
-from veil.experiments.variances import PAPER, Maker
 from veil.mechanisms import PGR, FrequencyOracle, SubsetSelection
+from veil_papers.study import Advance, Claim, Curve, Exhibit, Panel, Setting
+from veil_papers.variances import PAPER, Maker
 
 __all__ = ["figure"]
 

@@ -6,7 +6,7 @@ from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import InputError
-from veil.experiments.study import Curve, Exhibit, Panel
+from veil_papers.study import Curve, Exhibit, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

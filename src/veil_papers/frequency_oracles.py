@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from veil.datasets import kosarak_clicks
-from veil.experiments import click_figures, correctness, variances
-from veil.experiments.study import Setting, Study
+from veil_papers import click_figures, correctness, variances
+from veil_papers.study import Setting, Study
 
 __all__ = ["reproduce"]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from veil.datasets import first_names, web_words
-from veil.experiments import hitter_figures, hitter_goals, hitter_tables, hitter_variants
-from veil.experiments.hitter_plan import FULL, QUERIES, QUICK, URLS
-from veil.experiments.hitter_runs import Source
-from veil.experiments.study import Setting, Study
+from veil_papers import hitter_figures, hitter_goals, hitter_tables, hitter_variants
+from veil_papers.hitter_plan import FULL, QUERIES, QUICK, URLS
+from veil_papers.hitter_runs import Source
+from veil_papers.study import Setting, Study
 
 __all__ = ["reproduce"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from veil.experiments.hitter_plan import QUERIES, SYNTHETIC, URLS, Plan
-from veil.experiments.hitter_runs import HOW, IMPROVED, OURS, PAPER, Crowd, Source, Sweep, measure, random_strings, some
-from veil.experiments.study import Claim, Exhibit, Panel, Watch
+from veil_papers.hitter_plan import QUERIES, SYNTHETIC, URLS, Plan
+from veil_papers.hitter_runs import HOW, IMPROVED, OURS, PAPER, Crowd, Source, Sweep, measure, random_strings, some
+from veil_papers.study import Claim, Exhibit, Panel, Watch
 
 __all__ = ["NOTE", "Measured", "by_epsilon", "by_top", "measure_epsilons", "measure_tops"]
 

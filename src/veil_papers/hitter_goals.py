@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from veil.domain import Bits
-from veil.experiments.hitter_figures import Measured
-from veil.experiments.hitter_plan import SYNTHETIC, Plan
-from veil.experiments.hitter_runs import HOW, OURS, PAPER, Method, Source, Sweep, measure, random_strings, search, some
-from veil.experiments.hitter_runs import found_codes as codes_of
-from veil.experiments.study import Claim, Exhibit, Panel, Watch
 from veil.hitters import PEM
 from veil.metrics import f1
 from veil.simulation import simulate
+from veil_papers.hitter_figures import Measured
+from veil_papers.hitter_plan import SYNTHETIC, Plan
+from veil_papers.hitter_runs import HOW, OURS, PAPER, Method, Source, Sweep, measure, random_strings, search, some
+from veil_papers.hitter_runs import found_codes as codes_of
+from veil_papers.study import Claim, Exhibit, Panel, Watch
 
 __all__ = ["comparison", "real_reports", "text"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veil.experiments.hitter_runs import IMPROVED, OURS, PAPER
+from veil_papers.hitter_runs import IMPROVED, OURS, PAPER
 
 __all__ = ["FULL", "QUERIES", "QUICK", "SYNTHETIC", "URLS", "Plan"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from veil.entropy import Words
-from veil.experiments.hitter_plan import Plan
-from veil.experiments.hitter_runs import HOW, Crowd, Source, found_codes, keys, search, supports
-from veil.experiments.study import Advance, Claim, Curve, Exhibit, Panel, Watch
 from veil.hitters import PEM, sensitivity_threshold
-from veil.hitters.candidates import Candidates, cut
+from veil.hitters.continuations import Continuations, cut
 from veil.view import prefix
+from veil_papers.hitter_plan import Plan
+from veil_papers.hitter_runs import HOW, Crowd, Source, found_codes, keys, search, supports
+from veil_papers.study import Advance, Claim, Curve, Exhibit, Panel, Watch
 
 __all__ = ["few_groups", "thresholds"]
 
@@ -114,7 +114,7 @@ def _last_round(pem: PEM, crowd: Crowd, seed: list[int]) -> int:
     values = prefix(pem.domain, bits).apply(crowd.codes[:_TOP], _NO_DRAWS)
     known = np.unique(cut(values, bits, before), axis=0)
     asked = (len(pem.lengths) - 1,)
-    best = supports(pem, crowd, seed).best(asked, Candidates(known, before, bits - before, None, padded=True), _TOP)
+    best = supports(pem, crowd, seed).best(asked, Continuations(known, before, bits - before, None, padded=True), _TOP)
     return len(set(keys(values).tolist()) & set(keys(best.codes).tolist()))
 
 

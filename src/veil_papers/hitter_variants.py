@@ -9,9 +9,11 @@ from itertools import pairwise
 import numpy as np
 
 from veil.domain import Bits, Text
-from veil.experiments.hitter_figures import Measured
-from veil.experiments.hitter_plan import SYNTHETIC, Plan
-from veil.experiments.hitter_runs import (
+from veil.hitters import PEM
+from veil.metrics import f1
+from veil_papers.hitter_figures import Measured
+from veil_papers.hitter_plan import SYNTHETIC, Plan
+from veil_papers.hitter_runs import (
     BUDGET,
     HOW,
     OURS,
@@ -25,9 +27,7 @@ from veil.experiments.hitter_runs import (
     some,
     squared,
 )
-from veil.experiments.study import Claim, Curve, Exhibit, Panel, Watch
-from veil.hitters import PEM
-from veil.metrics import f1
+from veil_papers.study import Claim, Curve, Exhibit, Panel, Watch
 
 __all__ = ["design", "errors", "measure_splits", "measure_steps", "thresholds"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veil.experiments.hitter_runs import Sweep, squared
-from veil.experiments.itemset_runs import HOW, MINERS, Plan
-from veil.experiments.study import Claim, Curve, Exhibit, Panel, brief
+from veil_papers.hitter_runs import Sweep, squared
+from veil_papers.itemset_runs import HOW, MINERS, Plan
+from veil_papers.study import Claim, Curve, Exhibit, Panel, brief
 
 __all__ = ["Both", "Mined", "itemsets", "more_items", "more_itemsets", "singletons"]
 

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from veil.experiments.hitter_runs import Sweep, squared
-from veil.experiments.itemset_figures import Mined
-from veil.experiments.itemset_runs import MINERS
-from veil.experiments.study import Claim
+from veil_papers.hitter_runs import Sweep, squared
+from veil_papers.itemset_figures import Mined
+from veil_papers.itemset_runs import MINERS
+from veil_papers.study import Claim
 
 __all__ = ["as_it_is", "item_goals", "set_goals"]
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from veil.datasets import Transactions, kosarak_sets, online_invoices, pos_baskets, synthetic_baskets
-from veil.experiments import itemset_figures as figures
-from veil.experiments import itemset_goals as goals
-from veil.experiments.hitter_runs import Sweep
-from veil.experiments.itemset_figures import Both, Mined
-from veil.experiments.itemset_runs import FULL, ITEMS, MINERS, QUICK, SETS, Plan, measure
-from veil.experiments.study import Setting, Study, Watch
 from veil.simulation import simulate
+from veil_papers import itemset_figures as figures
+from veil_papers import itemset_goals as goals
+from veil_papers.hitter_runs import Sweep
+from veil_papers.itemset_figures import Both, Mined
+from veil_papers.itemset_runs import FULL, ITEMS, MINERS, QUICK, SETS, Plan, measure
+from veil_papers.study import Setting, Study, Watch
 
 __all__ = ["reproduce"]
 

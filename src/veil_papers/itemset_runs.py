@@ -11,11 +11,11 @@ import numpy as np
 from veil.campaign import Campaign
 from veil.datasets import Transactions
 from veil.domain import Items
-from veil.experiments.hitter_runs import Sweep
-from veil.experiments.study import Advance
 from veil.itemsets import FIGURE_5_3, SVIM, SVSM, ItemMining, LDPMiner
 from veil.metrics import found_mse, ncr
 from veil.simulation import simulate
+from veil_papers.hitter_runs import Sweep
+from veil_papers.study import Advance
 
 __all__ = ["FULL", "HOW", "MINERS", "QUICK", "SETS", "Plan", "measure", "protocol"]
 

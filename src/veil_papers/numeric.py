@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veil.experiments import numeric_figures as figures
-from veil.experiments.numeric_draws import People
-from veil.experiments.numeric_errors import Errors
-from veil.experiments.numeric_runs import FULL, QUICK, data_sets, measure
-from veil.experiments.numeric_waves import SHAPES, granularities, shapes, widths
-from veil.experiments.study import Exhibit, Setting, Study
+from veil_papers import numeric_figures as figures
+from veil_papers.numeric_draws import People
+from veil_papers.numeric_errors import Errors
+from veil_papers.numeric_runs import FULL, QUICK, data_sets, measure
+from veil_papers.numeric_waves import SHAPES, granularities, shapes, widths
+from veil_papers.study import Exhibit, Setting, Study
 
 __all__ = ["reproduce"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from veil.experiments.numeric_errors import Errors, known, mostly, not_above, with_error
-from veil.experiments.numeric_runs import (
+from veil_papers.numeric_errors import Errors, known, mostly, not_above, with_error
+from veil_papers.numeric_runs import (
     ADMM,
     AUTO,
     BETA,
@@ -22,7 +22,7 @@ from veil.experiments.numeric_runs import (
     SR,
     WAGES,
 )
-from veil.experiments.study import Claim
+from veil_papers.study import Claim
 
 __all__ = ["about_distances", "about_ranges", "about_statistics"]
 

@@ -19,16 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.ask import OneOf, Question
 from veil.campaign import Campaign, CampaignRun
 from veil.datasets import Numbers
 from veil.domain import Interval
 from veil.entropy import Seeded
-from veil.experiments.clicks import drawn_tally
 from veil.mechanisms import MeanMechanism, PureOracle, SquareWave
-from veil.report import Columns
-from veil.survey import Survey, SurveyTally
+from veil.survey import OneOf, Question, Survey, SurveyTally
 from veil.tally import Tally
+from veil.wire.layout import Columns
+from veil_papers.clicks import drawn_tally
 
 __all__ = ["HOW", "People", "collect", "run_campaign", "wave_columns", "wave_tally"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.experiments.study import Claim, Curve
+from veil_papers.study import Claim, Curve
 
 __all__ = ["Errors", "known", "mostly", "not_above", "with_error"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from veil.experiments import numeric_claims as claims
-from veil.experiments import numeric_wave_claims as wave_claims
-from veil.experiments.numeric_draws import HOW
-from veil.experiments.numeric_errors import Errors
-from veil.experiments.numeric_runs import ADMM, AUTO, BINS, EM, EMS, EXACT, HAAR, HH, MEANS, OURS, Plan
-from veil.experiments.numeric_waves import formula
-from veil.experiments.study import Exhibit, Panel
+from veil_papers import numeric_claims as claims
+from veil_papers import numeric_wave_claims as wave_claims
+from veil_papers.numeric_draws import HOW
+from veil_papers.numeric_errors import Errors
+from veil_papers.numeric_runs import ADMM, AUTO, BINS, EM, EMS, EXACT, HAAR, HH, MEANS, OURS, Plan
+from veil_papers.numeric_waves import formula
+from veil_papers.study import Exhibit, Panel
 
 __all__ = ["REMARKS", "buckets", "distances", "ranges", "statistics", "wave_shapes", "wave_widths"]
 

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets import beta_numbers, flight_times, income, wages
-from veil.experiments.numeric_draws import People, collect, run_campaign, wave_tally
-from veil.experiments.study import Advance, Setting
 from veil.mechanisms import MeanMechanism, Piecewise, SquareWave, StochasticRounding
 from veil.metrics import ks, mean_error, quantile_error, range_mae, variance_error, wasserstein
 from veil.numeric.binning import Binning
@@ -18,6 +16,8 @@ from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.survey import Survey
+from veil_papers.numeric_draws import People, collect, run_campaign, wave_tally
+from veil_papers.study import Advance, Setting
 
 __all__ = [
     "ADMM",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from veil.experiments.numeric_errors import Errors, known, mostly, not_above, with_error
-from veil.experiments.numeric_runs import BETA
-from veil.experiments.study import Claim
+from veil_papers.numeric_errors import Errors, known, mostly, not_above, with_error
+from veil_papers.numeric_runs import BETA
+from veil_papers.study import Claim
 
 __all__ = ["about_buckets", "about_shapes", "about_widths"]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.experiments.numeric_draws import People, wave_columns, wave_tally
-from veil.experiments.numeric_errors import Errors
-from veil.experiments.numeric_runs import Plan
-from veil.experiments.study import Advance
 from veil.mechanisms import SquareWave
 from veil.mechanisms.square_wave import best_width
 from veil.metrics import wasserstein
+from veil_papers.numeric_draws import People, wave_columns, wave_tally
+from veil_papers.numeric_errors import Errors
+from veil_papers.numeric_runs import Plan
+from veil_papers.study import Advance
 
 __all__ = ["SHAPES", "formula", "granularities", "shapes", "widths"]
 

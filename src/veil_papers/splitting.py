@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from veil.ask import AllOf, OneOf, Question
 from veil.datasets import zipf_people
 from veil.domain import Integers, Record
-from veil.experiments.study import Claim, Curve, Exhibit, Panel, Setting, Study, brief
 from veil.mechanisms import OLH
 from veil.privacy import split_epsilon
 from veil.simulation import simulate
-from veil.survey import Survey
+from veil.survey import AllOf, OneOf, Question, Survey
 from veil.view import Project
+from veil_papers.study import Claim, Curve, Exhibit, Panel, Setting, Study, brief
 
 __all__ = ["budget_variance", "measure", "people_variance", "reproduce", "surveys", "wins_up_to"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import brentq
 
-from veil.experiments.study import Claim, Curve, Exhibit, Panel, brief
 from veil.mechanisms import BLH, GRR, OLH, OUE, PGR, SHE, SUE, THE, FrequencyOracle, SubsetSelection
+from veil_papers.study import Claim, Curve, Exhibit, Panel, brief
 
 __all__ = ["PAPER", "Maker", "figure", "star"]
 

@@ -9,9 +9,9 @@ import subprocess
 from pathlib import Path
 
 from veil import __version__
-from veil.experiments.drawing import draw
-from veil.experiments.study import Curve, Exhibit, Panel, Study, brief
 from veil.plot import save
+from veil_papers.drawing import draw
+from veil_papers.study import Curve, Exhibit, Panel, Study, brief
 
 __all__ = ["cells", "commit", "default_folder", "page", "write"]
 

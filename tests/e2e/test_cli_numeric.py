@@ -18,11 +18,11 @@ from tests.e2e.test_cli import save_values, small, veil, veil_json
 
 from veil import GRR, Integers, Interval, OneOf, Question, Record, SquareWave, Survey
 from veil.entropy import Seeded
+from veil.mechanisms.reconstruction import Stopping
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean
-from veil.numeric.planning import choose_numeric
-from veil.numeric.reconstruction import Stopping
+from veil.planning.numbers import choose_numeric
 from veil.view import Project
 
 PEOPLE = 70_000  # more than one chunk of people

@@ -8,9 +8,9 @@ from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdi
 
 from veil.datasets import Strings
 from veil.domain import Bits
-from veil.experiments.hitter_runs import IMPROVED, ORIGINAL, PAPER, Crowd, Source, Sweep, found_codes, measure, search
 from veil.hitters import PrivTrie
 from veil.simulation import simulate
+from veil_papers.hitter_runs import IMPROVED, ORIGINAL, PAPER, Crowd, Source, Sweep, found_codes, measure, search
 
 EXHIBITS = ["table-4.1", "table-4.2", "table-4.3", *(f"figure-4.{i}" for i in range(2, 7)), "text", "real-reports"]
 

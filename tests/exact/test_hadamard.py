@@ -14,7 +14,7 @@ from veil import HadamardResponse
 from veil.checks import exact_supports, worst_ratio
 from veil.entropy import Source
 from veil.privacy import exp_below
-from veil.report import Reports
+from veil.wire.reports import Reports
 
 EPSILONS = (0.1, 0.5, 1.0, 2.5)
 SIZES = range(2, 9)
@@ -67,5 +67,5 @@ def test_rivals_are_biased(rival: type[HadamardResponse]) -> None:
     every = np.arange(6, dtype=np.uint64)
     supported = Fraction(0)
     for report, chances in oracle.channel().items():
-        supported += chances[1] * int(wide.supports(columns_of[report], every)[0][5])
+        supported += chances[1] * int(wide.incidence(columns_of[report], every)[0][5])
     assert supported != wide.q

@@ -18,9 +18,9 @@ from veil.numeric.binning import Binning
 from veil.numeric.haar import HaarHierarchy, from_differences
 from veil.numeric.hierarchy import Hierarchy, LevelProtocol
 from veil.privacy import exp_below
-from veil.report import Reports
 from veil.survey import SurveyTally
 from veil.tree import Tree
+from veil.wire.reports import Reports
 
 Floats = NDArray[np.float64]
 BUCKETS = (2, 5, 17, 100, 1000)

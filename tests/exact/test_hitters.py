@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from veil import AllOf, Bits, LinearHashing, OneOf, Question, Survey, Text
-from veil.ask import Ask
 from veil.campaign import CampaignRun
 from veil.checks import enumerable, worst_ratio
 from veil.domain import Domain
@@ -18,6 +17,7 @@ from veil.entropy import Seeded, outcomes
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, pem1, tree_hist
 from veil.kernels.linear import coefficients, linear_buckets
 from veil.privacy import exp_below
+from veil.survey import Ask
 
 EPSILON = 0.8  # hash ranges stay at 3, and at 2 where eps is split: all functions can be enumerated
 TWO = Bits(2)
@@ -123,10 +123,10 @@ def test_the_transform_counts_what_pairs_count(epsilon: float, domain: Any, suff
     oracle = LinearHashing(epsilon, domain, suffix=suffix)
     columns = oracle.randomize(values, Seeded(3)).columns
     codes = oracle.domain.encode(values)
-    pairs = oracle.supports(columns, codes).sum(axis=0)
+    pairs = oracle.incidence(columns, codes).sum(axis=0)
     assert np.array_equal(pairs, oracle.support(columns, codes, None))
     weights = np.arange(len(values), dtype=np.int64)
-    assert np.array_equal(weights @ oracle.supports(columns, codes), oracle.support(columns, codes, weights))
+    assert np.array_equal(weights @ oracle.incidence(columns, codes), oracle.support(columns, codes, weights))
     prefixes, suffixes = oracle.split(codes)
     distinct, where = np.unique(prefixes, axis=0, return_inverse=True)
     pieces = [{name: column[::2] for name, column in columns.items()}, {n: c[1::2] for n, c in columns.items()}]

@@ -18,8 +18,8 @@ from veil.entropy import Seeded, outcomes
 from veil.itemsets import PSFO, SVIM, SVSM, Adap, ItemMining, LDPMiner, Phase, hashed_load
 from veil.mechanisms import PureOracle
 from veil.privacy import exp_below
-from veil.report import Reports
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, View
+from veil.wire.reports import Reports
 
 Channel = dict[bytes, list[Fraction]]
 CANDIDATES = ((0,), (1, 2), (0, 2))
@@ -90,7 +90,7 @@ def test_estimates_are_unbiased_up_to_the_padding_length(asked: PSFO, contents: 
     expected = [[Fraction(0)] * len(contents) for _ in held]
     for report, chances in channel(asked.survey, held).items():
         columns = Reports.from_bytes(asked.survey.task, asked.survey.layout, report).columns
-        supported = oracle.supports(columns, codes)[0]
+        supported = oracle.incidence(columns, codes)[0]
         for i, chance in enumerate(chances):
             for j in range(len(contents)):
                 expected[i][j] += chance * int(supported[j])

@@ -18,7 +18,7 @@ from veil.kernels.geometry import coordinates
 from veil.mechanisms import pgr, projective
 from veil.mechanisms.projective import Geometry, all_supports, best_geometry, is_prime
 from veil.privacy import exp_below
-from veil.wire import decode_tally, encode_tally
+from veil.wire.tallies import decode_tally, encode_tally
 
 SPACES = [(2, 2), (2, 3), (2, 4), (2, 5), (3, 2), (3, 3), (3, 4), (5, 2), (5, 3), (7, 2), (11, 2)]
 LARGER = [*SPACES, (2, 9), (3, 7), (5, 5), (7, 3), (13, 3), (31, 3), (101, 2), (1009, 2)]
@@ -180,7 +180,7 @@ def test_candidates_and_the_whole_domain_agree(oracle: PGR, weighted: bool, monk
     weights = np.arange(800) * 2**21 - 2**30 if weighted else None
     whole = oracle.support(columns, None, weights)
     some = np.random.default_rng(2).permutation(size)[: size // 2].astype(np.uint64)
-    matrix = oracle.supports(columns, some).astype(np.int64)
+    matrix = oracle.incidence(columns, some).astype(np.int64)
     assert np.array_equal(matrix.T @ (np.ones(800, np.int64) if weights is None else weights), whole[some])
     for steps in (0, 10**9):  # by the transform, and by inner products
         monkeypatch.setattr(pgr, "_TRANSFORM_STEPS", steps)
@@ -196,7 +196,7 @@ def test_inner_products_in_32_and_64_bits() -> None:
             [sum(a * b for a, b in zip(x, y, strict=True)) % oracle.prime == 0 for y in points(oracle, held)]
             for x in unranked(oracle, columns["point"])
         ]
-        assert np.array_equal(oracle.supports(columns, held), by_hand)
+        assert np.array_equal(oracle.incidence(columns, held), by_hand)
 
 
 def points(oracle: PGR, codes: NDArray[Any]) -> list[list[int]]:

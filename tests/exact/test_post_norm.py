@@ -10,7 +10,7 @@ import pytest
 
 from veil import GRR, OUE, SubsetSelection
 from veil.checks import TabledOLH, exact_supports
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 HELD = (5, 3, 2, 0, 0)
 

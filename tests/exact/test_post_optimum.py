@@ -15,7 +15,7 @@ from veil.entropy import Seeded
 from veil.errors import FitWarning, InputError, MismatchError, ParameterError
 from veil.mechanisms import FrequencyOracle
 from veil.post.consistency import norm_sub
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]
 

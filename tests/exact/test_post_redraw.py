@@ -15,7 +15,7 @@ from tests.significance import ALPHA
 from veil import GRR, OLH, OUE, SHE, Rappor
 from veil.errors import InputError
 from veil.post.redrawing import redraw, redraw_counts
-from veil.report import Reports
+from veil.wire.reports import Reports
 
 RUNS = 20_000
 
@@ -26,7 +26,7 @@ def exact_law(oracle: Any, held: tuple[int, ...]) -> dict[tuple[int, ...], Fract
     by_holder: list[Counter[tuple[int, ...]]] = [Counter() for _ in held]
     for report, chances in oracle.channel().items():
         columns = Reports.from_bytes(oracle.digest, oracle.layout, report).columns
-        supports = tuple(int(x) for x in oracle.supports(columns, every)[0])
+        supports = tuple(int(x) for x in oracle.incidence(columns, every)[0])
         for holder, chance in enumerate(chances):
             by_holder[holder][supports] += chance  # type: ignore[assignment]
     law: dict[tuple[int, ...], Fraction] = {(0,) * len(held): Fraction(1)}

@@ -10,8 +10,8 @@ import pytest
 from veil import Integers, Interval, SquareWave
 from veil.checks import worst_ratio
 from veil.entropy import Seeded
-from veil.numeric.reconstruction import Model, Stopping, neighbour_share, reconstruct, run
-from veil.numeric.waves import Wave
+from veil.mechanisms.reconstruction import Model, Stopping, neighbour_share, reconstruct, run
+from veil.mechanisms.waves import Wave
 from veil.privacy import WORD, exp_below
 
 SHAPES = [1.0, 0.6, 0.4, 0.0]

@@ -23,7 +23,7 @@ from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.tokens import SCOPES, issue_token
 from veil.entropy import Batch
-from veil.wire import VERSION
+from veil.wire.frames import VERSION
 
 FRAMED = {"Content-Type": "application/vnd.veil.reports"}
 SURVEY = Survey(OLH(epsilon=1.0, domain=16))

@@ -25,7 +25,6 @@ import pytest
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running, values
 
 from veil import GRR, OLH, OUE, OneOf, Survey, Text
-from veil.canonical import canonical
 from veil.collector import documents
 from veil.collector.bodies import read_body
 from veil.collector.catalogue import draft_of
@@ -35,8 +34,9 @@ from veil.collector.service import open_store
 from veil.collector.store import AuditEntry
 from veil.collector.workers import Workers
 from veil.errors import MismatchError, ServiceError, WireError
-from veil.files import to_arrow
-from veil.wire import report_size
+from veil.tools.canonical import canonical
+from veil.wire.arrow import to_arrow
+from veil.wire.frames import report_size
 
 ARROW = {"Content-Type": "application/vnd.apache.arrow.stream"}
 

@@ -14,7 +14,7 @@ from veil.collector.decoding import decode_requests, frames_of_arrow
 from veil.collector.settings import Settings, load_settings
 from veil.collector.tallying import is_maintained
 from veil.errors import InputError, MismatchError, WireError
-from veil.wire import decode_report, report_size
+from veil.wire.frames import decode_report, report_size
 
 SURVEYS = [
     Survey(OLH(1.0, 16)),
@@ -91,7 +91,7 @@ def test_too_many_rows_are_refused() -> None:
 
 
 def stream(survey: Survey, people: int) -> bytes:
-    from veil.files import to_arrow
+    from veil.wire.arrow import to_arrow
 
     batch = to_arrow(survey.randomize([0] * people), survey)
     ids = pa.array([bytes([i]) * 16 for i in range(people)], pa.binary(16))

@@ -20,7 +20,7 @@ from veil.collector.store import Group
 from veil.collector.tallying import catch_up
 from veil.errors import MismatchError, WireError
 from veil.files import read_reports
-from veil.wire import encode_tally
+from veil.wire.tallies import encode_tally
 
 
 def test_an_export_is_a_file_of_reports(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from tests.service.harness import FRAMED, Collector, framed, running
 from tests.service.test_collector import code
 
 from veil import Survey, Text
-from veil.client import Client
 from veil.collector.documents import verified
+from veil.device.client import Client
+from veil.device.ledger import Ledger
 from veil.entropy import Words
 from veil.files import read_reports
 from veil.hitters import PEM, Stored
-from veil.ledger import Ledger
 
 WORDS = ["tea", "milk", "zug", "so"]
 PEOPLE = 4_000

@@ -35,11 +35,11 @@ from veil import (
     SubsetSelection,
     Survey,
 )
-from veil.canonical import canonical, parse
-from veil.client import normative_report
+from veil.device.client import normative_report
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
+from veil.tools.canonical import canonical, parse
 from veil.view import (
     Ancestor,
     CountContained,

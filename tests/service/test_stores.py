@@ -30,7 +30,8 @@ from veil.collector.store import AuditEntry, Group, Store, StoredSurvey, StoredT
 from veil.collector.tallying import catch_up, rebuild
 from veil.collector.tokens import issue_token
 from veil.errors import InputError, ServiceError, StoreError
-from veil.wire import encode_tally, report_size
+from veil.wire.frames import report_size
+from veil.wire.tallies import encode_tally
 
 NOW = 1_000_000_007
 

@@ -15,7 +15,7 @@ from veil import OLH, Bits, LinearHashing, OneOf, Question, Survey
 from veil.datasets import exponential_bits
 from veil.entropy import Seeded
 from veil.hitters import PEM, HitterSearch, MultipleChannel, SegmentPairs, Stored, draw_search, pem1
-from veil.hitters.candidates import Candidates, start
+from veil.hitters.continuations import Continuations, start
 from veil.hitters.drawn import Drawn, top_of_absent
 from veil.hitters.supports import Counted, Supports
 from veil.metrics import f1
@@ -63,7 +63,7 @@ def test_supports_have_the_law_that_is_stated(make: Callable[[int], Supports]) -
 
 
 def _tops(make: Callable[[int], Supports]) -> NDArray[np.float64]:
-    every = Candidates(start(), 0, 8)
+    every = Continuations(start(), 0, 8)
     rows = []
     for seed in range(RUNS):
         supports = make(seed)

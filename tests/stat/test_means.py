@@ -10,8 +10,8 @@ from tests.significance import mean_fits, variance_fits
 
 from veil import Interval, Piecewise, StochasticRounding, simulate
 from veil.entropy import Seeded
-from veil.mean import Mean
 from veil.numeric.means import HybridMean, TwoPhaseVariance
+from veil.results.mean import Mean
 
 KINDS = (StochasticRounding, Piecewise, HybridMean)
 DOMAIN = Interval(-40.0, 160.0, cells=1 << 16)

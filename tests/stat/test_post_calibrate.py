@@ -16,7 +16,7 @@ from veil import OUE, post
 from veil.errors import FitWarning
 from veil.metrics import f1
 from veil.post import FAMILIES, Prior, calibrate
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from tests.significance import ALPHA
 from veil import OLH, OUE, post
 from veil.errors import FitWarning
 from veil.post.redrawing import redraw
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 SIZE, PEOPLE, RUNS = 64, 100_000, 250
 WEIGHTS = 1 / np.arange(1, SIZE + 1) ** 1.5

@@ -17,7 +17,7 @@ from veil.entropy import Seeded
 from veil.errors import InputError, MismatchError, WireError
 from veil.mechanisms.bloom import positions
 from veil.survey import SurveyTally
-from veil.wire import decode_tally, encode_tally
+from veil.wire.tallies import decode_tally, encode_tally
 
 PEOPLE, SIZE = 100_000, 500
 

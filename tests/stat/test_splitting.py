@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from veil.experiments.splitting import (
+from veil_papers.splitting import (
     BUDGETS,
     QUESTIONS,
     budget_variance,

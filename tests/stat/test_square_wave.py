@@ -10,9 +10,9 @@ from tests.significance import counts_fit
 
 from veil import Interval, SquareWave, simulate
 from veil.entropy import Seeded
+from veil.mechanisms.waves import Wave
 from veil.metrics import wasserstein
 from veil.numeric import Binning, Hierarchy
-from veil.numeric.waves import Wave
 
 UNIT = Interval(0, 1)
 

@@ -14,7 +14,7 @@ import pytest
 from veil import GRR, OLH, Categories, Client, Items, Ledger, OneOf, Public, Question, Rappor, Record, Survey
 from veil.errors import BudgetError, DomainError, InputError, WireError
 from veil.view import Project, SampleItem
-from veil.wire import decode_report, report_size
+from veil.wire.frames import decode_report, report_size
 
 COLOURS = Survey(OLH(1.0, Categories(["red", "green", "blue"])))
 

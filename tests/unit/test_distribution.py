@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veil import Integers, Interval, SquareWave, simulate
-from veil.distribution import Distribution
 from veil.errors import DomainError, InputError, ParameterError
+from veil.results.distribution import Distribution
 
 
 def made(domain: Any, masses: list[float], cells: list[int] | None = None, people: int = 1000) -> Distribution:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veil.canonical import canonical, parse
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Record, Text, as_domain, domain_from_json
 from veil.errors import DomainError, InputError, ParameterError, PrivacyWarning, VeilError
+from veil.tools.canonical import canonical, parse
 
 COLOURS = Categories(["red", "green", "blue"])
 EVERY: list[tuple[Domain, list[Any]]] = [

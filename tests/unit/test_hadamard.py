@@ -13,7 +13,7 @@ from veil.entropy import Seeded
 from veil.errors import ParameterError, WireError
 from veil.kernels.hadamard import transform
 from veil.survey import SurveyTally
-from veil.wire import decode_tally, encode_tally
+from veil.wire.tallies import decode_tally, encode_tally
 
 
 @pytest.mark.parametrize("levels", range(11))
@@ -47,7 +47,7 @@ def test_supports_by_transform_and_by_parity_agree(size: int) -> None:
     columns = oracle.randomize(np.arange(2000) % size, Seeded(3)).columns
     every = np.arange(size, dtype=np.uint64)
     weights = np.arange(2000, dtype=np.int64) * 1_000_003 % (2**31) - 2**30
-    matrix = oracle.supports(columns, every).astype(np.int64)
+    matrix = oracle.incidence(columns, every).astype(np.int64)
     for given, expected in ((None, matrix.sum(axis=0)), (weights, weights @ matrix)):
         assert np.array_equal(oracle.support(columns, None, given), expected)
         assert np.array_equal(oracle.support(columns, every, given), expected)

@@ -17,7 +17,7 @@ from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy, LevelProtocol
 from veil.survey import SurveyTally
 from veil.view import Ancestor
-from veil.wire import decode_tally, encode_tally
+from veil.wire.tallies import decode_tally, encode_tally
 
 KINDS = (Hierarchy, HaarHierarchy)
 Kind = type[Hierarchy] | type[HaarHierarchy]

@@ -31,7 +31,7 @@ from veil.hitters import (
     sensitivity_threshold,
     tree_hist,
 )
-from veil.hitters.candidates import Candidates, spelled, start
+from veil.hitters.continuations import Continuations, spelled, start
 from veil.hitters.supports import Best
 from veil.hitters.trie import fit
 from veil.mechanisms.linear_hashing import aligned_suffix
@@ -105,7 +105,7 @@ def test_candidates_are_prefixes_with_every_suffix(width: int, step: int) -> Non
     rng = np.random.default_rng(width)
     numbers = sorted({int(rng.integers(0, 2**62)) % 2**width for _ in range(5)}) if width else [0]
     prefixes = Bits(width).encode(numbers) if width else start()
-    made = Candidates(prefixes, width, step)
+    made = Continuations(prefixes, width, step)
     wanted = [(number << step) + suffix for number in numbers for suffix in range(2**step)]
     for most in (3, 1 << 22):
         blocks = list(made.blocks(most))
@@ -125,7 +125,7 @@ def test_candidates_are_prefixes_with_every_suffix(width: int, step: int) -> Non
 def test_text_that_has_ended_goes_on_with_padding() -> None:
     rows = Text(2).encode(["a", "ab"])
     prefixes = rows.view(">u2")[:, 0].astype(np.uint64)
-    made = Candidates(prefixes, 16, 8, spelled(b"xy", 1), padded=True)
+    made = Continuations(prefixes, 16, 8, spelled(b"xy", 1), padded=True)
     found = [int(code).to_bytes(3, "big") for code in np.concatenate(list(made.blocks()))]
     assert found == [b"a\0\0", b"ab\0", b"abx", b"aby"]
     assert made.size == 4
@@ -201,7 +201,7 @@ def test_both_ways_to_decode_give_the_same() -> None:
     from veil.hitters.supports import Counted
 
     counted, asked = Counted(stored), (1,)
-    kept = Candidates(np.arange(5, dtype=np.uint64), made.lengths[0], made.lengths[1] - made.lengths[0])
+    kept = Continuations(np.arange(5, dtype=np.uint64), made.lengths[0], made.lengths[1] - made.lengths[0])
     quick = counted.best(asked, kept, 20)
     every = np.concatenate(list(kept.blocks()))
     slow = Best(20)

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 import veil
 from veil import GRR, OLH, Bits, CampaignRun, Categories, Items, OneOf, Question, Survey, simulate
-from veil.canonical import canonical, parse
-from veil.client import Client
 from veil.datasets import Transactions
+from veil.device.client import Client
+from veil.device.ledger import Ledger
 from veil.entropy import Seeded, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
 from veil.itemsets import (
@@ -39,9 +39,9 @@ from veil.itemsets import (
     likely_sets,
     read_sizes,
 )
-from veil.ledger import Ledger
 from veil.mechanisms import Piecewise
 from veil.metrics import found_mse
+from veil.tools.canonical import canonical, parse
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, View, contained_in, view_from_json
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -95,7 +95,7 @@ def test_views_of_sets_are_json_both_ways_and_work_on_a_device(view: View) -> No
     read = Survey.from_json(survey.to_bytes())
     assert read == survey
     assert read.task == survey.task
-    values = [view.source.universe.label(1)]  # type: ignore[attr-defined]  # all of them look at Items
+    values = [view.held.universe.label(1)]  # type: ignore[attr-defined]  # all of them look at Items
     assert len(Client(survey.to_bytes(), Ledger(lifetime=1.0)).answer(values)) == 1 + 32 + 16 + survey.layout.size
 
 

@@ -15,7 +15,7 @@ from veil.errors import FitWarning, InputError, ParameterError
 from veil.post import FAMILIES, Calibrated, Family, Prior, calibrate
 from veil.post.calibration import posterior
 from veil.post.redrawing import redraw
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import pytest
 from veil import GRR, OLH, OUE, Categories, Items, Question, Rappor, Survey, post, simulate
 from veil.errors import FitWarning, InputError, ParameterError
 from veil.post import Calibrated, Normed, PositiveAnswers, Processed
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 from veil.view import SampleItem
 
 LABELS = Categories(["tea", "coffee", "water", "juice", *(f"drink {i}" for i in range(28))])

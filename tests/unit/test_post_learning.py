@@ -12,7 +12,7 @@ from veil import OLH
 from veil.post import FAMILIES, Calibrated, calibrate
 from veil.post.learning import grid, learn
 from veil.post.redrawing import redraw
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]
 

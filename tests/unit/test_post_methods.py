@@ -15,7 +15,7 @@ from veil import GRR, OLH, OUE, SHE, THE, post
 from veil.errors import EmptyError, FitWarning, InputError, ParameterError
 from veil.mechanisms import FrequencyOracle
 from veil.post.kinds import HistogramMethod, ModelMethod, QueryMethod
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from veil import OLH, post
 from veil.errors import DomainError, InputError, ParameterError
 from veil.post import EveryValue, MostFrequent, Sets, recommend, select
 from veil.post.redrawing import redraw
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 SIZE, PEOPLE = 256, 200_000
 ORACLE = OLH(1.0, SIZE)

@@ -26,8 +26,8 @@ from veil import (
 from veil.errors import InputError, MismatchError, ParameterError
 from veil.mechanisms import FrequencyOracle
 from veil.metrics import coverage, f1, max_error, mse, precision, recall
-from veil.noise import critical
-from veil.plan import options
+from veil.planning.oracles import options
+from veil.tools.normal import critical
 
 LABELS = Categories(["tea", "coffee", "water", "juice"])
 ESTIMATE = simulate(OLH(3.0, LABELS), ["tea"] * 6_000 + ["coffee"] * 3_000 + ["juice"] * 1_000, seed=1)

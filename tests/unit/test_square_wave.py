@@ -12,10 +12,10 @@ from veil import Categories, Integers, Interval, Piecewise, SquareWave, Survey, 
 from veil.entropy import Seeded
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError
 from veil.mechanisms import mechanism_from_json
+from veil.mechanisms.reconstruction import Model, Stopping, reconstruct
+from veil.mechanisms.spikes import choose_model
 from veil.mechanisms.square_wave import best_width
-from veil.numeric.reconstruction import Model, Stopping, reconstruct
-from veil.numeric.spikes import choose_model
-from veil.numeric.waves import Wave
+from veil.mechanisms.waves import Wave
 
 UNIT = Interval(0, 1)
 

@@ -117,8 +117,8 @@ def test_joint_counts_match_a_loop() -> None:
     joint = survey.joint(reports, {1: [3, 1], 0: [2, 0, 1]}, weights)
     assert joint.shape == (2, 3, 2, 2)
     (_, _, left), (_, _, right) = survey.parts(reports)
-    a = asks[0].pure.supports(left, np.array([2, 0, 1], dtype=np.uint64))
-    b = asks[1].pure.supports(right, np.array([3, 1], dtype=np.uint64))
+    a = asks[0].pure.incidence(left, np.array([2, 0, 1], dtype=np.uint64))
+    b = asks[1].pure.incidence(right, np.array([3, 1], dtype=np.uint64))
     for i in range(2):
         for j in range(3):
             for s in range(2):

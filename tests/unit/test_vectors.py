@@ -17,10 +17,11 @@ import pytest
 from tests.service.browser.javascript import built_client
 
 from veil import Survey, errors
-from veil.canonical import canonical, parse
-from veil.client import normative_report
+from veil.device.client import normative_report
 from veil.entropy import Words
-from veil.wire import decode_batch, decode_report, decode_tally, encode_batch, encode_report, encode_tally
+from veil.tools.canonical import canonical, parse
+from veil.wire.frames import decode_batch, decode_report, encode_batch, encode_report
+from veil.wire.tallies import decode_tally, encode_tally
 
 ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "vectors"

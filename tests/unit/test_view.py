@@ -93,7 +93,7 @@ def test_squared_distances_of_integers_are_the_stated_doubles(lo: int, length: i
     view = SquaredDistance(Integers(lo, lo + length), centre)
     distances = [(float(lo) - 0.5) + (u + 0.5) - centre for u in range(length + 1)]
     reach = max(distances[0] * distances[0], distances[-1] * distances[-1])
-    shown = view.apply(view.source.encode(range(lo, lo + length + 1)), NONE)
+    shown = view.apply(view.held.encode(range(lo, lo + length + 1)), NONE)
     assert shown.tolist() == [min(math.floor(d * d / reach * 2**20), 2**20 - 1) for d in distances]
 
 

@@ -36,25 +36,17 @@ from veil import (
     Survey,
     Text,
 )
-from veil.ask import Ask
-from veil.canonical import canonical
 from veil.domain import Categories, Domain
 from veil.entropy import Seeded
 from veil.errors import EmptyError, MismatchError, ParameterError, VeilError, WireError
-from veil.files import ReportWriter, from_arrow, read_reports, to_arrow
-from veil.report import Reports
-from veil.survey import SurveyTally
+from veil.files import ReportWriter, read_reports
+from veil.survey import Ask, SurveyTally
+from veil.tools.canonical import canonical
 from veil.view import Ancestor, Project, SampleItem, Segment, prefix
-from veil.wire import (
-    ID_BYTES,
-    decode_batch,
-    decode_report,
-    decode_tally,
-    encode_batch,
-    encode_report,
-    encode_tally,
-    report_size,
-)
+from veil.wire.arrow import from_arrow, to_arrow
+from veil.wire.frames import ID_BYTES, decode_batch, decode_report, encode_batch, encode_report, report_size
+from veil.wire.reports import Reports
+from veil.wire.tallies import decode_tally, encode_tally
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Json = dict[str, Any]

@@ -18,7 +18,7 @@ from veil import (
     SubsetSelection,
     Survey,
 )
-from veil.client import normative_report
+from veil.device.client import normative_report
 from veil.entropy import Words
 
 from .words import Json, pack, stream

@@ -25,7 +25,7 @@ from veil import (
     SubsetSelection,
     Survey,
 )
-from veil.canonical import canonical
+from veil.tools.canonical import canonical
 from veil.view import CountContained, SampleContained, SetSize, SquaredDistance
 
 from .words import Json

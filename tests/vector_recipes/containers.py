@@ -16,10 +16,11 @@ from veil import (
     Question,
     Survey,
 )
-from veil.canonical import canonical
 from veil.entropy import Words
+from veil.tools.canonical import canonical
 from veil.view import prefix
-from veil.wire import encode_batch, encode_tally
+from veil.wire.frames import encode_batch
+from veil.wire.tallies import encode_tally
 
 from .words import Json, pack, stream
 

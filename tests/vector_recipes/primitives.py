@@ -13,9 +13,9 @@ from veil import (
     Interval,
     Text,
 )
-from veil.canonical import canonical, digest
 from veil.entropy import Words
 from veil.kernels.hashing import bucket_of, interval_start, spread
+from veil.tools.canonical import canonical, digest
 from veil.view import Segment
 
 from .words import LAST, WORD, Json, limit, pack, stream
@@ -181,5 +181,5 @@ def bits(size: int, value: int) -> Json:
 
 def segment(size: int, value: int, start: int, stop: int) -> Json:
     view = Segment(Bits(size), start, stop)
-    code = view.apply(view.source.encode([value]), Words(b""))[0]
+    code = view.apply(view.held.encode([value]), Words(b""))[0]
     return {"bits": size, "value": str(value), "start": start, "stop": stop, "code": code_text(code)}

@@ -23,7 +23,7 @@ from veil import (
     Survey,
     Text,
 )
-from veil.client import normative_report
+from veil.device.client import normative_report
 from veil.domain import Categories
 from veil.entropy import Words
 from veil.view import Ancestor, Project, SampleItem, Segment, prefix

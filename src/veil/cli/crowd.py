@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from veil.client import Client
 from veil.collector.documents import verified
-from veil.ledger import Ledger
+from veil.device.client import Client
+from veil.device.ledger import Ledger
 
 __all__ = ["call", "report_all"]
 

@@ -15,8 +15,8 @@ from veil.cli import pipeline, planning, results, tables
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.outcome import Document
 from veil.domain import Categories
-from veil.durable import write_atomically
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.tools.durable import write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console

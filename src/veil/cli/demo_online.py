@@ -31,7 +31,7 @@ from veil.collector.settings import Settings
 from veil.collector.tokens import issue_token
 from veil.domain import Categories
 from veil.errors import StoreError
-from veil.result import Row
+from veil.results.estimate import Row
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,13 +13,13 @@ from veil.cli import numbers, results, tables
 from veil.cli.outcome import Document, plural
 from veil.cli.pipeline import check_output, load_survey, load_tallies
 from veil.cli.results import Answered
-from veil.distribution import Distribution
 from veil.errors import InputError
-from veil.mean import Mean
+from veil.mechanisms.reconstruction import Smoothing
 from veil.numeric.hierarchy import Method
 from veil.numeric.reading import Reading
-from veil.numeric.reconstruction import Smoothing
-from veil.result import Estimate
+from veil.results.distribution import Distribution
+from veil.results.estimate import Estimate
+from veil.results.mean import Mean
 
 if TYPE_CHECKING:
     from rich.console import Console

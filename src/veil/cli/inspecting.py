@@ -9,8 +9,6 @@ import hashlib
 import math
 from pathlib import Path
 
-from veil.ask import Question
-from veil.canonical import parse
 from veil.cli.numbers import domain_text
 from veil.cli.outcome import Document, plural
 from veil.cli.pipeline import check_inputs, load_survey, load_tallies
@@ -20,8 +18,9 @@ from veil.files import count_rows, describe_reports, read_reports
 from veil.mechanisms import HaarResponse, MeanMechanism, SquareWave
 from veil.numeric.means import HybridMean
 from veil.numeric.reading import protocol_of
-from veil.survey import Survey
-from veil.wire import VERSION, report_size
+from veil.survey import Question, Survey
+from veil.tools.canonical import parse
+from veil.wire.frames import VERSION, report_size
 
 __all__ = ["inspect_file"]
 

@@ -17,20 +17,21 @@ from rich.table import Table
 from rich.text import Text
 
 from veil.campaign import CampaignRun, Round
-from veil.canonical import Json, canonical, number, parse, take
 from veil.cli import tables
 from veil.cli.outcome import Document
 from veil.cli.pipeline import Watch, check_inputs, load_tallies, read_lines, save_survey
-from veil.domain import Categories, Items, domain_from_json, is_int
-from veil.durable import write_atomically
+from veil.domain import Categories, Items, domain_from_json
+from veil.domain.set_text import SEPARATOR
 from veil.entropy import Batch, Seeded
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files import read_sets
 from veil.itemsets import SVIM, SVSM, FrequentItems, FrequentItemsets, Rule
 from veil.privacy import decimal_text
-from veil.result import Row
-from veil.set_text import SEPARATOR
+from veil.results.estimate import Row
 from veil.simulation import walk_rounds
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json, canonical, number, parse, take
+from veil.tools.durable import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,16 +15,16 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from veil.bootstrap import Bands
 from veil.cli.outcome import Document
 from veil.cli.tables import bar, byte_text, percent
-from veil.coefficients import Coefficients
-from veil.distribution import Distribution
 from veil.domain import Integers, Numeric
-from veil.mean import Mean
-from veil.numeric.planning import NumericChoice, NumericOption
+from veil.domain.times import is_time
 from veil.numeric.summary import QUANTILES, bands_summary, distribution_summary, mean_summary, written
-from veil.times import is_time
+from veil.planning.numbers import NumericChoice, NumericOption
+from veil.results.bands import Bands
+from veil.results.coefficients import Coefficients
+from veil.results.distribution import Distribution
+from veil.results.mean import Mean
 
 __all__ = [
     "about_fit",

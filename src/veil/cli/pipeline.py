@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 from veil.cli.progress import Advance
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Numeric
-from veil.durable import write_atomically
+from veil.domain.set_text import SEPARATOR
+from veil.domain.times import is_time, parse_time
 from veil.entropy import Batch, Seeded
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, WireError
 from veil.files import ReportWriter, count_rows, public_of, read_reports, read_values, values_of
-from veil.report import Reports
-from veil.set_text import SEPARATOR
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
-from veil.times import is_time, parse_time
-from veil.wire import decode_tally, encode_tally
+from veil.tools.durable import write_atomically
+from veil.wire.reports import Reports
+from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = [
     "Randomized",

@@ -12,12 +12,12 @@ from typing import Any
 
 from veil.cli.pipeline import read_lines
 from veil.domain import Categories, Integers, Interval, Numeric
+from veil.domain.times import parse_time
 from veil.errors import InputError
 from veil.mechanisms import MECHANISMS, FrequencyOracle
-from veil.numeric.planning import choose_numeric
-from veil.plan import Choice, choose
+from veil.planning.numbers import choose_numeric
+from veil.planning.oracles import Choice, choose
 from veil.survey import Survey
-from veil.times import parse_time
 
 __all__ = ["Planned", "choose_numeric", "domain_of", "numeric_domain_of", "plan"]
 

@@ -1,4 +1,4 @@
-"""What `veil reproduce` prints and writes; the experiments themselves are `veil.experiments`."""
+"""What `veil reproduce` prints and writes; the experiments themselves are `veil_papers`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rich.text import Text
 
 from veil.cli.outcome import Document
 from veil.errors import InputError
-from veil.experiments import EXPERIMENTS
-from veil.experiments.study import Claim, Exhibit, Panel, Setting, Study, Watch
-from veil.experiments.writing import cells, commit, default_folder, write
+from veil_papers import EXPERIMENTS
+from veil_papers.study import Claim, Exhibit, Panel, Setting, Study, Watch
+from veil_papers.writing import cells, commit, default_folder, write
 
 __all__ = ["reproduce_experiment"]
 

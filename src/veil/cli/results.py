@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veil.bootstrap import Bands
-from veil.coefficients import Coefficients
-from veil.distribution import Distribution
-from veil.durable import replacing
 from veil.errors import FitWarning, InputError
-from veil.mean import Mean
 from veil.numeric.reading import Reading
 from veil.numeric.summary import mean_summary
-from veil.result import Estimate
+from veil.results.bands import Bands
+from veil.results.coefficients import Coefficients
+from veil.results.distribution import Distribution
+from veil.results.estimate import Estimate
+from veil.results.mean import Mean
 from veil.survey import Survey, SurveyTally
+from veil.tools.durable import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa

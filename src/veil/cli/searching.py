@@ -17,7 +17,6 @@ from rich import box
 from rich.table import Table
 from rich.text import Text as Shown
 
-from veil.ask import OneOf, Question
 from veil.cli import tables
 from veil.cli.outcome import Document
 from veil.cli.pipeline import Watch, check_inputs, read_all
@@ -26,13 +25,13 @@ from veil.domain import Bits, Text
 from veil.errors import InputError
 from veil.files import read_values, values_of
 from veil.hitters import PEM, HeavyHitters, HitterSearch, PrefixSearch, sensitivity_threshold
-from veil.hitters.candidates import Candidates
+from veil.hitters.continuations import Continuations
 from veil.hitters.search import words
 from veil.hitters.supports import Counted, Questions, Supported
 from veil.mechanisms import PureOracle
-from veil.noise import critical
 from veil.protocol import Stored
-from veil.survey import Survey
+from veil.survey import OneOf, Question, Survey
+from veil.tools.normal import critical
 from veil.view import Segment
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class _Watched(Counted):
         super().__init__(stored)
         self._advance = advance
 
-    def best(self, questions: Questions, candidates: Candidates, keep: int) -> Supported:
+    def best(self, questions: Questions, candidates: Continuations, keep: int) -> Supported:
         found = super().best(questions, candidates, keep)
         self._advance(self.people(questions))
         return found

@@ -16,9 +16,9 @@ from rich.table import Table
 from rich.text import Text
 
 from veil.cli.outcome import Document
-from veil.plan import Choice, Option
+from veil.planning.oracles import Choice, Option
 from veil.post.kinds import Method
-from veil.result import Estimate, Row
+from veil.results.estimate import Estimate, Row
 
 __all__ = [
     "bar",

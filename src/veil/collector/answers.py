@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from veil.ask import Question
 from veil.collector.forms import FORMATS, Result, form_of
 from veil.collector.store import Store, StoredSurvey
 from veil.collector.tallying import catch_up, count_all, is_maintained
+from veil.domain.times import is_time, parse_time
 from veil.errors import InputError, ServiceError
 from veil.mechanisms import FrequencyOracle
 from veil.numeric.reading import Reading, protocol_of
 from veil.protocol import Protocol
-from veil.result import Estimate
-from veil.survey import Survey, SurveyTally
-from veil.times import is_time, parse_time
+from veil.results.estimate import Estimate
+from veil.survey import Question, Survey, SurveyTally
 
 __all__ = ["ALL", "Query", "answer"]
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from veil.canonical import Json
 from veil.collector.documents import read_time, written_time
 from veil.collector.store import Store, StoredSurvey
 from veil.errors import InputError, ServiceError
 from veil.survey import Survey
+from veil.tools.canonical import Json
 
 __all__ = ["Catalogue", "draft_of", "parsed"]
 

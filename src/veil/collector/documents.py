@@ -8,11 +8,11 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from veil.canonical import Json, canonical, parse
 from veil.collector.keys import public_bytes
 from veil.collector.store import StoredSurvey
 from veil.errors import InputError, MismatchError, WireError
 from veil.survey import Survey
+from veil.tools.canonical import Json, canonical, parse
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

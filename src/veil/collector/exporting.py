@@ -10,9 +10,10 @@ from typing import BinaryIO
 
 from veil.collector.catalogue import parsed
 from veil.collector.store import Store, StoredSurvey
-from veil.durable import make_private_folder, replacing
-from veil.files import EXPORTED_TIME, arrow_schema, to_arrow
-from veil.report import Reports
+from veil.files import EXPORTED_TIME
+from veil.tools.durable import make_private_folder, replacing
+from veil.wire.arrow import arrow_schema, to_arrow
+from veil.wire.reports import Reports
 
 __all__ = ["export_parquet", "open_export"]
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from veil.coefficients import Coefficients
-from veil.distribution import Distribution
 from veil.errors import EmptyError
-from veil.mean import Mean
 from veil.numeric.summary import distribution_summary, mean_summary, written
-from veil.result import Estimate
+from veil.results.coefficients import Coefficients
+from veil.results.distribution import Distribution
+from veil.results.estimate import Estimate
+from veil.results.mean import Mean
 
 __all__ = ["FORMATS", "Form", "Result", "form_of"]
 

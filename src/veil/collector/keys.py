@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veil.durable import make_private_folder, sync_folder
 from veil.errors import InputError
+from veil.tools.durable import make_private_folder, sync_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

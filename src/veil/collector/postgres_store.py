@@ -13,7 +13,7 @@ import psycopg
 from veil.collector.sql import SqlStore
 from veil.collector.store import Chunk, Group, Phase
 from veil.errors import StoreError
-from veil.wire import ID_BYTES
+from veil.wire.frames import ID_BYTES
 
 __all__ = ["PostgresStore"]
 

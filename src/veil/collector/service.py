@@ -7,7 +7,6 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from veil.canonical import Json
 from veil.collector.catalogue import Catalogue, parsed
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published
@@ -18,8 +17,9 @@ from veil.collector.settings import Settings
 from veil.collector.store import AuditEntry, Store, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
 from veil.collector.workers import Workers
-from veil.durable import make_private_folder
 from veil.errors import InputError, VeilError
+from veil.tools.canonical import Json
+from veil.tools.durable import make_private_folder
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -11,9 +11,9 @@ from typing import Any
 from veil.collector.store import Chunk, Store, StoredSurvey, StoredTally
 from veil.entropy import CHUNK_ROWS
 from veil.errors import InputError
-from veil.report import Reports
 from veil.survey import Survey, SurveyTally
-from veil.wire import decode_tally, encode_tally
+from veil.wire.reports import Reports
+from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["catch_up", "count_all", "is_maintained", "rebuild"]
 

@@ -5,7 +5,7 @@ Loaders take the folder as an argument or from the environment variable VEIL_DAT
 
 from __future__ import annotations
 
-from veil.datasets.counts import Counts, Emoji, emoji_uses, kosarak_clicks, proportional, retail_sales, zipf_people
+from veil.datasets.counts import Counts, Emoji, emoji_uses, kosarak_clicks, retail_sales, zipf_people
 from veil.datasets.folder import data_folder
 from veil.datasets.numbers import (
     Numbers,
@@ -46,7 +46,6 @@ __all__ = [
     "kosarak_sets",
     "online_invoices",
     "pos_baskets",
-    "proportional",
     "retail_sales",
     "short_kosarak_sets",
     "synthetic_baskets",

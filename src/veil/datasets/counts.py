@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets.folder import data_file
+from veil.tools.shares import proportional
 
 __all__ = [
     "Counts",
     "Emoji",
     "emoji_uses",
     "kosarak_clicks",
-    "proportional",
     "retail_sales",
     "zipf_people",
 ]
@@ -123,17 +123,6 @@ def zipf_people(size: int, people: int, exponent: float, seed: int) -> NDArray[n
     """
     shares = np.arange(1, size + 1, dtype=np.float64) ** -exponent
     return np.random.default_rng(seed).choice(size, size=people, p=shares / shares.sum())
-
-
-def proportional(shares: NDArray[np.float64], people: int) -> NDArray[np.int64]:
-    """People in whole numbers, in proportion to the shares; they add up exactly, because running sums are rounded.
-
-    >>> proportional(np.array([2.0, 1.0]), 10).tolist()
-    [7, 3]
-    """
-    ends = np.rint(np.cumsum(shares) / shares.sum() * people).astype(np.int64)
-    held: NDArray[np.int64] = np.diff(ends, prepend=0)
-    return held
 
 
 def _cut_zipf(size: int, exponent: float, cut: float) -> NDArray[np.float64]:

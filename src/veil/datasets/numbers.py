@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets.counts import Counts, proportional
+from veil.datasets.counts import Counts
 from veil.datasets.folder import data_file
-from veil.domain import is_int
 from veil.errors import InputError
+from veil.tools.arguments import is_int
+from veil.tools.shares import proportional
 
 __all__ = [
     "Numbers",

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets.counts import proportional
 from veil.datasets.folder import data_file
+from veil.tools.shares import proportional
 
 __all__ = ["Strings", "exponential_bits", "first_names", "web_words"]
 

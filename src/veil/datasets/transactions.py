@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets.folder import data_file
-from veil.domain import Items, Sets, is_int
+from veil.domain import Items, Sets
 from veil.errors import InputError
+from veil.tools.arguments import is_int
 
 if TYPE_CHECKING:
     import pyarrow

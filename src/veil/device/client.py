@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.ask import Question
+from veil.device.ledger import Ledger
 from veil.domain import Codes, Sets
 from veil.entropy import Source, System
 from veil.errors import BudgetError
-from veil.ledger import Ledger
 from veil.mechanisms.longitudinal import Longitudinal, Memo
-from veil.report import Reports
-from veil.survey import Survey
-from veil.wire import ID_BYTES, encode_report
+from veil.survey import Question, Survey
+from veil.wire.frames import ID_BYTES, encode_report
+from veil.wire.reports import Reports
 
 __all__ = ["Client", "normative_report"]
 

@@ -19,9 +19,9 @@ from datetime import UTC, date, datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from pathlib import Path
 
-from veil.durable import sync_folder
 from veil.errors import BudgetError, LedgerError, ParameterError
 from veil.privacy import Guarantee, decimal_text
+from veil.tools.durable import sync_folder
 
 try:
     import fcntl

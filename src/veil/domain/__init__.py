@@ -9,7 +9,7 @@ a matrix of indices for records; `Sets` for sets of items. A domain is public: n
                                                                 Record   one value for each named attribute
 """
 
-from veil.domain.base import Codes, Domain, Sets, is_int, own_ints
+from veil.domain.base import Codes, Domain, Sets
 from veil.domain.categories import Categories
 from veil.domain.composite import DOMAINS, DomainLike, Items, Record, as_domain, domain_from_json
 from veil.domain.numbers import Integers, Interval, Numeric
@@ -31,6 +31,4 @@ __all__ = [
     "Text",
     "as_domain",
     "domain_from_json",
-    "is_int",
-    "own_ints",
 ]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json
 from veil.errors import WireError
+from veil.tools.canonical import Json
 
-__all__ = ["EXACT", "Codes", "Domain", "Sets", "as_list", "is_int", "own_ints"]
+__all__ = ["EXACT", "Codes", "Domain", "Sets", "as_list"]
 
 EXACT = 2**53 - 1
 """The largest integer that every language's JSON reads exactly (RFC 8785 takes no larger one)."""
@@ -79,17 +79,6 @@ class Domain(ABC):
     def label(self, code: int) -> Any:
         """One value, by its index."""
         return self.decode(np.array([code], dtype=np.uint64))[0]
-
-
-def is_int(value: Any) -> TypeGuard[int]:
-    """Whether a value is an integer, Python's or numpy's; True and False are not."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def own_ints(instance: Any, *names: str) -> None:
-    """Store numpy's integers as Python's in a frozen dataclass: only those can be written into a task."""
-    for name in names:
-        object.__setattr__(instance, name, int(getattr(instance, name)))
 
 
 def as_list(value: Any) -> list[Any]:

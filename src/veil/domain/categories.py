@@ -12,10 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, take
-from veil.domain.base import EXACT, Domain, as_list, is_int
+from veil.domain.base import EXACT, Domain, as_list
+from veil.domain.inputs import Column, as_int64, read_column, refuse_at
 from veil.errors import ParameterError, PrivacyWarning
-from veil.inputs import Column, as_int64, read_column, refuse_at
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json, take
 
 __all__ = ["Categories", "Label"]
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, by_kind, take
-from veil.domain.base import EXACT, Domain, Sets, as_list, is_int
+from veil.domain.base import EXACT, Domain, Sets, as_list
 from veil.domain.categories import Categories, Label
+from veil.domain.inputs import as_columns, read_lists
 from veil.domain.numbers import Integers, Interval
 from veil.domain.strings import Bits, Text
 from veil.errors import DomainError, InputError, ParameterError, WireError
-from veil.inputs import as_columns, read_lists
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json, by_kind, take
 
 __all__ = ["DOMAINS", "DomainLike", "Items", "Record", "as_domain", "domain_from_json"]
 

@@ -11,11 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, number, take
-from veil.domain.base import EXACT, Domain, is_int, own_ints
+from veil.domain.base import EXACT, Domain
+from veil.domain.inputs import Column, as_int64, as_seconds, read_column, refuse_at, type_name
 from veil.errors import DomainError, ParameterError, WireError
-from veil.inputs import Column, as_int64, as_seconds, read_column, refuse_at, type_name
 from veil.privacy import decimal_text
+from veil.tools.arguments import is_int, own_ints
+from veil.tools.canonical import Json, number, take
 
 __all__ = ["Integers", "Interval", "Numeric"]
 

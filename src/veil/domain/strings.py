@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, take
-from veil.domain.base import Domain, is_int, own_ints
+from veil.domain.base import Domain
+from veil.domain.inputs import read_column, refuse_at
 from veil.errors import DomainError, ParameterError
-from veil.inputs import read_column, refuse_at
+from veil.tools.arguments import is_int, own_ints
+from veil.tools.canonical import Json, take
 
 __all__ = ["Bits", "Text"]
 

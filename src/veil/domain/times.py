@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veil.domain import Domain, Interval
-from veil.inputs import refuse_at
+from veil.domain.inputs import refuse_at
 
 __all__ = ["as_times", "is_time", "parse_time"]
 

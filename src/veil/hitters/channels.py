@@ -8,16 +8,16 @@ from functools import cached_property
 
 import numpy as np
 
-from veil.ask import AllOf, OneOf, Question
-from veil.domain import Bits, Text, is_int, own_ints
+from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.candidates import Candidates, start
+from veil.hitters.continuations import Continuations, start
 from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k
 from veil.hitters.supports import Supports
 from veil.mechanisms import OLH
 from veil.privacy import check_epsilon, split_epsilon
-from veil.survey import Survey
+from veil.survey import AllOf, OneOf, Question, Survey
+from veil.tools.arguments import is_int, own_ints
 from veil.view import ChannelSegment, Segment
 
 __all__ = ["MultipleChannel"]
@@ -77,11 +77,11 @@ class MultipleChannel(HitterSearch):
             width, asked = view.stop - view.start, (i + 1,)
             least = math.inf
             for channel in range(self.channels):
-                inside = Candidates(np.array([channel], dtype=np.uint64), view.domain.bits - width, width)
+                inside = Continuations(np.array([channel], dtype=np.uint64), view.domain.bits - width, width)
                 best = supports.best(asked, inside, 1)
                 least = min(least, float(supports.estimate(asked, best).frequencies[0]))
                 found = best.codes & np.uint64((1 << width) - 1)
-                codes[channel] = Candidates(codes[channel], view.start, width).join(codes[channel], found)
+                codes[channel] = Continuations(codes[channel], view.start, width).join(codes[channel], found)
             tried = self.channels << width
             history.append(SearchRound(view.stop, supports.people(asked), tried, self.channels, least))
         every = np.unique(np.concatenate(codes), axis=0)

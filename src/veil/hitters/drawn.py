@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.ask import AllOf, Ask, OneOf
 from veil.errors import EmptyError, InputError
-from veil.hitters.candidates import Candidates
+from veil.hitters.continuations import Continuations
 from veil.hitters.result import HeavyHitters
 from veil.hitters.search import HitterSearch
 from veil.hitters.supports import Best, Codes, Counts, Questions, Supported, Supports
-from veil.survey import Survey
+from veil.survey import AllOf, Ask, OneOf, Survey
 from veil.view import SampleItem
 
 __all__ = ["Drawn", "draw_search", "split_people", "top_of_absent"]
@@ -124,7 +123,7 @@ class Drawn(Supports):
             total += self._drawn(question, codes, np.where(places < 0, 0, holders[places]))
         return total
 
-    def best(self, questions: Questions, candidates: Candidates, keep: int) -> Supported:
+    def best(self, questions: Questions, candidates: Continuations, keep: int) -> Supported:
         held, _ = self._distinct(questions[0])
         real = held[candidates.holds(held)]
         best = Best(keep)
@@ -138,7 +137,7 @@ class Drawn(Supports):
             best.offer(codes, counts)
         return best.taken()
 
-    def _absent(self, candidates: Candidates, real: Codes, count: int) -> Codes:
+    def _absent(self, candidates: Continuations, real: Codes, count: int) -> Codes:
         """So many different candidates that nobody holds, at random."""
         taken = {code.tobytes() for code in real}
         found: list[Codes] = []

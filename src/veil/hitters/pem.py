@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from veil.domain import Bits, Text, is_int
+from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.planning import fewest_groups, prefix_lengths
 from veil.hitters.search import PrefixSearch, as_alphabet, as_held, check_k, per_letter, words
 from veil.mechanisms import OLH, LinearHashing, PureOracle
 from veil.mechanisms.linear_hashing import aligned_suffix
 from veil.privacy import check_epsilon
+from veil.tools.arguments import is_int
 
 __all__ = ["PEM", "Oracle"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from veil.domain import is_int
 from veil.errors import ParameterError
-from veil.noise import critical
+from veil.tools.arguments import is_int
+from veil.tools.normal import critical
 
 __all__ = ["fewest_groups", "prefix_lengths", "sensitivity_threshold"]
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from veil.ask import Question
 from veil.campaign import Campaign, Round, Rounds
-from veil.domain import Bits, Text, is_int, own_ints
+from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.candidates import Candidates, start
+from veil.hitters.continuations import Continuations, start
 from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.search import as_held, check_k, in_values, nothing
 from veil.mechanisms import OLH
 from veil.privacy import check_epsilon
-from veil.survey import Survey
+from veil.survey import Question, Survey
 from veil.tally import merge
+from veil.tools.arguments import is_int, own_ints
 from veil.view import prefix
 
 __all__ = ["PrivTrie"]
@@ -72,7 +72,7 @@ class PrivTrie(Campaign):
         most, size = (1, self.batch * self.batches) if self.improved else (self.batches, self.batch)
         share = Fraction(size, self.people)
         for length in range(self.letter, self.domain.bits + 1, self.letter):
-            tried = Candidates(prefixes, length - self.letter, self.letter, padded=isinstance(self.domain, Text))
+            tried = Continuations(prefixes, length - self.letter, self.letter, padded=isinstance(self.domain, Text))
             codes = np.concatenate(list(tried.blocks()))
             view = prefix(self.domain, length)
             survey = Survey(Question(OLH(self.epsilon, view.domain), view))

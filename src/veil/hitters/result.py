@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Text
-from veil.result import Estimate, Row
+from veil.results.estimate import Estimate, Row
 
 __all__ = ["HeavyHitters", "SearchRound"]
 

@@ -16,18 +16,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.ask import AllOf, Ask, OneOf, Question
-from veil.domain import Bits, Text, is_int, own_ints
+from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.candidates import Candidates, spelled, start
+from veil.hitters.continuations import Continuations, spelled, start
 from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.supports import Counted, Supported, Supports
 from veil.hitters.trie import fit
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
 from veil.protocol import OpenProtocol, Stored
-from veil.result import Estimate
-from veil.survey import Survey
+from veil.results.estimate import Estimate
+from veil.survey import AllOf, Ask, OneOf, Question, Survey
+from veil.tools.arguments import is_int, own_ints
 from veil.view import prefix
 
 __all__ = [
@@ -172,10 +172,10 @@ class PrefixSearch(HitterSearch):
         width = self.lengths[0] - self._step(0)
         return np.arange(1 << width, dtype=np.uint64) if width else start()
 
-    def _candidates(self, prefixes: NDArray[Any], level: int) -> Candidates:
+    def _candidates(self, prefixes: NDArray[Any], level: int) -> Continuations:
         step = self._step(level)
         suffixes = None if self.alphabet is None else spelled(self.alphabet.encode(), step // 8)
-        return Candidates(prefixes, self.lengths[level] - step, step, suffixes, isinstance(self.domain, Text))
+        return Continuations(prefixes, self.lengths[level] - step, step, suffixes, isinstance(self.domain, Text))
 
     def _above(self, best: Supported, estimate: Estimate, *, last: bool) -> tuple[Supported, Estimate]:
         """Without what lies below the threshold; before the last round, clearly below it."""

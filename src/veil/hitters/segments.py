@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.ask import AllOf, OneOf, Question
-from veil.domain import Bits, Text, is_int
+from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.candidates import Candidates, start
+from veil.hitters.continuations import Continuations, start
 from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k
 from veil.hitters.supports import Supports
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
-from veil.survey import Survey
+from veil.survey import AllOf, OneOf, Question, Survey
+from veil.tools.arguments import is_int
 from veil.view import Segment
 
 __all__ = ["SegmentPairs"]
@@ -80,7 +80,7 @@ class SegmentPairs(HitterSearch):
         history, kept = [], []
         for i in range(self.segments):
             asked = [1 + 2 * p + pair.index(i) for p, pair in enumerate(self.pairs) if i in pair]
-            best = supports.best(asked, Candidates(start(), 0, self.step), self.k)
+            best = supports.best(asked, Continuations(start(), 0, self.step), self.k)
             least = float(supports.estimate(asked, best).frequencies.min())
             history.append(SearchRound(self.step, supports.people(asked), 1 << self.step, len(best.codes), least))
             kept.append(best.codes)
@@ -117,7 +117,7 @@ class SegmentPairs(HitterSearch):
     def _joined(self, parts: list[Any]) -> Any:
         codes = start()
         for i, part in enumerate(parts):
-            grown = Candidates(codes, i * self.step, self.step)
+            grown = Continuations(codes, i * self.step, self.step)
             codes = grown.join(codes, np.array([part], dtype=np.uint64))
         return codes[0]
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError
-from veil.hitters.candidates import Candidates
+from veil.hitters.continuations import Continuations
 from veil.mechanisms import LinearHashing, PureOracle
 from veil.protocol import Stored
-from veil.report import Columns
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 from veil.survey import Survey
 from veil.tally import Tally
+from veil.wire.layout import Columns
 
 __all__ = ["Best", "Counted", "Supported", "Supports"]
 
@@ -101,7 +101,7 @@ class Supports(ABC):
         """How many answers support each code."""
 
     @abstractmethod
-    def best(self, questions: Questions, candidates: Candidates, keep: int) -> Supported:
+    def best(self, questions: Questions, candidates: Continuations, keep: int) -> Supported:
         """The candidates with the largest support."""
 
     @abstractmethod
@@ -151,7 +151,7 @@ class Counted(Supports):
                 counts += oracle.support(columns, codes, None)
         return counts
 
-    def best(self, questions: Questions, candidates: Candidates, keep: int) -> Supported:
+    def best(self, questions: Questions, candidates: Continuations, keep: int) -> Supported:
         best = Best(keep)
         oracle = self.oracle(questions)
         if isinstance(oracle, LinearHashing) and candidates.suffixes is None and oracle.suffix <= candidates.step:
@@ -161,7 +161,7 @@ class Counted(Supports):
                 best.offer(block, self.support(questions, block))
         return best.taken()
 
-    def _transformed(self, oracle: LinearHashing, questions: Questions, candidates: Candidates, best: Best) -> None:
+    def _transformed(self, oracle: LinearHashing, questions: Questions, candidates: Continuations, best: Best) -> None:
         """One transform a prefix: all its continuations at once."""
         if candidates.ended.any():
             best.offer(candidates.closed, self.support(questions, candidates.closed))

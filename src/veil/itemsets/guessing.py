@@ -6,7 +6,7 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from veil.view import Candidates
+from veil.view import ItemSets
 
 __all__ = ["largest_size", "likely_sets"]
 
@@ -22,7 +22,7 @@ def largest_size(k: int) -> int:
     return max(2, math.ceil(math.log2(k)) - 1)
 
 
-def likely_sets(codes: Sequence[int], frequencies: Sequence[float], k: int) -> Candidates:
+def likely_sets(codes: Sequence[int], frequencies: Sequence[float], k: int) -> ItemSets:
     """The 2k sets of two to `largest_size(k)` items with the highest guesses: the product of 0.9 f(x) / max f.
 
     Items that are not above 0 are in no set. Sets are found best first, from items sorted by frequency: each set has

@@ -13,18 +13,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from veil.ask import Question
 from veil.campaign import Campaign, Round, Rounds
-from veil.domain import DomainLike, Items, is_int
+from veil.domain import DomainLike, Items
 from veil.errors import ParameterError
 from veil.itemsets.result import FrequentItems, Step
 from veil.itemsets.sampling import PSFO, Adap, Oracle, as_items
 from veil.itemsets.sizes import SIZES, SizeRule, Sizes, read_sizes
 from veil.mechanisms import BLH, GRR, OLH, SUE, PureOracle
 from veil.privacy import check_epsilon
-from veil.result import Estimate
-from veil.survey import Survey, SurveyTally
-from veil.view import Candidates, CountContained, SetSize, View
+from veil.results.estimate import Estimate
+from veil.survey import Question, Survey, SurveyTally
+from veil.tools.arguments import is_int
+from veil.view import CountContained, ItemSets, SetSize, View
 
 __all__ = ["FIGURE_5_3", "SVIM", "ItemMining", "LDPMiner", "Phase"]
 
@@ -105,7 +105,7 @@ class ItemMining(Campaign):
     def mine(self, people: Fraction) -> Asking:
         """The rounds, asking this share of all people; returns FrequentItems."""
         history: list[Step] = []
-        candidates: Candidates | None = None
+        candidates: ItemSets | None = None
         universe = self.domain.universe
         if universe.size > 2 * self.k:
             people = people / 2
@@ -119,7 +119,7 @@ class ItemMining(Campaign):
         return FrequentItems(min(self.k, universe.size), found, tuple(history))
 
     def ask(
-        self, phase: Phase, candidates: Candidates | None, people: Fraction, name: str, history: list[Step]
+        self, phase: Phase, candidates: ItemSets | None, people: Fraction, name: str, history: list[Step]
     ) -> Asking:
         """One phase with a share of all people: sizes first, where they are needed. Returns an Estimate."""
         length, update, doubt = phase.length, 1.0, 0.0
@@ -138,7 +138,7 @@ class ItemMining(Campaign):
         history.append(step)
         return updated(found, update)
 
-    def _ask_sizes(self, candidates: Candidates | None, people: Fraction, name: str, history: list[Step]) -> Asking:
+    def _ask_sizes(self, candidates: ItemSets | None, people: Fraction, name: str, history: list[Step]) -> Asking:
         known = self.domain.universe.size if candidates is None else len(candidates)
         view: View
         if candidates is None:

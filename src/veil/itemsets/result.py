@@ -13,9 +13,9 @@ import numpy as np
 from veil.domain import Domain
 from veil.errors import ParameterError
 from veil.itemsets.rules import Rule, find_rules
-from veil.noise import two_sided
-from veil.result import Estimate, Row
-from veil.view import Candidates
+from veil.results.estimate import Estimate, Row
+from veil.tools.normal import two_sided
+from veil.view import ItemSets
 
 if TYPE_CHECKING:
     import pyarrow
@@ -101,7 +101,7 @@ class FrequentItemsets:
 
     k: int
     singles: FrequentItems
-    candidates: Candidates
+    candidates: ItemSets
     estimate: Estimate | None
     history: tuple[Step, ...]
 

@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Any, Protocol
 
 from veil.errors import ParameterError
-from veil.noise import two_sided
+from veil.tools.normal import two_sided
 
 __all__ = ["Mined", "Rule", "find_rules"]
 

@@ -12,15 +12,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from veil.ask import Question
-from veil.domain import DomainLike, Items, is_int, own_ints
+from veil.domain import DomainLike, Items
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
 from veil.privacy import Guarantee, check_epsilon, exp_below, largest_epsilon, log_above
 from veil.protocol import Protocol
-from veil.result import Estimate
-from veil.survey import Survey, SurveyTally
-from veil.view import Candidates, SampleContained, SampleItem, View
+from veil.results.estimate import Estimate
+from veil.survey import Question, Survey, SurveyTally
+from veil.tools.arguments import is_int, own_ints
+from veil.view import ItemSets, SampleContained, SampleItem, View
 
 __all__ = ["PSFO", "Adap", "Oracle", "as_items", "collisions", "hashed_load"]
 
@@ -57,7 +57,7 @@ class PSFO(Protocol):
     oracle: Oracle
     epsilon: float
     domain: Items
-    candidates: Candidates | None
+    candidates: ItemSets | None
     delta: float
 
     def __init__(
@@ -66,7 +66,7 @@ class PSFO(Protocol):
         oracle: Oracle,
         epsilon: float,
         domain: DomainLike,
-        candidates: Candidates | None = None,
+        candidates: ItemSets | None = None,
         delta: float = 0.0,
     ) -> None:
         if not isinstance(oracle, type) or not issubclass(oracle, (PureOracle, Adap)):

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import ParameterError
-from veil.noise import critical
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.tools.normal import critical
 
 __all__ = ["SIZES", "SizeRule", "Sizes", "read_sizes"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from veil.canonical import by_kind
 from veil.mechanisms.base import Mechanism
 from veil.mechanisms.blh import BLH
 from veil.mechanisms.grr import GRR
@@ -26,6 +25,7 @@ from veil.mechanisms.stochastic_rounding import StochasticRounding
 from veil.mechanisms.subset import SubsetSelection
 from veil.mechanisms.sue import SUE
 from veil.mechanisms.the import THE
+from veil.tools.canonical import by_kind
 
 __all__ = [
     "BLH",

@@ -15,13 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, digest, number, take
 from veil.domain import Domain, DomainLike, Items, Record, as_domain, domain_from_json
 from veil.entropy import Batch, Source, outcomes
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.privacy import Guarantee, check_epsilon, decimal_text
-from veil.report import Columns, Layout, Reports
 from veil.tally import Tally, check_weights, weight_sums
+from veil.tools.canonical import Json, digest, number, take
+from veil.wire.layout import Columns, Layout
+from veil.wire.reports import Reports
 
 __all__ = ["Mechanism"]
 

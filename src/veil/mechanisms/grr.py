@@ -16,9 +16,9 @@ from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.shared import histogram, stay_or_move
-from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee, inside_threshold
-from veil.report import Columns, Field, Layout
+from veil.results.noise import SupportNoise
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["GRR"]
 
@@ -91,6 +91,6 @@ class GRR(PureOracle):
         kept = None if weights is None else weights[found]
         return histogram(order[place[found]], len(candidates), kept)
 
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         matches: NDArray[np.bool_] = columns["value"][:, None] == candidates[None, :]
         return matches.astype(np.uint8)

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.coefficients import Coefficients
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.signs import KeptSign
-from veil.report import Columns, Field, Layout
+from veil.results.coefficients import Coefficients
 from veil.tally import Tally
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["HaarResponse"]
 

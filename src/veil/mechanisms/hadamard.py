@@ -15,9 +15,9 @@ from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.signs import KeptSign
-from veil.noise import SupportNoise
-from veil.report import Columns, Field, Layout
+from veil.results.noise import SupportNoise
 from veil.tally import Tally
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["HadamardResponse"]
 
@@ -115,7 +115,7 @@ class HadamardResponse(KeptSign, PureOracle):
         codes = candidates.astype(np.uint64)
         return add_up(count, (reports, weights), *halves(codes), work=len(codes))
 
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         reports = _wide(columns)[:, None]
         differ = np.bitwise_count((reports >> np.uint64(1)) & candidates[None, :]) ^ reports.astype(np.uint8)
         return np.asarray((differ & 1) ^ 1, dtype=np.uint8)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from veil.entropy import Source
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.shared import stay_or_move
-from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee, inside_threshold
-from veil.report import Columns, Field, Layout
+from veil.results.noise import SupportNoise
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["LocalHashing"]
 
@@ -115,7 +115,7 @@ class LocalHashing(PureOracle):
         by_row = (self.expand(columns["seed"]), columns["bucket"], weights)
         return add_up(count, by_row, self.buckets, *halves(self.spread(codes)), work=len(codes))
 
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         from veil.kernels.hashing import support_matrix
 
         return support_matrix(self.expand(columns["seed"]), columns["bucket"], self.buckets, self.spread(candidates))

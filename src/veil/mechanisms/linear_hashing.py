@@ -16,14 +16,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json
-from veil.domain import Bits, DomainLike, is_int
+from veil.domain import Bits, DomainLike
 from veil.entropy import Words
 from veil.errors import ParameterError, VeilError
 from veil.mechanisms.hashing import LocalHashing
 from veil.mechanisms.projective import is_prime
-from veil.report import Columns
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
 from veil.view import Segment
+from veil.wire.layout import Columns
 
 __all__ = ["LinearHashing", "aligned_suffix"]
 
@@ -133,7 +134,7 @@ class LinearHashing(LocalHashing):
             return add_up(lambda s, b: count_linear(s, b, given, *shared), (seeds, buckets), work=len(codes))
         return add_up(count_linear, (seeds, buckets, weights), *shared, work=len(codes))
 
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         from veil.kernels.linear import linear_matrix
 
         seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from veil.entropy import Source
 from veil.errors import MismatchError
 from veil.mechanisms.base import Mechanism
-from veil.report import Columns, Layout, Reports
+from veil.wire.layout import Columns, Layout
+from veil.wire.reports import Reports
 
 __all__ = ["Longitudinal", "Memo"]
 

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import is_int
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
-from veil.mean import Mean
 from veil.mechanisms.numeric import NumericMechanism
 from veil.privacy import WORD, Guarantee
-from veil.report import Columns
+from veil.results.mean import Mean
 from veil.tally import Tally
+from veil.tools.arguments import is_int
+from veil.wire.layout import Columns
 
 __all__ = ["MeanMechanism", "Moments"]
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from veil.domain import DomainLike, Integers, Numeric, is_int
+from veil.domain import DomainLike, Integers, Numeric
 from veil.errors import ParameterError
 from veil.mechanisms.base import Mechanism
+from veil.tools.arguments import is_int
 
 __all__ = ["NumericMechanism"]
 

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import DomainLike
 from veil.errors import ParameterError
 from veil.mechanisms.hashing import LocalHashing
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
 
 __all__ = ["OLH"]
 

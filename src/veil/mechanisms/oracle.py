@@ -15,13 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import is_int
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms.base import Mechanism
-from veil.noise import Noise, SupportNoise, critical
-from veil.report import Columns
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.results.noise import Noise, SupportNoise
 from veil.tally import Tally
+from veil.tools.arguments import is_int
+from veil.tools.normal import critical
+from veil.wire.layout import Columns
 
 __all__ = ["FrequencyOracle", "PureOracle"]
 
@@ -158,7 +159,7 @@ class PureOracle(FrequencyOracle):
         """How many reports (or how much weight) support each candidate code; None means the whole domain in order."""
 
     @abstractmethod
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         """Whether report i supports candidate j, as 0 and 1: for joint counts over few candidates."""
 
     def counts(

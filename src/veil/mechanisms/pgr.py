@@ -12,17 +12,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import InputError, ParameterError
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.projective import MOST_POINTS, Geometry, all_supports, best_geometry, is_prime
 from veil.mechanisms.shared import histogram
-from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee
-from veil.report import Columns, Field, Layout
+from veil.results.noise import SupportNoise
 from veil.tally import Tally
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["PGR"]
 
@@ -171,7 +172,7 @@ class PGR(PureOracle):
             return count_orthogonal(x, y, inverse, limit)
         return count_orthogonal_weighted(x, weights, y, inverse, limit)
 
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         from veil.kernels.geometry import orthogonal_matrix
 
         x, y = self._coordinates(columns, candidates)

@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.moments import MeanMechanism
 from veil.privacy import exp_near, inside_threshold
-from veil.report import Field, Layout
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
+from veil.wire.layout import Field, Layout
 
 __all__ = ["Piecewise"]
 

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import DomainLike
 from veil.errors import ParameterError
 from veil.mechanisms.hashing import LocalHashing
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
 
 __all__ = ["RandomProjection"]
 

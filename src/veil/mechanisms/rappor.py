@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, number
-from veil.domain import DomainLike, is_int
+from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.mechanisms.bloom import design_matrix, filters, positions
@@ -20,10 +19,12 @@ from veil.mechanisms.longitudinal import Longitudinal
 from veil.mechanisms.oracle import FrequencyOracle
 from veil.mechanisms.regression import regress
 from veil.mechanisms.shared import bit_support
-from veil.noise import UnknownNoise
 from veil.privacy import WORD, Guarantee, coin_threshold, decimal_text, exp_below, log_above, root_below
-from veil.report import Columns, Field, Layout
+from veil.results.noise import UnknownNoise
 from veil.tally import Tally
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json, number
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["Rappor"]
 

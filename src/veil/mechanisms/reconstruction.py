@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.distribution import Fit
-from veil.domain import is_int
 from veil.errors import InputError, ParameterError
 from veil.mechanisms import SquareWave
-from veil.numeric.waves import Wave
+from veil.mechanisms.waves import Wave
+from veil.results.distribution import Fit
+from veil.tools.arguments import is_int, is_number
 
 __all__ = ["Model", "Smoothing", "Stopping", "neighbour_share", "reconstruct", "run"]
 
@@ -63,7 +63,7 @@ class Stopping:
     most: int = 10_000
 
     def __post_init__(self) -> None:
-        if not all(_is_number(rule) and math.isfinite(rule) and rule >= 0 for rule in (self.tau, self.change)):
+        if not all(is_number(rule) and rule >= 0 for rule in (self.tau, self.change)):
             raise ParameterError("a stopping rule's tau and change are finite numbers and not negative")
         if not is_int(self.most) or not 1 <= self.most <= 10_000_000:
             raise ParameterError("a reconstruction takes between 1 and 10,000,000 steps")
@@ -100,7 +100,7 @@ def reconstruct(
     model = _model(smoothing, mechanism.buckets)
     rule = stopping or Stopping.paper(mechanism.epsilon, smoothing=model.share > 0)
     if smoothing == "auto":
-        from veil.numeric.spikes import choose_model
+        from veil.mechanisms.spikes import choose_model
 
         model = choose_model(wave, counts, model.share, first, rule)
     masses, fit = run(wave, counts, model, first, rule)
@@ -143,7 +143,7 @@ def _model(smoothing: Smoothing, buckets: int) -> Model:
         return smoothing
     if isinstance(smoothing, bool) or smoothing == "auto":
         return Model(neighbour_share(buckets) if smoothing else 0.0)
-    if not _is_number(smoothing) or not 0 < smoothing <= _PAPER_SHARE:
+    if not is_number(smoothing) or not 0 < smoothing <= _PAPER_SHARE:
         raise ParameterError('smoothing is True (EMS), False (EM), "auto", or what a neighbour gets: up to 1/4')
     return Model(float(smoothing))
 
@@ -160,7 +160,3 @@ def _start(start: Any, buckets: int) -> Floats:
         raise InputError(f"a histogram to begin with has {buckets} positive masses")
     given = given / given.max()  # the sum of large numbers would overflow
     return np.asarray(given / given.sum())
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)

@@ -11,15 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import InputError, ParameterError
 from veil.mechanisms.oracle import FrequencyOracle
-from veil.noise import AdditiveNoise
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, root_below
-from veil.report import Columns, Field, Layout
+from veil.results.noise import AdditiveNoise
 from veil.tally import Tally
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["SHE"]
 

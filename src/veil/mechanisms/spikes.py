@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.numeric.reconstruction import Model, Stopping, run
-from veil.numeric.waves import Wave
+from veil.mechanisms.reconstruction import Model, Stopping, run
+from veil.mechanisms.waves import Wave
 
 __all__ = ["LESS", "PENALTIES", "choose_model"]
 

@@ -15,19 +15,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import InputError, MismatchError, ParameterError
 from veil.mechanisms.numeric import NumericMechanism
 from veil.mechanisms.shared import histogram
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, exp_near
-from veil.report import Columns, Field, Layout
 from veil.tally import Tally, merge
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
+from veil.wire.layout import Columns, Field, Layout
 
 if TYPE_CHECKING:
-    from veil.distribution import Distribution
-    from veil.numeric.reconstruction import Smoothing, Stopping
+    from veil.mechanisms.reconstruction import Smoothing, Stopping
+    from veil.results.distribution import Distribution
 
 __all__ = ["SquareWave", "best_width"]
 
@@ -199,8 +200,8 @@ class SquareWave(NumericMechanism):
         `smoothing` True is EMS, False plain EM, "auto" adds spikes where held-out reports speak for them; `stopping`
         is the paper's rule unless given; `start` is a histogram to begin with, uniform unless given.
         """
-        from veil.distribution import Distribution
-        from veil.numeric.reconstruction import reconstruct
+        from veil.mechanisms.reconstruction import reconstruct
+        from veil.results.distribution import Distribution
 
         tally = self.own(tally)
         if (tally.counts < 0).any():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veil.entropy import Source
 from veil.mechanisms.moments import MeanMechanism
 from veil.privacy import inside_threshold
-from veil.report import Field, Layout
+from veil.wire.layout import Field, Layout
 
 __all__ = ["StochasticRounding"]
 

@@ -11,15 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json
-from veil.domain import DomainLike, is_int
+from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.shared import bit_support, bit_supports, histogram
-from veil.noise import SupportNoise
 from veil.privacy import WORD, Guarantee, exp_below, inside_threshold
-from veil.report import Columns, Field, Layout, byte_width
+from veil.results.noise import SupportNoise
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
+from veil.wire.layout import Columns, Field, Layout, byte_width
 
 __all__ = ["SubsetSelection"]
 
@@ -138,7 +139,7 @@ class SubsetSelection(PureOracle):
         counts = histogram(self._lists(columns).ravel(), self.domain.size, each)
         return counts if candidates is None else counts[candidates.astype(np.int64)]
 
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         if self.as_bits:
             return bit_supports(columns["bits"], candidates)
         matches: NDArray[np.bool_] = self._lists(columns)[:, :, None] == candidates[None, None, :]

@@ -8,11 +8,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from veil.canonical import Json, number
 from veil.domain import DomainLike
 from veil.errors import ParameterError
 from veil.mechanisms.unary import UnaryEncoding
 from veil.privacy import coin_threshold, decimal_text, exp_near
+from veil.tools.canonical import Json, number
 
 __all__ = ["THE", "best_theta"]
 

@@ -21,7 +21,7 @@ from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.shared import bit_support, bit_supports
 from veil.privacy import WORD, Guarantee
-from veil.report import Columns, Field, Layout
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["UnaryEncoding"]
 
@@ -90,5 +90,5 @@ class UnaryEncoding(PureOracle):
     ) -> NDArray[np.int64]:
         return bit_support(columns["bits"], self.domain.size, candidates, weights)
 
-    def supports(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
+    def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         return bit_supports(columns["bits"], candidates)

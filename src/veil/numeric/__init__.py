@@ -8,16 +8,16 @@
 What comes out is a `veil.distribution.Distribution` or a `veil.mean.Mean`. docs/numeric.md says which to take.
 """
 
-from veil.bootstrap import Bands
-from veil.distribution import Distribution, Fit
-from veil.mean import Mean
 from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRounding
+from veil.mechanisms.reconstruction import Stopping, reconstruct
+from veil.mechanisms.waves import Wave
 from veil.numeric.binning import Binning
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, TwoPhaseVariance
-from veil.numeric.reconstruction import Stopping, reconstruct
-from veil.numeric.waves import Wave
+from veil.results.bands import Bands
+from veil.results.distribution import Distribution, Fit
+from veil.results.mean import Mean
 
 __all__ = [
     "Bands",

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.distribution import Again, Distribution
-from veil.domain import Domain, Integers, Numeric, is_int
+from veil.domain import Domain, Integers, Numeric
 from veil.entropy import Source
 from veil.errors import MismatchError, ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
+from veil.results.distribution import Again, Distribution
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
+from veil.tools.arguments import is_int
 
 __all__ = ["asked_again", "better_oracle", "numeric_domain", "whole", "worth"]
 

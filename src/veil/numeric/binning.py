@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.distribution import Distribution
-from veil.domain import Interval, Numeric, is_int
+from veil.domain import Interval, Numeric
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
 from veil.protocol import Protocol
+from veil.results.distribution import Distribution
 from veil.survey import Survey, SurveyTally
+from veil.tools.arguments import is_int
 
 __all__ = ["Binning"]
 

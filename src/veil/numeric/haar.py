@@ -10,11 +10,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.coefficients import Coefficients
-from veil.distribution import Distribution
 from veil.mechanisms import HaarResponse, Mechanism
 from veil.numeric.asking import asked_again
 from veil.numeric.hierarchy import LevelProtocol
+from veil.results.coefficients import Coefficients
+from veil.results.distribution import Distribution
 from veil.survey import SurveyTally
 from veil.tree import Tree
 from veil.view import Ancestor
@@ -64,7 +64,7 @@ class HaarHierarchy(LevelProtocol):
 
     @classmethod
     def _rebuilt(cls, epsilon: float, view: Ancestor) -> Self:
-        return cls(epsilon, view.source, view.source.size)
+        return cls(epsilon, view.held, view.held.size)
 
     def levels(self, tally: SurveyTally) -> list[Coefficients]:
         """Runs at the collector: the differences of each level's pairs, the coarsest level first."""

@@ -14,16 +14,16 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.ask import OneOf, Question
-from veil.distribution import Distribution, Fit
-from veil.domain import Interval, Numeric, is_int
+from veil.domain import Interval, Numeric
 from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.mechanisms import Mechanism
 from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole, worth
 from veil.privacy import check_epsilon, decimal_text
 from veil.protocol import Protocol
-from veil.result import Estimate
-from veil.survey import Survey, SurveyTally
+from veil.results.distribution import Distribution, Fit
+from veil.results.estimate import Estimate
+from veil.survey import OneOf, Question, Survey, SurveyTally
+from veil.tools.arguments import is_int
 from veil.tree import Tree, admm, consistent, project
 from veil.view import Ancestor
 
@@ -151,7 +151,7 @@ class Hierarchy(LevelProtocol):
 
     @classmethod
     def _rebuilt(cls, epsilon: float, view: Ancestor) -> Self:
-        return cls(epsilon, view.source, view.source.size, view.branching)
+        return cls(epsilon, view.held, view.held.size, view.branching)
 
     def levels(self, tally: SurveyTally) -> list[Estimate]:
         """Runs at the collector: an Estimate a level below the root, the coarsest first; unbiased, never clipped."""

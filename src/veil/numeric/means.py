@@ -9,15 +9,14 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from veil.ask import OneOf, Question
 from veil.campaign import Campaign, Round, Rounds
 from veil.domain import DomainLike, Numeric
 from veil.errors import ParameterError
-from veil.mean import Mean
 from veil.mechanisms import MeanMechanism, Piecewise, StochasticRounding
 from veil.privacy import Guarantee, exp_below, exp_near
 from veil.protocol import Protocol
-from veil.survey import Survey, SurveyTally
+from veil.results.mean import Mean
+from veil.survey import OneOf, Question, Survey, SurveyTally
 from veil.view import Identity, SquaredDistance, View
 
 __all__ = ["HybridMean", "MeanAndVariance", "TwoPhaseVariance"]

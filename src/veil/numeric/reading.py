@@ -8,15 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from veil.ask import Question
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms import MeanMechanism, SquareWave
+from veil.mechanisms.reconstruction import Smoothing
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy, Method
 from veil.numeric.means import HybridMean
-from veil.numeric.reconstruction import Smoothing
 from veil.protocol import Protocol
-from veil.survey import Survey, SurveyTally
+from veil.survey import Question, Survey, SurveyTally
 
 __all__ = ["Reading", "protocol_of"]
 

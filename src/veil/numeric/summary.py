@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from veil.bootstrap import Bands
-from veil.distribution import Distribution
 from veil.domain import Numeric
-from veil.mean import Mean
+from veil.results.bands import Bands
+from veil.results.distribution import Distribution
+from veil.results.mean import Mean
 
 __all__ = ["QUANTILES", "bands_summary", "distribution_summary", "mean_summary", "written"]
 

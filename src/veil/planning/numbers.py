@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from veil.domain import Numeric, is_int
+from veil.domain import Numeric
 from veil.entropy import Seeded
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms import MeanMechanism, Piecewise, SquareWave, StochasticRounding
@@ -26,6 +26,7 @@ from veil.numeric.reading import Reading
 from veil.protocol import Protocol
 from veil.survey import Survey
 from veil.tally import merge
+from veil.tools.arguments import is_int
 
 __all__ = ["NumericChoice", "NumericOption", "choose_numeric"]
 

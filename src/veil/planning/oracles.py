@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from veil.domain import Domain, DomainLike, as_domain, is_int
+from veil.domain import Domain, DomainLike, as_domain
 from veil.errors import InputError, ParameterError
 from veil.mechanisms import MECHANISMS, FrequencyOracle
 from veil.privacy import check_epsilon
+from veil.tools.arguments import is_int
 
 __all__ = ["Choice", "Option", "choose", "options"]
 

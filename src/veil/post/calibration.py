@@ -16,7 +16,7 @@ from veil.errors import FitWarning, InputError, ParameterError
 from veil.post.learning import Learned, learn, windows
 from veil.post.priors import FAMILIES, Cells, Family, Prior, cells
 from veil.post.processed import Calibrated, Processed
-from veil.result import Estimate
+from veil.results.estimate import Estimate
 
 __all__ = ["automatic", "calibrate", "posterior", "power", "power_ns"]
 

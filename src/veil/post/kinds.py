@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import is_int
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.noise import critical
 from veil.post.consistency import keep, norm
 from veil.post.processed import Normed, PositiveAnswers, Processed
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.tools.arguments import is_int
+from veil.tools.normal import critical
 
 __all__ = ["HistogramMethod", "Method", "ModelMethod", "QueryMethod"]
 

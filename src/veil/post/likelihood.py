@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import is_int
 from veil.errors import FitWarning, InputError, MismatchError, ParameterError
-from veil.mechanisms import FrequencyOracle, Mechanism
-from veil.noise import SupportNoise
 from veil.post.processed import Processed
-from veil.report import Reports
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.results.noise import Noise, SupportNoise
+from veil.tally import Tally
+from veil.tools.arguments import is_int
+from veil.wire.layout import Layout
+from veil.wire.reports import Reports
 
 __all__ = ["em", "mle", "mle_apx"]
 
@@ -69,7 +71,24 @@ def mle(estimate: Estimate) -> Processed:
     return Processed.of_estimate(estimate, _settled(found, len(reported)), "mle")
 
 
-def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int = 100_000) -> Processed:
+@runtime_checkable
+class Oracle(Protocol):
+    """What is needed of a frequency oracle: the mechanisms stand above this room."""
+
+    name: ClassVar[str]
+
+    @property
+    def noise(self) -> Noise: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def layout(self) -> Layout: ...
+    def channel(self) -> dict[bytes, list[Fraction]]: ...
+    def tally(self, reports: Reports) -> Tally: ...
+    def estimate(self, tally: Tally) -> Estimate: ...
+
+
+def em(mechanism: Oracle, reports: Reports, *, gap: float = 1e-8, most: int = 100_000) -> Processed:
     """Runs at the collector: the most likely histogram from whole reports, by EM over the mechanism's exact channel.
 
     Also known as iterative Bayesian update (IBU). It sees what a tally forgets: which bits came together. For oracles
@@ -82,7 +101,7 @@ def em(mechanism: Mechanism, reports: Reports, *, gap: float = 1e-8, most: int =
     >>> round(float(made.frequencies.sum()), 9)
     1.0
     """
-    if not isinstance(mechanism, FrequencyOracle):
+    if not isinstance(mechanism, Oracle):
         raise ParameterError("em needs a frequency oracle")
     if not isinstance(reports, Reports) or reports.task != mechanism.digest:
         raise MismatchError("expected reports of this mechanism; these were made for another task")
@@ -122,7 +141,7 @@ def _settled(solve: Callable[[NDArray[np.bool_]], Floats], size: int) -> Floats:
         kept &= ~falling
 
 
-def _report_bits(mechanism: Mechanism) -> float:
+def _report_bits(mechanism: Oracle) -> float:
     """How many bits a report's payload has, as far as its columns say."""
     fields = mechanism.layout.fields
     return float(sum(field.bits or field.count * math.log2(field.bound) for field in fields))

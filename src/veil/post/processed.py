@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Domain
 from veil.errors import InputError, ParameterError
-from veil.result import Estimate, Row, Total
+from veil.results.estimate import Estimate, Row, Total
 
 if TYPE_CHECKING:
     from veil.post.priors import Prior

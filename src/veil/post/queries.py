@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import is_int
 from veil.errors import InputError, ParameterError
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.tools.arguments import is_int
 
 __all__ = ["EveryValue", "MostFrequent", "Query", "Sets", "as_query", "squared_errors"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
-from veil.noise import AdditiveNoise, Noise, SupportNoise
+from veil.results.noise import AdditiveNoise, Noise, SupportNoise
 
 __all__ = ["redraw", "redraw_counts"]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from veil.datasets import proportional
-from veil.domain import is_int
 from veil.errors import FitWarning, InputError, ParameterError
 from veil.post.consistency import norm_sub
 from veil.post.processed import Processed
 from veil.post.queries import as_query, squared_errors
 from veil.post.redrawing import redraw
-from veil.result import Estimate
+from veil.results.estimate import Estimate
+from veil.tools.arguments import is_int
+from veil.tools.shares import proportional
 
 __all__ = ["PAPER_METHODS", "Selection", "quietly", "recommend", "select"]
 

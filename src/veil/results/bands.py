@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import proportional
-from veil.domain import is_int
 from veil.entropy import CHUNK_ROWS, Seeded, check_seed
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.noise import two_sided
+from veil.tools.arguments import is_int
+from veil.tools.normal import two_sided
+from veil.tools.shares import proportional
 
 if TYPE_CHECKING:
-    from veil.distribution import Distribution
+    from veil.results.distribution import Distribution
 
 __all__ = ["Bands"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Domain
-from veil.noise import two_sided
+from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
     import pyarrow

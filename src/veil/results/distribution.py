@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Integers, Numeric, is_int
+from veil.domain import Integers, Numeric
 from veil.entropy import Source, check_seed
 from veil.errors import InputError, ParameterError
+from veil.tools.arguments import is_int
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
     from matplotlib.axes import Axes
 
-    from veil.bootstrap import Bands
+    from veil.results.bands import Bands
 
 __all__ = ["Again", "Distribution", "Fit"]
 
@@ -174,7 +175,7 @@ class Distribution:
 
         The same seed gives the same bands.
         """
-        from veil.bootstrap import Bands
+        from veil.results.bands import Bands
 
         return Bands.drawn(self, replicates, seed)
 

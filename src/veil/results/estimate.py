@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Domain, is_int
+from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
-from veil.noise import Noise, critical, two_sided
+from veil.results.noise import Noise
+from veil.tools.arguments import is_int
+from veil.tools.normal import critical, two_sided
 
 if TYPE_CHECKING:
     import pandas

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veil.domain import Numeric
-from veil.noise import two_sided
+from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
     import pyarrow

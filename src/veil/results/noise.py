@@ -9,39 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import InputError, ParameterError
+from veil.errors import InputError
 
-__all__ = ["AdditiveNoise", "Noise", "SupportNoise", "UnknownNoise", "critical", "two_sided"]
+__all__ = ["AdditiveNoise", "Noise", "SupportNoise", "UnknownNoise"]
 
 Floats = NDArray[np.float64]
-
-
-def critical(tail: float) -> float:
-    """The standard normal quantile that leaves `tail` above it.
-
-    >>> round(critical(0.025), 3)
-    1.96
-    """
-    if not 0 < tail < 1:
-        raise ParameterError("a significance or confidence level lies between 0 and 1")
-    return -NormalDist().inv_cdf(tail)
-
-
-def two_sided(level: float) -> float:
-    """How many standard errors a confidence interval reaches to either side.
-
-    >>> round(two_sided(0.95), 3)
-    1.96
-    """
-    if not isinstance(level, (int, float)) or not 0 < level < 1:
-        raise ParameterError("a confidence level lies between 0 and 1")
-    return critical((1 - level) / 2)
 
 
 class Noise(ABC):

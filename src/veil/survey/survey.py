@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.ask import Ask, Question, Rows, as_ask, ask_from_json
-from veil.canonical import Json, canonical, digest, parse, take
-from veil.domain import Codes, Domain, is_int, own_ints
+from veil.domain import Codes, Domain
+from veil.domain.inputs import as_columns, as_int64, read_column
 from veil.entropy import Batch, Source
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
-from veil.inputs import as_columns, as_int64, read_column
 from veil.mechanisms import Mechanism
 from veil.privacy import Guarantee
-from veil.report import Columns, Field, Layout, Reports
-from veil.result import Estimate
-from veil.tally import Tally, check_weights
+from veil.results.estimate import Estimate
+from veil.survey.tally import SurveyTally
+from veil.survey.tree import Ask, Question, Rows, as_ask, ask_from_json
+from veil.tally import check_weights
+from veil.tools.arguments import is_int, own_ints
+from veil.tools.canonical import Json, canonical, digest, parse, take
+from veil.wire.layout import Columns, Field, Layout
+from veil.wire.reports import Reports
 
-__all__ = ["Public", "Survey", "SurveyTally"]
+__all__ = ["Public", "Survey"]
 
 _JOINT_CELLS = 1 << 22
 
@@ -44,30 +47,6 @@ class Public:
         return Field(f"public.{self.name}", bound=2**63, width=8, signed=True)
 
 
-@dataclass(frozen=True, eq=False)
-class SurveyTally:
-    """One tally a question, and how many people took part in all. Adds up like its parts."""
-
-    task: str
-    people: int
-    parts: tuple[Tally, ...]
-
-    def __add__(self, other: SurveyTally) -> SurveyTally:
-        if not isinstance(other, SurveyTally):
-            return NotImplemented
-        if self.task != other.task or len(self.parts) != len(other.parts):
-            raise MismatchError("tallies of different tasks cannot be added")
-        added = tuple(a + b for a, b in zip(self.parts, other.parts, strict=True))
-        return SurveyTally(self.task, self.people + other.people, added)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SurveyTally):
-            return NotImplemented
-        return (self.task, self.people, self.parts) == (other.task, other.people, other.parts)
-
-    __hash__ = None  # type: ignore[assignment]  # a tally holds arrays
-
-
 @dataclass(frozen=True, init=False)
 class Survey:
     """A tree of questions about one held value, and the public columns beside its reports.
@@ -84,7 +63,7 @@ class Survey:
     def __init__(self, ask: Ask | Mechanism, public: Sequence[Public] = ()) -> None:
         object.__setattr__(self, "ask", as_ask(ask))
         object.__setattr__(self, "public", tuple(public))
-        if len({question.view.source for question in self.questions}) > 1:
+        if len({question.view.held for question in self.questions}) > 1:
             raise ParameterError("all questions of a survey look at the same held value")
         if len({column.name for column in self.public}) != len(self.public):
             raise ParameterError("public columns have different names")
@@ -94,7 +73,7 @@ class Survey:
     @property
     def domain(self) -> Domain:
         """What a person holds."""
-        return self.ask.questions[0].view.source
+        return self.ask.questions[0].view.held
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -251,7 +230,7 @@ class Survey:
                 question, answered, columns = parts[i]
                 where = np.searchsorted(answered, some)
                 mine = {name: column[where] for name, column in columns.items()}
-                supports.append(question.pure.supports(mine, codes))
+                supports.append(question.pure.incidence(mine, codes))
             total += _joint_counts(supports, kept)
         return total.reshape(shape + (2,) * len(shape))
 

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, take
-from veil.domain import is_int
 from veil.entropy import Source
 from veil.errors import InputError, ParameterError, WireError
 from veil.mechanisms import FrequencyOracle, Mechanism, PureOracle, mechanism_from_json
 from veil.privacy import Guarantee
-from veil.report import Columns, Field, Layout
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json, take
 from veil.view import Identity, View, view_from_json
+from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["AllOf", "Ask", "OneOf", "Question", "Rows", "as_ask", "ask_from_json"]
 
@@ -111,7 +111,7 @@ class Question(Ask):
 
     def to_json(self) -> Json:
         # The held domain stands once, in the survey; the mechanism's is what the view shows of it.
-        view = {key: value for key, value in self.view.to_json().items() if key != "source"}
+        view = {key: value for key, value in self.view.to_json().items() if key != "held"}
         mechanism = {key: value for key, value in self.mechanism.to_json().items() if key != "domain"}
         return {"kind": "question", "view": view, "mechanism": mechanism}
 
@@ -252,9 +252,9 @@ def ask_from_json(document: Any, held: Json, depth: int = 0) -> Ask:
         raise WireError("a survey is at most eight levels deep")
     if kind == "question":
         view, mechanism = take(document, "question", "view", "mechanism")
-        if not isinstance(view, dict) or not isinstance(mechanism, dict) or "source" in view or "domain" in mechanism:
+        if not isinstance(view, dict) or not isinstance(mechanism, dict) or "held" in view or "domain" in mechanism:
             raise WireError("a question has a view and a mechanism, and no domain but its survey's")
-        shown = view_from_json({**view, "source": held})
+        shown = view_from_json({**view, "held": held})
         return Question(mechanism_from_json({**mechanism, "domain": shown.domain.to_json()}), shown)
     if kind == "one-of":
         (branches,) = take(document, "one-of", "branches")

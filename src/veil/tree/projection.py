@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from veil.domain import is_int
 from veil.errors import ParameterError
+from veil.tools.arguments import is_int
 from veil.tree.shape import LARGEST, Floats, Levels, PerLevel, Tree, flat, flat_numbers, is_number, split
 
 __all__ = ["Admm", "admm", "project"]

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from veil.domain import is_int, own_ints
 from veil.errors import InputError, ParameterError
+from veil.tools.arguments import is_int, own_ints
 
 __all__ = ["LARGEST", "Floats", "Levels", "PerLevel", "Run", "Tree", "flat", "flat_numbers", "is_number", "split"]
 

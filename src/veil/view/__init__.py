@@ -1,6 +1,6 @@
 """From what a person holds to what one question asks about: an index of a smaller domain.
 
-A View maps codes of its `source` domain to codes of its `domain`; it may itself be random. `scale` is what an estimate
+A View maps codes of its `held` domain to codes of its `domain`; it may itself be random. `scale` is what an estimate
 must be multiplied by to speak of the held values, and `outer_ratio` tells how much weaker a report's ratio becomes seen
 from the held value (privacy amplification). Runs on the device.
 
@@ -19,20 +19,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from veil.canonical import Json, by_kind
+from veil.tools.canonical import Json, by_kind
 from veil.view.base import View
 from veil.view.numbers import SquaredDistance
-from veil.view.sets import Candidates, CountContained, SampleContained, SampleItem, SetSize, contained_in
+from veil.view.sets import CountContained, ItemSets, SampleContained, SampleItem, SetSize, contained_in
 from veil.view.strings import ChannelSegment, Segment, prefix
 from veil.view.whole import Ancestor, Identity, Project
 
 __all__ = [
     "VIEWS",
     "Ancestor",
-    "Candidates",
     "ChannelSegment",
     "CountContained",
     "Identity",
+    "ItemSets",
     "Project",
     "SampleContained",
     "SampleItem",

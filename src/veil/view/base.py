@@ -8,11 +8,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from veil.canonical import Json
 from veil.domain import Domain, domain_from_json
 from veil.entropy import Source
 from veil.errors import WireError
 from veil.privacy import exp_below, largest_epsilon, log_above
+from veil.tools.canonical import Json
 
 __all__ = ["Codes1", "View", "held_domain"]
 
@@ -20,10 +20,10 @@ Codes1 = NDArray[Any]
 
 
 class View(ABC):
-    """One way to look at a value. Every view stores the domain it looks at as its first field, `source`."""
+    """One way to look at a value. Every view stores the domain it looks at as its first field, `held`."""
 
     kind: str
-    source: Domain
+    held: Domain
 
     @property
     @abstractmethod

@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, number, take
-from veil.domain import (
-    Integers,
-    Interval,
-    Numeric,
-    own_ints,
-)
+from veil.domain import Integers, Interval, Numeric
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.privacy import decimal_text
+from veil.tools.arguments import own_ints
+from veil.tools.canonical import Json, number, take
 from veil.view.base import Codes1, View, held_domain
 
 __all__ = ["SquaredDistance"]
@@ -45,13 +41,13 @@ class SquaredDistance(View):
     (36.0, [16, 0, 35])
     """
 
-    source: Numeric
+    held: Numeric
     centre: float
     cells: int = 1 << 20
     kind = "squared-distance"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, Numeric) or self.source.size > 1 << 32:
+        if not isinstance(self.held, Numeric) or self.held.size > 1 << 32:
             raise ParameterError("a squared distance is one of an Interval or of Integers, of at most 2^32 cells")
         if isinstance(self.centre, bool) or not isinstance(self.centre, (int, float, np.integer, np.floating)):
             raise ParameterError("the centre is a number (of times: seconds since 1970)")
@@ -64,14 +60,14 @@ class SquaredDistance(View):
     @property
     def _reach(self) -> float:
         with np.errstate(over="ignore"):  # refused above, and not warned of
-            return float(self._squares(np.array([0, self.source.size - 1])).max())
+            return float(self._squares(np.array([0, self.held.size - 1])).max())
 
     @property
     def domain(self) -> Interval:
         return Interval(0.0, self._reach, self.cells)
 
     def _squares(self, codes: Any) -> NDArray[np.float64]:
-        distances = self.source.edges(codes + 0.5) - self.centre
+        distances = self.held.edges(codes + 0.5) - self.centre
         return distances * distances
 
     def apply(self, codes: Any, source: Source) -> Codes1:
@@ -79,9 +75,9 @@ class SquaredDistance(View):
 
     def to_json(self) -> Json:
         where = {"centre": decimal_text(self.centre), "cells": self.cells}
-        return {"kind": "squared-distance", "source": self.source.to_json(), **where}
+        return {"kind": "squared-distance", "held": self.held.to_json(), **where}
 
     @classmethod
     def from_json(cls, document: Json) -> SquaredDistance:
-        source, centre, cells = take(document, "squared-distance", "source", "centre", "cells")
-        return cls(held_domain(source, Integers, Interval), number(centre), cells)
+        held, centre, cells = take(document, "squared-distance", "held", "centre", "cells")
+        return cls(held_domain(held, Integers, Interval), number(centre), cells)

@@ -21,15 +21,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, take
-from veil.domain import Categories, Domain, Items, Sets, domain_from_json, is_int, own_ints
+from veil.domain import Categories, Domain, Items, Sets, domain_from_json
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
+from veil.tools.arguments import is_int, own_ints
+from veil.tools.canonical import Json, take
 from veil.view.base import Codes1, View, held_domain
 
-__all__ = ["Candidates", "CountContained", "SampleContained", "SampleItem", "SetSize", "contained_in"]
+__all__ = ["CountContained", "ItemSets", "SampleContained", "SampleItem", "SetSize", "contained_in"]
 
-Candidates = tuple[tuple[int, ...], ...]
+ItemSets = tuple[tuple[int, ...], ...]
 """Sets of items' codes, each increasing; the order of the sets is their numbering."""
 
 _MOST = 1 << 20
@@ -46,12 +47,12 @@ class SampleItem(View):
     because any one item is the sampled one with probability 1 / length at most. Otherwise it stays r.
     """
 
-    source: Items
+    held: Items
     length: int
     kind = "sample-item"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, Items):
+        if not isinstance(self.held, Items):
             raise ParameterError("an item is sampled from Items")
         if not is_int(self.length) or not 1 <= self.length <= 2**31:
             raise ParameterError("a padding length is at least 1")
@@ -59,11 +60,11 @@ class SampleItem(View):
 
     @property
     def domain(self) -> Categories:
-        return Categories.range(self.source.universe.size + self.length)
+        return Categories.range(self.held.universe.size + self.length)
 
     @property
     def values(self) -> Domain:
-        return self.source.universe
+        return self.held.universe
 
     @property
     def scale(self) -> Fraction:
@@ -76,22 +77,22 @@ class SampleItem(View):
         return 1 + (ratio - 1) * self.length if disjoint else ratio
 
     def apply(self, codes: Any, source: Source) -> Codes1:
-        return sample_padded(codes, self.length, self.source.universe.size, source)
+        return sample_padded(codes, self.length, self.held.universe.size, source)
 
     def to_json(self) -> Json:
-        return {"kind": "sample-item", "source": self.source.to_json(), "length": self.length}
+        return {"kind": "sample-item", "held": self.held.to_json(), "length": self.length}
 
     @classmethod
     def from_json(cls, document: Json) -> SampleItem:
-        source, length = take(document, "sample-item", "source", "length")
-        return cls(held_domain(source, Items), length)
+        held, length = take(document, "sample-item", "held", "length")
+        return cls(held_domain(held, Items), length)
 
 
 @dataclass(frozen=True)
 class SampleContained(View):
     """One candidate that the held set contains, drawn uniformly after padding with dummies to `length` (thesis 5.3).
 
-    Candidates are numbered as listed; indices from their number on are dummies. Who contains more than `length` of them
+    ItemSets are numbered as listed; indices from their number on are dummies. Who contains more than `length` of them
     is sampled as they are, so that they are under-counted.
 
     Guarantee: that of SampleItem, because any one candidate is drawn with probability 1 / length at most.
@@ -102,13 +103,13 @@ class SampleContained(View):
     [2, 0, 3]
     """
 
-    source: Items
-    candidates: Candidates
+    held: Items
+    candidates: ItemSets
     length: int
     kind = "sample-contained"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", _checked(self.source, self.candidates))
+        object.__setattr__(self, "candidates", _checked(self.held, self.candidates))
         if not is_int(self.length) or not 1 <= self.length <= 2**31:
             raise ParameterError("a padding length is at least 1")
         own_ints(self, "length")
@@ -140,12 +141,12 @@ class SampleContained(View):
 
     def to_json(self) -> Json:
         listed = [list(candidate) for candidate in self.candidates]
-        return {"kind": self.kind, "source": self.source.to_json(), "candidates": listed, "length": self.length}
+        return {"kind": self.kind, "held": self.held.to_json(), "candidates": listed, "length": self.length}
 
     @classmethod
     def from_json(cls, document: Json) -> SampleContained:
-        source, candidates, length = take(document, cls.kind, "source", "candidates", "length")
-        return cls(_items(source), _listed(candidates), length)
+        held, candidates, length = take(document, cls.kind, "held", "candidates", "length")
+        return cls(_items(held), _listed(candidates), length)
 
 
 @dataclass(frozen=True)
@@ -158,13 +159,13 @@ class CountContained(View):
     [2, 1, 0]
     """
 
-    source: Items
-    candidates: Candidates
+    held: Items
+    candidates: ItemSets
     most: int
     kind = "count-contained"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", _checked(self.source, self.candidates))
+        object.__setattr__(self, "candidates", _checked(self.held, self.candidates))
         if not is_int(self.most) or not 1 <= self.most <= len(self.candidates):
             raise ParameterError("the largest count shown lies between 1 and the number of candidates")
         own_ints(self, "most")
@@ -182,12 +183,12 @@ class CountContained(View):
 
     def to_json(self) -> Json:
         listed = [list(candidate) for candidate in self.candidates]
-        return {"kind": self.kind, "source": self.source.to_json(), "candidates": listed, "most": self.most}
+        return {"kind": self.kind, "held": self.held.to_json(), "candidates": listed, "most": self.most}
 
     @classmethod
     def from_json(cls, document: Json) -> CountContained:
-        source, candidates, most = take(document, cls.kind, "source", "candidates", "most")
-        return cls(_items(source), _listed(candidates), most)
+        held, candidates, most = take(document, cls.kind, "held", "candidates", "most")
+        return cls(_items(held), _listed(candidates), most)
 
 
 @dataclass(frozen=True)
@@ -199,14 +200,14 @@ class SetSize(View):
     [3, 1, 0]
     """
 
-    source: Items
+    held: Items
     most: int
     kind = "set-size"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, Items):
+        if not isinstance(self.held, Items):
             raise ParameterError("a size is one of Items")
-        if not is_int(self.most) or not 1 <= self.most <= self.source.universe.size:
+        if not is_int(self.most) or not 1 <= self.most <= self.held.universe.size:
             raise ParameterError("the largest size shown lies between 1 and the number of items in the universe")
         own_ints(self, "most")
 
@@ -218,15 +219,15 @@ class SetSize(View):
         return _sizes(codes, self.most)
 
     def to_json(self) -> Json:
-        return {"kind": self.kind, "source": self.source.to_json(), "most": self.most}
+        return {"kind": self.kind, "held": self.held.to_json(), "most": self.most}
 
     @classmethod
     def from_json(cls, document: Json) -> SetSize:
-        source, most = take(document, cls.kind, "source", "most")
-        return cls(_items(source), most)
+        held, most = take(document, cls.kind, "held", "most")
+        return cls(_items(held), most)
 
 
-def contained_in(codes: Sets, candidates: Candidates) -> Sets:
+def contained_in(codes: Sets, candidates: ItemSets) -> Sets:
     """For each held set, the numbers of the candidates that it contains, increasing.
 
     >>> contained_in(Items(4).encode([[0, 1, 3], [2]]), ((1,), (0, 3), (2, 3))).items.tolist()
@@ -238,7 +239,7 @@ def contained_in(codes: Sets, candidates: Candidates) -> Sets:
 class _Index:
     """Candidates by their first item, for the kernel."""
 
-    def __init__(self, candidates: Candidates) -> None:
+    def __init__(self, candidates: ItemSets) -> None:
         sizes = np.array([len(candidate) for candidate in candidates], dtype=np.int64)
         flat = np.array([item for candidate in candidates for item in candidate], dtype=np.uint64)
         self.items, ids = np.unique(flat, return_inverse=True)
@@ -263,9 +264,9 @@ def _sizes(sets: Sets, most: int) -> NDArray[np.uint64]:
     return sizes
 
 
-def _checked(source: Any, candidates: Iterable[Iterable[int]]) -> Candidates:
+def _checked(held: Any, candidates: Iterable[Iterable[int]]) -> ItemSets:
     """Candidates as tuples of Python's integers: at least one, different, each a set of items of the universe."""
-    if not isinstance(source, Items):
+    if not isinstance(held, Items):
         raise ParameterError("candidates are sets of items of Items")
     try:
         listed = tuple(tuple(candidate) for candidate in candidates)
@@ -273,7 +274,7 @@ def _checked(source: Any, candidates: Iterable[Iterable[int]]) -> Candidates:
         raise ParameterError("candidates are a list of sets of items' codes") from None
     if not 1 <= len(listed) <= _MOST or len(set(listed)) != len(listed):
         raise ParameterError("candidates are at least one and at most 2^20, each once")
-    size = source.universe.size
+    size = held.universe.size
     for candidate in listed:
         if not candidate or not all(is_int(item) and 0 <= item < size for item in candidate):
             raise ParameterError("a candidate has at least one item, each a code of the universe")
@@ -289,7 +290,7 @@ def _items(document: Any) -> Items:
     return domain
 
 
-def _listed(candidates: Any) -> Candidates:
+def _listed(candidates: Any) -> ItemSets:
     if not isinstance(candidates, list) or not all(isinstance(candidate, list) for candidate in candidates):
         raise WireError("candidates are a list of lists of items' codes")
     if not all(is_int(item) for candidate in candidates for item in candidate):

@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.canonical import Json, take
-from veil.domain import (
-    Bits,
-    Text,
-    is_int,
-    own_ints,
-)
+from veil.domain import Bits, Text
 from veil.entropy import Source
 from veil.errors import ParameterError
+from veil.tools.arguments import is_int, own_ints
+from veil.tools.canonical import Json, take
 from veil.view.base import Codes1, View, held_domain
 
 __all__ = ["ChannelSegment", "Segment", "prefix"]
@@ -31,16 +27,16 @@ class Segment(View):
     [5]
     """
 
-    source: Bits | Text
+    held: Bits | Text
     start: int
     stop: int
     kind = "segment"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, (Bits, Text)):
+        if not isinstance(self.held, (Bits, Text)):
             raise ParameterError("a segment is cut from Bits or Text")
-        if not is_int(self.start) or not is_int(self.stop) or not 0 <= self.start < self.stop <= self.source.bits:
-            raise ParameterError(f"a segment lies within the {self.source.bits} bits, from start to stop")
+        if not is_int(self.start) or not is_int(self.stop) or not 0 <= self.start < self.stop <= self.held.bits:
+            raise ParameterError(f"a segment lies within the {self.held.bits} bits, from start to stop")
         own_ints(self, "start", "stop")
 
     @property
@@ -48,8 +44,8 @@ class Segment(View):
         return Bits(self.stop - self.start)
 
     def apply(self, codes: Any, source: Source) -> Codes1:
-        width, drop = self.stop - self.start, self.source.bits - self.stop
-        if not self.source.code_bytes:
+        width, drop = self.stop - self.start, self.held.bits - self.stop
+        if not self.held.code_bytes:
             shifted = codes >> np.uint64(drop)
             return shifted & np.uint64((1 << width) - 1)  # type: ignore[no-any-return]  # codes are Any by design
         # Bytes: drop what follows the segment, then keep its last `width` bits.
@@ -62,17 +58,17 @@ class Segment(View):
         return _last_bits(rows, width)
 
     def to_json(self) -> Json:
-        return {"kind": "segment", "source": self.source.to_json(), "start": self.start, "stop": self.stop}
+        return {"kind": "segment", "held": self.held.to_json(), "start": self.start, "stop": self.stop}
 
     @classmethod
     def from_json(cls, document: Json) -> Segment:
-        source, start, stop = take(document, "segment", "source", "start", "stop")
-        return cls(held_domain(source, Bits, Text), start, stop)
+        held, start, stop = take(document, "segment", "held", "start", "stop")
+        return cls(held_domain(held, Bits, Text), start, stop)
 
 
-def prefix(source: Bits | Text, bits: int) -> Segment:
+def prefix(held: Bits | Text, bits: int) -> Segment:
     """The first `bits` bits of a string (PEM)."""
-    return Segment(source, 0, bits)
+    return Segment(held, 0, bits)
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ class ChannelSegment(View):
     (6, [58])
     """
 
-    source: Bits | Text
+    held: Bits | Text
     channels: int
     start: int
     stop: int
@@ -94,14 +90,14 @@ class ChannelSegment(View):
     def __post_init__(self) -> None:
         if not is_int(self.channels) or not 2 <= self.channels <= 2**16:
             raise ParameterError("there are between 2 and 2^16 channels")
-        Segment(self.source, self.start, self.stop)  # refuses what is no segment
+        Segment(self.held, self.start, self.stop)  # refuses what is no segment
         own_ints(self, "channels", "start", "stop")
         if self.domain.bits > 64:
             raise ParameterError("a channel and a segment fit into 64 bits")
 
     @property
     def _segment(self) -> Segment:
-        return Segment(self.source, self.start, self.stop)
+        return Segment(self.held, self.start, self.stop)
 
     @property
     def domain(self) -> Bits:
@@ -111,8 +107,8 @@ class ChannelSegment(View):
         from veil.kernels.hashing import spread
 
         mixed = np.zeros(len(codes), dtype=np.uint64)
-        for first in range(0, self.source.bits, 64):  # eight bytes after the other
-            piece = Segment(self.source, first, min(first + 64, self.source.bits)).apply(codes, source)
+        for first in range(0, self.held.bits, 64):  # eight bytes after the other
+            piece = Segment(self.held, first, min(first + 64, self.held.bits)).apply(codes, source)
             mixed = spread(mixed ^ piece)
         channel = (mixed >> np.uint64(32)) * np.uint64(self.channels) >> np.uint64(32)
         width = np.uint64(self.stop - self.start)
@@ -120,12 +116,12 @@ class ChannelSegment(View):
 
     def to_json(self) -> Json:
         where = {"channels": self.channels, "start": self.start, "stop": self.stop}
-        return {"kind": "channel-segment", "source": self.source.to_json(), **where}
+        return {"kind": "channel-segment", "held": self.held.to_json(), **where}
 
     @classmethod
     def from_json(cls, document: Json) -> ChannelSegment:
-        source, *where = take(document, "channel-segment", "source", "channels", "start", "stop")
-        return cls(held_domain(source, Bits, Text), *where)
+        held, *where = take(document, "channel-segment", "held", "channels", "start", "stop")
+        return cls(held_domain(held, Bits, Text), *where)
 
 
 def _last_bits(rows: NDArray[np.uint8], width: int) -> Codes1:

@@ -8,20 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from veil.canonical import Json, take
-from veil.domain import (
-    Categories,
-    Codes,
-    Domain,
-    Items,
-    Record,
-    Sets,
-    domain_from_json,
-    is_int,
-    own_ints,
-)
+from veil.domain import Categories, Codes, Domain, Items, Record, Sets, domain_from_json
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
+from veil.tools.arguments import is_int, own_ints
+from veil.tools.canonical import Json, take
 from veil.view.base import Codes1, View, held_domain
 
 __all__ = ["Ancestor", "Identity", "Project"]
@@ -31,12 +22,12 @@ __all__ = ["Ancestor", "Identity", "Project"]
 class Identity(View):
     """The value itself."""
 
-    source: Domain
+    held: Domain
     kind = "identity"
 
     @property
     def domain(self) -> Domain:
-        return self.source
+        return self.held
 
     def apply(self, codes: Codes, source: Source) -> Codes1:
         if isinstance(codes, Sets):
@@ -44,12 +35,12 @@ class Identity(View):
         return codes
 
     def to_json(self) -> Json:
-        return {"kind": "identity", "source": self.source.to_json()}
+        return {"kind": "identity", "held": self.held.to_json()}
 
     @classmethod
     def from_json(cls, document: Json) -> Identity:
-        (source,) = take(document, "identity", "source")
-        return cls(domain_from_json(source))
+        (held,) = take(document, "identity", "held")
+        return cls(domain_from_json(held))
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,7 @@ class Ancestor(View):
     [0, 1, 2]
     """
 
-    source: Domain
+    held: Domain
     branching: int
     level: int
     kind = "ancestor"
@@ -69,7 +60,7 @@ class Ancestor(View):
     def __post_init__(self) -> None:
         if not is_int(self.branching) or self.branching < 2:
             raise ParameterError("a tree branches at least in two")
-        if self.source.code_bytes or isinstance(self.source, (Items, Record)):
+        if self.held.code_bytes or isinstance(self.held, (Items, Record)):
             raise ParameterError("a tree stands over a domain with one index a value")
         if not is_int(self.level) or not 1 <= self.level <= self.height:
             raise ParameterError(f"a level lies between 1 and the height of the tree, {self.height}")
@@ -78,7 +69,7 @@ class Ancestor(View):
     @property
     def height(self) -> int:
         """Levels below the root."""
-        levels, reach, size = 0, 1, int(self.source.size)
+        levels, reach, size = 0, 1, int(self.held.size)
         while reach < size:
             levels, reach = levels + 1, reach * self.branching
         return levels
@@ -86,8 +77,8 @@ class Ancestor(View):
     @property
     def domain(self) -> Domain:
         if self.level == self.height:
-            return self.source
-        return Categories.range(-(-self.source.size // self._leaves))
+            return self.held
+        return Categories.range(-(-self.held.size // self._leaves))
 
     @property
     def _leaves(self) -> int:
@@ -99,15 +90,15 @@ class Ancestor(View):
     def to_json(self) -> Json:
         return {
             "kind": "ancestor",
-            "source": self.source.to_json(),
+            "held": self.held.to_json(),
             "branching": self.branching,
             "level": self.level,
         }
 
     @classmethod
     def from_json(cls, document: Json) -> Ancestor:
-        source, branching, level = take(document, "ancestor", "source", "branching", "level")
-        return cls(domain_from_json(source), branching, level)
+        held, branching, level = take(document, "ancestor", "held", "branching", "level")
+        return cls(domain_from_json(held), branching, level)
 
 
 @dataclass(frozen=True)
@@ -117,12 +108,12 @@ class Project(View):
     One attribute alone shows that attribute's own domain, labels and all.
     """
 
-    source: Record
+    held: Record
     attributes: tuple[str, ...]
     kind = "project"
 
     def __post_init__(self) -> None:
-        known = self.source.names if isinstance(self.source, Record) else ()
+        known = self.held.names if isinstance(self.held, Record) else ()
         chosen = self.attributes
         if not chosen or len(set(chosen)) != len(chosen) or any(name not in known for name in chosen):
             raise ParameterError(f"a projection names some attributes of its record: {', '.join(known)}")
@@ -131,7 +122,7 @@ class Project(View):
 
     @property
     def parts(self) -> tuple[Domain, ...]:
-        by_name = dict(self.source.attributes)
+        by_name = dict(self.held.attributes)
         return tuple(by_name[name] for name in self.attributes)
 
     @property
@@ -143,15 +134,15 @@ class Project(View):
     def apply(self, codes: Any, source: Source) -> Codes1:
         index = np.zeros(len(codes), dtype=np.uint64)
         for name, part in zip(self.attributes, self.parts, strict=True):
-            index = index * np.uint64(part.size) + codes[:, self.source.names.index(name)]
+            index = index * np.uint64(part.size) + codes[:, self.held.names.index(name)]
         return index
 
     def to_json(self) -> Json:
-        return {"kind": "project", "source": self.source.to_json(), "attributes": list(self.attributes)}
+        return {"kind": "project", "held": self.held.to_json(), "attributes": list(self.attributes)}
 
     @classmethod
     def from_json(cls, document: Json) -> Project:
-        source, attributes = take(document, "project", "source", "attributes")
+        held, attributes = take(document, "project", "held", "attributes")
         if not isinstance(attributes, list) or not all(isinstance(name, str) for name in attributes):
             raise WireError("a projection lists names of attributes")
-        return cls(held_domain(source, Record), tuple(attributes))
+        return cls(held_domain(held, Record), tuple(attributes))

@@ -1,4 +1,4 @@
-"""Bytes that every language agrees on: single reports, batches and tallies. The specification is docs/wire-format.md.
+"""Single reports and batches as bytes that every language agrees on. The specification is docs/wire-format.md.
 
 Decoding takes the task, checks every range and refuses leftovers; whatever is wrong, only a WireError or a
 MismatchError comes out, and nothing is half-read. Never pickle.
@@ -6,39 +6,16 @@ MismatchError comes out, and nothing is half-read. Never pickle.
 
 from __future__ import annotations
 
-import hashlib
-import math
-from typing import Any
+from veil.errors import EmptyError, MismatchError, WireError
+from veil.survey import Survey
+from veil.wire.reports import Reports
 
-import numpy as np
-from numpy.typing import NDArray
-
-from veil.canonical import Json, canonical, parse
-from veil.errors import EmptyError, MismatchError, VeilError, WireError
-from veil.mechanisms import FrequencyOracle, Mechanism
-from veil.report import Reports
-from veil.survey import Survey, SurveyTally
-from veil.tally import Tally
-
-__all__ = [
-    "ID_BYTES",
-    "VERSION",
-    "decode_batch",
-    "decode_report",
-    "decode_tally",
-    "encode_batch",
-    "encode_report",
-    "encode_tally",
-    "report_size",
-]
+__all__ = ["ID_BYTES", "VERSION", "decode_batch", "decode_report", "encode_batch", "encode_report", "report_size"]
 
 VERSION = 1
 ID_BYTES = 16
 _TASK_BYTES = 32
 _BATCH = b"VEILB" + bytes([VERSION])
-_TALLY = b"VEILT" + bytes([VERSION])
-_MOST = 2**63 - 1
-_DIGITS = 40  # sums of squares of weights stay far below 10^39
 
 
 def report_size(survey: Survey) -> int:
@@ -92,115 +69,3 @@ def _checked(survey: Survey, payloads: bytes) -> Reports:
     reports = Reports.from_bytes(survey.task, survey.layout, payloads)
     survey.parts(reports)  # refuses what the tree cannot have produced
     return reports
-
-
-def encode_tally(tally: SurveyTally) -> bytes:
-    """A tally as bytes: magic, version, header (canonical JSON) with its length, integers, SHA-256 of all before."""
-    header = _tally_header(tally)
-    body = b"".join(_part_arrays(part) for part in tally.parts)
-    whole = _TALLY + len(header).to_bytes(8, "little") + header + body
-    return whole + hashlib.sha256(whole).digest()
-
-
-def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
-    """Read a tally back; refuses one that is damaged, of another task, or not written by `encode_tally`."""
-    if data[: len(_TALLY)] != _TALLY:
-        raise WireError(f"expected a veil tally of wire version {VERSION}")
-    whole, checksum = data[:-32], data[-32:]
-    if len(whole) < len(_TALLY) + 8 or hashlib.sha256(whole).digest() != checksum:
-        raise WireError("this tally is damaged: its checksum does not match")
-    start = len(_TALLY) + 8
-    end = start + int.from_bytes(whole[len(_TALLY) : start], "little")
-    header, rest = parse(whole[start:end]), whole[end:]
-    try:
-        if header["task"] != survey.task:
-            raise MismatchError("this tally was made for another task")
-        parts = []
-        for described, question in zip(header["parts"], survey.questions, strict=True):
-            part, rest = _read_part(described, question.mechanism, rest)
-            parts.append(part)
-        tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts))
-    except (LookupError, TypeError, ValueError) as problem:
-        if isinstance(problem, VeilError):
-            raise
-        raise WireError("this tally's header is not one that veil writes") from None
-    if rest or tally.people < max(part.people for part in parts):
-        raise WireError("this tally has bytes or people left over")
-    if _tally_header(tally) != whole[start:end]:
-        raise WireError("this tally's header is not one that veil writes")
-    return tally
-
-
-def _tally_header(tally: SurveyTally) -> bytes:
-    parts = [_part_header(part) for part in tally.parts]
-    return canonical({"task": tally.task, "people": str(tally.people), "parts": parts})
-
-
-def _part_header(part: Tally) -> Json:
-    codes = part.candidates
-    return {
-        "task": part.task,
-        "counts": len(part.counts),
-        "people": str(part.people),
-        "weight": str(part.weight),
-        "square": str(part.square),
-        "candidates": None if codes is None else [_code_type(codes), *codes.shape],
-    }
-
-
-def _part_arrays(part: Tally) -> bytes:
-    codes = b"" if part.candidates is None else part.candidates.astype(_code_type(part.candidates)).tobytes()
-    return part.counts.astype("<i8").tobytes() + codes
-
-
-def _code_type(codes: NDArray[Any]) -> str:
-    return "|u1" if codes.ndim == 2 else "<u8"
-
-
-def _read_part(described: Json, mechanism: Mechanism, data: bytes) -> tuple[Tally, bytes]:
-    if described["task"] != mechanism.digest:
-        raise MismatchError("this tally was made for another task")
-    domain, codes = mechanism.domain, None
-    listed = described["candidates"]
-    if listed is None and not mechanism.closed:
-        raise WireError("this tally has no candidates, and its domain is too large to list")
-    counts, data = _read_array(data, "<i8", (int(described["counts"]),))
-    if listed is not None:
-        if not isinstance(mechanism, FrequencyOracle):
-            raise WireError("this tally has candidates, and its mechanism takes none")
-        many, width = listed[1], domain.code_bytes
-        if listed != (["|u1", many, width] if width else ["<u8", many]) or type(many) is not int or many < 1:
-            raise WireError("this tally's candidates are not ones that veil writes")
-        codes, data = _read_array(data, listed[0], tuple(listed[1:]))
-        _check_candidates(codes, domain.size)
-    if len(counts) != mechanism.tally_size(codes):
-        raise WireError("this tally's counts are not those of its domain or its candidates")
-    people, weight, square = (_count(described[key]) for key in ("people", "weight", "square"))
-    if not 0 <= people <= _MOST or abs(weight) > _MOST or weight**2 > people * square:  # no weights add up to that
-        raise WireError("a tally counts between zero and 2^63 - 1 people")
-    return Tally(mechanism.digest, counts, people, weight, square, codes), data
-
-
-def _check_candidates(codes: NDArray[Any], size: int) -> None:
-    """Refuse candidates that stand twice, or lie outside of a domain of so many values."""
-    if codes.ndim == 2:
-        outside = size % 256 ** codes.shape[1] and (codes[:, 0] >= (size >> 8 * (codes.shape[1] - 1))).any()
-    else:
-        outside = int(codes.max()) >= size
-    if outside or len(np.unique(codes, axis=0)) != len(codes):
-        raise WireError("this tally's candidates are not different values of its domain")
-
-
-def _count(text: Any) -> int:
-    """An integer as it stands in a tally's header: decimal text, because it may be above 2^53."""
-    if not isinstance(text, str) or len(text) > _DIGITS:
-        raise WireError("this tally's header is not one that veil writes")
-    return int(text)
-
-
-def _read_array(data: bytes, kind: str, shape: tuple[int, ...]) -> tuple[NDArray[Any], bytes]:
-    size = math.prod(shape) * np.dtype(kind).itemsize
-    if min(shape) < 0 or size > len(data):
-        raise WireError("a tally ends within its integers")
-    native = np.dtype(kind).newbyteorder("=")
-    return np.frombuffer(data[:size], dtype=kind).astype(native).reshape(shape), data[size:]

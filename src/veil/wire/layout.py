@@ -1,12 +1,12 @@
-"""What leaves a device: rows of fixed length, as columns of unsigned integers and packed bits.
+"""What a report is made of: columns of unsigned integers and packed bits, of fixed length.
 
-A `Layout` says which columns a report has and what may stand in them; `Reports` holds many reports by column. Not here:
-how a single report is framed for transport (`wire`), and what its columns mean (`mechanisms`).
+A `Layout` says which columns a report has and what may stand in them. Not here: how a single report is framed for
+transport (`frames`), and what its columns mean (`mechanisms`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import MismatchError, WireError
+from veil.errors import WireError
 
-__all__ = ["Columns", "Field", "Layout", "Reports", "byte_width"]
+__all__ = ["Columns", "Field", "Layout", "Rows", "byte_width"]
 
 Array = NDArray[Any]
 Columns = Mapping[str, Array]
@@ -172,49 +172,3 @@ class Layout:
     @cached_property
     def _record(self) -> np.dtype[Any]:
         return np.dtype([(f.name, f.dtype, (f.count,)) if f.is_vector else (f.name, f.dtype) for f in self.fields])
-
-
-@dataclass(frozen=True, eq=False)
-class Reports:
-    """Many reports of one task, by column.
-
-    >>> layout = Layout((Field("value", 4),))
-    >>> reports = Reports("t", layout, {"value": np.array([3, 1], dtype=np.uint8)})
-    >>> len(reports), reports.to_bytes()
-    (2, b'\\x03\\x01')
-    """
-
-    task: str
-    layout: Layout
-    columns: Columns
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values())))
-
-    def __getitem__(self, rows: Rows) -> Reports:
-        return Reports(self.task, self.layout, {name: column[rows] for name, column in self.columns.items()})
-
-    def __repr__(self) -> str:
-        return f"Reports({len(self)} of task {self.task[:12]}, {self.layout.size} bytes each)"
-
-    def to_bytes(self) -> bytes:
-        """All payloads, one after another. Runs on the device."""
-        return self.layout.pack(self.columns)
-
-    @staticmethod
-    def from_bytes(task: str, layout: Layout, data: bytes) -> Reports:
-        """Runs at the collector: strict, ranges are checked and leftovers refused."""
-        return Reports(task, layout, layout.unpack(data))
-
-    @staticmethod
-    def concatenate(parts: Sequence[Reports]) -> Reports:
-        """Reports of one task, end to end."""
-        first = parts[0]
-        if any((part.task, part.layout) != (first.task, first.layout) for part in parts):
-            raise MismatchError("reports of different tasks cannot be joined")
-        if len(parts) == 1:
-            return first
-        names = first.layout.names
-        return Reports(
-            first.task, first.layout, {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
-        )

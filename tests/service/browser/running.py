@@ -15,7 +15,7 @@ from tests.service.harness import running
 from veil import Survey
 from veil.collector.keys import load_key, public_bytes
 from veil.files import read_reports
-from veil.report import Reports
+from veil.wire.reports import Reports
 
 __all__ = ["Asking", "asking"]
 

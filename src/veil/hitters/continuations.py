@@ -18,7 +18,7 @@ from veil.entropy import Words
 from veil.errors import ParameterError
 from veil.view import Segment
 
-__all__ = ["Candidates", "cut", "leading_bytes", "spelled", "start"]
+__all__ = ["Continuations", "cut", "leading_bytes", "spelled", "start"]
 
 Codes = NDArray[Any]
 _NO_DRAWS = Words(b"")  # a segment draws nothing
@@ -68,12 +68,12 @@ def spelled(alphabet: Sequence[int], letters: int) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class Continuations:
     """Prefixes of `width` bits, each continued by `step` bits: all continuations, or the listed ones.
 
     `padded` is for text: after a zero byte only zeros follow, so a prefix that has ended goes on in one way.
 
-    >>> kept = Candidates(np.array([1, 2], dtype=np.uint64), width=2, step=1)
+    >>> kept = Continuations(np.array([1, 2], dtype=np.uint64), width=2, step=1)
     >>> kept.size, [block.tolist() for block in kept.blocks()]
     (4, [[2, 3, 4, 5]])
     """
@@ -146,12 +146,12 @@ class Candidates:
         rows[:, :, -8:] |= suffixes.astype(">u8").view(np.uint8).reshape(-1, 8)
         return rows.reshape(-1, rows.shape[2])
 
-    def narrowed(self, step: int) -> Candidates:
+    def narrowed(self, step: int) -> Continuations:
         """The same candidates with a shorter step, behind more and longer prefixes; where all continuations count."""
         if step == self.step:
             return self
-        more = Candidates(self.prefixes, self.width, self.step - step, None, self.padded)
-        return Candidates(np.concatenate(list(more.blocks())), more.length, step, None, self.padded)
+        more = Continuations(self.prefixes, self.width, self.step - step, None, self.padded)
+        return Continuations(np.concatenate(list(more.blocks())), more.length, step, None, self.padded)
 
     def holds(self, codes: Codes) -> NDArray[np.bool_]:
         """Which codes of this length are among the candidates."""

@@ -1,0 +1,16 @@
+"""Files of values and of reports: CSV, Parquet and Arrow in, Arrow out, always in chunks."""
+
+from veil.files.reports import EXPORTED_TIME, ReportWriter, count_rows, describe_reports, read_reports
+from veil.files.values import public_of, read_sets, read_values, values_of
+
+__all__ = [
+    "EXPORTED_TIME",
+    "ReportWriter",
+    "count_rows",
+    "describe_reports",
+    "public_of",
+    "read_reports",
+    "read_sets",
+    "read_values",
+    "values_of",
+]

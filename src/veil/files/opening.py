@@ -1,0 +1,47 @@
+"""Opening files: which kinds there are, and one clear error for what cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from veil.errors import InputError, WireError
+
+__all__ = ["ARROW", "ENDINGS", "PARQUET", "TEXT", "PathLike", "open_arrow", "record_batch"]
+
+PathLike = str | os.PathLike[str]
+TEXT = (".csv", ".tsv", ".txt")
+PARQUET = (".parquet", ".pq")
+ARROW = (".arrow", ".feather", ".ipc")
+ENDINGS = (*TEXT, *PARQUET, *ARROW)
+
+
+@contextlib.contextmanager
+def open_arrow(path: Path) -> Iterator[Any]:
+    """An Arrow file, opened; whatever is wrong with it is one clear error."""
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
+            yield reader
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (PermissionError, IsADirectoryError):
+        raise InputError(f"{path} cannot be opened as a file") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        raise WireError(f"{path} is not a complete Arrow file") from None
+
+
+def record_batch(file: Any, index: int) -> Any:
+    """One record batch of an open file, checked."""
+    import pyarrow as pa
+
+    try:
+        batch = file.get_batch(index)
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError):
+        raise WireError(f"record batch {index} of the file is damaged") from None
+    return batch

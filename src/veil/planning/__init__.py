@@ -1,0 +1,1 @@
+"""Which way to ask: what each would cost and reach, before anybody is asked."""

@@ -1,0 +1,1 @@
+"""What comes out for the analyst: estimates, distributions, means; each with its error."""

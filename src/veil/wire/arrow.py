@@ -1,0 +1,92 @@
+"""Reports as record batches of Arrow: the columns of their layout, the task in the metadata, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import MismatchError, WireError
+from veil.survey import Survey
+from veil.wire.frames import VERSION
+from veil.wire.layout import Field
+from veil.wire.reports import Reports
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["arrow_schema", "check_schema", "from_arrow", "to_arrow"]
+
+
+def arrow_schema(survey: Survey) -> pa.Schema:
+    """The columns of an Arrow file of reports; the task stands in its metadata, once."""
+    import pyarrow as pa
+
+    fields = [pa.field(field.name, _arrow_type(field), nullable=False) for field in survey.layout.fields]
+    return pa.schema(fields, metadata={"veil.task": survey.task, "veil.wire": str(VERSION)})
+
+
+def to_arrow(reports: Reports, survey: Survey) -> pa.RecordBatch:
+    """Reports as an Arrow record batch."""
+    import pyarrow as pa
+
+    if reports.task != survey.task:
+        raise MismatchError("these reports were made for another task")
+    arrays = []
+    for field in survey.layout.fields:
+        column = np.ascontiguousarray(reports.columns[field.name])
+        if not field.is_vector:
+            arrays.append(pa.array(column, type=_arrow_type(field)))
+        elif field.width == 1:
+            data = pa.py_buffer(column)
+            arrays.append(pa.Array.from_buffers(pa.binary(field.count), len(column), [None, data]))
+        else:
+            arrays.append(pa.FixedSizeListArray.from_arrays(pa.array(column.ravel()), field.count))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(survey))
+
+
+def from_arrow(batch: pa.RecordBatch, survey: Survey) -> Reports:
+    """Runs at the collector: an Arrow record batch as reports, strictly checked."""
+    check_schema(batch.schema, survey)
+    columns: dict[str, NDArray[Any]] = {}
+    for field in survey.layout.fields:
+        array = batch.column(field.name)
+        if array.null_count:
+            raise WireError(f"column {field.name!r} has missing entries")
+        columns[field.name] = _from_arrow_column(array, field)
+    reports = Reports(survey.task, survey.layout, columns)
+    survey.layout.check(columns)
+    survey.parts(reports)
+    return reports
+
+
+def _from_arrow_column(array: Any, field: Field) -> NDArray[Any]:
+    if not field.is_vector:
+        return np.asarray(array.to_numpy())
+    if field.width == 1:
+        start = array.offset * field.count
+        data = np.frombuffer(array.buffers()[1], dtype=np.uint8)[start : start + len(array) * field.count]
+        return data.reshape(len(array), field.count)
+    return np.asarray(array.flatten().to_numpy()).reshape(len(array), field.count)
+
+
+def _arrow_type(field: Field) -> pa.DataType:
+    import pyarrow as pa
+
+    if field.is_vector and field.width == 1:
+        return pa.binary(field.count)
+    scalar = pa.from_numpy_dtype(field.dtype)
+    return pa.list_(scalar, field.count) if field.is_vector else scalar
+
+
+def check_schema(schema: pa.Schema, survey: Survey) -> None:
+    """Refuse a schema that is not the one of this task."""
+    metadata = schema.metadata or {}
+    if metadata.get(b"veil.wire") != str(VERSION).encode():
+        raise WireError(f"expected a file of veil reports of wire version {VERSION}")
+    if metadata.get(b"veil.task") != survey.task.encode():
+        raise MismatchError("these reports were made for another task")
+    expected = arrow_schema(survey)
+    if schema.names != expected.names or schema.types != expected.types:
+        raise WireError(f"expected the columns {', '.join(expected.names)}")
