@@ -17,8 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from veil import hitters, itemsets, metrics, numeric, post
-    from veil.campaign import Campaign, CampaignRun, Round
+    from veil import histogram, hitters, itemsets, metrics, numeric, post
     from veil.device.client import Client
     from veil.device.ledger import Ledger
     from veil.domain import Bits, Categories, Integers, Interval, Items, Record, Text
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from veil.privacy import Guarantee
     from veil.results.estimate import Estimate
     from veil.simulation import simulate
+    from veil.study import STUDIES, Collected, Kept, OneRound, Round, Study, StudyRun, study_from_json
     from veil.survey import AllOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
@@ -54,7 +54,6 @@ __version__ = "0.1.0"
 
 # Names are loaded when first used: `import veil` and `veil --help` stay free of numpy, numba and pyarrow.
 _HOMES = {
-    "veil.campaign": ("Campaign", "CampaignRun", "Round"),
     "veil.device.client": ("Client",),
     "veil.domain": ("Bits", "Categories", "Integers", "Interval", "Items", "Record", "Text"),
     "veil.errors": ("VeilError",),
@@ -83,10 +82,11 @@ _HOMES = {
     "veil.privacy": ("Guarantee",),
     "veil.results.estimate": ("Estimate",),
     "veil.simulation": ("simulate",),
+    "veil.study": ("STUDIES", "Collected", "Kept", "OneRound", "Round", "Study", "StudyRun", "study_from_json"),
     "veil.survey": ("AllOf", "OneOf", "Public", "Question", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
-_ROOMS = ("hitters", "itemsets", "metrics", "numeric", "post")
+_ROOMS = ("histogram", "hitters", "itemsets", "metrics", "numeric", "post")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -97,14 +97,14 @@ __all__ = [
     "OUE",
     "PGR",
     "SHE",
+    "STUDIES",
     "SUE",
     "THE",
     "AllOf",
     "Bits",
-    "Campaign",
-    "CampaignRun",
     "Categories",
     "Client",
+    "Collected",
     "Estimate",
     "Guarantee",
     "HaarResponse",
@@ -112,9 +112,11 @@ __all__ = [
     "Integers",
     "Interval",
     "Items",
+    "Kept",
     "Ledger",
     "LinearHashing",
     "OneOf",
+    "OneRound",
     "Piecewise",
     "Public",
     "Question",
@@ -124,12 +126,15 @@ __all__ = [
     "Round",
     "SquareWave",
     "StochasticRounding",
+    "Study",
+    "StudyRun",
     "SubsetSelection",
     "Survey",
     "Tally",
     "Text",
     "VeilError",
     "choose",
+    "histogram",
     "hitters",
     "itemsets",
     "merge",
@@ -137,6 +142,7 @@ __all__ = [
     "numeric",
     "post",
     "simulate",
+    "study_from_json",
 ]
 
 

@@ -94,7 +94,9 @@ def log_above(ratio: Fraction) -> float:
     context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
     upper = context.next_plus(context.ln(context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
     nearest = float(upper)
-    return nearest if Fraction(nearest) >= Fraction(upper) else math.nextafter(nearest, math.inf)
+    above = nearest if Fraction(nearest) >= Fraction(upper) else math.nextafter(nearest, math.inf)
+    below = math.nextafter(above, 0.0)  # where the ratio is the promise of an epsilon, that epsilon and none above
+    return below if _SMALLEST_EPSILON <= below <= _LARGEST_EPSILON and ratio <= exp_below(below) else above
 
 
 def exp_near(power: Fraction) -> Fraction:
@@ -197,6 +199,21 @@ class Guarantee:
     def within(self, epsilon: float) -> bool:
         """Whether the exact ratio keeps the promise of `epsilon`."""
         return self.ratio is not None and self.ratio <= exp_below(epsilon)
+
+    @staticmethod
+    def of(epsilon: float) -> Guarantee:
+        """The promise of an epsilon: whatever is asked with it keeps this.
+
+        >>> Guarantee.of(1.0).epsilon
+        1.0
+        """
+        return Guarantee(exp_below(epsilon))
+
+    def covers(self, other: Guarantee) -> bool:
+        """Whether whoever is promised this is promised the other at least."""
+        if self.ratio is None or other.ratio is None:
+            return self.ratio is None
+        return other.ratio <= self.ratio and other.delta <= self.delta
 
     @staticmethod
     def largest(parts: Iterable[Guarantee]) -> Guarantee:

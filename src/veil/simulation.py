@@ -2,90 +2,63 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
 import numpy as np
 
-from veil.campaign import Campaign, CampaignRun
+from veil.engines import Streamed, Watch, unwatched
 from veil.entropy import Seeded, Source
 from veil.errors import EmptyError, InputError
 from veil.mechanisms import FrequencyOracle, Mechanism
-from veil.protocol import OpenProtocol, Protocol, Stored
+from veil.results.answers import Answers
+from veil.results.base import Result
 from veil.results.estimate import Estimate
-from veil.survey import Survey, SurveyTally
-from veil.tally import merge
+from veil.study import Study, StudyRun
+from veil.survey import Survey
 from veil.wire.frames import decode_batch, encode_batch
 from veil.wire.reports import Reports
 
-__all__ = ["simulate", "walk_rounds"]
+__all__ = ["Simulated", "simulate", "walk_rounds"]
+
+_KEPT_BYTES = 256 << 20
 
 
 @overload
-def simulate(
-    protocol: FrequencyOracle, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | Any = None
-) -> Estimate: ...
+def simulate(study: FrequencyOracle, values: Any, seed: int = 0, *, candidates: Any = None) -> Estimate: ...
 @overload
-def simulate(
-    protocol: Survey, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | Any = None
-) -> list[Any]: ...
+def simulate(study: Survey, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | None = None) -> Answers: ...
 @overload
-def simulate(protocol: Mechanism | Protocol | OpenProtocol | Campaign, values: Any, seed: int = 0) -> Any: ...
+def simulate(study: Mechanism | Study, values: Any, seed: int = 0) -> Any: ...
 def simulate(
-    protocol: Mechanism | Survey | Protocol | OpenProtocol | Campaign,
-    values: Any,
-    seed: int = 0,
-    *,
-    candidates: Mapping[int, Any] | Any = None,
+    study: Mechanism | Survey | Study, values: Any, seed: int = 0, *, candidates: Mapping[int, Any] | Any = None
 ) -> Any:
-    """Run a protocol on known values: randomize, encode, decode, tally, estimate. The same seed gives the same result.
+    """Run a study on known values: randomize, encode, decode, tally, read. The same seed gives the same result.
 
-    A mechanism gives its result (a frequency oracle an Estimate), a survey a list of them (one a question), a protocol
-    what its questions say together, an open protocol what it finds in stored reports, a campaign whatever it returns.
+    A study gives its result, of as many rounds as it has; a mechanism gives its result (a frequency oracle an
+    Estimate), a survey one result per question.
 
     >>> from veil import GRR
     >>> estimate = simulate(GRR(epsilon=4.0, domain=3), [0] * 9000 + [2] * 1000)
     >>> bool(abs(estimate.frequencies[0] - 0.9) < 5 * estimate.stderr[0])
     True
     """
-    source = Seeded(seed)
-    if not isinstance(protocol, (Campaign, Mechanism, OpenProtocol, Protocol, Survey)):
-        raise InputError("simulate(protocol, values): expected a mechanism, a survey, a protocol or a campaign")
-    if isinstance(protocol, Campaign):
-        return _simulate_campaign(protocol, values, source)
-    if isinstance(protocol, OpenProtocol):
-        asked = protocol.survey
-        return protocol.find(Stored(asked, list(_received(asked, asked.domain.encode(values), source))))
-    if isinstance(protocol, Protocol):
-        survey = protocol.survey
-        return protocol.estimate(_collect(survey, survey.domain.encode(values), source, candidates))
-    if isinstance(protocol, Mechanism):
-        by_question = None if candidates is None else {0: candidates}
-        return _simulate_survey(Survey(protocol), values, source, by_question)[0]
-    return _simulate_survey(protocol, values, source, candidates)
+    if isinstance(study, Study):
+        if candidates is not None:
+            study = study.with_candidates(candidates)
+        return _simulate(study, values, Seeded(seed))
+    if not isinstance(study, (Mechanism, Survey)):
+        raise InputError("simulate(study, values): expected a study, a survey or a mechanism")
+    survey = study if isinstance(study, Survey) else Survey(study)
+    by_question = candidates if isinstance(study, Survey) or candidates is None else {0: candidates}
+    tally = Simulated(survey, survey.domain.encode(values), Seeded(seed)).tally(candidates=by_question)
+    found = survey.estimate(tally)
+    return found if isinstance(study, Survey) else found[0]
 
 
-def _simulate_survey(survey: Survey, values: Any, source: Source, candidates: Mapping[int, Any] | None) -> list[Any]:
-    return survey.estimate(_collect(survey, survey.domain.encode(values), source, candidates))
-
-
-def _collect(survey: Survey, codes: Any, source: Source, candidates: Mapping[int, Any] | None) -> SurveyTally:
-    """Devices randomize and send, the collector decodes and adds up, a chunk of people at a time."""
-    tallies = (survey.tally(received, candidates) for received in _received(survey, codes, source))
-    return merge(tallies)  # type: ignore[no-any-return]  # merge adds whatever it is given
-
-
-def _received(survey: Survey, codes: Any, source: Source) -> Iterator[Reports]:
-    """What the collector decodes of what devices send, a chunk of people at a time."""
-    if not len(codes):
-        raise EmptyError("expected at least one person")
-    for rows, stream in source.chunks(len(codes)):
-        sent = encode_batch(survey.reports(codes[rows], stream))  # on the devices
-        yield decode_batch(survey, sent)  # at the collector
-
-
-def _simulate_campaign(campaign: Campaign, values: Any, source: Source) -> Any:
-    run = CampaignRun(campaign)
+def _simulate(study: Study, values: Any, source: Source) -> Result | None:
+    run = StudyRun(study)
     if run.round is not None:
         codes = run.round.survey.domain.encode(values)
         for _ in walk_rounds(run, codes, source, source):
@@ -93,23 +66,61 @@ def _simulate_campaign(campaign: Campaign, values: Any, source: Source) -> Any:
     return run.result
 
 
-def walk_rounds(run: CampaignRun, codes: Any, order: Source, devices: Source) -> Iterator[int]:
+class Simulated(Streamed):
+    """What the collector decodes of what people's devices send, a chunk of people at a time.
+
+    Reports are made once and kept while they are small; more of them are made again, the same ones, at every pass.
+    """
+
+    def __init__(self, survey: Survey, codes: Any, source: Source, watch: Watch = unwatched) -> None:
+        super().__init__(survey, watch)
+        if not len(codes):
+            raise EmptyError("expected at least one person")
+        self._codes, self._source = codes, copy.copy(source)
+        self._kept: list[Reports] | None = None
+        for _ in source.chunks(len(codes)):
+            pass  # streams that are used here
+
+    @property
+    def expected(self) -> int:
+        return len(self._codes)
+
+    def chunks(self) -> Iterator[Reports]:
+        if self._kept is not None:
+            return iter(self._kept)
+        if self.survey.layout.size * len(self._codes) > _KEPT_BYTES:
+            return self._received()
+        self._kept = list(self._received())
+        return iter(self._kept)
+
+    def _received(self) -> Iterator[Reports]:
+        for rows, stream in copy.copy(self._source).chunks(len(self._codes)):
+            sent = encode_batch(self.survey.reports(self._codes[rows], stream))  # on the devices
+            yield decode_batch(self.survey, sent)  # at the collector
+
+
+def walk_rounds(run: StudyRun, codes: Any, order: Source, devices: Source, watch: Watch = unwatched) -> Iterator[int]:
     """Each round asks people that were not asked before, drawn at random: everybody answers once.
 
     `order` shuffles the people and `devices` randomize. Yields how many people each round asked, once it is answered. A
     run that goes on after a restart goes on with people that are still to ask, if `order` is the same; and if `devices`
     is a seeded source that begins anew, as if there had been no restart.
     """
+    shares = [asked.people for asked in run.answered]
+    if run.round is not None and not shares and run.round.people == 1:  # nobody is left out: no need to draw
+        run.answer(Simulated(run.round.survey, codes, devices, watch))
+        yield len(codes)
+        return
     waiting = _shuffled(len(codes), order)
-    for done in run.answered:
-        asked, waiting = np.split(waiting, [round(len(codes) * done.people)])
+    for share in shares:
+        asked, waiting = np.split(waiting, [round(len(codes) * share)])
         for _ in devices.chunks(len(asked)):
             pass  # streams that were used
     while run.round is not None:
         asked, waiting = np.split(waiting, [round(len(codes) * run.round.people)])
         if not len(asked):
-            raise EmptyError(f"round {run.finished} asks nobody: there are too few people for this campaign")
-        run.answer(_collect(run.round.survey, codes[asked], devices, run.round.candidates))
+            raise EmptyError(f"round {run.finished} asks nobody: there are too few people for this study")
+        run.answer(Simulated(run.round.survey, codes[asked], devices, watch))
         yield len(asked)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from veil.entropy import Words
 from veil.hitters import PEM, sensitivity_threshold
-from veil.hitters.continuations import Continuations, cut
+from veil.study.continuations import Continuations, cut
 from veil.view import prefix
 from veil_papers.hitter_plan import Plan
 from veil_papers.hitter_runs import HOW, Crowd, Source, found_codes, keys, search, supports

@@ -15,7 +15,7 @@ from veil import OLH, Bits, LinearHashing, OneOf, Question, Survey
 from veil.datasets import exponential_bits
 from veil.entropy import Seeded
 from veil.hitters import PEM, HitterSearch, MultipleChannel, SegmentPairs, Stored, draw_search, pem1
-from veil.hitters.continuations import Continuations, start
+from veil.study.continuations import Continuations, start
 from veil.hitters.drawn import Drawn, top_of_absent
 from veil.hitters.supports import Counted, Supports
 from veil.metrics import f1

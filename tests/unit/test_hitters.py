@@ -31,7 +31,7 @@ from veil.hitters import (
     sensitivity_threshold,
     tree_hist,
 )
-from veil.hitters.continuations import Continuations, spelled, start
+from veil.study.continuations import Continuations, spelled, start
 from veil.hitters.supports import Best
 from veil.hitters.trie import fit
 from veil.mechanisms.linear_hashing import aligned_suffix

@@ -25,11 +25,11 @@ from veil.domain import Bits, Text
 from veil.errors import InputError
 from veil.files import read_values, values_of
 from veil.hitters import PEM, HeavyHitters, HitterSearch, PrefixSearch, sensitivity_threshold
-from veil.hitters.continuations import Continuations
 from veil.hitters.search import words
 from veil.hitters.supports import Counted, Questions, Supported
 from veil.mechanisms import PureOracle
 from veil.protocol import Stored
+from veil.study.continuations import Continuations
 from veil.survey import OneOf, Question, Survey
 from veil.tools.normal import critical
 from veil.view import Segment

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.continuations import Continuations, start
 from veil.hitters.result import HeavyHitters, SearchRound
-from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k
-from veil.hitters.supports import Supports
+from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k, codes_of
 from veil.mechanisms import OLH
 from veil.privacy import check_epsilon, split_epsilon
+from veil.study import Collected
+from veil.study.continuations import Continuations, start
 from veil.survey import AllOf, OneOf, Question, Survey
 from veil.tools.arguments import is_int, own_ints
 from veil.view import ChannelSegment, Segment
@@ -40,6 +41,7 @@ class MultipleChannel(HitterSearch):
     k: int
     step: int = 11
     improved: bool = True
+    kind: ClassVar[str] = "multiple-channel"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -70,7 +72,7 @@ class MultipleChannel(HitterSearch):
             return Survey(OneOf((len(parts), whole), *((TESTED - 1, part) for part in parts)))
         return Survey(AllOf(whole, OneOf(*((1, part) for part in parts))))
 
-    def search(self, supports: Supports) -> HeavyHitters:
+    def answer(self, collected: Collected) -> HeavyHitters:
         history = []
         codes = [start() for _ in range(self.channels)]
         for i, view in enumerate(self.views):
@@ -78,11 +80,12 @@ class MultipleChannel(HitterSearch):
             least = math.inf
             for channel in range(self.channels):
                 inside = Continuations(np.array([channel], dtype=np.uint64), view.domain.bits - width, width)
-                best = supports.best(asked, inside, 1)
-                least = min(least, float(supports.estimate(asked, best).frequencies[0]))
-                found = best.codes & np.uint64((1 << width) - 1)
+                best = collected.best(asked, inside, 1)
+                estimate = collected.estimate(asked, best)
+                least = min(least, float(estimate.frequencies[0]))
+                found = codes_of(estimate) & np.uint64((1 << width) - 1)
                 codes[channel] = Continuations(codes[channel], view.start, width).join(codes[channel], found)
             tried = self.channels << width
-            history.append(SearchRound(view.stop, supports.people(asked), tried, self.channels, least))
+            history.append(SearchRound(view.stop, best.people, tried, self.channels, least))
         every = np.unique(np.concatenate(codes), axis=0)
-        return after_test(supports, 0, every, self.domain, self.k, tuple(history))
+        return after_test(collected, 0, every, self.domain, self.k, tuple(history))

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import ClassVar
 
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.planning import fewest_groups, prefix_lengths
-from veil.hitters.search import PrefixSearch, as_alphabet, as_held, check_k, per_letter, words
-from veil.mechanisms import OLH, LinearHashing, PureOracle
-from veil.mechanisms.linear_hashing import aligned_suffix
+from veil.hitters.search import Oracle, PrefixSearch, Test, as_alphabet, as_held, check_k, per_letter, words
 from veil.privacy import check_epsilon
 from veil.tools.arguments import is_int
 
-__all__ = ["PEM", "Oracle"]
+__all__ = ["PEM"]
 
-Oracle = Literal["OLH", "PGR"]
 _LAST_FROM = 1.0  # from this eps on a last group twice as large ranks better; below, the rounds before need people
 _FIT_FROM = 1.25  # below this eps the upper levels are too noisy to help
 
 
 @dataclass(frozen=True, init=False)
 class PEM(PrefixSearch):
-    """Find the k most frequent strings of a domain too large to list, from one report a person.
+    """Find the k most frequent strings of a domain too large to list, from one report per person.
 
     Guarantee: a person reports the prefix of one length, drawn independently of the value, through one oracle: eps
     exactly, whatever the collector looks for later (Theorem 4.2.1).
@@ -31,7 +28,8 @@ class PEM(PrefixSearch):
     The number of groups is the smallest that keeps the oracle's queries, keep 2^step groups, within `budget`. `keep` is
     2k for bits and 4k for text, where popular prefixes crowd out the hitters. From eps = 1 on the last group is twice
     as large as the others (`last`), and from 1.25 on the kept trie of bits is fitted by non-negative least squares to
-    rank the last round (`fit`). The thesis has keep=k, last=1, fit=False.
+    rank the last round (`fit`). The thesis has keep=k, last=1, fit=False. What people are asked follows from `lengths`
+    and `last`; `replace(study, k=5)` keeps those, and looks for another number of values in the same reports.
 
     `oracle="PGR"` asks through `LinearHashing`, projective geometry response in affine coordinates: as accurate as OLH,
     and all continuations of a prefix are decoded by one transform, so that a budget of 2^27 takes seconds.
@@ -44,8 +42,7 @@ class PEM(PrefixSearch):
     [7, 2147483648]
     """
 
-    budget: int = 1 << 20
-    kind: Oracle = "OLH"
+    kind: ClassVar[str] = "pem"
 
     def __init__(
         self,
@@ -60,49 +57,43 @@ class PEM(PrefixSearch):
         alphabet: str | None = None,
         fit: bool | None = None,
         last: int | None = None,
+        test: Test | None = None,
+        lengths: tuple[int, ...] | None = None,
     ) -> None:
         epsilon, domain = check_epsilon(epsilon), as_held(domain)
         check_k(k, domain)
         if not is_int(budget) or budget < 2:
             raise ParameterError("a budget is a number of queries to the oracle, at least 2")
-        if oracle not in ("OLH", "PGR"):
-            raise ParameterError("the oracle is OLH or PGR")
-        if oracle == "PGR" and alphabet is not None:
-            raise ParameterError("PGR decodes all continuations at once: with an alphabet take OLH")
         if groups is not None and (not is_int(groups) or not 1 <= groups <= domain.bits):
             raise ParameterError("the number of groups lies between 1 and the number of bits")
         if keep is not None and not is_int(keep):
-            raise ParameterError("a search keeps at least k prefixes a round")
+            raise ParameterError("a search keeps at least k prefixes from round to round")
         kept = min((4 if isinstance(domain, Text) else 2) * int(k), domain.size) if keep is None else int(keep)
-        fields: dict[str, Any] = {
-            "epsilon": epsilon,
-            "domain": domain,
-            "k": int(k),
-            "keep": kept,
-            "budget": int(budget),
-        }
-        fields |= {"test": None, "threshold": threshold, "alphabet": as_alphabet(alphabet), "kind": oracle}
-        fields["fitted"] = (isinstance(domain, Bits) and epsilon >= _FIT_FROM) if fit is None else bool(fit)
-        fields["last"] = (2 if epsilon >= _LAST_FROM else 1) if last is None else last
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "lengths", self._lengths(None if groups is None else int(groups)))
-        self.__post_init__()
+        letters = as_alphabet(alphabet)
+        super().__init__(
+            epsilon,
+            domain,
+            int(k),
+            kept,
+            lengths or _lengths(domain, int(k), kept, letters, groups, int(budget)),
+            test=test,
+            threshold=threshold,
+            alphabet=letters,
+            fit=(isinstance(domain, Bits) and epsilon >= _FIT_FROM) if fit is None else bool(fit),
+            last=(2 if epsilon >= _LAST_FROM else 1) if last is None else last,
+            oracle=oracle,
+        )
 
-    def _lengths(self, groups: int | None) -> tuple[int, ...]:
-        if self.alphabet is not None and isinstance(self.domain, Text):
-            return per_letter(self.domain, groups or self._letter_groups(self.domain))
-        groups = groups or fewest_groups(self.domain.bits, self.k, self.keep, self.budget)
-        return prefix_lengths(self.domain.bits, self.k, groups)
 
-    def _letter_groups(self, domain: Text) -> int:
-        known = (self.alphabet or "").encode()
-        for groups in range(-(-domain.max_bytes // 7), domain.max_bytes + 1):
-            if self.keep * groups * words(known, -(-domain.max_bytes // groups)) <= self.budget:
-                return groups
-        raise ParameterError("this budget of queries is too small even for one letter a round: raise it, or keep fewer")
-
-    def oracle(self, epsilon: float, shown: Bits, step: int) -> PureOracle:
-        if self.kind == "OLH":
-            return OLH(epsilon, shown)
-        return LinearHashing(epsilon, shown, suffix=aligned_suffix(epsilon, step))
+def _lengths(
+    domain: Bits | Text, k: int, keep: int, alphabet: str | None, groups: int | None, budget: int
+) -> tuple[int, ...]:
+    """What each group reports: as few groups as the budget allows."""
+    if alphabet is None or not isinstance(domain, Text):
+        return prefix_lengths(domain.bits, k, int(groups or fewest_groups(domain.bits, k, keep, budget)))
+    if groups is not None:
+        return per_letter(domain, int(groups))
+    for few in range(-(-domain.max_bytes // 7), domain.max_bytes + 1):
+        if keep * few * words(alphabet.encode(), -(-domain.max_bytes // few)) <= budget:
+            return per_letter(domain, few)
+    raise ParameterError("this budget of queries is too small even for one letter per round: raise it, or keep fewer")

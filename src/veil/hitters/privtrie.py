@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from veil.campaign import Campaign, Round, Rounds
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.continuations import Continuations, start
 from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.search import as_held, check_k, in_values, nothing
 from veil.mechanisms import OLH
-from veil.privacy import check_epsilon
+from veil.privacy import Guarantee, check_epsilon
+from veil.study import Round, Rounds, Study
+from veil.study.continuations import Continuations, start
 from veil.survey import Question, Survey
 from veil.tally import merge
 from veil.tools.arguments import is_int, own_ints
@@ -26,7 +26,7 @@ __all__ = ["PrivTrie"]
 
 
 @dataclass(frozen=True)
-class PrivTrie(Campaign):
+class PrivTrie(Study):
     """Each level asks one batch of people after another, until k of its prefixes exceed 4n / (eps sqrt(asked)) people.
 
     Guarantee: a person answers once, about one level, through OLH: eps. In the paper a person answers about several
@@ -46,6 +46,7 @@ class PrivTrie(Campaign):
     people: int
     improved: bool = False
     letter: int = 8
+    kind: ClassVar[str] = "privtrie"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -66,8 +67,12 @@ class PrivTrie(Campaign):
         """How many batches a level may ask."""
         return int(self.people // self.batch // (self.domain.bits // self.letter))
 
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.of(self.epsilon)
+
     def rounds(self) -> Rounds:
-        """One survey a level, asked again of fresh people as long as too few prefixes are above the threshold."""
+        """One survey per level, asked again of fresh people as long as too few prefixes are above the threshold."""
         prefixes, history = start(), []
         most, size = (1, self.batch * self.batches) if self.improved else (self.batches, self.batch)
         share = Fraction(size, self.people)
@@ -78,8 +83,9 @@ class PrivTrie(Campaign):
             survey = Survey(Question(OLH(self.epsilon, view.domain), view))
             tallies: list[Any] = []
             while True:
-                tallies.append((yield Round(survey, share, {0: view.domain.decode(codes)})))
-                found = survey.question(0).mechanism.estimate(merge(tallies).parts[0], population=self.people)
+                collected = yield Round(survey, share)
+                tallies.append(collected.tally(candidates={0: view.domain.decode(codes)}))
+                found = collected.estimate((0,), merge(tallies).part(0))
                 least = 4 / (self.epsilon * math.sqrt(found.n))
                 above = int((found.frequencies > least).sum())
                 if above >= self.k or len(tallies) == most:

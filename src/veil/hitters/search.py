@@ -11,21 +11,21 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.continuations import Continuations, spelled, start
 from veil.hitters.result import HeavyHitters, SearchRound
-from veil.hitters.supports import Counted, Supported, Supports
-from veil.hitters.trie import fit
-from veil.mechanisms import OLH, PureOracle
+from veil.hitters.trie import fit as fit_trie
+from veil.mechanisms import OLH, LinearHashing, PureOracle
+from veil.mechanisms.linear_hashing import aligned_suffix
 from veil.privacy import check_epsilon, split_epsilon
-from veil.protocol import OpenProtocol, Stored
 from veil.results.estimate import Estimate
+from veil.study import Collected, OneRound
+from veil.study.continuations import Continuations, spelled, start
 from veil.survey import AllOf, Ask, OneOf, Question, Survey
 from veil.tools.arguments import is_int, own_ints
 from veil.view import prefix
@@ -33,32 +33,35 @@ from veil.view import prefix
 __all__ = [
     "TESTED",
     "HitterSearch",
+    "Oracle",
     "PrefixSearch",
     "Test",
     "after_test",
     "as_alphabet",
     "as_held",
     "check_k",
+    "codes_of",
     "in_values",
     "nothing",
 ]
 
 Test = Literal["people", "budget"]
+Oracle = Literal["OLH", "PGR"]
 TESTED = 10
 """One person in so many answers the final test, where people are split (section 4.4.1)."""
 _SLACK = 3.0  # standard errors that a prefix may lie below the threshold before the last round
 
 
-class HitterSearch(OpenProtocol):
-    """A search for heavy hitters that reads supports only: counted from reports, or drawn for an experiment."""
+class HitterSearch(OneRound):
+    """A search for heavy hitters: the collector goes through what it has again and again."""
+
+    epsilon: float
+    domain: Bits | Text
+    k: int
 
     @abstractmethod
-    def search(self, supports: Supports) -> HeavyHitters:
-        """Runs at the collector: the heavy hitters behind these supports."""
-
-    def find(self, stored: Stored) -> HeavyHitters:
-        """Runs at the collector: the heavy hitters in stored reports; as often as one likes."""
-        return self.search(Counted(self.own(stored)))
+    def answer(self, collected: Collected) -> HeavyHitters:
+        """Runs at the collector: the heavy hitters behind these reports; as often as one likes."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,9 @@ class PrefixSearch(HitterSearch):
     `keep` prefixes stay after each round, `k` values come out. `test` gives the last candidates to a question of their
     own: "people" asks a tenth of the people (section 4.4.1), "budget" asks everybody with half of eps. `threshold`
     returns values at least that frequent, at most k. `alphabet` is for text: only strings over these letters are tried;
-    lengths are whole bytes then. Reports do not depend on it. `last` is the share of the people in the last group,
-    whose estimates come out, against 1 for each other group.
+    lengths are whole bytes then. Reports do not depend on it. `fit` ranks the last round by the frequencies that fit
+    the whole trie of kept prefixes. `last` is the share of the people in the last group, whose estimates come out,
+    against 1 for each other group. `oracle` is "OLH", or "PGR", which asks through `LinearHashing`.
     """
 
     epsilon: float
@@ -80,17 +84,23 @@ class PrefixSearch(HitterSearch):
     test: Test | None = None
     threshold: float | None = None
     alphabet: str | None = None
-    fitted: bool = False
+    fit: bool = False
     last: int = 1
+    oracle: Oracle = "OLH"
+    kind: ClassVar[str] = "prefix-search"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         as_held(self.domain)
         check_k(self.k, self.domain)
         if not is_int(self.keep) or self.keep < self.k:
-            raise ParameterError("a search keeps at least k prefixes a round")
+            raise ParameterError("a search keeps at least k prefixes from round to round")
         if not is_int(self.last) or self.last < 1:
             raise ParameterError("the last group's share is an integer of at least 1")
+        if self.oracle not in get_args(Oracle):
+            raise ParameterError("the oracle is OLH or PGR")
+        if self.oracle == "PGR" and self.alphabet is not None:
+            raise ParameterError("PGR decodes all continuations at once: with an alphabet take OLH")
         if self.test not in (None, "people", "budget"):
             raise ParameterError("a test is of people, of budget, or there is none")
         own_ints(self, "k", "keep", "last")
@@ -109,9 +119,11 @@ class PrefixSearch(HitterSearch):
 
     # -- what people are asked -------------------------------------------------------------------------------------
 
-    def oracle(self, epsilon: float, shown: Bits, step: int) -> PureOracle:
+    def _mechanism(self, epsilon: float, shown: Bits, step: int) -> PureOracle:
         """What a prefix is reported through; its last `step` bits are those that the round adds."""
-        return OLH(epsilon, shown)
+        if self.oracle == "OLH":
+            return OLH(epsilon, shown)
+        return LinearHashing(epsilon, shown, suffix=aligned_suffix(epsilon, step))
 
     @cached_property
     def survey(self) -> Survey:
@@ -130,7 +142,7 @@ class PrefixSearch(HitterSearch):
 
     def _asked(self, epsilon: float, level: int) -> Question:
         view = prefix(self.domain, self.lengths[level])
-        return Question(self.oracle(epsilon, view.domain, self._step(level)), view)
+        return Question(self._mechanism(epsilon, view.domain, self._step(level)), view)
 
     def _step(self, level: int) -> int:
         """Bits that a round adds. The first begins with all prefixes of ceil(log2 k) bits, as later ones do with k."""
@@ -148,25 +160,23 @@ class PrefixSearch(HitterSearch):
 
     # -- at the collector ------------------------------------------------------------------------------------------
 
-    def search(self, supports: Supports) -> HeavyHitters:
+    def answer(self, collected: Collected) -> HeavyHitters:
         prefixes = self._beginning()
         history: list[SearchRound] = []
-        found: list[Supported] = []
         estimates: list[Estimate] = []
         for level, length in enumerate(self.lengths):
             asked = (self._question(level),)
             tried = self._candidates(prefixes, level)
-            best = supports.best(asked, tried, self.keep)
-            estimate = supports.estimate(asked, best)
-            best, estimate = self._above(best, estimate, last=length == self.domain.bits and self.test is None)
+            best = collected.best(asked, tried, self.keep)
+            estimate = collected.estimate(asked, best)
+            estimate = self._above(estimate, last=length == self.domain.bits and self.test is None)
             least = float(estimate.frequencies.min()) if len(estimate) else float("nan")
-            history.append(SearchRound(length, supports.people(asked), tried.size, len(estimate), least))
-            found.append(best)
+            history.append(SearchRound(length, best.people, tried.size, len(estimate), least))
             estimates.append(estimate)
-            prefixes = best.codes
+            prefixes = codes_of(estimate)
             if not len(prefixes):
                 break
-        return self._result(supports, found, estimates, tuple(history))
+        return self._result(collected, estimates, tuple(history))
 
     def _beginning(self) -> NDArray[Any]:
         width = self.lengths[0] - self._step(0)
@@ -177,36 +187,35 @@ class PrefixSearch(HitterSearch):
         suffixes = None if self.alphabet is None else spelled(self.alphabet.encode(), step // 8)
         return Continuations(prefixes, self.lengths[level] - step, step, suffixes, isinstance(self.domain, Text))
 
-    def _above(self, best: Supported, estimate: Estimate, *, last: bool) -> tuple[Supported, Estimate]:
+    def _above(self, estimate: Estimate, *, last: bool) -> Estimate:
         """Without what lies below the threshold; before the last round, clearly below it."""
         if self.threshold is None:
-            return best, estimate
+            return estimate
         slack = 0.0 if last else _SLACK * np.sqrt(estimate.variance_at(np.array([self.threshold])))
-        stays = estimate.frequencies >= self.threshold - slack
-        return Supported(best.codes[stays], best.counts[stays]), _chosen(estimate, np.flatnonzero(stays))
+        return _chosen(estimate, np.flatnonzero(estimate.frequencies >= self.threshold - slack))
 
     def _result(
-        self, supports: Supports, found: list[Supported], estimates: list[Estimate], history: tuple[SearchRound, ...]
+        self, collected: Collected, estimates: list[Estimate], history: tuple[SearchRound, ...]
     ) -> HeavyHitters:
         last, ranks, fitted = estimates[-1], estimates[-1].frequencies, None
         if history[-1].length < self.domain.bits:  # nothing lay above the threshold
             return HeavyHitters(nothing(last, self.domain), history)
         if self._tested is not None:
-            return after_test(supports, self._tested, found[-1].codes, self.domain, self.k, history, self.threshold)
-        if self.fitted and len(last):
-            ranks = fitted = self._fitted(found, estimates)
+            return after_test(collected, self._tested, codes_of(last), self.domain, self.k, history, self.threshold)
+        if self.fit and len(last):
+            ranks = fitted = self._fitted(estimates)
         order = np.lexsort((-last.frequencies, -ranks))[: self.k]
         return HeavyHitters(in_values(last, order, self.domain), history, None if fitted is None else fitted[order])
 
-    def _fitted(self, found: list[Supported], estimates: list[Estimate]) -> NDArray[np.float64]:
+    def _fitted(self, estimates: list[Estimate]) -> NDArray[np.float64]:
         """Frequencies of the last candidates that fit the whole trie; under a prefix of text there are many others."""
-        codes, seen = [level.codes for level in found], [estimate.frequencies for estimate in estimates]
+        codes, seen = [codes_of(level) for level in estimates], [estimate.frequencies for estimate in estimates]
         noise = [estimate.variance_at(0 * estimate.frequencies) for estimate in estimates]
-        return fit(list(self.lengths), codes, seen, noise, others=isinstance(self.domain, Text))
+        return fit_trie(list(self.lengths), codes, seen, noise, others=isinstance(self.domain, Text))
 
 
 def after_test(
-    supports: Supports,
+    collected: Collected,
     question: int,
     codes: NDArray[Any],
     domain: Bits | Text,
@@ -215,7 +224,7 @@ def after_test(
     threshold: float | None = None,
 ) -> HeavyHitters:
     """Runs at the collector: the k best of the last candidates, by a question about whole values."""
-    estimate = supports.estimate((question,), Supported(codes, supports.support((question,), codes)))
+    estimate = collected.estimate((question,), collected.support((question,), codes))
     order = np.argsort(-estimate.frequencies, kind="stable")[:k]
     if threshold is not None:
         order = order[estimate.frequencies[order] >= threshold]
@@ -231,9 +240,14 @@ def in_values(estimate: Estimate, order: NDArray[np.int64], domain: Bits | Text)
     return replace(chosen, domain=domain, candidates=codes, whole=False)
 
 
-def _chosen(estimate: Estimate, order: NDArray[np.int64]) -> Estimate:
+def codes_of(estimate: Estimate) -> NDArray[Any]:
+    """The codes that an estimate is about."""
     assert estimate.candidates is not None
-    return replace(estimate, frequencies=estimate.frequencies[order], candidates=estimate.candidates[order])
+    return estimate.candidates
+
+
+def _chosen(estimate: Estimate, order: NDArray[np.int64]) -> Estimate:
+    return replace(estimate, frequencies=estimate.frequencies[order], candidates=codes_of(estimate)[order])
 
 
 def nothing(estimate: Estimate, domain: Bits | Text) -> Estimate:

@@ -6,19 +6,19 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.continuations import Continuations, start
 from veil.hitters.result import HeavyHitters, SearchRound
-from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k
-from veil.hitters.supports import Supports
+from veil.hitters.search import TESTED, HitterSearch, after_test, as_held, check_k, codes_of
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon
+from veil.study import Collected
+from veil.study.continuations import Continuations, start
 from veil.survey import AllOf, OneOf, Question, Survey
 from veil.tools.arguments import is_int
 from veil.view import Segment
@@ -45,6 +45,7 @@ class SegmentPairs(HitterSearch):
     k: int
     segments: int = 4
     improved: bool = True
+    kind: ClassVar[str] = "segment-pairs"
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -76,29 +77,34 @@ class SegmentPairs(HitterSearch):
         whole = Question(OLH(self.epsilon, view.domain), view)
         return Survey(OneOf((len(pairs), whole), *((TESTED - 1, pair) for pair in pairs)))
 
-    def search(self, supports: Supports) -> HeavyHitters:
+    def answer(self, collected: Collected) -> HeavyHitters:
         history, kept = [], []
         for i in range(self.segments):
             asked = [1 + 2 * p + pair.index(i) for p, pair in enumerate(self.pairs) if i in pair]
-            best = supports.best(asked, Continuations(start(), 0, self.step), self.k)
-            least = float(supports.estimate(asked, best).frequencies.min())
-            history.append(SearchRound(self.step, supports.people(asked), 1 << self.step, len(best.codes), least))
-            kept.append(best.codes)
-        values = self._agreeing(supports, kept)
+            best = collected.best(asked, Continuations(start(), 0, self.step), self.k)
+            estimate = collected.estimate(asked, best)
+            least = float(estimate.frequencies.min())
+            history.append(SearchRound(self.step, best.people, 1 << self.step, len(estimate), least))
+            kept.append(codes_of(estimate))
+        values = self._agreeing(collected, kept)
         codes = np.stack([self._joined([kept[i][c] for i, c in enumerate(value)]) for value in values])
-        return after_test(supports, 0, codes, self.domain, self.k, tuple(history))
+        return after_test(collected, 0, codes, self.domain, self.k, tuple(history))
 
-    def _agreeing(self, supports: Supports, kept: list[NDArray[Any]]) -> list[tuple[int, ...]]:
+    def _agreeing(self, collected: Collected, kept: list[NDArray[Any]]) -> list[tuple[int, ...]]:
         """Places of segments whose pairs are all among the best; pairs are added until there are more than k values."""
         scores = {}
         for p, (a, b) in enumerate(self.pairs):
             first, second = 1 + 2 * p, 2 + 2 * p
-            counts = supports.joint(first, second, kept[a], kept[b])
+            chosen = {i: self._values(i, codes) for i, codes in ((first, kept[a]), (second, kept[b]))}
+            counts = collected.joint(chosen)
             people = max(int(counts[0, 0].sum()), 1)
-            inverse = [_inverse(supports.oracle((i,))) for i in (first, second)]
+            inverse = [_inverse(collected.oracle((i,))) for i in (first, second)]
             scores[a, b] = np.einsum("abst,s,t->ab", counts / people, *inverse)
         ranks = {pair: _ranks(score) for pair, score in scores.items()}
         return list(itertools.islice(self._by_worst_rank(ranks), self.k + 1))
+
+    def _values(self, question: int, codes: NDArray[Any]) -> list[Any]:
+        return self.survey.question(question).view.domain.decode(codes)
 
     def _by_worst_rank(self, ranks: dict[tuple[int, int], NDArray[np.int64]]) -> Iterator[tuple[int, ...]]:
         """Values in the order in which they appear as every pair of segments takes in its next best."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.hitters.continuations import cut
+from veil.study.continuations import cut
 
 __all__ = ["fit"]
 

@@ -6,29 +6,32 @@ the 90th percentile of what people hold, a fifth of the half says how much that 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from veil.campaign import Campaign, Round, Rounds
-from veil.domain import DomainLike, Items
+from veil.domain import Items
 from veil.errors import ParameterError
 from veil.itemsets.result import FrequentItems, Step
 from veil.itemsets.sampling import PSFO, Adap, Oracle, as_items
 from veil.itemsets.sizes import SIZES, SizeRule, Sizes, read_sizes
 from veil.mechanisms import BLH, GRR, OLH, SUE, PureOracle
-from veil.privacy import check_epsilon
+from veil.privacy import Guarantee, check_epsilon
 from veil.results.estimate import Estimate
-from veil.survey import Question, Survey, SurveyTally
+from veil.study import Collected, Round, Rounds, Study
+from veil.study.parameters import read as read_parameter
+from veil.survey import Question, Survey
 from veil.tools.arguments import is_int
+from veil.tools.canonical import Json, take
 from veil.view import CountContained, ItemSets, SetSize, View
 
-__all__ = ["FIGURE_5_3", "SVIM", "ItemMining", "LDPMiner", "Phase"]
+__all__ = ["FIGURE_5_3", "SVIM", "ItemMining", "LDPMiner", "Mining", "Phase"]
 
-Asking = Generator[Round, SurveyTally, Any]
+Asking = Generator[Round, Collected, Any]
 Length = int | Literal["percentile", "candidates"]
 
 _SIZE_SHARE = Fraction(1, 5)
@@ -40,6 +43,7 @@ class Phase:
 
     oracle: Oracle
     length: Length
+    kind: ClassVar[str] = "phase"
 
     def __post_init__(self) -> None:
         if not isinstance(self.oracle, type) or not issubclass(self.oracle, (PureOracle, Adap)):
@@ -47,57 +51,68 @@ class Phase:
         if self.length not in ("percentile", "candidates") and not (is_int(self.length) and self.length >= 1):
             raise ParameterError('a padding length is at least 1, or "percentile", or "candidates"')
 
+    def to_json(self) -> Json:
+        """The phase as it stands in a study file."""
+        return {"kind": self.kind, "oracle": self.oracle.__name__, "length": self.length}
 
-@dataclass(frozen=True, init=False)
-class ItemMining(Campaign):
+    @classmethod
+    def from_json(cls, document: Json) -> Phase:
+        """Read a phase back."""
+        oracle, length = take(document, cls.kind, "oracle", "length")
+        return cls(read_parameter(Oracle, oracle, "a phase's oracle"), length)
+
+
+class Mining(Study):
     """The k most frequent items: find 2k candidates with one half of the people, estimate them with the other.
 
-    `prune` and `estimate` say how. `corrected` multiplies estimates by u'(L), for what padding to L misses (5.5).
-    `sizes` says how L and u' are read: see `read_sizes`. A universe of at most 2k items is not pruned, and everybody is
-    in the second half.
-
-    Guarantee: each person answers one round, with all of eps.
+    What all miners share: two phases, and how sizes of sets are read. A universe of at most 2k items is not pruned, and
+    everybody is in the second half. Guarantee: each person answers one round, with all of eps.
     """
 
     k: int
     epsilon: float
     domain: Items
-    prune: Phase
-    estimate: Phase
-    corrected: bool
     sizes: SizeRule
 
-    def __init__(
-        self,
-        k: int,
-        epsilon: float,
-        domain: DomainLike,
-        *,
-        prune: Phase,
-        estimate: Phase,
-        corrected: bool = False,
-        sizes: SizeRule = "falling",
-    ) -> None:
-        if not is_int(k) or k < 1:
+    @property
+    @abstractmethod
+    def prune(self) -> Phase:
+        """How the candidates are found."""
+
+    @property
+    @abstractmethod
+    def estimate(self) -> Phase:
+        """How frequent they are."""
+
+    @property
+    @abstractmethod
+    def corrected(self) -> bool:
+        """Whether estimates are multiplied by u'(L), for what padding to L misses (5.5)."""
+
+    def _check(self) -> None:
+        if not is_int(self.k) or self.k < 1:
             raise ParameterError("k, the number of items looked for, is an integer of at least 1")
-        if not isinstance(prune, Phase) or not isinstance(estimate, Phase) or prune.length == "candidates":
+        if not isinstance(self.prune, Phase) or not isinstance(self.estimate, Phase):
+            raise ParameterError("items are mined in two phases: expected a Phase for each")
+        if self.prune.length == "candidates":
             raise ParameterError("items are mined in two phases, and before the first there are no candidates")
-        if corrected and estimate.length != "percentile":
+        if self.corrected and self.estimate.length != "percentile":
             raise ParameterError("what padding misses is known where the length is the percentile of sizes")
-        if sizes not in SIZES:
+        if self.sizes not in SIZES:
             raise ParameterError(f"sizes are read by one of {', '.join(SIZES)}")
-        object.__setattr__(self, "k", int(k))
-        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
-        object.__setattr__(self, "domain", as_items(domain))
-        object.__setattr__(self, "prune", prune)
-        object.__setattr__(self, "estimate", estimate)
-        object.__setattr__(self, "corrected", bool(corrected))
-        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "k", int(self.k))
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "domain", as_items(self.domain))
         if self.domain.universe.size < 2 or not self.domain.universe.listable:
             raise ParameterError("items are mined in a universe of at least 2 and at most 2^24 of them")
         longest = min(2 * self.k, self.domain.universe.size)
-        for phase in (prune, estimate):  # what some length has no place for is refused now, not halfway
-            _ = PSFO(phase.length if is_int(phase.length) else longest, phase.oracle, epsilon, self.domain).mechanism
+        for phase in (self.prune, self.estimate):  # what some length has no place for is refused now, not halfway
+            length = phase.length if is_int(phase.length) else longest
+            _ = PSFO(length, phase.oracle, self.epsilon, self.domain).mechanism
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.of(self.epsilon)
 
     def rounds(self) -> Rounds:
         return (yield from self.mine(Fraction(1)))
@@ -132,9 +147,9 @@ class ItemMining(Campaign):
             update = sizes.update(length) if self.corrected and phase == self.estimate else 1.0
             doubt = sizes.doubt(length, update)
         asked = PSFO(int(length), phase.oracle, self.epsilon, self.domain, candidates)
-        tally = yield Round(asked.survey, people)
-        found = asked.estimate(tally, population=round(tally.people / people))
-        step = Step(name, tally.people, asked.mechanism.signature, known, int(length), update, doubt)
+        collected = yield Round(asked.survey, people)
+        found = asked.read(collected)
+        step = Step(name, collected.people, asked.mechanism.signature, known, int(length), update, doubt)
         history.append(step)
         return updated(found, update)
 
@@ -148,9 +163,9 @@ class ItemMining(Campaign):
         direct, hashed = GRR(self.epsilon, view.domain), OLH(self.epsilon, view.domain)
         mechanism: PureOracle = direct if direct.variance(1) <= hashed.variance(1) else hashed
         survey = Survey(Question(mechanism, view))
-        tally = yield Round(survey, people)
-        history.append(Step(f"sizes to {name}", tally.people, mechanism.signature, known))
-        return read_sizes(mechanism.estimate(tally.parts[0]), self.sizes)
+        collected = yield Round(survey, people)
+        history.append(Step(f"sizes to {name}", collected.people, mechanism.signature, known))
+        return read_sizes(collected.estimate((0,), collected.tally().part(0)), self.sizes)
 
 
 def updated(estimate: Estimate, factor: float) -> Estimate:
@@ -161,7 +176,30 @@ def updated(estimate: Estimate, factor: float) -> Estimate:
     return replace(estimate, frequencies=estimate.frequencies * factor, scale=estimate.scale * factor, lineage=lineage)
 
 
-class SVIM(ItemMining):
+@dataclass(frozen=True)
+class ItemMining(Mining):
+    """Two phases of one's own choice: `prune` finds 2k candidates, `estimate` says how frequent they are.
+
+    `corrected` multiplies estimates by u'(L), for what padding to L misses (5.5). `sizes` says how L and u' are read:
+    see `read_sizes`. Guarantee: each person answers one round, with all of eps.
+    """
+
+    k: int
+    epsilon: float
+    domain: Items
+    _: KW_ONLY
+    prune: Phase  # type: ignore[assignment]  # a field fills in the property
+    estimate: Phase  # type: ignore[assignment]
+    corrected: bool = False  # type: ignore[assignment]
+    sizes: SizeRule = "falling"
+    kind: ClassVar[str] = "item-mining"
+
+    def __post_init__(self) -> None:
+        self._check()
+
+
+@dataclass(frozen=True)
+class SVIM(Mining):
     """Set-value item mining (thesis 5.3.1): the k most frequent items of people's sets.
 
     50 % of the people say which 2k items to look at (one of their items each, through Adap), 10 % how many of those
@@ -177,19 +215,22 @@ class SVIM(ItemMining):
     (1, 0.9)
     """
 
-    def __init__(self, k: int, epsilon: float, domain: DomainLike, *, sizes: SizeRule = "falling") -> None:
-        super().__init__(
-            k,
-            epsilon,
-            domain,
-            prune=Phase(Adap, 1),
-            estimate=Phase(Adap, "percentile"),
-            corrected=True,
-            sizes=sizes,
-        )
+    k: int
+    epsilon: float
+    domain: Items
+    _: KW_ONLY
+    sizes: SizeRule = "falling"
+    kind: ClassVar[str] = "svim"
+    prune: ClassVar[Phase] = Phase(Adap, 1)
+    estimate: ClassVar[Phase] = Phase(Adap, "percentile")
+    corrected: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self._check()
 
 
-class LDPMiner(ItemMining):
+@dataclass(frozen=True)
+class LDPMiner(Mining):
     """LDPMiner (Qin et al., CCS 2016) as the thesis compares with it (5.4.2): people are split, not the budget.
 
     10 % of the people say how many items they hold, 40 % one of them, padded to the 90th percentile, and 50 % one of
@@ -198,18 +239,25 @@ class LDPMiner(ItemMining):
     Guarantee: each person answers once, with all of eps.
     """
 
-    def __init__(
-        self, k: int, epsilon: float, domain: DomainLike, *, improved: bool = True, sizes: SizeRule = "falling"
-    ) -> None:
-        first, second = (OLH, OLH) if improved else (BLH, SUE)
-        super().__init__(
-            k,
-            epsilon,
-            domain,
-            prune=Phase(first, "percentile"),
-            estimate=Phase(second, "candidates"),
-            sizes=sizes,
-        )
+    k: int
+    epsilon: float
+    domain: Items
+    _: KW_ONLY
+    improved: bool = True
+    sizes: SizeRule = "falling"
+    kind: ClassVar[str] = "ldpminer"
+    corrected: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @property
+    def prune(self) -> Phase:
+        return Phase(OLH if self.improved else BLH, "percentile")
+
+    @property
+    def estimate(self) -> Phase:
+        return Phase(OLH if self.improved else SUE, "candidates")
 
 
 FIGURE_5_3: dict[str, dict[str, Any]] = {

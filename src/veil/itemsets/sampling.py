@@ -10,15 +10,15 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from veil.domain import DomainLike, Items
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
 from veil.privacy import Guarantee, check_epsilon, exp_below, largest_epsilon, log_above
-from veil.protocol import Protocol
 from veil.results.estimate import Estimate
-from veil.survey import Question, Survey, SurveyTally
+from veil.study import Collected, OneRound
+from veil.survey import Question, Survey
 from veil.tools.arguments import is_int, own_ints
 from veil.view import ItemSets, SampleContained, SampleItem, View
 
@@ -33,7 +33,7 @@ Oracle = type[PureOracle] | type[Adap]
 
 
 @dataclass(frozen=True, init=False)
-class PSFO(Protocol):
+class PSFO(OneRound):
     """Padding-and-sampling: pad the set to `length`, draw one item, report it through an oracle; multiply by `length`.
 
     `oracle` is a pure oracle's class, or Adap. With candidates (sets of items' codes), what is drawn is one of those
@@ -59,6 +59,7 @@ class PSFO(Protocol):
     domain: Items
     candidates: ItemSets | None
     delta: float
+    kind: ClassVar[str] = "psfo"
 
     def __init__(
         self,
@@ -132,14 +133,11 @@ class PSFO(Protocol):
         ratio = 1 + (inner - 1) * Fraction(self._load, self.length)
         return Guarantee(ratio, delta=collisions(mechanism, self.length, self._load))
 
-    def estimate(self, tally: SurveyTally, population: int | None = None) -> Estimate:
-        """Runs at the collector: how many people hold each item, or all items of each candidate.
-
-        `population` is the number of people that the tally's are a random sample of.
-        """
-        part = self.own(tally).parts[0]
-        found = self.mechanism.estimate(part, population=population, scale=self.view.scale)
-        return found.of(self.view.values)
+    def answer(self, collected: Collected) -> Estimate:
+        """Runs at the collector: how many people hold each item, or all items of each candidate."""
+        found = self.survey.estimate_question(collected.tally(), 0, population=collected.population)
+        assert isinstance(found, Estimate)
+        return found
 
 
 def as_items(domain: Any) -> Items:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
 
-from veil.campaign import Campaign, Rounds
-from veil.domain import DomainLike, Items
+from veil.domain import Items
 from veil.errors import ParameterError
 from veil.itemsets.guessing import likely_sets
-from veil.itemsets.mining import SVIM, ItemMining
+from veil.itemsets.mining import SVIM, Mining
 from veil.itemsets.result import FrequentItems, FrequentItemsets, Step
 from veil.itemsets.sizes import SizeRule
+from veil.privacy import Guarantee
+from veil.study import Rounds, Study
 
 __all__ = ["SVSM"]
 
 _HALF = Fraction(1, 2)
 
 
-@dataclass(frozen=True, init=False)
-class SVSM(Campaign):
+@dataclass(frozen=True)
+class SVSM(Study):
     """Set-value itemset mining (thesis 5.3.2): the k most frequent sets of items, single items among them.
 
     Half of the people go through SVIM. From its k items, 2k sets are guessed to be frequent; of the other half, a fifth
@@ -35,50 +38,38 @@ class SVSM(Campaign):
     [(0,), (0, 1), (1,)]
     """
 
-    items: ItemMining
+    k: int
+    epsilon: float
+    domain: Items
+    _: KW_ONLY
+    items: Mining | None = None
+    sizes: SizeRule = "continued"
+    kind: ClassVar[str] = "svsm"
 
-    def __init__(
-        self,
-        k: int,
-        epsilon: float,
-        domain: DomainLike,
-        *,
-        items: ItemMining | None = None,
-        sizes: SizeRule = "continued",
-    ) -> None:
-        mining: ItemMining = SVIM(k, epsilon, domain, sizes=sizes)
-        if items is not None:
-            if not isinstance(items, ItemMining) or (items.k, items.epsilon, items.domain) != (
-                mining.k,
-                mining.epsilon,
-                mining.domain,
-            ):
-                raise ParameterError("items are mined for the same k, epsilon and domain")
-            mining = items
-        object.__setattr__(self, "items", mining)
+    def __post_init__(self) -> None:
+        usual = SVIM(self.k, self.epsilon, self.domain, sizes=self.sizes)
+        for name in ("k", "epsilon", "domain"):
+            object.__setattr__(self, name, getattr(usual, name))
+        same = (self.k, self.epsilon, self.domain)
+        given = self.items
+        if given is not None and (not isinstance(given, Mining) or (given.k, given.epsilon, given.domain) != same):
+            raise ParameterError("items are mined for the same k, epsilon and domain")
 
-    @property
-    def k(self) -> int:
-        """How many sets are looked for."""
-        return self.items.k
+    @cached_property
+    def _mining(self) -> Mining:
+        return self.items or SVIM(self.k, self.epsilon, self.domain, sizes=self.sizes)
 
     @property
-    def epsilon(self) -> float:
-        """What each person's one report costs."""
-        return self.items.epsilon
-
-    @property
-    def domain(self) -> Items:
-        """What a person holds."""
-        return self.items.domain
+    def guarantee(self) -> Guarantee:
+        return self._mining.guarantee
 
     def rounds(self) -> Rounds:
-        singles: FrequentItems = yield from self.items.mine(_HALF)
+        singles: FrequentItems = yield from self._mining.mine(_HALF)
         frequencies = [row.frequency for row in singles.rows]
         codes = self.domain.universe.encode(singles.items).tolist()
         candidates = likely_sets(codes, frequencies, self.k)
         history: list[Step] = list(singles.history)
         found = None
         if candidates:
-            found = yield from self.items.ask(self.items.estimate, candidates, _HALF, "itemsets", history)
+            found = yield from self._mining.ask(self._mining.estimate, candidates, _HALF, "itemsets", history)
         return FrequentItemsets(self.k, singles, candidates, found, tuple(history))

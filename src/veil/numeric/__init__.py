@@ -12,9 +12,10 @@ from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRound
 from veil.mechanisms.reconstruction import Stopping, reconstruct
 from veil.mechanisms.waves import Wave
 from veil.numeric.binning import Binning
+from veil.numeric.distributions import WaveDistribution
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
-from veil.numeric.means import HybridMean, TwoPhaseVariance
+from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution, Fit
 from veil.results.mean import Mean
@@ -29,11 +30,14 @@ __all__ = [
     "Hierarchy",
     "HybridMean",
     "Mean",
+    "MeanAndVariance",
+    "MeanOf",
     "Piecewise",
     "SquareWave",
     "StochasticRounding",
     "Stopping",
     "TwoPhaseVariance",
     "Wave",
+    "WaveDistribution",
     "reconstruct",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,16 @@ from veil.errors import ParameterError
 from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
-from veil.protocol import Protocol
 from veil.results.distribution import Distribution
-from veil.survey import Survey, SurveyTally
+from veil.study import Collected, OneRound
+from veil.survey import Survey
 from veil.tools.arguments import is_int
 
 __all__ = ["Binning"]
 
 
 @dataclass(frozen=True, init=False)
-class Binning(Protocol):
+class Binning(OneRound):
     """GRR or OLH, whichever has the smaller variance, over `bins` equal parts of the domain.
 
     Fewer bins have less noise and more bias. Integers are asked about as the Interval from lo - 1/2 to hi + 1/2, each
@@ -40,6 +40,7 @@ class Binning(Protocol):
     epsilon: float
     domain: Numeric
     bins: int = 32
+    kind: ClassVar[str] = "binning"
 
     def __init__(self, epsilon: float, domain: Any, bins: int = 32) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(epsilon))
@@ -76,10 +77,10 @@ class Binning(Protocol):
         """One question: which bin."""
         return Survey(better_oracle(self.epsilon, self._asked))
 
-    def estimate(self, tally: SurveyTally) -> Distribution:
+    def answer(self, collected: Collected) -> Distribution:
         """Runs at the collector: the bins' frequencies by Norm-Sub, so that none is negative and they add up to 1."""
-        (found,) = self.survey.estimate(whole(self.own(tally)))
-        again = asked_again(self.survey, self.estimate)
+        found = self.survey.estimate_question(whole(collected.tally()), 0, population=collected.population)
+        again = asked_again(self.survey, self.read)
 
         def binned(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
             held = (np.searchsorted(self._starts, codes, side="right") - 1 for codes in people)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from veil.numeric.asking import asked_again
 from veil.numeric.hierarchy import LevelProtocol
 from veil.results.coefficients import Coefficients
 from veil.results.distribution import Distribution
+from veil.study import Collected
 from veil.survey import SurveyTally
 from veil.tree import Tree
 from veil.view import Ancestor
@@ -55,6 +56,8 @@ class HaarHierarchy(LevelProtocol):
     (0.7, 1.0)
     """
 
+    kind: ClassVar[str] = "haar-hierarchy"
+
     @cached_property
     def tree(self) -> Tree:
         return Tree(self.buckets, 2)
@@ -62,15 +65,12 @@ class HaarHierarchy(LevelProtocol):
     def _mechanism(self, view: Ancestor) -> Mechanism:
         return HaarResponse(self.epsilon, view.domain)
 
-    @classmethod
-    def _rebuilt(cls, epsilon: float, view: Ancestor) -> Self:
-        return cls(epsilon, view.held, view.held.size)
-
     def levels(self, tally: SurveyTally) -> list[Coefficients]:
         """Runs at the collector: the differences of each level's pairs, the coarsest level first."""
         return super().levels(tally)
 
-    def estimate(self, tally: SurveyTally) -> Distribution:
+    def answer(self, collected: Collected) -> Distribution:
         """Runs at the collector: from the root's 1 down, left = (parent + c) / 2 and right = (parent - c) / 2."""
+        tally = collected.tally()
         masses = from_differences(self.tree, [level.differences for level in self.levels(tally)])
-        return self._distribution(masses, tally, "haar", again=asked_again(self.survey, self.estimate))
+        return self._distribution(masses, tally, "haar", again=asked_again(self.survey, self.read))

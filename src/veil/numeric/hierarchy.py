@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.mechanisms import Mechanism
 from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole, worth
 from veil.privacy import check_epsilon, decimal_text
-from veil.protocol import Protocol
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
+from veil.study import Collected, Kept, OneRound
 from veil.survey import OneOf, Question, Survey, SurveyTally
 from veil.tools.arguments import is_int
 from veil.tree import Tree, admm, consistent, project
@@ -34,7 +34,7 @@ _BUCKETS = 1024
 
 
 @dataclass(frozen=True, init=False)
-class LevelProtocol(Protocol):
+class LevelProtocol(OneRound):
     """A tree over buckets of a numeric domain, and one question a level, drawn with equal chances.
 
     An Interval is cut into `buckets`, whatever its own cells; the buckets of Integers are the integers.
@@ -73,37 +73,15 @@ class LevelProtocol(Protocol):
         views = [Ancestor(self.domain, self.tree.branching, level + 1) for level in range(self.tree.height)]
         return Survey(OneOf(*((1, Question(self._mechanism(view), view)) for view in views)))
 
-    @classmethod
-    @abstractmethod
-    def _rebuilt(cls, epsilon: float, view: Ancestor) -> Self:
-        """The protocol that may have asked through such a view."""
-
-    @classmethod
-    def of(cls, survey: Survey) -> Self | None:
-        """The protocol whose survey this is, to the byte; None if it is another's.
-
-        >>> asked = Hierarchy(epsilon=1.0, domain=100)
-        >>> Hierarchy.of(Survey.from_json(asked.survey.to_bytes())) == asked
-        True
-        """
-        first = survey.question(0)
-        if not isinstance(first.view, Ancestor):
-            return None
-        try:
-            made = cls._rebuilt(first.mechanism.epsilon, first.view)
-        except ParameterError:  # a tree over something else
-            return None
-        return made if made.survey.to_json() == survey.to_json() else None
-
     def levels(self, tally: SurveyTally) -> list[Any]:
         """Runs at the collector: what was found at each level below the root, the coarsest first; unbiased."""
-        own = whole(self.own(tally))
+        own = whole(Kept(self.survey, tally).tally())
         if len(own.parts) != self.tree.height:
             raise MismatchError("this tally does not have the levels of its tree")
         for level, part in enumerate(own.parts, start=1):
             if not part.people:
                 raise EmptyError(f"nobody was asked about level {level} of {self.tree.height}: too few people")
-        return self.survey.estimate(own)
+        return list(self.survey.estimate(own))
 
     def _distribution(self, masses: NDArray[np.float64], tally: SurveyTally, how: str, **more: Any) -> Distribution:
         """Masses of the buckets as a result."""
@@ -127,6 +105,15 @@ class Hierarchy(LevelProtocol):
 
     Guarantee: every level keeps e^eps and which one is asked does not depend on the value. Any number of buckets.
 
+    `method` says how the levels are read together:
+
+    - "exact": no negative masses, and they add up to 1: the minimum of HH-ADMM's problem, without iterating.
+    - "admm": the same by the paper's iteration; `fit` says how it went.
+    - "consistent": HH, least squares weighted by the levels' variances. Linear and unbiased, so masses may be
+      negative, and add up to 1 only roughly unless `total=1.0` is given.
+
+    `weighted` divides the squares of "exact" and "admm" by the levels' variances too; the paper does not.
+
     >>> from veil import Interval, simulate
     >>> protocol = Hierarchy(epsilon=3.0, domain=Interval(0.0, 10.0), buckets=40)
     >>> protocol.survey.guarantee.within(3.0), [question.mechanism.name for question in protocol.survey.questions]
@@ -137,10 +124,33 @@ class Hierarchy(LevelProtocol):
     """
 
     branching: int = 4
+    method: Method = "exact"
+    weighted: bool = False
+    total: float | None = None
+    kind: ClassVar[str] = "hierarchy"
 
-    def __init__(self, epsilon: float, domain: Any, buckets: int | None = None, branching: int = 4) -> None:
+    def __init__(
+        self,
+        epsilon: float,
+        domain: Any,
+        buckets: int | None = None,
+        branching: int = 4,
+        method: Method = "exact",
+        *,
+        weighted: bool = False,
+        total: float | None = None,
+    ) -> None:
         super().__init__(epsilon, domain, buckets)
         object.__setattr__(self, "branching", Tree(self.buckets, branching).branching)
+        if method not in get_args(Method):
+            raise ParameterError(f"a method is one of {', '.join(get_args(Method))}")
+        if method == "consistent" and weighted:
+            raise ParameterError("consistent is weighted by the levels' variances anyway")
+        if method != "consistent" and total is not None:
+            raise ParameterError("a total can be given for consistent only; elsewhere it is 1")
+        object.__setattr__(self, "method", method)
+        object.__setattr__(self, "weighted", bool(weighted))
+        object.__setattr__(self, "total", None if total is None else float(total))
 
     @cached_property
     def tree(self) -> Tree:
@@ -149,45 +159,27 @@ class Hierarchy(LevelProtocol):
     def _mechanism(self, view: Ancestor) -> Mechanism:
         return better_oracle(self.epsilon, view.domain)
 
-    @classmethod
-    def _rebuilt(cls, epsilon: float, view: Ancestor) -> Self:
-        return cls(epsilon, view.held, view.held.size, view.branching)
-
     def levels(self, tally: SurveyTally) -> list[Estimate]:
         """Runs at the collector: an Estimate a level below the root, the coarsest first; unbiased, never clipped."""
         return super().levels(tally)
 
-    def estimate(
-        self, tally: SurveyTally, method: Method = "exact", *, weighted: bool = False, total: float | None = None
-    ) -> Distribution:
-        """Runs at the collector: the distribution that fits all levels best.
-
-        - "exact": no negative masses, and they add up to 1: the minimum of HH-ADMM's problem, without iterating.
-        - "admm": the same by the paper's iteration; `fit` says how it went.
-        - "consistent": HH, least squares weighted by the levels' variances. Linear and unbiased, so masses may be
-          negative, and add up to 1 only roughly unless `total=1.0` is given.
-
-        `weighted` divides the squares of "exact" and "admm" by the levels' variances too; the paper does not.
-        """
-        if method not in get_args(Method):
-            raise ParameterError(f"a method is one of {', '.join(get_args(Method))}")
-        if method == "consistent" and weighted:
-            raise ParameterError("consistent is weighted by the levels' variances anyway")
-        if method != "consistent" and total is not None:
-            raise ParameterError("a total can be given for consistent only; elsewhere it is 1")
+    def answer(self, collected: Collected) -> Distribution:
+        """Runs at the collector: the distribution that fits all levels best."""
+        tally = collected.tally()
         levels = self.levels(tally)
         values = [np.ones(1), *(level.frequencies for level in levels)]
         # of a value that nobody holds, the same for all nodes of a level; the root was not asked
         variances = [float(level.variance_at(np.zeros(1))[0]) for level in levels]
-        weights = [1.0, *(min(variances) / variance for variance in variances)] if weighted else None
+        weights = [1.0, *(min(variances) / variance for variance in variances)] if self.weighted else None
         fit = None
-        if method == "consistent":
-            masses = consistent(self.tree, values, [np.inf, *variances], total=total)[-1]
-        elif method == "exact":
+        if self.method == "consistent":
+            masses = consistent(self.tree, values, [np.inf, *variances], total=self.total)[-1]
+        elif self.method == "exact":
             masses = project(self.tree, values, weights)[-1]
         else:
             found = admm(self.tree, values, weights)
             masses, fit = found.values[-1], Fit(found.iterations, found.converged)
-        again = asked_again(self.survey, lambda other: self.estimate(other, method, weighted=weighted, total=total))
-        how = method + (", weighted" if weighted else "") + ("" if total is None else f", total {total:g}")
+        again = asked_again(self.survey, self.read)
+        total = "" if self.total is None else f", total {self.total:g}"
+        how = self.method + (", weighted" if self.weighted else "") + total
         return self._distribution(masses, tally, how, fit=fit, again=again)

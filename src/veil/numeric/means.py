@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
-from veil.campaign import Campaign, Round, Rounds
 from veil.domain import DomainLike, Numeric
 from veil.errors import ParameterError
 from veil.mechanisms import MeanMechanism, Piecewise, StochasticRounding
 from veil.privacy import Guarantee, exp_below, exp_near
-from veil.protocol import Protocol
 from veil.results.mean import Mean
-from veil.survey import OneOf, Question, Survey, SurveyTally
+from veil.study import Collected, OneRound, Round, Rounds, Study
+from veil.survey import OneOf, Question, Survey
 from veil.view import Identity, SquaredDistance, View
 
 __all__ = ["HybridMean", "MeanAndVariance", "TwoPhaseVariance"]
@@ -24,8 +22,34 @@ __all__ = ["HybridMean", "MeanAndVariance", "TwoPhaseVariance"]
 _SHARES = 1 << 16
 
 
+@dataclass(frozen=True)
+class MeanOf(OneRound):
+    """A mean and nothing else, through one mechanism. Guarantee: the mechanism's.
+
+    >>> from veil import Interval, StochasticRounding, simulate
+    >>> found = simulate(MeanOf(StochasticRounding(2.0, Interval(0, 100))), [30.0] * 20_000, seed=1)
+    >>> abs(found.value - 30) < 4 * found.stderr
+    True
+    """
+
+    mechanism: MeanMechanism
+    view: View | None = None
+    kind: ClassVar[str] = "mean"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mechanism, MeanMechanism):
+            raise ParameterError("a mean is asked for through StochasticRounding or Piecewise")
+
+    @cached_property
+    def survey(self) -> Survey:
+        return Survey(Question(self.mechanism, self.view))
+
+    def answer(self, collected: Collected) -> Mean:
+        return self.mechanism.estimate(collected.tally().part(0), population=collected.population)
+
+
 @dataclass(frozen=True, init=False)
-class HybridMean(Protocol):
+class HybridMean(OneRound):
     """A mean, asked through Piecewise by some people and through StochasticRounding by the others, at random.
 
     The hybrid mechanism of Wang et al., ICDE 2019: Piecewise with probability 1 - e^(-eps / 2), here in parts of 2^16,
@@ -46,6 +70,7 @@ class HybridMean(Protocol):
     epsilon: float
     domain: Numeric
     view: View
+    kind: ClassVar[str] = "hybrid-mean"
 
     def __init__(self, epsilon: float, domain: DomainLike, view: View | None = None) -> None:
         rounding = StochasticRounding(epsilon, domain)
@@ -77,14 +102,9 @@ class HybridMean(Protocol):
             return Survey(questions[0])
         return Survey(OneOf(*zip(filter(None, self.shares), questions, strict=True)))
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """The exact promise of one report."""
-        return self.survey.guarantee
-
-    def estimate(self, tally: SurveyTally) -> Mean:
+    def answer(self, collected: Collected) -> Mean:
         """Runs at the collector: the mean over all people's reports, unbiased and never clipped."""
-        parts = self.own(tally).parts
+        parts = collected.tally().parts
         first, *others = (asked.moments(part) for asked, part in zip(self.mechanisms, parts, strict=True))
         rounding = self.mechanisms[-1]
         lineage = f"HybridMean({' or '.join(asked.signature for asked in self.mechanisms)})"
@@ -119,7 +139,7 @@ class MeanAndVariance:
 
 
 @dataclass(frozen=True, init=False)
-class TwoPhaseVariance(Campaign):
+class TwoPhaseVariance(Study):
     """A mean from one half of the people, then the mean squared distance to it from the other half.
 
     Li et al., SIGMOD 2020, section 6. `mechanism` is StochasticRounding, Piecewise or HybridMean; each person answers
@@ -137,6 +157,7 @@ class TwoPhaseVariance(Campaign):
     mechanism: type[MeanMechanism] | type[HybridMean]
     epsilon: float
     domain: Numeric
+    kind: ClassVar[str] = "two-phase-variance"
 
     def __init__(self, mechanism: type[MeanMechanism] | type[HybridMean], epsilon: float, domain: DomainLike) -> None:
         if not isinstance(mechanism, type) or not issubclass(mechanism, (MeanMechanism, HybridMean)):
@@ -149,17 +170,19 @@ class TwoPhaseVariance(Campaign):
         for centre in (low, low / 2 + high / 2):  # the longest and the shortest reach: refused now, not halfway
             SquaredDistance(asked.domain, centre)
 
-    def rounds(self) -> Rounds:
-        survey, read = self._asking(Identity(self.domain))
-        mean = read((yield Round(survey, Fraction(1, 2))))
-        low, high = self.domain.ends
-        survey, read = self._asking(SquaredDistance(self.domain, min(max(mean.value, low), high)))
-        return MeanAndVariance(mean, read((yield Round(survey, Fraction(1, 2)))))
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.of(self.epsilon)
 
-    def _asking(self, view: View) -> tuple[Survey, Callable[[SurveyTally], Mean]]:
-        """A survey for the mean of what a view shows, and its reading."""
+    def rounds(self) -> Rounds:
+        asked = self._asking(Identity(self.domain))
+        mean = asked.read((yield Round(asked.survey, Fraction(1, 2))))
+        low, high = self.domain.ends
+        asked = self._asking(SquaredDistance(self.domain, min(max(mean.value, low), high)))
+        return MeanAndVariance(mean, asked.read((yield Round(asked.survey, Fraction(1, 2)))))
+
+    def _asking(self, view: View) -> MeanOf | HybridMean:
+        """The study of the mean of what a view shows."""
         if issubclass(self.mechanism, HybridMean):
-            hybrid = self.mechanism(self.epsilon, view.domain, view)
-            return hybrid.survey, hybrid.estimate
-        survey = Survey(Question(self.mechanism(self.epsilon, view.domain), view))
-        return survey, lambda tally: survey.estimate(tally)[0]
+            return self.mechanism(self.epsilon, view.domain, view)
+        return MeanOf(self.mechanism(self.epsilon, view.domain), view)

@@ -183,18 +183,22 @@ class Survey:
             tallies.append(question.mechanism.tally_columns(columns, codes, kept))
         return SurveyTally(self.task, len(reports), tuple(tallies))
 
-    def estimate(self, tally: SurveyTally) -> list[Any]:
-        """Runs at the collector: a result a question (an Estimate, a Distribution, ...), about all people."""
+    def estimate(self, tally: SurveyTally, population: int | None = None) -> list[Any]:
+        """Runs at the collector: one result per question (an Estimate, a Distribution, ...), about all people.
+
+        `population` is the number of people that the reports are a random sample of; without it, those who reported.
+        """
         if not isinstance(tally, SurveyTally) or tally.task != self.task or len(tally.parts) != len(self.questions):
             raise MismatchError("this tally was made for another task")
-        return [self.estimate_question(tally, i) for i in range(len(self.questions))]
+        return [self.estimate_question(tally, i, population) for i in range(len(self.questions))]
 
-    def estimate_question(self, tally: SurveyTally, index: int) -> Any:
+    def estimate_question(self, tally: SurveyTally, index: int, population: int | None = None) -> Any:
         """The result of one question alone."""
         question = self.question(index)
         if not tally.parts[index].people:
             raise EmptyError(f"nobody answered question {index}: expected at least one report")
-        found = question.mechanism.estimate(tally.parts[index], population=tally.people, scale=question.view.scale)
+        people = tally.people if population is None else population
+        found = question.mechanism.estimate(tally.parts[index], population=people, scale=question.view.scale)
         return found.of(question.view.values) if isinstance(found, Estimate) else found
 
     def _check_questions(self, by_question: Mapping[int, Any]) -> Mapping[int, Any]:

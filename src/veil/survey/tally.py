@@ -18,6 +18,10 @@ class SurveyTally:
     people: int
     parts: tuple[Tally, ...]
 
+    def part(self, question: int) -> Tally:
+        """The tally of one question."""
+        return self.parts[question]
+
     def __add__(self, other: SurveyTally) -> SurveyTally:
         if not isinstance(other, SurveyTally):
             return NotImplemented

@@ -13,37 +13,25 @@ as on devices: a multinomial over the branches of each OneOf, everybody for each
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.engines.searching import Best, Counts
+from veil.entropy import Words
 from veil.errors import EmptyError, InputError
-from veil.hitters.continuations import Continuations
-from veil.hitters.result import HeavyHitters
-from veil.hitters.search import HitterSearch
-from veil.hitters.supports import Best, Codes, Counts, Questions, Supported, Supports
-from veil.survey import AllOf, Ask, OneOf, Survey
+from veil.study.collected import Codes, Collected, Questions
+from veil.study.continuations import Continuations
+from veil.survey import AllOf, Ask, OneOf, Survey, SurveyTally
+from veil.tally import Tally
 from veil.view import SampleItem
+from veil.wire.layout import Columns
 
-__all__ = ["Drawn", "draw_search", "split_people", "top_of_absent"]
+__all__ = ["Drawn", "split_people", "top_of_absent"]
 
 Generator = np.random.Generator
-
-
-def draw_search(protocol: HitterSearch, values: Any, seed: int = 0, counts: Any = None) -> HeavyHitters:
-    """A search on supports that are drawn: what `simulate` gives, in distribution, at a thousandth of the cost.
-
-    For oracles whose reports support values independently of each other: OLH up to its hash. With `counts`, so many
-    people hold each of the values.
-
-    >>> from veil import Bits
-    >>> from veil.hitters import PEM
-    >>> draw_search(PEM(epsilon=4.0, domain=Bits(32), k=2), [7] * 6000 + [2**31] * 4000).values
-    [7, 2147483648]
-    """
-    return protocol.search(Drawn(protocol.survey, values, seed, counts))
 
 
 def top_of_absent(count: int, top: int, n: int, q: float, rng: Generator) -> Counts:
@@ -62,8 +50,18 @@ def top_of_absent(count: int, top: int, n: int, q: float, rng: Generator) -> Cou
     return np.asarray(binom.isf(-np.expm1(logs), n, q)).astype(np.int64)
 
 
-class Drawn(Supports):
-    """Supports of a survey's questions among people who hold these values, drawn with a seed."""
+class Drawn(Collected):
+    """What people who hold these values would have answered, as counts drawn with a seed.
+
+    What reports give, in distribution, at a thousandth of the cost; for oracles whose reports support values
+    independently of each other: OLH up to its hash. With `counts`, so many people hold each of the values.
+
+    >>> from veil import Bits
+    >>> from veil.hitters import PEM
+    >>> search = PEM(epsilon=4.0, domain=Bits(32), k=2)
+    >>> search.read(Drawn(search.survey, [7] * 6000 + [2**31] * 4000)).values
+    [7, 2147483648]
+    """
 
     def __init__(self, survey: Survey, values: Any, seed: int = 0, counts: Any = None) -> None:
         self.survey = survey
@@ -71,30 +69,41 @@ class Drawn(Supports):
         codes = survey.domain.encode(values)
         people = np.ones(len(codes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
         if len(people) != len(codes) or (people < 0).any():
-            raise InputError("counts are numbers of people, one a value")
+            raise InputError("counts are numbers of people, one per value")
         if not people.sum():
             raise EmptyError("expected at least one person")
         if any(isinstance(question.view, SampleItem) for question in survey.questions):
             raise InputError("supports are drawn for questions about strings")
         self._held, places = np.unique(codes, axis=0, return_inverse=True)
         held_by = np.bincount(places.ravel(), people).astype(np.int64)
-        self._population = int(people.sum())
+        self._people = int(people.sum())
         self._answers = list(split_people(survey.ask, held_by, self._rng))
         self._shown: dict[int, tuple[Codes, NDArray[np.int64]]] = {}
         self._seen: dict[tuple[int, bytes], tuple[int, int]] = {}
 
     @property
-    def population(self) -> int:
-        return self._population
+    def people(self) -> int:
+        return self._people
 
-    def people(self, questions: Questions) -> int:
-        return sum(int(self._answers[i].sum()) for i in questions)
+    def answered(self, question: int) -> int:
+        return int(self._answers[question].sum())
+
+    def _asked(self, questions: Questions) -> int:
+        return sum(self.answered(i) for i in questions)
+
+    def _tally(self, questions: Questions, codes: Codes, counts: Counts) -> Tally:
+        people = self._asked(questions)
+        return Tally(self.oracle(questions).digest, counts, people, people, people, codes)
+
+    def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
+        raise InputError("what is drawn is searched: a tally is counted from reports")
+
+    def columns(self, question: int) -> Iterator[Columns]:
+        raise InputError("what is drawn has no reports")
 
     def _distinct(self, question: int) -> tuple[Codes, NDArray[np.int64]]:
         """What the question's view shows of the held values, each once, and where each held value went."""
         if question not in self._shown:
-            from veil.entropy import Words
-
             shown = self.survey.question(question).view.apply(self._held, Words(b""))
             codes, places = np.unique(shown, axis=0, return_inverse=True)
             self._shown[question] = codes, places.ravel()
@@ -106,7 +115,7 @@ class Drawn(Supports):
 
     def _drawn(self, question: int, codes: Codes, holders: NDArray[np.int64]) -> Counts:
         """Support of these codes, by holders and by others; remembered, so that it is drawn once."""
-        oracle, people = self.survey.question(question).pure, self.people((question,))
+        oracle, people = self.survey.question(question).pure, self.answered(question)
         mine = self._rng.binomial(holders, float(oracle.p))
         others = self._rng.binomial(people - holders, float(oracle.q))
         for code, inside, outside in zip(codes, mine, others, strict=True):
@@ -114,7 +123,10 @@ class Drawn(Supports):
         kept = [self._seen[question, code.tobytes()] for code in codes]
         return np.array([inside + outside for inside, outside in kept], dtype=np.int64)
 
-    def support(self, questions: Questions, codes: Codes) -> Counts:
+    def support(self, questions: Questions, codes: Codes) -> Tally:
+        return self._tally(questions, codes, self._support(questions, codes))
+
+    def _support(self, questions: Questions, codes: Codes) -> Counts:
         total = np.zeros(len(codes), dtype=np.int64)
         for question in questions:
             held, holders = self._holders(question)
@@ -123,37 +135,37 @@ class Drawn(Supports):
             total += self._drawn(question, codes, np.where(places < 0, 0, holders[places]))
         return total
 
-    def best(self, questions: Questions, candidates: Continuations, keep: int) -> Supported:
+    def best(self, questions: Questions, continuations: Continuations, keep: int) -> Tally:
         held, _ = self._distinct(questions[0])
-        real = held[candidates.holds(held)]
+        real = held[continuations.holds(held)]
         best = Best(keep)
         if len(real):
-            best.offer(real, self.support(questions, real))
-        people, q = self.people(questions), float(self.oracle(questions).q)
-        counts = top_of_absent(candidates.size - len(real), keep, people, q, self._rng)
+            best.offer(real, self._support(questions, real))
+        people, q = self._asked(questions), float(self.oracle(questions).q)
+        counts = top_of_absent(continuations.size - len(real), keep, people, q, self._rng)
         if len(counts):
-            codes = self._absent(candidates, real, len(counts))
+            codes = self._absent(continuations, real, len(counts))
             self._share_out(questions, codes, counts)
             best.offer(codes, counts)
-        return best.taken()
+        return self._tally(questions, *best.taken())
 
-    def _absent(self, candidates: Continuations, real: Codes, count: int) -> Codes:
+    def _absent(self, continuations: Continuations, real: Codes, count: int) -> Codes:
         """So many different candidates that nobody holds, at random."""
         taken = {code.tobytes() for code in real}
         found: list[Codes] = []
-        if candidates.size <= 4 * (count + len(real)):
-            every = np.concatenate(list(candidates.blocks()))
+        if continuations.size <= 4 * (count + len(real)):
+            every = np.concatenate(list(continuations.blocks()))
             free = [i for i, code in enumerate(every) if code.tobytes() not in taken]
             return np.asarray(every[self._rng.permutation(free)[:count]])
-        goes_on, closed = candidates.open, candidates.closed
+        goes_on, closed = continuations.open, continuations.closed
         while len(found) < count:
-            place = int(self._rng.integers(candidates.size))
+            place = int(self._rng.integers(continuations.size))
             if place < len(closed):
                 code = closed[place]
             else:
-                which, suffix = divmod(place - len(closed), candidates.continuations)
-                number = suffix if candidates.suffixes is None else int(candidates.suffixes[suffix])
-                code = candidates.join(goes_on[which : which + 1], np.array([number], dtype=np.uint64))[0]
+                which, suffix = divmod(place - len(closed), continuations.continuations)
+                number = suffix if continuations.suffixes is None else int(continuations.suffixes[suffix])
+                code = continuations.join(goes_on[which : which + 1], np.array([number], dtype=np.uint64))[0]
             if code.tobytes() not in taken:
                 taken.add(code.tobytes())
                 found.append(code)
@@ -161,13 +173,18 @@ class Drawn(Supports):
 
     def _share_out(self, questions: Questions, codes: Codes, counts: Counts) -> None:
         """Which of the questions an absent candidate's support came from: all answers are alike."""
-        sizes = np.array([self.people((i,)) for i in questions])
+        sizes = np.array([self.answered(i) for i in questions])
         for code, count in zip(codes, counts, strict=True):
             parts = self._rng.multivariate_hypergeometric(sizes, count, method="marginals")
             for question, part in zip(questions, parts, strict=True):
                 self._seen[question, code.tobytes()] = (0, int(part))
 
-    def joint(self, first: int, second: int, codes: Codes, others: Codes) -> Counts:
+    def joint(self, candidates: Mapping[int, Any]) -> Counts:
+        (first, some), (second, more) = candidates.items()
+        codes, others = (
+            self.survey.question(first).view.values.encode(some),
+            self.survey.question(second).view.values.encode(more),
+        )
         total = np.zeros((len(codes), len(others), 2, 2), dtype=np.int64)
         a, b = self._by_person(first, codes), self._by_person(second, others)
         total[:, :, 1, 1] = a.astype(np.float32) @ b.T.astype(np.float32)
@@ -178,7 +195,7 @@ class Drawn(Supports):
 
     def _by_person(self, question: int, codes: Codes) -> NDArray[np.bool_]:
         """Whose reports support each code: as many holders and others as were drawn, each at random."""
-        self.support((question,), codes)
+        self._support((question,), codes)
         held, places = self._distinct(question)
         shown = np.repeat(places, self._answers[question])
         supported = np.zeros((len(codes), len(shown)), dtype=np.bool_)

@@ -1,0 +1,189 @@
+"""Reports on this machine, gone through a chunk at a time: counting, searching and progress, written once.
+
+Sums of integers do not depend on the order or on the split, so that every place where reports live gives the same.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.engines.searching import Best
+from veil.engines.watching import Watch, unwatched
+from veil.errors import EmptyError, InputError
+from veil.files import count_rows, read_reports
+from veil.mechanisms import LinearHashing
+from veil.study.collected import Codes, Collected, Questions
+from veil.study.continuations import Continuations
+from veil.survey import Survey, SurveyTally
+from veil.tally import Tally
+from veil.wire.layout import Columns
+from veil.wire.reports import Reports
+
+__all__ = ["InFiles", "InMemory", "Streamed"]
+
+_PIECE = 1 << 20
+
+
+class Streamed(Collected):
+    """Runs at the collector: reports that come a chunk at a time, as often as one likes.
+
+    No more than a chunk, or a piece of one question's answers, is in memory at once.
+    """
+
+    def __init__(self, survey: Survey, watch: Watch = unwatched) -> None:
+        self.survey = survey
+        self._watch = watch
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Reports]:
+        """All reports, from the first again."""
+
+    @property
+    def expected(self) -> int | None:
+        """How many reports there are, where that is known without going through them."""
+        return None
+
+    @cached_property
+    def _answered(self) -> list[int]:
+        counts = np.zeros(len(self.survey.questions), dtype=np.int64)
+        for chunk in self.chunks():
+            for i, (_, rows, _) in enumerate(self.survey.parts(chunk)):
+                counts[i] += len(rows)
+        return counts.tolist()
+
+    @cached_property
+    def people(self) -> int:
+        return sum(len(chunk) for chunk in self.chunks()) if self.expected is None else self.expected
+
+    def answered(self, question: int) -> int:
+        return int(self._answered[question])
+
+    def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
+        total: SurveyTally | None = None
+        with self._watch("counting", self.expected) as advance:
+            for chunk in self.chunks():
+                part = self.survey.tally(chunk, candidates)
+                total = part if total is None else total + part
+                advance(len(chunk))
+        if total is None:
+            raise EmptyError("there are no reports: expected at least one")
+        return total
+
+    def columns(self, question: int) -> Iterator[Columns]:
+        waiting: list[Columns] = []
+        have = 0
+        for chunk in self.chunks():
+            _, _, columns = self.survey.parts(chunk)[question]
+            size = len(next(iter(columns.values())))
+            if size:
+                waiting.append(columns)
+                have += size
+            if have >= _PIECE:
+                yield _joined(waiting)
+                waiting, have = [], 0
+        if waiting:
+            yield _joined(waiting)
+
+    def _columns(self, questions: Questions) -> Iterator[Columns]:
+        for i in questions:
+            yield from self.columns(i)
+
+    def support(self, questions: Questions, codes: Codes) -> Tally:
+        return self._counted(questions, codes, self._support(questions, codes))
+
+    def _support(self, questions: Questions, codes: Codes) -> NDArray[np.int64]:
+        oracle = self.oracle(questions)
+        counts = np.zeros(len(codes), dtype=np.int64)
+        for columns in self._columns(questions):
+            counts += oracle.support(columns, codes, None)
+        return counts
+
+    def _counted(self, questions: Questions, codes: Codes, counts: NDArray[np.int64]) -> Tally:
+        people = sum(self.answered(i) for i in questions)
+        return Tally(self.oracle(questions).digest, counts, people, people, people, codes)
+
+    def best(self, questions: Questions, continuations: Continuations, keep: int) -> Tally:
+        best, oracle, people = Best(keep), self.oracle(questions), sum(self.answered(i) for i in questions)
+        with self._watch("searching", people) as advance:
+            transforms = isinstance(oracle, LinearHashing) and continuations.suffixes is None
+            if transforms and oracle.suffix <= continuations.step:
+                self._transform(oracle, questions, continuations.narrowed(oracle.suffix), best)
+            else:
+                for block in continuations.blocks():
+                    best.offer(block, self._support(questions, block))
+            advance(people)
+        return self._counted(questions, *best.taken())
+
+    def _transform(self, oracle: LinearHashing, questions: Questions, continuations: Continuations, best: Best) -> None:
+        """One transform per prefix: all its continuations at once."""
+        if continuations.ended.any():
+            best.offer(continuations.closed, self._support(questions, continuations.closed))
+        goes_on = continuations.open
+        for row, counts in enumerate(oracle.cosets(lambda: self._columns(questions), goes_on)):
+
+            def codes_at(places: NDArray[np.int64], row: int = row) -> Codes:
+                return continuations.join(goes_on[row : row + 1], places.astype(np.uint64))
+
+            best.offer_at(counts, codes_at)
+
+    def joint(self, candidates: Mapping[int, Any]) -> NDArray[np.int64]:
+        total: NDArray[np.int64] | None = None
+        for chunk in self.chunks():
+            part = self.survey.joint(chunk, candidates)
+            total = part if total is None else total + part
+        if total is None:
+            raise EmptyError("there are no reports: expected at least one")
+        return total
+
+
+class InMemory(Streamed):
+    """Reports at hand.
+
+    >>> from veil import OLH
+    >>> survey = Survey(OLH(epsilon=1.0, domain=8))
+    >>> InMemory(survey, survey.randomize([1, 2, 3])).people
+    3
+    """
+
+    def __init__(self, survey: Survey, reports: Reports | Sequence[Reports], watch: Watch = unwatched) -> None:
+        super().__init__(survey, watch)
+        if isinstance(reports, Iterator):
+            raise InputError("reports are gone through again and again: expected a list of them")
+        self._reports = [reports] if isinstance(reports, Reports) else list(reports)
+
+    def chunks(self) -> Iterator[Reports]:
+        return iter(self._reports)
+
+    @property
+    def expected(self) -> int:
+        return sum(len(chunk) for chunk in self._reports)
+
+
+class InFiles(Streamed):
+    """Files of reports: Arrow as devices' reports were written to, or Parquet as a collector exported them."""
+
+    def __init__(self, survey: Survey, files: Sequence[Path], watch: Watch = unwatched) -> None:
+        super().__init__(survey, watch)
+        self._files = list(files)
+
+    def chunks(self) -> Iterator[Reports]:
+        for file in self._files:
+            yield from read_reports(file, self.survey)
+
+    @cached_property
+    def expected(self) -> int | None:
+        rows = [count_rows(file) for file in self._files]
+        return None if None in rows else sum(count or 0 for count in rows)
+
+
+def _joined(parts: list[Columns]) -> Columns:
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,123 @@
+"""The studies of plain questions: one histogram, or every question of a survey for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from veil.errors import EmptyError, InputError, ParameterError
+from veil.mechanisms import FrequencyOracle
+from veil.results.answers import Answers
+from veil.results.base import Result
+from veil.results.estimate import Estimate
+from veil.study import Collected, OneRound
+from veil.survey import Survey
+
+__all__ = ["Histogram", "Questions"]
+
+Label = str | int | float | None
+
+
+@dataclass(frozen=True)
+class Histogram(OneRound):
+    """How many people hold each value, through one oracle.
+
+    `post` names a post-processing method ("auto" chooses one); `candidates` are the values to count, where there are
+    too many to list. Guarantee: the oracle's.
+
+    >>> from veil import GRR, simulate
+    >>> found = simulate(Histogram(GRR(4.0, ["tea", "coffee"]), post="norm-sub"), ["tea"] * 900 + ["coffee"] * 100)
+    >>> round(found["tea"].frequency, 1), found.lineage
+    (0.9, ('GRR(epsilon=4)', 'norm-sub'))
+    """
+
+    oracle: FrequencyOracle
+    post: str | None = None
+    candidates: tuple[Label, ...] | None = None
+    kind: ClassVar[str] = "histogram"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.oracle, FrequencyOracle):
+            raise ParameterError("a histogram is asked for through a frequency oracle")
+        _check_post(self.post)
+        if self.candidates is not None:
+            object.__setattr__(self, "candidates", tuple(self.candidates))
+            self.oracle.encode_candidates(list(self.candidates))  # refuses them before the reports are read
+
+    def with_candidates(self, candidates: Any) -> Histogram:
+        return replace(self, candidates=tuple(candidates))
+
+    @cached_property
+    def survey(self) -> Survey:
+        return Survey(self.oracle)
+
+    def answer(self, collected: Collected) -> Result:
+        chosen = None if self.candidates is None else {0: list(self.candidates)}
+        tally = collected.tally(candidates=chosen)
+        return _posted(self.survey.estimate_question(tally, 0, population=collected.population), self.post)
+
+
+@dataclass(frozen=True)
+class Questions(OneRound):
+    """Every question of a survey for itself: what a bare task is the study of.
+
+    `question` reads one question alone, by its number; `post` post-processes frequencies. Guarantee: the survey's.
+
+    >>> from veil import GRR, OUE, AllOf, simulate
+    >>> survey = Survey(AllOf(GRR(2.0, 3), OUE(2.0, 3)))
+    >>> [len(found) for found in simulate(Questions(survey), [0] * 100)]
+    [3, 3]
+    """
+
+    survey: Survey
+    question: int | None = None
+    post: str | None = None
+    candidates: tuple[Label, ...] | None = None
+    kind: ClassVar[str] = "questions"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.survey, Survey):
+            raise ParameterError("questions are those of a Survey")
+        many = len(self.survey.questions)
+        if self.question is not None and not 0 <= self.question < many:
+            raise InputError(f"this survey's questions are numbered from 0 to {many - 1}")
+        if self.candidates is not None:
+            if self.question is None and many > 1:
+                raise InputError("candidates are of one question: say which one")
+            object.__setattr__(self, "candidates", tuple(self.candidates))
+            self.survey.question(self.question or 0).encode_candidates(list(self.candidates))
+        _check_post(self.post)
+
+    def with_candidates(self, candidates: Any) -> Questions:
+        return replace(self, candidates=tuple(candidates))
+
+    def answer(self, collected: Collected) -> Result:
+        asked = None if self.question is None else (self.question,)
+        chosen = None if self.candidates is None else {self.question or 0: list(self.candidates)}
+        tally = collected.tally(asked, chosen)
+        numbers = range(len(self.survey.questions)) if asked is None else asked
+        answered = [i for i in numbers if tally.part(i).people]
+        if not answered:
+            raise EmptyError("nobody answered this question: expected at least one report")
+        found = [self.survey.estimate_question(tally, i, population=collected.population) for i in answered]
+        posted = [_posted(one, self.post) for one in found]
+        if len(self.survey.questions) == 1 or self.question is not None:
+            return posted[0]
+        return Answers(tuple(posted), tuple(answered))
+
+
+def _check_post(post: str | None) -> None:
+    from veil.post import method
+
+    if post is not None:
+        method(post)  # refuses a name that there is not
+
+
+def _posted(found: Result, post: str | None) -> Result:
+    """Frequencies, post-processed."""
+    if post is None:
+        return found
+    if not isinstance(found, Estimate):
+        raise InputError("frequencies are post-processed, not distributions, means or differences: leave post out")
+    return found.post(post)

@@ -1,0 +1,39 @@
+"""One way from "what do I want to learn" to "here is the answer".
+
+Study       what somebody wants to learn, and how people are asked for it; OneRound where that is one survey
+Collected   the reports of one survey, wherever they are; Kept is a tally and nothing else
+StudyRun    a study under way: which round to ask now, recorded and replayed after a restart
+STUDIES     all kinds of studies, by name; study_from_json reads a study file or a bare task
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from veil.study.collected import Collected, Kept
+from veil.study.continuations import Continuations
+from veil.study.run import StudyRun
+from veil.study.study import OneRound, Round, Rounds, Study
+
+if TYPE_CHECKING:
+    from veil.study.registry import STUDIES, study_from_json
+
+__all__ = [
+    "STUDIES",
+    "Collected",
+    "Continuations",
+    "Kept",
+    "OneRound",
+    "Round",
+    "Rounds",
+    "Study",
+    "StudyRun",
+    "study_from_json",
+]
+
+
+def __getattr__(name: str) -> Any:  # the registry stands above all studies, and these above this package
+    if name not in ("STUDIES", "study_from_json"):
+        raise AttributeError(f"module 'veil.study' has no attribute {name!r}")
+    return getattr(importlib.import_module("veil.study.registry"), name)

@@ -1,0 +1,63 @@
+"""All kinds of studies: a new one works everywhere by joining this list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from veil.errors import MismatchError, WireError
+from veil.histogram import Histogram, Questions
+from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
+from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner
+from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
+from veil.study.study import VERSION, Study
+from veil.survey import Survey
+from veil.tools.arguments import is_int
+from veil.tools.canonical import by_kind, canonical, parse, take
+
+__all__ = ["STUDIES", "study_from_json"]
+
+STUDIES: dict[str, type[Study]] = {
+    study.kind: study
+    for study in (
+        Questions,
+        Histogram,
+        WaveDistribution,
+        Hierarchy,
+        HaarHierarchy,
+        Binning,
+        MeanOf,
+        HybridMean,
+        TwoPhaseVariance,
+        PEM,
+        PrefixSearch,
+        SegmentPairs,
+        MultipleChannel,
+        PrivTrie,
+        PSFO,
+        ItemMining,
+        SVIM,
+        LDPMiner,
+        SVSM,
+    )
+}
+
+
+def study_from_json(document: Any) -> Study:
+    """The study in a study file, text, bytes or parsed; of a bare task, the study of its questions.
+
+    >>> from veil import GRR
+    >>> made = Histogram(GRR(epsilon=1.0, domain=3))
+    >>> study_from_json(made.to_bytes()) == made, study_from_json(made.survey.to_bytes()).kind
+    (True, 'questions')
+    """
+    if isinstance(document, (str, bytes)):
+        document = parse(document)
+    if not isinstance(document, dict) or document.get("kind") != "veil-study":
+        return Questions(Survey.from_json(document))
+    version, described, task = take(document, "veil-study", "version", "study", "task")
+    if not is_int(version) or version != VERSION:
+        raise WireError(f"this study was written by another version of veil (expected version {VERSION})")
+    study = by_kind(described, {kind: made.from_json for kind, made in STUDIES.items()}, "a study")
+    if canonical(task) != study.survey.to_bytes():
+        raise MismatchError("the task in this study file is not the one that its parameters give: one was changed")
+    return study

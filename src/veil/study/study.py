@@ -1,0 +1,147 @@
+"""What somebody wants to learn, and how people are asked for it: frozen parameters, and rounds of asking and reading.
+
+A study yields rounds and receives what was collected in each. It is a pure function of what it takes from there (no
+clock, no randomness), so that a run can be recorded and replayed. Not here: where reports live (`collected`), and how
+a run goes on after a restart (`run`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Self, get_type_hints
+
+from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
+from veil.privacy import Guarantee
+from veil.results.base import Result
+from veil.study.collected import Collected, Kept
+from veil.study.parameters import from_text, read, written
+from veil.survey import Survey, SurveyTally
+from veil.tools.canonical import Json, canonical
+
+__all__ = ["OneRound", "Round", "Rounds", "Study"]
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Round:
+    """One survey, and the share of all people that it asks. The shares of a study add up to at most 1."""
+
+    survey: Survey
+    people: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.people <= 1:
+            raise ParameterError("a round asks a share of the people, above 0 and at most 1")
+
+
+Rounds = Generator[Round, Collected, Result]
+
+
+class Study(ABC):
+    """What somebody wants to learn. A frozen dataclass whose fields are its parameters; JSON both ways.
+
+    Some parameters say how people are asked: the task and its id follow from them. Others say how the answers are read;
+    `replace(study, method=...)` then reads the same reports again.
+    """
+
+    kind: ClassVar[str]
+    """Its name in a study file, and in `veil.study.STUDIES`."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What each person is promised about everything that they send, delta included."""
+
+    @abstractmethod
+    def rounds(self) -> Rounds:
+        """Yield rounds, receive what was collected in each, return the result."""
+
+    @property
+    def survey(self) -> Survey:
+        """What people are asked first."""
+        return next(self.rounds()).survey
+
+    def with_candidates(self, candidates: Any) -> Self:
+        """The same study that counts only these values; refused by studies that find their values themselves."""
+        raise InputError(f"a study of kind {self.kind} takes no candidates: it knows or finds the values itself")
+
+    # -- as a document ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def parameters(cls) -> dict[str, Any]:
+        """The names of the parameters, each with its type."""
+        hints = get_type_hints(cls)
+        return {field.name: hints[field.name] for field in fields(cls)}  # type: ignore[arg-type]  # a dataclass
+
+    def to_json(self) -> Json:
+        """Kind and parameters."""
+        return {"kind": self.kind, **{name: written(getattr(self, name)) for name in self.parameters()}}
+
+    @classmethod
+    def from_json(cls, document: Any) -> Self:
+        """The study that a document describes. Strict: a missing or unknown parameter is refused."""
+        hints = cls.parameters()
+        if not isinstance(document, dict) or set(document) != {"kind", *hints} or document["kind"] != cls.kind:
+            raise WireError(f"a study of kind {cls.kind} has the parameters {', '.join(hints)}")
+        made = cls(**{name: read(hint, document[name], f"{cls.kind}.{name}") for name, hint in hints.items()})
+        if canonical(made.to_json()) != canonical(document):
+            raise WireError(f"this study of kind {cls.kind} is not written as veil writes it")
+        return made
+
+    def to_bytes(self) -> bytes:
+        """The study file: kind, parameters, and the task of the first round, as canonical JSON."""
+        document = {"kind": "veil-study", "version": VERSION, "study": self.to_json(), "task": self.survey.to_json()}
+        return canonical(document)
+
+    def changed(self, **texts: str) -> Self:
+        """The study with some of its parameters for reading set from text, as in `--set method=admm`.
+
+        What is asked cannot be changed: reports that were made for one task tell nothing about another.
+        """
+        hints = self.parameters()
+        unknown = [name for name in texts if name not in hints]
+        if unknown:
+            raise InputError(f"a study of kind {self.kind} has no parameter {unknown[0]}; it has {', '.join(hints)}")
+        values = {name: from_text(hints[name], text, name) for name, text in texts.items()}
+        made = replace(self, **values)  # type: ignore[type-var]  # every study is a dataclass
+        if made.survey.task != self.survey.task:
+            asked = ", ".join(texts)
+            raise MismatchError(f"{asked} would change what people are asked: expected a parameter of the reading")
+        return made
+
+
+class OneRound(Study):
+    """A study that asks everybody the same survey, once. Most are."""
+
+    @property
+    @abstractmethod
+    def survey(self) -> Survey:
+        """What people are asked."""
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        return self.survey.guarantee
+
+    @abstractmethod
+    def answer(self, collected: Collected) -> Result:
+        """Runs at the collector: what the reports of this study's survey say. Called by `read`."""
+
+    def read(self, collected: Collected | SurveyTally) -> Result:
+        """Runs at the collector: what was learnt; from a kept tally, or from reports wherever they are."""
+        found = Kept(self.survey, collected) if isinstance(collected, SurveyTally) else collected
+        if not isinstance(found, Collected):
+            raise MismatchError("expected what was collected of this study: a tally, or reports in memory or in files")
+        if found.survey.task != self.survey.task:
+            raise MismatchError("expected what was collected of this study; this was made for another task")
+        if not found.people:
+            raise EmptyError("nobody answered: expected at least one report")
+        return self.answer(found)
+
+    def rounds(self) -> Rounds:
+        collected = yield Round(self.survey)
+        return self.read(collected)
