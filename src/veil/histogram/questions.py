@@ -70,7 +70,7 @@ class Questions(OneRound):
     [3, 3]
     """
 
-    survey: Survey
+    survey: Survey = None  # type: ignore[assignment]  # a default takes the property's place; None is refused
     question: int | None = None
     post: str | None = None
     candidates: tuple[Label, ...] | None = None

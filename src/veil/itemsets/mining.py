@@ -188,8 +188,8 @@ class ItemMining(Mining):
     epsilon: float
     domain: Items
     _: KW_ONLY
-    prune: Phase  # type: ignore[assignment]  # a field fills in the property
-    estimate: Phase  # type: ignore[assignment]
+    prune: Phase = None  # type: ignore[assignment]  # a default takes the property's place; None is refused
+    estimate: Phase = None  # type: ignore[assignment]
     corrected: bool = False  # type: ignore[assignment]
     sizes: SizeRule = "falling"
     kind: ClassVar[str] = "item-mining"
