@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from veil.domain import DomainLike, Items
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
+from veil.mechanisms.choice import better
 from veil.privacy import Guarantee, check_epsilon, exp_below, largest_epsilon, log_above
 from veil.results.estimate import Estimate
 from veil.study import Collected, OneRound
@@ -98,9 +99,7 @@ class PSFO(OneRound):
         """The oracle behind the view, with its inner eps."""
         if not issubclass(self.oracle, Adap):
             return self._built(self.oracle)
-        direct = self._built(GRR)
-        hashed = self._built(OLH)
-        return direct if direct.variance(1) <= hashed.variance(1) else hashed
+        return better(self._built(GRR), self._built(OLH))
 
     def _built(self, kind: type[PureOracle]) -> PureOracle:
         if kind.disjoint:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from veil.domain import Interval, Numeric
 from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.mechanisms import Mechanism
-from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole, worth
+from veil.mechanisms.choice import direct_or_hashed
+from veil.numeric.asking import MOST_BUCKETS, asked_again, numeric_domain, whole, worth
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
@@ -157,7 +158,7 @@ class Hierarchy(LevelProtocol):
         return Tree(self.buckets, self.branching)
 
     def _mechanism(self, view: Ancestor) -> Mechanism:
-        return better_oracle(self.epsilon, view.domain)
+        return direct_or_hashed(self.epsilon, view.domain)
 
     def levels(self, tally: SurveyTally) -> list[Estimate]:
         """Runs at the collector: an Estimate a level below the root, the coarsest first; unbiased, never clipped."""
