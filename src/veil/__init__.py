@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         StochasticRounding,
         SubsetSelection,
     )
-    from veil.planning.oracles import choose
+    from veil.planning.histogram import choose
     from veil.privacy import Guarantee
     from veil.results.estimate import Estimate
     from veil.simulation import simulate
@@ -78,7 +78,7 @@ _HOMES = {
         "StochasticRounding",
         "SubsetSelection",
     ),
-    "veil.planning.oracles": ("choose",),
+    "veil.planning.histogram": ("choose",),
     "veil.privacy": ("Guarantee",),
     "veil.results.estimate": ("Estimate",),
     "veil.simulation": ("simulate",),

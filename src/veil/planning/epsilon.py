@@ -6,11 +6,11 @@ otherwise than epsilon gives it stays as it was chosen.
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, TypeVar
 
-from veil.errors import InputError, ParameterError
+from veil.errors import InputError
 from veil.mechanisms import Mechanism
+from veil.planning.rebuilding import rebuilt
 from veil.privacy import check_epsilon
 from veil.study import Study
 from veil.survey import OneOf, Question, Survey
@@ -36,12 +36,13 @@ def at_epsilon(study: Planned, epsilon: float) -> Planned:
     """
     wanted = check_epsilon(epsilon)
     values = {name: getattr(study, name) for name in study.parameters()}
-    changed = {name: _changed(value, wanted) for name, value in values.items()}
-    if "epsilon" in changed:
-        changed["epsilon"] = wanted
-    elif all(changed[name] is value for name, value in values.items()):
+    changes = {name: _changed(value, wanted) for name, value in values.items()}
+    changes = {name: value for name, value in changes.items() if value is not values[name]}
+    if "epsilon" in values:
+        changes["epsilon"] = wanted
+    if not changes:
         raise InputError(f"a study of kind {study.kind} has no epsilon that could be changed: plan it again")
-    made: Planned = _rebuilt(study, values, changed)
+    made = rebuilt(study, values, **changes)
     if study.guarantee.ratio is not None and not made.guarantee.within(wanted):
         raise InputError(f"a study of kind {study.kind} splits its epsilon in a way of its own: plan it again")
     return made
@@ -61,8 +62,7 @@ def _changed(value: Any, epsilon: float) -> Any:
 def _mechanism(mechanism: Mechanism, epsilon: float) -> Mechanism:
     more = type(mechanism).read_parameters(mechanism.parameters())
     values = {"epsilon": mechanism.epsilon, "domain": mechanism.domain, **more}
-    made: Mechanism = _rebuilt(mechanism, values, {**values, "epsilon": epsilon})
-    return made
+    return rebuilt(mechanism, values, epsilon=epsilon)
 
 
 def _ask(ask: Ask, epsilon: float) -> Ask:
@@ -71,24 +71,3 @@ def _ask(ask: Ask, epsilon: float) -> Ask:
     if isinstance(ask, Question) and ask.guarantee == ask.mechanism.guarantee:
         return Question(_mechanism(ask.mechanism, epsilon), ask.view)
     raise InputError("this survey's questions share one epsilon in a way that only its plan knows: plan it again")
-
-
-def _rebuilt(instance: Any, values: dict[str, Any], changed: dict[str, Any]) -> Any:
-    """An instance with changed arguments; those that its defaults would have given are left to the defaults."""
-    kind = type(instance)
-    signature = inspect.signature(kind).parameters
-    optional = [name for name in values if signature[name].default is not inspect.Parameter.empty]
-    left_out = set(optional) if _same(instance, values, set(optional)) else set()
-    if not left_out:
-        left_out = {name for name in optional if _same(instance, values, {name})}
-        if not _same(instance, values, left_out):  # each alone follows from the others
-            left_out = set()
-    return kind(**{name: value for name, value in changed.items() if name not in left_out})
-
-
-def _same(instance: Any, values: dict[str, Any], without: set[str]) -> bool:
-    try:
-        made = type(instance)(**{name: value for name, value in values.items() if name not in without})
-    except ParameterError:
-        return False
-    return bool(made == instance)
