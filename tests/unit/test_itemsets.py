@@ -323,7 +323,7 @@ def test_no_sets_of_one_item() -> None:
     assert largest_size(1) == 2
 
 
-# -- studies of several rounds -------------------------------------------------------------------------------------------
+# -- studies of several rounds -----------------------------------------------------------------------------------------
 
 BASKETS = [["bread", "milk"]] * 3_000 + [["bread", "beer", "milk"]] * 2_000 + [["beer"]] * 1_500 + [[]] * 500
 WORDS = ["bread", "milk", "beer", "salt", "tea", "soap", "eggs", "rice", "fish"]
