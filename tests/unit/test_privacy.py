@@ -83,7 +83,7 @@ def test_plain_division_breaks_the_budget_somewhere() -> None:
 def test_amplification_is_exact_too(epsilon: float, length: int) -> None:
     view = SampleItem(Items(5), length)
     inner = view.inner_epsilon(epsilon, disjoint=True)
-    assert view.outer_ratio(exp_below(inner), disjoint=True) <= exp_below(epsilon)
+    assert view.outer(Guarantee(exp_below(inner)), disjoint=True).within(epsilon)
     assert inner == pytest.approx(math.log1p(length * math.expm1(epsilon)), rel=1e-12)
     assert view.inner_epsilon(epsilon, disjoint=False) == pytest.approx(epsilon, rel=1e-15)
 
