@@ -28,11 +28,11 @@ from veil import GRR, OLH, OUE, OneOf, Survey, Text
 from veil.collector import documents
 from veil.collector.bodies import read_body
 from veil.collector.catalogue import draft_of
-from veil.collector.documents import verified
 from veil.collector.exporting import export_parquet
 from veil.collector.service import open_store
 from veil.collector.store import AuditEntry
 from veil.collector.workers import Workers
+from veil.device import verified
 from veil.errors import MismatchError, ServiceError, WireError
 from veil.tools.canonical import canonical
 from veil.wire.arrow import to_arrow
