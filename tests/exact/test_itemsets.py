@@ -199,7 +199,7 @@ def test_a_delta_lets_hashing_use_a_larger_epsilon(universe: int) -> None:
     ids=["one of two", "two of three, in two buckets", "two of three, in three", "candidates"],
 )
 def test_a_load_promises_no_more_than_is_true(view: SampleItem | SampleContained, buckets: int, held: Any) -> None:
-    """The exact delta at the promised ratio, over all hash functions; the rival, that ratio without a delta, is false."""
+    """The exact delta at the promised ratio, over all hash functions; its rival, no delta at all, is false."""
     survey = Survey(Question(TabledOLH(2.0, view.domain, buckets), view))
     promise, inner = survey.guarantee, survey.question(0).mechanism.guarantee.ratio
     assert promise.ratio is not None
