@@ -69,7 +69,7 @@ class NumbersGoal(Goal):
         return {"simulated_users": min(wishes.users, _MOST_PEOPLE)}
 
 
-def _range_error(study: OneRound, wishes: Wishes) -> float | None:
+def _range_error(study: OneRound[Any], wishes: Wishes) -> float | None:
     """Root mean square over ranges and runs; None where it would take too long, or the people are too few."""
     points = min(held_numbers(wishes).size, max(_POINTS, wishes.buckets or 0))
     if points > _MOST_BUCKETS:
@@ -82,7 +82,7 @@ def _range_error(study: OneRound, wishes: Wishes) -> float | None:
         return None
 
 
-def _squared_error(study: OneRound, points: int, people: int, seed: int) -> float:
+def _squared_error(study: OneRound[Any], points: int, people: int, seed: int) -> float:
     survey = study.survey
     size = survey.domain.size
     drawn = np.random.default_rng(seed).beta(5, 2, people)
