@@ -195,9 +195,12 @@ class Goal(ABC):
         taken, why = found
         if wishes.settings:
             taken, options = self._set(taken, options, wishes)
-        head = {"people_hold": in_words(wishes.held), "epsilon": wishes.epsilon, "users": wishes.users}
-        facts, rounds = self.facts(taken.study, wishes), self.rounds(taken.study, wishes)
-        return Choice(self.name, taken, why, tuple(options), head | facts, rounds, self.about)
+        first = next(taken.study.rounds())
+        facts = {"people_hold": in_words(first.survey.domain), "epsilon": wishes.epsilon, "users": wishes.users}
+        if first.people < 1:
+            facts["asked_first"] = int(wishes.users * first.people)
+        facts |= self.facts(taken.study, wishes)
+        return Choice(self.name, taken, why, tuple(options), facts, self.rounds(taken.study, wishes), self.about)
 
     def _named(self, name: str | None, ways: Ways) -> str | None:
         if name is None:
@@ -211,11 +214,13 @@ class Goal(ABC):
         made, refused = [], None
         for name, build in ways.items():
             try:
-                made.append(self._option(name, build(), wishes))
+                study = build()
             except ParameterError as problem:  # the domain is beyond this way
                 if name == must:
                     raise
                 refused = refused or problem
+            else:
+                made.append(self._option(name, study, wishes))
         if not made and refused is not None:
             raise refused
         return made
@@ -247,7 +252,7 @@ def byte_text(count: int) -> str:
     return f"{count:,} byte{'s' if count != 1 else ''}"
 
 
-def in_words(domain: Domain | None) -> str | None:
+def in_words(domain: Domain) -> str:
     """What people hold, in words.
 
     >>> from veil import Categories
@@ -261,7 +266,7 @@ def in_words(domain: Domain | None) -> str | None:
     if isinstance(domain, Bits):
         return f"strings of {domain.bits} bits"
     if not isinstance(domain, Numeric):
-        return None if domain is None else f"one of {domain.size:,} values"
+        return f"one of {domain.size:,} values"
     low, high = domain.ends
     if is_time(domain):
         return f"times from {domain.shown(low).isoformat(' ')} to {domain.shown(high).isoformat(' ')}"

@@ -15,6 +15,7 @@ from veil.planning.histogram import choose
 from veil.planning.rebuilding import settings_from_text, takes
 from veil.study import Study
 from veil.study.parameters import types_of
+from veil.survey import Survey
 
 __all__ = ["Direct"]
 
@@ -37,7 +38,7 @@ class Direct(Goal):
     def __init__(self, study: type[Study]) -> None:
         self._study = study
         self.name = study.kind
-        self.summary = " ".join((inspect.getdoc(study) or "").split("\n\n")[0].split())
+        self.summary = " ".join((inspect.getdoc(study) or "").split("\n\n")[0].split()).split(". ")[0].rstrip(".") + "."
         hints = study.parameters()
         mechanisms = [kind for hint in hints.values() for kind in types_of(hint, Mechanism)]
         asks = mechanisms or any(types_of(hint, Domain) for hint in hints.values())
@@ -55,6 +56,8 @@ class Direct(Goal):
 
     def _built(self, wishes: Wishes) -> Study:
         hints, known = self._study.parameters(), takes(self._study)
+        if any(types_of(hint, Survey) for hint in hints.values()):
+            raise InputError(f"a study of kind {self.name} is about a survey that there is: its task is all it needs")
         given = settings_from_text(self._study, dict(wishes.settings))
         named = next((name for name in _METHODS if name in hints), None)
         if wishes.method is not None:
@@ -68,7 +71,7 @@ class Direct(Goal):
                 given[name] = found
         missing = [name for name in known if name not in given and known[name].default is inspect.Parameter.empty]
         if missing:
-            raise InputError(f"a study of kind {self.name} needs {missing[0]}: expected {_expected(hints, missing[0])}")
+            raise InputError(f"a study of kind {self.name} needs {_needed(hints, missing[0])}")
         return self._study(**given)
 
     def _value(self, name: str, hint: Any, wishes: Wishes) -> Any:
@@ -82,12 +85,12 @@ class Direct(Goal):
         return _mechanism(kinds, name, wishes) if kinds and wishes.held is not None else None
 
 
-def _expected(hints: dict[str, Any], name: str) -> str:
-    """The options that give a parameter."""
+def _needed(hints: dict[str, Any], name: str) -> str:
+    """A parameter, and the options that give it."""
     hint = hints.get(name)
     if types_of(hint, Domain) or types_of(hint, Mechanism):
-        return "what people hold, by --domain, --labels, --range, --max-bytes, --bits or --universe"
-    return "-k K" if name == "k" else f"--set {name}=VALUE"
+        return "to know what people hold: expected --domain, --labels, --range, --max-bytes, --bits or --universe"
+    return f"{name}: expected {'-k K' if name == 'k' else f'--set {name}=VALUE'}"
 
 
 def _mechanism(kinds: Sequence[type[Mechanism]], name: str, wishes: Wishes) -> Mechanism:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from veil.errors import InputError
 from veil.hitters import PEM, sensitivity_threshold
 from veil.hitters.search import words
-from veil.planning.base import Goal, Measure, Row, Ways, Wishes
+from veil.planning.base import Goal, Measure, Option, Row, Ways, Wishes, byte_text
 from veil.study import Study
 from veil.survey import OneOf
 from veil.tools.canonical import Json
@@ -39,6 +40,11 @@ class HittersGoal(Goal):
         tried = [row["candidates"].value for row in rounds]
         return {"floor": Measure(max(floors), "share"), "candidates": Measure(sum(tried), "count")}  # type: ignore[type-var, arg-type]
 
+    def best(self, allowed: Sequence[Option], wishes: Wishes) -> tuple[Option, str]:
+        taken = allowed[0]
+        found = f"finds values that at least {100 * taken.error('floor'):.2g} % of the people hold"
+        return taken, f"PEM through {taken.name} {found}, in reports of {byte_text(taken.report_bytes)}."
+
     def facts(self, study: Study, wishes: Wishes) -> Json:
         assert isinstance(study, PEM)
         return {"k": study.k, "keep": study.keep}
@@ -52,7 +58,8 @@ class HittersGoal(Goal):
             people = max(wishes.users * shares[i] // sum(shares), 1)
             tried = _tried(study, i)
             sigma = math.sqrt(questions[i].pure.variance(1))
-            floor = sensitivity_threshold(sigma, tried, people, study.keep if i + 1 < len(study.lengths) else 1.0)
+            kept = study.keep if i + 1 < len(study.lengths) else 1
+            floor = sensitivity_threshold(sigma, tried, people, kept) if kept < tried else 0.0
             counts = {"bits": length, "people": people, "candidates": tried}
             rows.append({name: Measure(count, "count") for name, count in counts.items()})
             rows[-1]["floor"] = Measure(floor, "share")

@@ -71,7 +71,10 @@ class VarianceGoal(MeanGoal):
 
     name = "variance"
     summary = "The mean and the variance of a number, in two rounds."
-    about = "Errors: the standard errors in the worst case, exact; each from one half of the people."
+    about = (
+        "Errors: the standard errors in the worst case, exact; each from one half of the people. A variance is in"
+        " squared units; of times, in squared seconds."
+    )
     judged = "variance's error"
 
     def _asking(self, kind: Asking, epsilon: float, held: Numeric) -> Callable[[], Study]:

@@ -57,7 +57,9 @@ class NumbersGoal(Goal):
         return {"range's error": Measure(_range_error(study, wishes), "share")}
 
     def notes(self, study: Study) -> tuple[str, ...]:
-        return ("no quantiles: masses may be negative",) if isinstance(study, HaarHierarchy) else ()
+        if isinstance(study, Binning):
+            return (f"it tells {study.bins} bins apart, and nothing within them",)
+        return ("no quantiles, because masses may be negative",) if isinstance(study, HaarHierarchy) else ()
 
     def best(self, allowed: Sequence[Option], wishes: Wishes) -> tuple[Option, str]:
         taken, size = allowed[0], byte_text(allowed[0].report_bytes)
