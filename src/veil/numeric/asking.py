@@ -13,7 +13,8 @@ from veil.domain import Domain, Integers, Numeric
 from veil.entropy import Source
 from veil.errors import MismatchError, ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
-from veil.results.distribution import Again, Distribution
+from veil.numeric.bands import Again
+from veil.results.distribution import Distribution
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
 from veil.tools.arguments import is_int

@@ -14,6 +14,7 @@ from veil.domain import Interval, Numeric
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole
+from veil.numeric.bands import Again
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
 from veil.protocol import Protocol
@@ -79,12 +80,6 @@ class Binning(Protocol):
     def estimate(self, tally: SurveyTally) -> Distribution:
         """Runs at the collector: the bins' frequencies by Norm-Sub, so that none is negative and they add up to 1."""
         (found,) = self.survey.estimate(whole(self.own(tally)))
-        again = asked_again(self.survey, self.estimate)
-
-        def binned(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
-            held = (np.searchsorted(self._starts, codes, side="right") - 1 for codes in people)
-            return again((bins.astype(np.uint64) for bins in held), source)
-
         return Distribution(
             self.domain,
             self._starts,
@@ -93,5 +88,14 @@ class Binning(Protocol):
             population=found.population,
             effective=found.effective,
             lineage=(f"Binning(epsilon={decimal_text(self.epsilon)}, bins={self.bins})", *found.lineage, "norm-sub"),
-            again=binned,
         )
+
+    def again(self) -> Again:
+        """The whole way for other people: what bands are drawn by."""
+        again = asked_again(self.survey, self.estimate)
+
+        def binned(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
+            held = (np.searchsorted(self._starts, codes, side="right") - 1 for codes in people)
+            return again((bins.astype(np.uint64) for bins in held), source)
+
+        return binned

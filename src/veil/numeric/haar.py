@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from veil.mechanisms import HaarResponse, Mechanism
 from veil.numeric.asking import asked_again
+from veil.numeric.bands import Again
 from veil.numeric.hierarchy import LevelProtocol
 from veil.results.coefficients import Coefficients
 from veil.results.distribution import Distribution
@@ -73,4 +74,8 @@ class HaarHierarchy(LevelProtocol):
     def estimate(self, tally: SurveyTally) -> Distribution:
         """Runs at the collector: from the root's 1 down, left = (parent + c) / 2 and right = (parent - c) / 2."""
         masses = from_differences(self.tree, [level.differences for level in self.levels(tally)])
-        return self._distribution(masses, tally, "haar", again=asked_again(self.survey, self.estimate))
+        return self._distribution(masses, tally, "haar")
+
+    def again(self) -> Again:
+        """The whole way for other people: what bands are drawn by."""
+        return asked_again(self.survey, self.estimate)

@@ -18,6 +18,7 @@ from veil.domain import Interval, Numeric
 from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.mechanisms import Mechanism
 from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole, worth
+from veil.numeric.bands import Again
 from veil.privacy import check_epsilon, decimal_text
 from veil.protocol import Protocol
 from veil.results.distribution import Distribution, Fit
@@ -188,6 +189,9 @@ class Hierarchy(LevelProtocol):
         else:
             found = admm(self.tree, values, weights)
             masses, fit = found.values[-1], Fit(found.iterations, found.converged)
-        again = asked_again(self.survey, lambda other: self.estimate(other, method, weighted=weighted, total=total))
         how = method + (", weighted" if weighted else "") + ("" if total is None else f", total {total:g}")
-        return self._distribution(masses, tally, how, fit=fit, again=again)
+        return self._distribution(masses, tally, how, fit=fit)
+
+    def again(self, method: Method = "exact", *, weighted: bool = False, total: float | None = None) -> Again:
+        """The whole way for other people, read in the same way: what bands are drawn by."""
+        return asked_again(self.survey, lambda other: self.estimate(other, method, weighted=weighted, total=total))
