@@ -72,7 +72,7 @@ def plot_panels(results: Sequence[Result], k: int = 20) -> list[Axes]:
     """One panel for each result, below each other in one figure."""
     heights = [result.plot_height(k) for result in results]
     _, axes = _pyplot().subplots(len(results), figsize=(8.0, sum(heights)), height_ratios=heights, layout="constrained")
-    return [result.plot(ax=ax) for result, ax in zip(results, np.atleast_1d(axes), strict=True)]
+    return [result.plot(k, ax=ax) for result, ax in zip(results, np.atleast_1d(axes), strict=True)]
 
 
 def plot_distribution(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -130,9 +130,6 @@ class HeavyHitters(Result):
                 "Truncated values fill all bytes of their text: longer ones that begin so are counted with them."
             )
         return said
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self.rows)
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The first k values with 95 % intervals. Needs `veil[plot]`."""

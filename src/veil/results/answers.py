@@ -125,7 +125,9 @@ class Answers(Result, Sequence[Result]):
             raise InputError("the truth and axes are for one question: plot that one")
         if len(self) > MOST_PANELS:
             raise InputError(f"a picture shows at most {MOST_PANELS} questions: plot some of them")
-        return self.results[0].plot(truth=truth, ax=ax, **style) if len(self) == 1 else plot_panels(self.results, k)[0]
+        if len(self) == 1:
+            return self.results[0].plot(k, truth=truth, ax=ax, **style)
+        return plot_panels(self.results, k)[0]
 
 
 def _as_text(table: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:

@@ -157,8 +157,8 @@ class Result(ABC):
         return cells.index(value)
 
     @abstractmethod
-    def plot(self, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """A picture of it, beside the truth where it is known. Needs `veil[plot]`."""
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+        """A picture of it (of k rows, where it has rows), beside the truth where it is known. Needs `veil[plot]`."""
 
     def plot_height(self, k: int = 20) -> float:
         """How high its picture is, in inches."""

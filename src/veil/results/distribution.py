@@ -261,7 +261,7 @@ class Distribution(Result):
     def _place(self, value: Any) -> int:
         return int(np.searchsorted(self.cells, int(self.domain.encode([value])[0]), side="right")) - 1
 
-    def plot(self, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The density, over the true histogram where it is known and within its bands. Needs `veil[plot]`.
 
         `style` is a `label` for the legend, a `color`.
