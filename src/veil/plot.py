@@ -45,7 +45,7 @@ def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None 
     unit = Unit.of_field(table.schema.field(0))
     labels = [unit.text(value) for value in table.column(0).to_pylist()]
     ax.set_yticks(places, labels, parse_math=False)  # a label may hold dollars
-    ax.set_ylim(table.num_rows - 0.5, -0.5)  # the largest on top
+    ax.set_ylim(max(table.num_rows, 1) - 0.5, -0.5)  # the largest on top
     ax.set_xlabel(f"% of {found.population:,} people")
     _finish(ax, found, grid="x")
     ax.legend(frameon=False, fontsize=8, loc="lower right")

@@ -46,7 +46,7 @@ def read_fields(kind: type[Made], document: Any) -> Made:
         made = kind(**given)
     except VeilError as problem:
         raise WireError(f"a damaged result: {problem}") from None
-    except (TypeError, ValueError, KeyError, IndexError, OverflowError):
+    except (TypeError, ValueError, KeyError, IndexError, ArithmeticError):
         raise WireError(f"expected a {kind.__name__} as it was written") from None
     for name, value in given.items():  # bit for bit, where making it would divide by its sum once more
         object.__setattr__(made, name, value)
