@@ -400,6 +400,9 @@ def test_titles_and_what_is_left_out() -> None:
     text = printed(RESULTS["frequencies"], 80, title="drinks", top=1)
     assert text.startswith("drinks\n")
     assert "and 3 more" in text
+    whole = printed(simulate(GRR(3.0, Integers(1, 9)), [2] * 500, seed=1), 80, top=1)
+    assert "and 8 more" in whole
+    assert "significant  1\n" in whole
     assert "question 5" in printed(RESULTS["answers"], 80)
 
 

@@ -53,7 +53,7 @@ def show(result: Result, *, level: float = 0.95, top: int = 10, title: str = "",
     table = result.summary_table(level, top, truth)
     grid = result_cells(table, level)
     units, facts = result.fact_units(), result.facts(level)
-    alone = table.num_rows == 1 and not any(cells.unit.is_text for cells in grid)
+    alone = table.num_rows == 1 and table.column_names[0] in facts
     pairs: list[tuple[str, str]] = []
     if alone:  # a mean: its columns stand below each other, and are not told twice
         pairs = [(cells.heading, cells.texts[0]) for cells in result_cells(table, level, errors=True)]
