@@ -5,7 +5,6 @@ What is compared and chosen is in `veil.planning`; here it is asked for and show
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -215,6 +214,8 @@ def _table(headings: tuple[str, ...], *, text: int) -> Table:
 
 
 def _text(measure: Measure) -> str:
+    from veil.results.units import Unit
+
     value = measure.value
     if not isinstance(value, (int, float)):
         return "-" if value is None else value
@@ -222,9 +223,4 @@ def _text(measure: Measure) -> str:
         return f"{100 * value:.3f} %" if value >= 1e-4 else f"{100 * value:.2g} %"
     if measure.unit == "count":
         return f"{value:,.0f}" if value < 1e8 else f"{value:.1e}"
-    if measure.unit == "duration":
-        for unit, size in (("years", 31_557_600), ("days", 86_400), ("hours", 3_600), ("min", 60)):
-            if value >= 2 * size:
-                return f"{value / size:,.1f} {unit}"
-    digits = min(max(0, 2 - math.floor(math.log10(value))), 20) if value > 0 else 0
-    return f"{value:,.{digits}f}{' s' if measure.unit == 'duration' else ''}"
+    return Unit(measure.unit).text(value)  # type: ignore[arg-type]  # a length or a duration
