@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from veil import GRR, MECHANISMS, OLH, AllOf, Bits, Interval, Items, Survey, Text
+from veil import GRR, MECHANISMS, OLH, AllOf, Bits, Interval, Items, Public, Survey, Text
 from veil.errors import InputError, ParameterError
 from veil.histogram import Histogram, Questions
 from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
@@ -22,6 +22,7 @@ from veil.view import SampleItem
 HELD = Interval(0, 10)
 STUDY_OF: list[Callable[[float], Study]] = [
     lambda e: Questions(Survey(OneOf((1, GRR(e, 3)), (2, OLH(e, 3)))), question=1),
+    lambda e: Questions(Survey(OLH(e, 3), public=[Public("weight", 2)])),
     lambda e: Histogram(OLH(e, 100), post="norm-sub"),
     lambda e: PEM(e, Text(8), 4),
     lambda e: PEM(e, Bits(32), 4, oracle="PGR", budget=2**12, threshold=0.1),
