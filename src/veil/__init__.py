@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from veil.privacy import Guarantee
     from veil.results.estimate import Estimate
     from veil.simulation import simulate
-    from veil.study import STUDIES, Collected, Kept, OneRound, Round, Study, StudyRun, study_from_json
+    from veil.study import Collected, Kept, OneRound, Round, Study, StudyRun
+    from veil.study.registry import STUDIES, study_from_json
     from veil.survey import AllOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
@@ -82,7 +83,8 @@ _HOMES = {
     "veil.privacy": ("Guarantee",),
     "veil.results.estimate": ("Estimate",),
     "veil.simulation": ("simulate",),
-    "veil.study": ("STUDIES", "Collected", "Kept", "OneRound", "Round", "Study", "StudyRun", "study_from_json"),
+    "veil.study": ("Collected", "Kept", "OneRound", "Round", "Study", "StudyRun"),
+    "veil.study.registry": ("STUDIES", "study_from_json"),
     "veil.survey": ("AllOf", "OneOf", "Public", "Question", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
