@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from veil.privacy import Guarantee
     from veil.results.estimate import Estimate
     from veil.simulation import simulate
-    from veil.survey import AllOf, OneOf, Public, Question, Survey
+    from veil.survey import AllOf, EachOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
 __version__ = "0.1.0"
@@ -83,7 +83,7 @@ _HOMES = {
     "veil.privacy": ("Guarantee",),
     "veil.results.estimate": ("Estimate",),
     "veil.simulation": ("simulate",),
-    "veil.survey": ("AllOf", "OneOf", "Public", "Question", "Survey"),
+    "veil.survey": ("AllOf", "EachOf", "OneOf", "Public", "Question", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
 _ROOMS = ("hitters", "itemsets", "metrics", "numeric", "post")
@@ -105,6 +105,7 @@ __all__ = [
     "CampaignRun",
     "Categories",
     "Client",
+    "EachOf",
     "Estimate",
     "Guarantee",
     "HaarResponse",

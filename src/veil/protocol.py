@@ -85,7 +85,7 @@ class Stored:
         waiting: list[Columns] = []
         have = 0
         for chunk in self:
-            _, _, columns = self.survey.parts(chunk)[question]
+            ((_, _, columns),) = self.survey.parts(chunk, [question])
             size = len(next(iter(columns.values())))
             if size:
                 waiting.append(columns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
@@ -24,6 +24,8 @@ class View(ABC):
 
     kind: str
     held: Domain
+    random: ClassVar[bool] = False
+    """Whether it draws: what a person sees of the same value then differs from time to time."""
 
     @property
     @abstractmethod

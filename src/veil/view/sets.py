@@ -50,6 +50,7 @@ class SampleItem(View):
     held: Items
     length: int
     kind = "sample-item"
+    random = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.held, Items):
@@ -107,6 +108,7 @@ class SampleContained(View):
     candidates: ItemSets
     length: int
     kind = "sample-contained"
+    random = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "candidates", _checked(self.held, self.candidates))
