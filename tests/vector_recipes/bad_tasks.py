@@ -28,6 +28,7 @@ from veil import (
 from veil.tools.canonical import canonical
 from veil.view import CountContained, SampleContained, SetSize, SquaredDistance
 
+from . import each_of
 from .words import Json
 
 
@@ -221,6 +222,8 @@ def bad_tasks() -> Json:
         ("an integer with an exponent", text.replace('"version":1', '"version":1e0'), "WireError", None),
         ("an integer of 5000 digits", text.replace('"version":1', '"version":' + "9" * 5000), "WireError", None),
     ]
+    for name, document, edit, error, ratio in each_of.bad_tasks():
+        edited(name, document, edit, error, ratio)
     return {
         "cases": [{"name": name, "text": body, "error": error, "ratio": ratio} for name, body, error, ratio in cases]
     }

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Domain
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms.base import Mechanism
 from veil.results.estimate import Estimate
@@ -42,22 +41,6 @@ class FrequencyOracle(Mechanism):
     @abstractmethod
     def noise(self) -> Noise:
         """How the estimates scatter."""
-
-    def over(self, domain: Domain) -> Self:
-        """The same oracle for another domain of as many values, each with an index: only the values' names differ.
-
-        >>> from veil import GRR, Categories
-        >>> GRR(1.0, 2).over(Categories(["no", "yes"])) == GRR(1.0, ["no", "yes"])
-        True
-        """
-        if domain == self.domain:
-            return self
-        if domain.size != self.domain.size or domain.code_bytes or self.domain.code_bytes:
-            raise ParameterError("expected a domain of as many values, each with an index")
-        made = object.__new__(type(self))
-        for part in fields(self):
-            object.__setattr__(made, part.name, domain if part.name == "domain" else getattr(self, part.name))
-        return made
 
     @abstractmethod
     def shares(self, tally: Tally) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veil.domain import Categories, Domain, Record, domain_from_json
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
-from veil.mechanisms import FrequencyOracle, mechanism_from_json
+from veil.mechanisms import Mechanism, mechanism_from_json
 from veil.privacy import Guarantee
 from veil.survey.rules import Rule, rule_from_json
 from veil.survey.tree import Ask, Question, Rows, Wanted, narrowed, overlay, rows_of
@@ -30,8 +30,8 @@ __all__ = ["EachOf"]
 class EachOf(Ask):
     """One of many questions about a record, drawn uniformly, independently of the value.
 
-    `rule` says which views the questions have. `oracle` makes the frequency oracle for a shown domain; it is called
-    once for each different size of them, and what it gives stands in the task: no device chooses.
+    `rule` says which views the questions have. `make` makes the mechanism for a shown domain; it is called once for
+    each different size of them, and what it gives stands in the task: no device chooses.
 
     Guarantee: the largest ratio among the mechanisms, because the choice tells nothing and the views draw nothing.
 
@@ -44,17 +44,17 @@ class EachOf(Ask):
     """
 
     rule: Rule
-    mechanisms: tuple[FrequencyOracle, ...]
+    mechanisms: tuple[Mechanism, ...]
     """One for each size in `rule.sizes`, over the categories 0 .. size - 1."""
     chooses: ClassVar[bool] = True
 
-    def __init__(self, rule: Rule, oracle: Callable[[Domain], FrequencyOracle]) -> None:
+    def __init__(self, rule: Rule, make: Callable[[Domain], Mechanism]) -> None:
         if not isinstance(rule, Rule):
-            raise ParameterError("EachOf takes a rule (AttributeSets, ListedSets, Levels) and a maker of oracles")
-        made = tuple(oracle(Categories.range(size)) for size in rule.sizes)
+            raise ParameterError("EachOf takes a rule (AttributeSets, ListedSets, Levels) and a maker of mechanisms")
+        made = tuple(make(Categories.range(size)) for size in rule.sizes)
         for size, mechanism in zip(rule.sizes, made, strict=True):
-            if not isinstance(mechanism, FrequencyOracle) or mechanism.domain != Categories.range(size):
-                raise ParameterError("EachOf asks through frequency oracles, each made for the domain that it is given")
+            if not isinstance(mechanism, Mechanism) or mechanism.domain != Categories.range(size):
+                raise ParameterError("EachOf asks through mechanisms, each made for the domain that it is given")
         object.__setattr__(self, "rule", rule)
         object.__setattr__(self, "mechanisms", made)
 
@@ -104,7 +104,7 @@ class EachOf(Ask):
             question.mechanism.check(own)
             yield question, rows if len(mine) == len(rows) else rows[mine], own
 
-    def _by_mechanism(self, choice: NDArray[Any]) -> Iterator[tuple[FrequencyOracle, Rows]]:
+    def _by_mechanism(self, choice: NDArray[Any]) -> Iterator[tuple[Mechanism, Rows]]:
         """The rows whose questions are asked through each mechanism, where there are any."""
         sizes = self.rule.sizes_of(choice.astype(np.int64))
         if len(sizes) == 1:  # one person's device: no search through all sizes
@@ -135,7 +135,7 @@ class EachOf(Ask):
             raise WireError("a family asks about attributes of a Record")
         found = rule_from_json(rule, record)
         table = _table(entries, found.sizes)
-        return cls(found, lambda domain: mechanism_from_json({**table(domain.size), "domain": domain.to_json()}))  # type: ignore[arg-type, return-value]  # checked there
+        return cls(found, lambda domain: mechanism_from_json({**table(domain.size), "domain": domain.to_json()}))
 
 
 def _table(entries: Any, sizes: Sequence[int]) -> Callable[[int], Json]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -31,8 +31,7 @@ __all__ = ["RULES", "AttributeSets", "Levels", "ListedSets", "Rule", "rule_from_
 
 MOST_ATTRIBUTES = 52
 """Of one question: with two values each they have 2^52 cells."""
-MOST_SIZES = 1 << 14
-MOST_QUESTIONS = 1 << 53
+MOST_QUESTIONS = 1 << 20
 U64 = NDArray[np.uint64]
 
 
@@ -50,10 +49,10 @@ class Rule(ABC):
     def view(self, index: int) -> View:
         """What the i-th question looks at."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The different sizes of what the questions show, increasing."""
+        return tuple(np.unique(self.sizes_of(np.arange(len(self)))).tolist())
 
     @abstractmethod
     def shown(self, choice: NDArray[np.int64], codes: U64) -> U64:
@@ -115,21 +114,11 @@ class AttributeSets(_Sets):
         if not is_int(self.size) or not 1 <= self.size <= most:
             raise ParameterError(f"sets have between 1 and {most} of the record's attributes")
         own_ints(self, "size")
-        _check_count(math.comb(len(self.held.names), self.size))
+        _check_count(max(math.comb(len(self.held.names), k) for k in range(1, self.size + 1)))
         _check_cells(sorted((part.size for part in self.held.parts), reverse=True)[: self.size])
-        _ = self.sizes
 
     def __len__(self) -> int:
         return math.comb(len(self.held.names), self.size)
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        products: list[set[int]] = [{1}, *(set() for _ in range(self.size))]  # of 0, 1, ... attributes so far
-        for part in self.held.parts:
-            for taken in range(self.size, 0, -1):
-                products[taken] |= {product * part.size for product in products[taken - 1]}
-                _check_sizes(products[taken])
-        return tuple(sorted(products[self.size]))
 
     @cached_property
     def _binomials(self) -> NDArray[np.int64]:
@@ -187,14 +176,9 @@ class ListedSets(_Sets):
         object.__setattr__(self, "sets", tuple(tuple(self.held.names[i] for i in one) for one in given))
         for one in given:
             _check_cells(self.held.parts[i].size for i in one)
-        _check_sizes(self.sizes)
 
     def __len__(self) -> int:
         return len(self.sets)
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        return tuple(np.unique(self.sizes_of(np.arange(len(self)))).tolist())
 
     @cached_property
     def _listed(self) -> NDArray[np.int64]:
@@ -252,7 +236,6 @@ class Levels(Rule):
         object.__setattr__(self, "trees", tuple(zip(names, (tree.branching for tree in self._shapes), strict=True)))
         _check_count(math.prod(tree.height + 1 for tree in self._shapes))
         _check_cells(tree.leaves for tree in self._shapes)
-        _ = self.sizes
 
     @cached_property
     def _shapes(self) -> tuple[Tree, ...]:
@@ -261,14 +244,6 @@ class Levels(Rule):
 
     def __len__(self) -> int:
         return math.prod(tree.height + 1 for tree in self._shapes) - 1
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        products = {1}
-        for tree in self._shapes:
-            products = {product * nodes for product in products for nodes in tree.sizes}
-            _check_sizes(products)
-        return tuple(sorted(products - {1}))
 
     def levels(self, choice: NDArray[np.int64]) -> NDArray[np.int64]:
         """A row for each chosen combination: the level of every tree's attribute, 0 where it is not asked for."""
@@ -332,14 +307,9 @@ def _record(held: Any) -> Record:
 
 def _check_count(questions: int) -> None:
     if questions > MOST_QUESTIONS:
-        raise ParameterError("a family has at most 2^53 questions")
+        raise ParameterError(f"a family has at most {MOST_QUESTIONS:,} questions")
 
 
 def _check_cells(sizes: Iterable[int]) -> None:
     if math.prod(sizes) >= 2**53:
         raise ParameterError("a question of this family would show 2^53 cells or more")
-
-
-def _check_sizes(sizes: Sequence[int] | set[int]) -> None:
-    if len(sizes) > MOST_SIZES:
-        raise ParameterError(f"the questions of a family show domains of at most {MOST_SIZES:,} different sizes")

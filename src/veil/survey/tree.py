@@ -3,7 +3,7 @@
     Question                    a View and a Mechanism
     OneOf((share, ask), ...)    one of several, drawn with integer shares: people are split, the weakest promise counts
     AllOf(ask, ...)             all of them: the budget is split, ratios multiply, the answers stay together in one row
-    EachOf(rule, oracle)        one of many that follow a rule, drawn uniformly (`family`)
+    EachOf(rule, make)          one of many that follow a rule, drawn uniformly (`family`)
 
 A report's columns follow the tree: AllOf puts its children's side by side ("0.", "1.", ...), OneOf and EachOf add the
 column "choice" and lay their branches' columns over each other, so that every report of a survey has the same length.
