@@ -80,7 +80,11 @@ def within() -> Json:
     view = Project(PERSON, ("sex", "married"))
     pair = Question(OLH(1.0, view.domain), view)
     survey = Survey(OneOf((1, pair), (2, AllOf(family, family))))
-    cases: list[Case] = [("the question", person(), [0]), ("two families", person(), [1, 3]), ("streamed", person(), [])]
+    cases: list[Case] = [
+        ("the question", person(), [0]),
+        ("two families", person(), [1, 3]),
+        ("streamed", person(), []),
+    ]
     return vectors("a OneOf of a question and an AllOf of two families", survey, cases)
 
 
@@ -180,7 +184,9 @@ def bad_tasks() -> Iterator[BadTask]:
     def rule(name: str, task: Json, keys: Json, error: str = "ParameterError") -> BadTask:
         return f"EachOf: {name}", task, lambda d: d["ask"]["rule"].update(keys), error, None
 
-    def table(name: str, edit: Callable[[list[Any]], Any], error: str = "WireError", ratio: str | None = None) -> BadTask:
+    def table(
+        name: str, edit: Callable[[list[Any]], Any], error: str = "WireError", ratio: str | None = None
+    ) -> BadTask:
         return f"EachOf: {name}", pairs_, lambda d: edit(d["ask"]["mechanisms"]), error, ratio
 
     def coin(step: int) -> Callable[[list[Any]], None]:
