@@ -85,7 +85,7 @@ class Reading:
         return protocol.estimate(tally)
 
     def _one(self, survey: Survey, tally: SurveyTally, index: int) -> Any:
-        asked, part = survey.question(index), tally.parts[index]
+        asked, part = survey.question(index), tally.part(index)
         if self.smoothing is None or not isinstance(asked.mechanism, SquareWave) or not part.people:
             return survey.estimate_question(tally, index)
         return asked.mechanism.estimate(part, population=tally.people, scale=asked.view.scale, smoothing=self.smoothing)

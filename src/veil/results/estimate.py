@@ -204,7 +204,7 @@ class Estimate:
 
         errors, bounds = self._errors()
         try:
-            values = pa.array(self.values)
+            values = pa.array([str(v) if isinstance(v, tuple) else v for v in self.values])  # no file takes tuples
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # labels of several types, or above 64 bits
             values = pa.array([str(value) for value in self.values])
         noisy = {"stderr": errors, "low": bounds[:, 0], "high": bounds[:, 1]}

@@ -165,6 +165,8 @@ class ListedSets(_Sets):
 
     def __post_init__(self) -> None:
         place = {name: i for i, name in enumerate(_record(self.held).names)}
+        if isinstance(self.sets, str) or any(isinstance(names, str) for names in self.sets):
+            raise ParameterError("listed sets are tuples of names of attributes of the record")
         try:
             given = [sorted(place[name] for name in names) for names in self.sets]
         except (KeyError, TypeError):
@@ -229,7 +231,7 @@ class Levels(Rule):
         if not isinstance(self.trees, tuple) or not all(isinstance(one, tuple) and len(one) == 2 for one in self.trees):
             raise ParameterError("trees are pairs of an attribute's name and a branching")
         names = [name for name, _ in self.trees]
-        if not names or len(set(names)) != len(names) or not all(n in known for n in names):
+        if not names or not all(name in known for name in names) or len(set(names)) != len(names):
             raise ParameterError("trees stand over different attributes of the record, at least one")
         if any(tree.height < 1 for tree in self._shapes):
             raise ParameterError("an attribute of one value has no levels")
