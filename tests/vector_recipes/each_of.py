@@ -174,7 +174,7 @@ def bad_payload_groups() -> list[tuple[str, Survey, list[tuple[str, str]]]]:
     ]
 
 
-BadTask = tuple[str, Json, Callable[[Json], None], str, str | None]
+BadTask = tuple[str, Json, Callable[[Json], Any], str, str | None]
 
 
 def bad_tasks() -> Iterator[BadTask]:
@@ -234,6 +234,18 @@ def bad_tasks() -> Iterator[BadTask]:
     yield "EachOf: of categories", pairs_, lambda d: d.update(domain=single), "WireError", None
     yield "EachOf: directly within a OneOf", pairs_, lambda d: d.update(ask=_one_of(d["ask"])), "ParameterError", None
     yield "EachOf: of more than 2^20 questions", _many(1450), lambda _: None, "ParameterError", None
+    huge = {"kind": "record", "attributes": [[f"a{i}", {"kind": "bits", "bits": 64}] for i in range(20)]}
+    more = [f"EachOf: {what}" for what in ("of 2^64 cells", "of more cells than a double holds", "of huge trees")]
+    yield more[0], singles(), lambda d: d.update(domain=huge), "ParameterError", None
+    yield more[1], _many(3), lambda d: (d.update(domain=huge), d["ask"]["rule"].update(size=17)), "ParameterError", None
+    trees = {"trees": [[f"a{i}", 2**53 - 1] for i in range(6)]}
+    yield (
+        more[2],
+        levels_,
+        lambda d: (d.update(domain=huge), d["ask"]["rule"].update(trees)),
+        "ParameterError",
+        None,
+    )
     yield "Composed: without a second view", views, lambda d: _view(d, 0).pop("then"), "WireError", None
     yield view("Composed: a view with a domain", 0, lambda v: v["first"].update(held=single), "WireError")
     yield view("Composed: an unknown view", 0, lambda v: v["then"].update(kind="mirror"), "WireError")
@@ -250,6 +262,10 @@ def bad_tasks() -> Iterator[BadTask]:
     yield "Composed: a view that draws", items, lambda d: d["ask"].update(view=drawn), "ParameterError", None
     twice: Json = {"kind": "product", "views": [items["ask"]["view"]] * 2}
     yield "Product: views that draw", items, lambda d: d["ask"].update(view=twice), "ParameterError", None
+
+
+def singles() -> Json:
+    return Survey(EachOf(AttributeSets(Record.of(a0=2, a1=2), 1), lambda domain: GRR(1.0, domain))).to_json()
 
 
 def _view(document: Json, branch: int) -> Json:

@@ -66,8 +66,8 @@ function levels(document: Json, whole: Asked[]): Asked[][] {
 
 const rules = { "attribute-sets": attributeSets, "listed-sets": listedSets, levels };
 
-// As a double, which is below 2^53 only where the number of cells is.
-const sizeOf = (asked: Asked[]): number => asked.reduce((size, { nodes }) => size * nodes, 1);
+// 2^53, which no domain has, stands for all that is more; a double is below it only where the product is.
+const sizeOf = (asked: Asked[]): number => asked.reduce((size, { nodes }) => Math.min(size * nodes, 2 ** 53), 1);
 
 // The questions of a rule about a record. An entry of the table of mechanisms holds from its size up to the next one's.
 export function readFamily(rule: Json | undefined, table: Json | undefined, { attributes = [] }: Domain): Family {

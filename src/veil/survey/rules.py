@@ -171,6 +171,7 @@ class ListedSets(_Sets):
             given = [sorted(place[name] for name in names) for names in self.sets]
         except (KeyError, TypeError):
             raise ParameterError("listed sets are tuples of names of attributes of the record") from None
+        _check_count(len(given))
         if not given or not all(given) or any(len(set(one)) != len(one) for one in given):
             raise ParameterError("at least one set is listed, of at least one attribute, each attribute once")
         if len({tuple(one) for one in given}) != len(given):
