@@ -15,12 +15,13 @@ __all__ = ["claims_of", "judge"]
 Rows = list[tuple[str, str, str]]
 
 
-def claims_of(experiment: str) -> tuple[Claim, ...]:
-    """All claims of a reproduction in full, whose page, figures and tables are written on the way."""
+def claims_of(experiment: str, plan: object = None) -> tuple[Claim, ...]:
+    """All claims of a reproduction. Without a plan it is run in full, and its page, figures and tables are written."""
     stamp = commit()
     with one_blas_thread():
-        study = EXPERIMENTS[experiment](Setting(data=data_folder()))
-    write(study, default_folder(experiment), stamp)
+        study = EXPERIMENTS[experiment](Setting(data=data_folder(), plan=plan))
+    if plan is None:
+        write(study, default_folder(experiment), stamp)
     return study.claims
 
 

@@ -15,7 +15,7 @@ SEED = 7
 
 def reproduce(setting: Setting) -> Study:
     """All tables and figures, and what was asked for beyond them."""
-    plan, watch = (QUICK if setting.quick else FULL), setting.watch
+    plan, watch = (QUICK if setting.quick else setting.plan or FULL), setting.watch
     names, words = first_names(setting.data), web_words(setting.data)
     sources = {URLS: Source.of(words, 20, plan.urls), QUERIES: Source.of(names, 6, plan.names)}
     cut = {URLS: Source.of(words, 4, plan.urls), QUERIES: Source.of(names, 4, plan.names)}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Advance", "Claim", "Curve", "Exhibit", "Panel", "Setting", "Study", "Watch", "brief", "unwatched"]
 
@@ -30,6 +31,8 @@ class Setting:
     quick: bool = False
     data: Path | None = None
     watch: Watch = unwatched
+    plan: Any = None
+    """How much is run, instead of what the experiment runs in full: a changed copy of its own plan."""
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,41 @@
+"""How much of a reproduction the default form of its step runs: full sizes and thresholds, fewer runs and points.
+
+Verdicts count standard errors, which grow as runs get fewer: a claim fails in a sample only where more than that speaks
+against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from veil_papers.hitter_plan import FULL as ALL_HITTERS
+from veil_papers.numeric_runs import BETA, FLIGHTS, INCOME, WAGES
+from veil_papers.numeric_runs import FULL as ALL_NUMERIC
+
+__all__ = ["HITTERS", "NUMERIC"]
+
+HITTERS = replace(
+    ALL_HITTERS,
+    runs=5,
+    few=3,
+    text_runs=1,
+    epsilons=(1.0, 2.0, 4.0),
+    text_epsilons=(2.0, 4.0),
+    tops=(16, 64),
+    text_tops=(16,),
+    steps=(1, 4, 10, 20),
+    step_epsilons=(1.0, 2.0),
+    split_epsilons=(1.2, 4.0),
+    thetas=(0.02, 0.023, 0.03),
+    real_runs=3,
+)
+NUMERIC = replace(
+    ALL_NUMERIC,
+    epsilons=(0.5, 1.0, 2.0),
+    runs={BETA: 100, FLIGHTS: 20, INCOME: 20, WAGES: 20},
+    auto={BETA: 10, FLIGHTS: 2, INCOME: 2, WAGES: 2},
+    wave_runs={BETA: 25, FLIGHTS: 4, INCOME: 4, WAGES: 4},
+    width_runs={BETA: 30, FLIGHTS: 16, INCOME: 8, WAGES: 20},
+    formula_runs={BETA: 150, FLIGHTS: 20, INCOME: 20, WAGES: 30},
+    widths=(0.05, 0.1, 0.2, 0.3, 0.38),
+)
