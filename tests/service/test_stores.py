@@ -271,13 +271,13 @@ def test_a_database_that_is_down_is_a_503_and_heals(postgres: Server, tmp_path: 
 
 def test_kills_on_postgres(postgres: Server, tmp_path: Path) -> None:
     with running(tmp_path / "data", VEIL_TALLY_SECONDS="0.1", VEIL_DATABASE_URL=postgres.database()) as collector:
-        kill_under_load(collector, kills=2)
+        assert kill_under_load(collector, kills=2)["retries"]
 
 
 @pytest.mark.acceptance
 def test_25_kills_on_postgres(postgres: Server, tmp_path: Path) -> None:
     with running(tmp_path / "data", VEIL_TALLY_SECONDS="0.1", VEIL_DATABASE_URL=postgres.database()) as collector:
-        kill_under_load(collector, kills=25, seed=1)
+        assert kill_under_load(collector, kills=25, seed=1)["retries"]
 
 
 def test_purged_reports_are_overwritten_and_nobody_else_may_read_the_files(tmp_path: Path) -> None:
