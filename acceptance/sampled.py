@@ -16,18 +16,14 @@ __all__ = ["HITTERS", "NUMERIC"]
 
 HITTERS = replace(
     ALL_HITTERS,
-    runs=5,
-    few=3,
     text_runs=1,
-    epsilons=(1.0, 2.0, 4.0),
+    epsilons=(0.5, 1.0, 2.0, 4.0),
     text_epsilons=(2.0, 4.0),
-    tops=(16, 64),
+    tops=(8, 16, 32, 64),
     text_tops=(16,),
-    steps=(1, 4, 10, 20),
-    step_epsilons=(1.0, 2.0),
-    split_epsilons=(1.2, 4.0),
-    thetas=(0.02, 0.023, 0.03),
-    real_runs=3,
+    step_epsilons=(0.9, 1.0, 2.0),
+    split_epsilons=(0.6, 1.2, 2.0, 4.0),
+    real_runs=5,
 )
 NUMERIC = replace(
     ALL_NUMERIC,
