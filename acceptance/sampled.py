@@ -28,10 +28,10 @@ HITTERS = replace(
 NUMERIC = replace(
     ALL_NUMERIC,
     epsilons=(0.5, 1.0, 2.0),
-    runs={BETA: 100, FLIGHTS: 20, INCOME: 20, WAGES: 20},
+    runs={BETA: 200, FLIGHTS: 40, INCOME: 40, WAGES: 40},
     auto={BETA: 10, FLIGHTS: 2, INCOME: 2, WAGES: 2},
-    wave_runs={BETA: 25, FLIGHTS: 4, INCOME: 4, WAGES: 4},
-    width_runs={BETA: 30, FLIGHTS: 16, INCOME: 8, WAGES: 20},
-    formula_runs={BETA: 150, FLIGHTS: 20, INCOME: 20, WAGES: 30},
+    wave_runs={BETA: 50, FLIGHTS: 8, INCOME: 8, WAGES: 12},
+    width_runs={BETA: 60, FLIGHTS: 30, INCOME: 16, WAGES: 40},
+    formula_runs={BETA: 400, FLIGHTS: 40, INCOME: 40, WAGES: 80},
     widths=(0.05, 0.1, 0.2, 0.3, 0.38),
 )

@@ -298,7 +298,7 @@ STEPS = {
     "learned-prior": Step(learned_prior, 75),
     "calibrate-claims": Step(calibrate_claims, 135),
     "consistency-claims": Step(consistency_claims, 300),
-    "hitters-claims": Step(partial(hitters_claims, sampled=True), 400, hitters_claims, 1_800),
+    "hitters-claims": Step(partial(hitters_claims, sampled=True), 200, hitters_claims, 1_800),
     "hitters-decode": Step(hitters_decode, 150, alone=True),
     "itemsets-claims": Step(itemsets_claims, 320),
     "numeric-claims": Step(partial(numeric_claims, sampled=True), 400, numeric_claims, 3_450),
