@@ -6,32 +6,31 @@ against it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from veil_papers.hitter_plan import FULL as ALL_HITTERS
-from veil_papers.numeric_runs import BETA, FLIGHTS, INCOME, WAGES
-from veil_papers.numeric_runs import FULL as ALL_NUMERIC
+from typing import Any
 
 __all__ = ["HITTERS", "NUMERIC"]
 
-HITTERS = replace(
-    ALL_HITTERS,
-    text_runs=1,
-    epsilons=(0.5, 1.0, 2.0, 4.0),
-    text_epsilons=(2.0, 4.0),
-    tops=(8, 16, 32, 64),
-    text_tops=(16,),
-    step_epsilons=(0.9, 1.0, 2.0),
-    split_epsilons=(0.6, 1.2, 2.0, 4.0),
-    real_runs=5,
-)
-NUMERIC = replace(
-    ALL_NUMERIC,
-    epsilons=(0.5, 1.0, 2.0),
-    runs={BETA: 200, FLIGHTS: 40, INCOME: 40, WAGES: 40},
-    auto={BETA: 10, FLIGHTS: 2, INCOME: 2, WAGES: 2},
-    wave_runs={BETA: 50, FLIGHTS: 8, INCOME: 8, WAGES: 12},
-    width_runs={BETA: 60, FLIGHTS: 30, INCOME: 16, WAGES: 40},
-    formula_runs={BETA: 400, FLIGHTS: 40, INCOME: 40, WAGES: 80},
-    widths=(0.05, 0.1, 0.2, 0.3, 0.38),
-)
+
+def _by_set(beta: int, flights: int, income: int, wages: int) -> dict[str, int]:
+    return {"Beta": beta, "flights": flights, "income": income, "wages": wages}
+
+
+HITTERS: dict[str, Any] = {
+    "text_runs": 1,
+    "epsilons": (0.5, 1.0, 2.0, 4.0),
+    "text_epsilons": (2.0, 4.0),
+    "tops": (8, 16, 32, 64),
+    "text_tops": (16,),
+    "step_epsilons": (0.9, 1.0, 2.0),
+    "split_epsilons": (0.6, 1.2, 2.0, 4.0),
+    "real_runs": 5,
+}
+NUMERIC: dict[str, Any] = {
+    "epsilons": (0.5, 1.0, 2.0),
+    "runs": _by_set(200, 40, 40, 40),
+    "auto": _by_set(10, 2, 2, 2),
+    "wave_runs": _by_set(50, 8, 8, 12),
+    "width_runs": _by_set(60, 30, 16, 40),
+    "formula_runs": _by_set(400, 40, 40, 80),
+    "widths": (0.05, 0.1, 0.2, 0.3, 0.38),
+}

@@ -5,9 +5,9 @@ Data only. How it is drawn is `drawing`, how it is written is `writing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,8 @@ class Setting:
     quick: bool = False
     data: Path | None = None
     watch: Watch = unwatched
-    plan: Any = None
-    """How much is run, instead of what the experiment runs in full: a changed copy of its own plan."""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Parts of the experiment's plan that are not as in full: fewer runs or points."""
 
 
 @dataclass(frozen=True)
