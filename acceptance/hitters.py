@@ -19,7 +19,8 @@ from bench.peak import peak_mb
 from veil.datasets import exponential_bits
 from veil.domain import Bits
 from veil.entropy import Seeded
-from veil.hitters import PEM, Stored
+from veil.engines import InMemory
+from veil.hitters import PEM
 from veil.metrics import f1
 
 __all__ = ["Decoded", "decode", "judge"]
@@ -39,7 +40,7 @@ class Decoded:
 
 
 def decode(epsilon: float, seeds: range) -> list[Decoded]:
-    """One search a seed, each in a process of its own with one thread."""
+    """One search per seed, each in a process of its own with one thread."""
     alone = dict.fromkeys(("VEIL_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     found = []
     for seed in seeds:
@@ -74,12 +75,12 @@ def judge(found: dict[float, list[Decoded]]) -> tuple[list[tuple[str, str, str]]
 
 def _decode_here(epsilon: float, seed: int) -> Decoded:
     small = PEM(epsilon, Bits(32), 2, 1 << 12, oracle="PGR")
-    small.find(Stored(small.survey, small.survey.randomize([1, 2, 3] * 100)))  # compiles
+    small.read(InMemory(small.survey, small.survey.randomize([1, 2, 3] * 100)))  # compiles
     held, ranking = exponential_bits(PEOPLE, BITS, seed)
     search = PEM(epsilon, Bits(BITS), K, BUDGET, oracle="PGR")
     reports = search.survey.randomize(held, Seeded(seed))
     start = time.process_time()  # one thread: the seconds that it would take on a core of its own
-    found = search.find(Stored(search.survey, reports))
+    found = search.read(InMemory(search.survey, reports))
     seconds = time.process_time() - start
     candidates = sum(step.candidates for step in found.history)
     return Decoded(candidates, seconds, peak_mb(), f1(found.values, ranking[:K]))

@@ -1,4 +1,4 @@
-"""Frequent items and itemsets: views against plain Python, golden tables, campaigns that resume, results, bad input."""
+"""Frequent items and itemsets: views against plain Python, golden tables, studies that resume, results, bad input."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import veil
-from veil import GRR, OLH, Bits, CampaignRun, Categories, Items, OneOf, Question, Survey, simulate
+from veil import GRR, OLH, Bits, Categories, Items, OneOf, Question, StudyRun, Survey, simulate
 from veil.datasets import Transactions
-from veil.device.client import Client
-from veil.device.ledger import Ledger
+from veil.device import Client, Ledger
 from veil.entropy import Seeded, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
 from veil.itemsets import (
@@ -39,7 +38,7 @@ from veil.itemsets import (
     likely_sets,
     read_sizes,
 )
-from veil.mechanisms import Piecewise
+from veil.mechanisms import BLH, OUE, LinearHashing, Piecewise, RandomProjection, SubsetSelection
 from veil.metrics import found_mse
 from veil.tools.canonical import canonical, parse
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, View, contained_in, view_from_json
@@ -188,6 +187,49 @@ def test_table_5_2() -> None:
     assert (equal, len(rows)) == (47, 60)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3, 0.3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("length", [1, 2, 5, 12, 40])
+@pytest.mark.parametrize("candidates", [None, ((0,), (1, 2))])
+def test_a_delta_stands_in_the_task_and_nowhere_else(
+    length: int, epsilon: float, delta: float, candidates: Any
+) -> None:
+    asked = PSFO(length, OLH, epsilon, 30, candidates, delta)
+    read = Survey.from_json(asked.survey.to_bytes())  # as a device does
+    assert read.guarantee == asked.guarantee == asked.survey.guarantee
+    assert asked.guarantee.within(epsilon)
+    assert asked.guarantee.delta <= Fraction(delta)
+    load = hashed_load(epsilon, length, delta)
+    view = read.to_json()["ask"]["view"]
+    assert view.get("load", length) == load
+    assert ("load" in view) == (asked.guarantee.delta > 0)
+    if load < length:
+        moment = asked.mechanism.bucket_moment(load + 1)  # type: ignore[attr-defined]  # it is OLH
+        assert asked.guarantee.delta == math.comb(length, load + 1) * moment
+    else:
+        assert asked.survey == PSFO(length, OLH, epsilon, 30, candidates).survey
+
+
+@pytest.mark.parametrize("load", [0, -1, 4, 5, 1025, 1.0, "2", True])
+def test_a_load_out_of_range_is_refused(load: Any) -> None:
+    for make in (lambda: SampleItem(Items(9), 4, load), lambda: SampleContained(Items(9), ((1,),), 4, load)):
+        with pytest.raises(ParameterError, match="load"):
+            make()
+    if load == 1025:
+        with pytest.raises(ParameterError, match="load"):
+            SampleItem(Items(9), 2_000, load)
+
+
+def test_a_load_is_refused_where_it_promises_nothing() -> None:
+    view = SampleItem(Items(9), 4, 2)
+    for kind in (GRR, OUE, SubsetSelection, RandomProjection, LinearHashing):
+        with pytest.raises(ParameterError, match="hashes values independently"):
+            Question(kind(1.0, view.domain), view)
+    assert 0 < Question(BLH(1.0, SampleItem(Items(9), 4, 3).domain), SampleItem(Items(9), 4, 3)).guarantee.delta < 1
+    with pytest.raises(ParameterError, match="promises nothing"):
+        Question(BLH(1.0, view.domain), view)  # 4 over 3, times 2 over 8: a delta of 1
+
+
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("length", [1, 2, 5, 12])
 def test_adap_changes_over_where_the_thesis_says(epsilon: float, length: int) -> None:
@@ -222,7 +264,7 @@ def test_wrong_questions_are_refused() -> None:
     with pytest.raises(ParameterError):
         hashed_load(1.0, 0, 0.1)
     with pytest.raises(MismatchError):
-        PSFO(2, GRR, 1.0, 5).estimate(simulated_tally(PSFO(3, GRR, 1.0, 5).survey, [[1]]))
+        PSFO(2, GRR, 1.0, 5).read(simulated_tally(PSFO(3, GRR, 1.0, 5).survey, [[1]]))
 
 
 def simulated_tally(survey: Survey, sets: Sequence[Sequence[int]], seed: int = 1) -> Any:
@@ -323,7 +365,7 @@ def test_no_sets_of_one_item() -> None:
     assert largest_size(1) == 2
 
 
-# -- campaigns ---------------------------------------------------------------------------------------------------------
+# -- studies of several rounds -----------------------------------------------------------------------------------------
 
 BASKETS = [["bread", "milk"]] * 3_000 + [["bread", "beer", "milk"]] * 2_000 + [["beer"]] * 1_500 + [[]] * 500
 WORDS = ["bread", "milk", "beer", "salt", "tea", "soap", "eggs", "rice", "fish"]
@@ -361,7 +403,7 @@ def test_the_protocols_of_figure_5_3_are_parameters() -> None:
     assert shares["(OLH,1)(Adap,2k)"] == [0.5, 0.5]
     assert last == pytest.approx([0.5, 0.1, 0.4])
     original = LDPMiner(2, 4.0, Items(WORDS), improved=False)
-    assert (original.prune, original.estimate) == tuple(FIGURE_5_3["(BLH,L)(SUE,2k)"].values())
+    assert original.phases[:2] == tuple(FIGURE_5_3["(BLH,L)(SUE,2k)"].values())
 
 
 def test_sets_of_items_and_rules() -> None:
@@ -411,45 +453,45 @@ def test_results_do_not_depend_on_how_sets_are_given() -> None:
     assert plain.rows != simulate(SVSM(8, 2.0, 30), sets, seed=4).rows
 
 
-def collected(run: CampaignRun, sets: Any, seed: int) -> Any:
+def collected(run: StudyRun, sets: Any, seed: int) -> Any:
     assert run.round is not None
     return simulated_tally(run.round.survey, sets, seed)
 
 
-def test_a_campaign_goes_on_after_a_restart(tmp_path: Path) -> None:
-    campaign = SVSM(2, 4.0, Items(WORDS))
-    run = CampaignRun(campaign, tmp_path)
+def test_a_study_goes_on_after_a_restart(tmp_path: Path) -> None:
+    study = SVSM(2, 4.0, Items(WORDS))
+    run = StudyRun(study, tmp_path)
     seed = 0
     while run.round is not None:
         seed += 1
         run.answer(collected(run, BASKETS[seed::5], seed))
-        again = CampaignRun(campaign, tmp_path)  # the process dies after every round
+        again = StudyRun(study, tmp_path)  # the process dies after every round
         assert again.finished == run.finished
         assert (again.round is None) == (run.round is None)
         assert again.round is None or (run.round is not None and again.round.survey == run.round.survey)
         run = again
-    assert run.result.itemsets == CampaignRun(campaign, tmp_path).result.itemsets
+    assert run.result.itemsets == StudyRun(study, tmp_path).result.itemsets
     assert run.finished == 5
 
 
-def test_a_campaign_refuses_answers_of_another_survey(tmp_path: Path) -> None:
-    run = CampaignRun(SVIM(2, 4.0, Items(WORDS)), tmp_path)
-    other = CampaignRun(SVIM(2, 3.0, Items(WORDS)))
+def test_a_study_refuses_answers_of_another_survey(tmp_path: Path) -> None:
+    run = StudyRun(SVIM(2, 4.0, Items(WORDS)), tmp_path)
+    other = StudyRun(SVIM(2, 3.0, Items(WORDS)))
     with pytest.raises(MismatchError):
         run.answer(collected(other, BASKETS[:100], 1))
     assert list(tmp_path.iterdir()) == []
     run.answer(collected(run, BASKETS[::2], 1))
     with pytest.raises(MismatchError):  # another epsilon, universe or k in the same folder
-        CampaignRun(SVIM(2, 3.0, Items(WORDS)), tmp_path)
+        StudyRun(SVIM(2, 3.0, Items(WORDS)), tmp_path)
     with pytest.raises(MismatchError):
-        CampaignRun(SVIM(2, 4.0, Items([*WORDS, "oil"])), tmp_path)
+        StudyRun(SVIM(2, 4.0, Items([*WORDS, "oil"])), tmp_path)
     stale = collected(run, BASKETS[1::2], 2)
     run.answer(stale)
     with pytest.raises(MismatchError):  # the round before
         run.answer(stale)
 
 
-def test_bad_campaigns_are_refused() -> None:
+def test_bad_studies_are_refused() -> None:
     for call in (
         lambda: SVIM(0, 1.0, 9),
         lambda: SVIM(-1, 1.0, 9),

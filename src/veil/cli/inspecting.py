@@ -59,6 +59,7 @@ def _task(survey: Survey) -> tuple[str, Document]:
         "task": survey.task,
         "epsilon": None if math.isinf(epsilon) else epsilon,
         "ratio": None if survey.guarantee.ratio is None else str(survey.guarantee.ratio),
+        "delta": float(survey.guarantee.delta),
         "report_bytes": survey.layout.size,
         "framed_bytes": report_size(survey),
         "columns": list(survey.layout.names),
@@ -67,8 +68,7 @@ def _task(survey: Survey) -> tuple[str, Document]:
         "answers": list(dict.fromkeys(answers)),
         "questions": questions,
     }
-    promise = "promises nothing by itself" if math.isinf(epsilon) else f"promises eps = {epsilon:.6g}, exactly"
-    return f"A task: a survey of {many}; one report {promise}.", facts
+    return f"A task: a survey of {many}; one report promises {survey.guarantee}.", facts
 
 
 def _question(index: int, question: Question) -> Document:
