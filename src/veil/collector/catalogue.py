@@ -42,7 +42,7 @@ def parsed_study(document: bytes) -> Study:
 def draft_of(
     survey: Survey, options: Json, *, precision: int, minimum: int, study: bytes | None = None
 ) -> StoredSurvey:
-    """A survey that is not open yet, with its times and limits checked; `study` is the file that says how to read it."""
+    """A survey that is not open yet, with its times and limits checked; `study` is the file that says how it is read."""
     unknown = [name for name in options if name not in _KEYS]
     if unknown:
         raise InputError(f"expected the options {', '.join(_KEYS)}")
@@ -55,6 +55,7 @@ def draft_of(
 
 
 def whole_number(value: Any, name: str, most: int) -> int:
+    """An option that is an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise InputError(f"{name} is an integer from 1 to {most}")
     return value

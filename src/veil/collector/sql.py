@@ -30,6 +30,7 @@ _CREATE = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO NOTHING"
 )
 _STUDY = "SELECT id, document, people, seconds, wanted, finished FROM studies"
+_STUDY_OF = f"{_STUDY} WHERE id = (SELECT study FROM rounds WHERE task = ?)"  # noqa: S608  # our own constant
 _TOKEN = "SELECT name, digest, scopes, task, note, created, revoked FROM tokens"  # noqa: S105  # columns, no secret
 _FIRST_TALLY = (
     "INSERT INTO tallies (survey, sequence, encoded) VALUES (?, ?, ?) ON CONFLICT (survey) DO"
@@ -132,7 +133,9 @@ class SqlStore(Store):
             return connection.execute("DELETE FROM reports WHERE survey = ?", (survey,)).rowcount
 
     def create_study(self, study: StoredStudy) -> bool:
-        statement = "INSERT INTO studies (id, document, people, seconds) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+        statement = (
+            "INSERT INTO studies (id, document, people, seconds) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+        )
         with self.writing() as connection:
             row = (study.id, study.document, study.people, study.seconds)
             return connection.execute(statement, row).rowcount == 1
@@ -144,8 +147,7 @@ class SqlStore(Store):
 
     def study_of(self, task: str) -> StoredStudy | None:
         with self.reading() as connection:
-            found = connection.execute(f"{_STUDY} WHERE id = (SELECT study FROM rounds WHERE task = ?)", (task,))
-            row = found.fetchone()
+            row = connection.execute(_STUDY_OF, (task,)).fetchone()
         return None if row is None else _study(row)
 
     def studies(self) -> list[StoredStudy]:
