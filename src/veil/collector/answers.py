@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from veil.collector.catalogue import parsed, parsed_study
-from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal
+from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal, at_once
 from veil.collector.readings import Reading
 from veil.collector.rounds import Studies
 from veil.collector.store import Store, StoredSurvey
@@ -77,7 +78,9 @@ class Query:
         return study if self.candidates is None else study.with_candidates(self.candidates)
 
 
-def prepare(store: Store, studies: Studies, stored: StoredSurvey, query: Query, check: Any) -> Reading:
+def prepare(
+    store: Store, studies: Studies, stored: StoredSurvey, query: Query, check: Callable[[], object] = at_once
+) -> Reading:
     """What has to be read for an answer, from the reports so far; refuses what can be refused before that."""
     run = store.study_of(stored.task) if query.study is None else None
     if run is not None:

@@ -42,7 +42,7 @@ def parsed_study(document: bytes) -> Study:
 def draft_of(
     survey: Survey, options: Json, *, precision: int, minimum: int, study: bytes | None = None
 ) -> StoredSurvey:
-    """A survey that is not open yet, with its times and limits checked; `study` is the file that says how it is read."""
+    """A survey that is not open yet, with its times and limits checked; `study` is the file of its study."""
     unknown = [name for name in options if name not in _KEYS]
     if unknown:
         raise InputError(f"expected the options {', '.join(_KEYS)}")
@@ -89,6 +89,13 @@ class Catalogue:
             self._remembered.clear()
         self._remembered[task] = _Remembered(found, time.monotonic() + _REMEMBERED_SECONDS)
         return found
+
+    def beginning(self, text: str) -> StoredSurvey:
+        """The one survey whose task id begins like this."""
+        found = [stored for stored in self._store.surveys() if stored.task.startswith(text)]
+        if len(found) != 1:
+            raise InputError(f"expected the beginning of one task id; {len(found)} surveys begin like this")
+        return found[0]
 
     def create(self, draft: StoredSurvey) -> tuple[StoredSurvey, bool]:
         """Keep a draft, or find the same one there; refuses another with the same task.

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from veil.collector.catalogue import Catalogue, draft_of, is_digest, parsed_study, whole_number
+from veil.collector.catalogue import Catalogue, draft_of, is_digest, parsed, parsed_study, whole_number
 from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal, at_once
 from veil.collector.store import Store, StoredRound, StoredStudy, StoredSurvey
+from veil.collector.tallying import catch_up, is_maintained
 from veil.errors import InputError, ServiceError
 from veil.results.base import Result
 from veil.study import OneRound, Study, StudyRun
@@ -85,6 +86,15 @@ class Studies:
             raise ServiceError(404, "unknown-study", "there is no study of several rounds with this id")
         return found
 
+    def beginning(self, text: str, *, needed: bool = False) -> str | None:
+        """The id of the one study that begins like this, or of one with a round whose task id does."""
+        every = [study.id for study in self._store.studies()]
+        by_task = [id_ for id_ in every if any(one.task.startswith(text) for one in self._store.rounds(id_))]
+        found = [id_ for id_ in every if id_.startswith(text)] or by_task
+        if needed and len(found) != 1:
+            raise InputError("expected a study of several rounds: its id, the task id of a round, or a beginning")
+        return found[0] if len(found) == 1 else None
+
     def first_task(self, id_: str) -> str | None:
         """The task of a study's first round: a token for that survey is one for the study."""
         found = self._store.rounds(id_) if is_digest(id_) else []
@@ -141,6 +151,17 @@ class Studies:
             message = f"this study has no result yet: round {rounds[-1].number} is not finished"
             raise ServiceError(409, "study-not-finished", message, expected="an answer after its last round")
         return found
+
+    def purge(self, stored: StoredSurvey) -> int:
+        """Forget the reports of a closed survey, once nothing needs them any more; how many there were."""
+        study, survey = self._store.study_of(stored.task), parsed(stored.document)
+        if stored.state != "closed":
+            raise InputError("only a closed survey's reports can be forgotten")
+        if study is not None and not study.finished:
+            raise InputError("this survey is a round of a study that is not finished: its reports are still needed")
+        if is_maintained(survey):
+            catch_up(self._store, stored, survey)
+        return self._store.purge(stored.key)
 
     # -- from round to round ---------------------------------------------------------------------------------------
 
