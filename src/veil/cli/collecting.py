@@ -37,6 +37,12 @@ StudyId = Annotated[
     str, typer.Argument(metavar="STUDY", help="The id of a study, or the task id of one of its rounds; or a beginning.")
 ]
 
+_SHARED = (
+    ("settings", inspect.Parameter.KEYWORD_ONLY, None, SettingsFile),
+    ("folder", inspect.Parameter.KEYWORD_ONLY, None, Folder),
+    ("as_json", inspect.Parameter.KEYWORD_ONLY, False, AsJson),
+)
+
 survey_app = typer.Typer(help="Publish studies, open and close their surveys, and read them.", no_args_is_help=True)
 token_app = typer.Typer(help="Make, list and revoke the tokens of analysts.", no_args_is_help=True)
 
@@ -111,17 +117,13 @@ def _command(app: typer.Typer, name: str, *, make: bool = False) -> Callable[[Ca
             finally:
                 store.close()
 
-        shared = [part for part in _parameters(run, follow=False) if part.kind is not part.VAR_KEYWORD]
-        every = [*_parameters(command)[1:], *shared]
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        every = [*own, *(inspect.Parameter(*part[:2], default=part[2], annotation=part[3]) for part in _SHARED)]
         run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
         run.__annotations__ = {part.name: part.annotation for part in every}
         app.command(name)(reporting(run))
 
     return register
-
-
-def _parameters(function: Callable[..., Any], *, follow: bool = True) -> list[inspect.Parameter]:
-    return list(inspect.signature(function, follow_wrapped=follow, eval_str=not follow).parameters.values())
 
 
 @_command(survey_app, "create", make=True)
