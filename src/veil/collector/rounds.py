@@ -116,9 +116,10 @@ class Studies:
             raise ServiceError(409, "no-open-round", "no round of this study is open now: ask again later")
         before = sum((one.share for one in rounds[:-1]), start=Fraction(0))
         part = {"round": rounds[-1].number, **_part(before, rounds[-1])}
-        if len(self._remembered) >= _MOST_REMEMBERED:
-            self._remembered.clear()
-        self._remembered[id_] = (time.monotonic() + _REMEMBERED_SECONDS, stored, part)
+        if stored.state == "open":
+            if len(self._remembered) >= _MOST_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[id_] = (time.monotonic() + _REMEMBERED_SECONDS, stored, part)
         return stored, part
 
     def describe(self, id_: str) -> Json:
@@ -228,6 +229,7 @@ class Studies:
             if found.wanted <= run.finished:
                 return read
             stored = self._catalogue.close(task)
+            self._remembered.pop(found.id, None)
             run.answer(InStore(self._store, stored, run.round.survey, check=check, limited=False))
             read += 1
         self._store.finish_study(found.id)
