@@ -85,8 +85,12 @@ class PostgresStore(SqlStore):
         self._lock = threading.Lock()
         self._writer: psycopg.Connection[Any] | None = None
         self._idle: list[psycopg.Connection[Any]] = []
-        with self.writing() as connection:
-            self._prepare(connection)
+        try:
+            with self.writing() as connection:
+                self._prepare(connection)
+        except StoreError:
+            self.close()
+            raise
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[_Marked]:
