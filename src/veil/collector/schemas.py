@@ -63,6 +63,7 @@ def _survey() -> Node:
             "closes": TIME,
             **dict.fromkeys(("precision", "minimum", "reports", "questions", "payload_bytes"), _WHOLE),
             "epsilon": {"type": ["number", "null"]},
+            "delta": {"type": "number"},
         }
     )
 
