@@ -200,7 +200,7 @@ def test_the_operator_leads_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     expected = undisturbed(study, PEOPLE)
     assert found["rows"] == expected["rows"]
     assert len(out.read_text().splitlines()) == 1 + len(expected["rows"])
-    veil("survey", "next", "ffff", code=3)
+    veil("survey", "next", "ffff", code=7)
     veil("survey", "answer", task, "--set", "sizes=threshold", code=3)
 
 

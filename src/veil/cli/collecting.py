@@ -203,7 +203,7 @@ def next_round(
     ] = None,
 ) -> Document:
     """Close the current round of a study, read it, and open the next one."""
-    found = on.studies.beginning(study, needed=True)
+    found = on.studies.beginning(study) or study
     on.studies.request_next(found, number)
     on.studies.advance(found)
     return on.shown(on.studies.describe(found))

@@ -22,7 +22,8 @@ from veil.errors import EmptyError, InputError, MismatchError, ServiceError, Wir
 from veil.results.base import Result
 from veil.results.documents import document
 from veil.results.files import FORMATS, table_bytes
-from veil.study import OneRound, Study, StudyRun, study_from_json
+from veil.study import OneRound, Study, StudyRun
+from veil.study.registry import study_from_json
 from veil.tools.canonical import digest
 
 __all__ = ["FORMS", "Query", "prepare", "written"]

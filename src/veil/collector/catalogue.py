@@ -15,7 +15,8 @@ from typing import Any
 from veil.collector.store import Store, StoredSurvey
 from veil.device.verification import read_time, written_time
 from veil.errors import InputError, ServiceError
-from veil.study import Study, study_from_json
+from veil.study import Study
+from veil.study.registry import study_from_json
 from veil.survey import Survey
 from veil.tools.canonical import Json
 

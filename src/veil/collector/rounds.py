@@ -86,13 +86,11 @@ class Studies:
             raise ServiceError(404, "unknown-study", "there is no study of several rounds with this id")
         return found
 
-    def beginning(self, text: str, *, needed: bool = False) -> str | None:
-        """The id of the one study that begins like this, or of one with a round whose task id does."""
+    def beginning(self, text: str) -> str | None:
+        """The id of the one study that begins like this, or of the one with a round whose task id does."""
         every = [study.id for study in self._store.studies()]
         by_task = [id_ for id_ in every if any(one.task.startswith(text) for one in self._store.rounds(id_))]
         found = [id_ for id_ in every if id_.startswith(text)] or by_task
-        if needed and len(found) != 1:
-            raise InputError("expected a study of several rounds: its id, the task id of a round, or a beginning")
         return found[0] if len(found) == 1 else None
 
     def first_task(self, id_: str) -> str | None:
@@ -222,8 +220,8 @@ class Studies:
             task = run.round.survey.task
             if run.finished:  # the first was made when the study was published
                 first = self._catalogue.look_up(self._store.rounds(found.id)[0].task)
-                terms = {"state": "open", "task": task, "document": run.round.survey.to_bytes(), "opens": None}
-                if not self._store.add_round(found.id, run.finished, run.round.people, replace(first, **terms)):
+                asked = replace(first, task=task, document=run.round.survey.to_bytes(), state="open", opens=None)
+                if not self._store.add_round(found.id, run.finished, run.round.people, asked):
                     message = f"the task of round {run.finished} was published before: a collector takes a task once"
                     raise ServiceError(409, "survey-exists", message)
             if found.wanted <= run.finished:

@@ -27,7 +27,7 @@ from veil.collector.service import Service
 from veil.collector.store import StoredSurvey, TokenRecord
 from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
 from veil.errors import InputError, ServiceError, WireError
-from veil.study import study_from_json
+from veil.study.registry import study_from_json
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
 
@@ -214,7 +214,8 @@ async def next_round(service: Service, request: Request) -> Response:
 async def get_round(service: Service, request: Request) -> Response:
     """The signed survey of the round that is open now, for devices; and which part of the people it is for."""
     id_ = request.path_params["study"]
-    stored, part = service.studies.recall(id_) or await asyncio.to_thread(service.studies.current, id_)
+    current = service.studies.recall(id_)
+    stored, part = await asyncio.to_thread(service.studies.current, id_) if current is None else current
     phase = stored.phase(int(time.time()))
     if phase not in ("open", "waiting"):
         raise refusal_of(phase)

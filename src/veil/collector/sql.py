@@ -243,7 +243,8 @@ def _row(survey: StoredSurvey) -> tuple[Any, ...]:
 
 def _survey(row: Any) -> StoredSurvey:
     key, task, document, *rest, study = row
-    return StoredSurvey(key, task, bytes(document), *rest, None if study is None else bytes(study))
+    rest.append(None if study is None else bytes(study))
+    return StoredSurvey(key, task, bytes(document), *rest)
 
 
 def _study(row: Any) -> StoredStudy:
