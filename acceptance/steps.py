@@ -246,6 +246,11 @@ def collector_kills() -> Outcome:
     return _pytest("tests/service", "25 kills on each store", "-k", "25_kills")
 
 
+def study_kills() -> Outcome:
+    """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit; nobody is asked twice."""
+    return _pytest("tests/service", "20 kills each of PEM, SVIM and SVSM in the collector", "-k", "20_kills")
+
+
 def _pytest(path: str, what: str, *options: str) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "junit.xml"
@@ -277,4 +282,5 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "spikes-auto": spikes_auto,
     "speed-and-memory": speed_and_memory,
     "collector-kills": collector_kills,
+    "study-kills": study_kills,
 }

@@ -37,12 +37,6 @@ StudyId = Annotated[
     str, typer.Argument(metavar="STUDY", help="The id of a study, or the task id of one of its rounds; or a beginning.")
 ]
 
-_SHARED = (
-    ("settings", inspect.Parameter.KEYWORD_ONLY, None, SettingsFile),
-    ("folder", inspect.Parameter.KEYWORD_ONLY, None, Folder),
-    ("as_json", inspect.Parameter.KEYWORD_ONLY, False, AsJson),
-)
-
 survey_app = typer.Typer(help="Publish studies, open and close their surveys, and read them.", no_args_is_help=True)
 token_app = typer.Typer(help="Make, list and revoke the tokens of analysts.", no_args_is_help=True)
 
@@ -88,6 +82,10 @@ class On:
         return facts
 
 
+def _shared(*, settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> None:
+    """The options of every command on the database."""
+
+
 def _command(app: typer.Typer, name: str, *, make: bool = False) -> Callable[[Callable[..., Document]], None]:
     """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
 
@@ -96,20 +94,13 @@ def _command(app: typer.Typer, name: str, *, make: bool = False) -> Callable[[Ca
 
     def register(command: Callable[..., Document]) -> None:
         @functools.wraps(command)
-        def run(
-            settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False, **given: Any
-        ) -> Document:
+        def run(settings: Path | None, folder: Path | None, as_json: bool, **given: Any) -> Document:
             from veil.collector.catalogue import Catalogue
             from veil.collector.rounds import Studies
             from veil.collector.service import open_store
-            from veil.errors import InputError
 
             chosen = _settings(settings, folder)
-            file = chosen.database_file
-            if not make and file is not None and not file.exists():
-                message = f"there is no database {file}: name its folder with --folder, or its settings with --settings"
-                raise InputError(message)
-            store = open_store(chosen)
+            store = open_store(chosen, make=make)
             try:
                 catalogue = Catalogue(store)
                 on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
@@ -117,8 +108,8 @@ def _command(app: typer.Typer, name: str, *, make: bool = False) -> Callable[[Ca
             finally:
                 store.close()
 
-        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-        every = [*own, *(inspect.Parameter(*part[:2], default=part[2], annotation=part[3]) for part in _SHARED)]
+        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+        every = [*own, *inspect.signature(_shared, eval_str=True).parameters.values()]
         run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
         run.__annotations__ = {part.name: part.annotation for part in every}
         app.command(name)(reporting(run))
@@ -302,8 +293,7 @@ def create_token(
 @_command(token_app, "list")
 def list_tokens(on: On) -> Document:
     """List all tokens by name, without their secrets."""
-    tokens = on.store.tokens()
-    for token in tokens:
+    for token in (tokens := on.store.tokens()):
         state = "revoked" if token.revoked else "valid"
         limit = f" of {token.task[:12]}" if token.task else ""
         on.said(f"{token.name}  {token.created}  {state:7} {' '.join(token.scopes)}{limit}  {token.note}")

@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["Service", "open_store"]
 
 
-def open_store(settings: Settings) -> Store:
-    """The store that the settings name, made ready for use."""
+def open_store(settings: Settings, *, make: bool = True) -> Store:
+    """The store that the settings name, made ready for use; where none may be made, a file must be there."""
     url, path = settings.database, settings.database_file
+    if path is not None and not make and not path.exists():
+        raise InputError(f"there is no database {path}: name its folder with --folder, or its settings with --settings")
     if path is not None:
         from veil.collector.sqlite_store import SqliteStore
 
