@@ -100,7 +100,7 @@ def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
     header = _tally_header(path.read_bytes())
     if survey is not None:
         load_tallies(survey, [path])
-    questions = [{"question": i, **part} for i, part in enumerate(header["parts"])]
+    questions = [{"question": i, **part} for i, part in zip(header["questions"], header["parts"], strict=True)]
     facts: Document = {
         "kind": "tally",
         "task": header["task"],
@@ -122,6 +122,9 @@ def _tally_header(data: bytes) -> Document:
     header = parse(data[start : start + int.from_bytes(data[start - 8 : start], "little")])
     try:
         parts = [{"counts": int(part["counts"]), "reports": int(part["people"])} for part in header["parts"]]
-        return {"task": str(header["task"]), "people": int(header["people"]), "parts": parts}
+        numbers = header.get("questions", range(len(parts)))
+        if len(numbers) != len(parts):
+            raise WireError("this tally's header is not one that veil writes")
+        return {"task": str(header["task"]), "people": int(header["people"]), "parts": parts, "questions": numbers}
     except (LookupError, TypeError, ValueError):
         raise WireError("this tally's header is not one that veil writes") from None

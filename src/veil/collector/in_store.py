@@ -6,7 +6,7 @@ what (`answers`, `rounds`), and how tallies are kept (`tallying`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from veil.collector.store import Store, StoredSurvey
@@ -73,10 +73,9 @@ class InStore(Streamed):
 
     def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
         chosen = candidates or {}
-        asked = range(len(self.survey.questions)) if questions is None else questions
-        for i in asked:
-            if self._limited and i not in chosen:
-                self._check_size(i)
+        if self._limited:
+            asked = range(len(self.survey.questions)) if questions is None else questions
+            self._check_sizes([i for i in asked if i not in chosen])
         if self._kept is not None and not chosen:
             return self._kept
         return super().tally(questions, candidates)
@@ -93,15 +92,17 @@ class InStore(Streamed):
         if found < self._reports:
             raise InputError("the reports of this survey were purged: only answers from its kept tally are left")
 
-    def _check_size(self, index: int) -> None:
+    def _check_sizes(self, questions: Sequence[int]) -> None:
         """Refuse what would be too long an answer, and take too long to make."""
-        asked = self.survey.question(index).mechanism
-        listed = bool(asked.closed) and (not isinstance(asked, FrequencyOracle) or asked.domain.size <= _MOST_VALUES)
-        if not listed:
-            message = f"this domain is too large to list: an answer has at most {_MOST_VALUES:,} values"
-            raise ServiceError(422, "candidates-needed", message, expected="candidates to estimate")
-        if not isinstance(asked, FrequencyOracle) and asked.tally_size(None) > _MOST_COUNTS:
-            raise InputError(f"an answer is made from at most {_MOST_COUNTS:,} counts: export the reports instead")
+        counts = 0
+        for asked in (self.survey.question(i).mechanism for i in questions):
+            if not asked.closed or (isinstance(asked, FrequencyOracle) and asked.domain.size > _MOST_VALUES):
+                message = f"this domain is too large to list: an answer has at most {_MOST_VALUES:,} values"
+                raise ServiceError(422, "candidates-needed", message, expected="candidates to estimate")
+            counts += asked.tally_size(None)
+            if counts > _MOST_COUNTS:
+                message = f"an answer is made from at most {_MOST_COUNTS:,} counts: ask about one question (set"
+                raise InputError(f"{message} question=0, say), or export the reports")
 
 
 class StoreJournal(Journal):

@@ -22,8 +22,14 @@ _CHUNK_BYTES = 8 << 20
 
 def is_maintained(survey: Survey) -> bool:
     """Whether a tally is kept beside the reports: where the domains can be listed and the counts are not too many."""
-    asked = [question.mechanism for question in survey.questions]
-    return all(kind.closed for kind in asked) and sum(kind.tally_size(None) for kind in asked) <= _MOST_COUNTS
+    if len(survey.questions) > _MOST_COUNTS // 2:  # each has two counts or more
+        return False
+    counts = 0
+    for question in survey.questions:
+        counts += question.mechanism.tally_size(None) if question.mechanism.closed else _MOST_COUNTS + 1
+        if counts > _MOST_COUNTS:
+            return False
+    return True
 
 
 def catch_up(store: Store, stored: StoredSurvey, survey: Survey) -> SurveyTally | None:
