@@ -279,6 +279,11 @@ def collector_kills() -> Outcome:
     return _pytest("tests/service", "25 kills on each store", "-k", "25_kills")
 
 
+def study_kills() -> Outcome:
+    """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit; nobody is asked twice."""
+    return _pytest("tests/service", "20 kills each of PEM, SVIM and SVSM in the collector", "-k", "20_kills")
+
+
 def _pytest(path: str, what: str, *options: str) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "junit.xml"
@@ -313,4 +318,5 @@ STEPS = {
     "spikes-auto": Step(spikes_auto, 475),
     "speed-and-memory": Step(speed_and_memory, 550, alone=True, code=("src", "acceptance", "bench")),
     "collector-kills": Step(collector_kills, 230, code=TESTED),
+    "study-kills": Step(study_kills, 300, code=TESTED),
 }

@@ -18,20 +18,22 @@ import numpy as np
 from tests.patience import LIMIT, until
 
 from veil import OLH, Survey
-from veil.collector.catalogue import Catalogue, draft_of
+from veil.collector.catalogue import Catalogue
+from veil.collector.rounds import Studies
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.tokens import SCOPES, issue_token
-from veil.entropy import Batch
+from veil.entropy import Batch, Source
+from veil.study import Study, study_from_json
 from veil.wire.frames import VERSION
 
 FRAMED = {"Content-Type": "application/vnd.veil.reports"}
 SURVEY = Survey(OLH(epsilon=1.0, domain=16))
 
 
-def framed(survey: Survey, values: Any, ids: Any = None) -> bytes:
+def framed(survey: Survey, values: Any, ids: Any = None, source: Source | None = None, public: Any = None) -> bytes:
     """Reports of several devices, framed, end to end. Ids are drawn unless they are given."""
-    payloads = survey.randomize(values, Batch()).to_bytes()
+    payloads = survey.randomize(values, source or Batch(), public).to_bytes()
     size, task = survey.layout.size, bytes.fromhex(survey.task)
     ids = [os.urandom(16) for _ in values] if ids is None else ids
     return b"".join(bytes([VERSION]) + task + name + payloads[size * i : size * (i + 1)] for i, name in enumerate(ids))
@@ -93,14 +95,16 @@ class Collector:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(LIMIT)
 
-    def open_survey(self, survey: Survey = SURVEY, **options: Any) -> str:
-        """Make and open a survey in the store, as `veil survey create --open` does. Returns its path."""
+    def open_survey(self, survey: Survey | Study = SURVEY, **options: Any) -> str:
+        """Publish and open a survey or a study, as `veil survey create --open` does. Returns the survey's path."""
         store = open_store(self.settings)
         catalogue = Catalogue(store)
-        catalogue.create(draft_of(survey, {"minimum": 1, **options}, precision=86_400, minimum=1))
-        catalogue.open(survey.task)
+        study, options = study_from_json(survey.to_bytes()), {"minimum": 1, **options}
+        bare = isinstance(survey, Survey)
+        stored, _ = Studies(store, catalogue).publish(study, options, precision=86_400, minimum=1, bare=bare)
+        catalogue.open(stored.task)
         store.close()
-        return f"/v1/surveys/{survey.task}"
+        return f"/v1/surveys/{stored.task}"
 
     def token(self, *scopes: str, task: str | None = None) -> dict[str, str]:
         """An Authorization header with these scopes; without any, with all."""

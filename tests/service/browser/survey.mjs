@@ -77,7 +77,7 @@ async function launchToKill(folder) {
 async function counted() {
   const ask = async (path) =>
     (await fetch(`${address}/v1/surveys/${task}/${path}`, { headers: { Authorization: token } })).json();
-  const { values } = await ask("answers/0");
+  const { rows: values } = await ask("answer");
   return { reports: (await ask("state")).reports, estimate: values?.map(({ frequency }) => frequency) ?? null };
 }
 
