@@ -34,7 +34,6 @@ __all__ = [
     "EXIT_CODES",
     "AsJson",
     "Document",
-    "Seed",
     "console",
     "plural",
     "reporting",
@@ -44,7 +43,6 @@ __all__ = [
 ]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, and nothing else.")]
-Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.")]
 Document = dict[str, Any]
 Parameters = ParamSpec("Parameters")
 
