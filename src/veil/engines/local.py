@@ -112,8 +112,8 @@ class Streamed(Collected):
     def best(self, questions: Questions, continuations: Continuations, keep: int) -> Tally:
         best, oracle, people = Best(keep), self.oracle(questions), sum(self.answered(i) for i in questions)
         with self._watch("searching", people) as advance:
-            transforms = isinstance(oracle, LinearHashing) and continuations.suffixes is None
-            if transforms and oracle.suffix <= continuations.step:
+            whole = continuations.suffixes is None
+            if isinstance(oracle, LinearHashing) and whole and oracle.suffix <= continuations.step:
                 self._transform(oracle, questions, continuations.narrowed(oracle.suffix), best)
             else:
                 for block in continuations.blocks():

@@ -20,7 +20,7 @@ Label = str | int | float | None
 
 
 @dataclass(frozen=True)
-class Histogram(OneRound):
+class Histogram(OneRound[Estimate]):
     """How many people hold each value, through one oracle.
 
     `post` names a post-processing method ("auto" chooses one); `candidates` are the values to count, where there are
@@ -52,14 +52,15 @@ class Histogram(OneRound):
     def survey(self) -> Survey:
         return Survey(self.oracle)
 
-    def answer(self, collected: Collected) -> Result:
+    def answer(self, collected: Collected) -> Estimate:
         chosen = None if self.candidates is None else {0: list(self.candidates)}
         tally = collected.tally(candidates=chosen)
-        return _posted(self.survey.estimate_question(tally, 0, population=collected.population), self.post)
+        found: Estimate = self.survey.estimate_question(tally, 0, population=collected.population)
+        return found if self.post is None else found.post(self.post)
 
 
 @dataclass(frozen=True)
-class Questions(OneRound):
+class Questions(OneRound[Result]):
     """Every question of a survey for itself: what a bare task is the study of.
 
     `question` reads one question alone, by its number; `post` post-processes frequencies. Guarantee: the survey's.

@@ -52,7 +52,7 @@ TESTED = 10
 _SLACK = 3.0  # standard errors that a prefix may lie below the threshold before the last round
 
 
-class HitterSearch(OneRound):
+class HitterSearch(OneRound[HeavyHitters]):
     """A search for heavy hitters: the collector goes through what it has again and again."""
 
     epsilon: float

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Generator
 from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -62,6 +62,16 @@ class Phase:
         return cls(read_parameter(Oracle, oracle, "a phase's oracle"), length)
 
 
+class Phases(NamedTuple):
+    """How candidates are found and how frequent they are; and whether for what padding to L misses, estimates are
+    multiplied by u'(L) (5.5).
+    """
+
+    prune: Phase
+    estimate: Phase
+    corrected: bool
+
+
 class Mining(Study):
     """The k most frequent items: find 2k candidates with one half of the people, estimate them with the other.
 
@@ -76,27 +86,18 @@ class Mining(Study):
 
     @property
     @abstractmethod
-    def prune(self) -> Phase:
-        """How the candidates are found."""
-
-    @property
-    @abstractmethod
-    def estimate(self) -> Phase:
-        """How frequent they are."""
-
-    @property
-    @abstractmethod
-    def corrected(self) -> bool:
-        """Whether estimates are multiplied by u'(L), for what padding to L misses (5.5)."""
+    def phases(self) -> Phases:
+        """How candidates are found and estimated."""
 
     def _check(self) -> None:
+        prune, estimate, corrected = self.phases
         if not is_int(self.k) or self.k < 1:
             raise ParameterError("k, the number of items looked for, is an integer of at least 1")
-        if not isinstance(self.prune, Phase) or not isinstance(self.estimate, Phase):
+        if not isinstance(prune, Phase) or not isinstance(estimate, Phase):
             raise ParameterError("items are mined in two phases: expected a Phase for each")
-        if self.prune.length == "candidates":
+        if prune.length == "candidates":
             raise ParameterError("items are mined in two phases, and before the first there are no candidates")
-        if self.corrected and self.estimate.length != "percentile":
+        if corrected and estimate.length != "percentile":
             raise ParameterError("what padding misses is known where the length is the percentile of sizes")
         if self.sizes not in SIZES:
             raise ParameterError(f"sizes are read by one of {', '.join(SIZES)}")
@@ -106,7 +107,7 @@ class Mining(Study):
         if self.domain.universe.size < 2 or not self.domain.universe.listable:
             raise ParameterError("items are mined in a universe of at least 2 and at most 2^24 of them")
         longest = min(2 * self.k, self.domain.universe.size)
-        for phase in (self.prune, self.estimate):  # what some length has no place for is refused now, not halfway
+        for phase in (prune, estimate):  # what some length has no place for is refused now, not halfway
             length = phase.length if is_int(phase.length) else longest
             _ = PSFO(length, phase.oracle, self.epsilon, self.domain).mechanism
 
@@ -115,7 +116,8 @@ class Mining(Study):
         return Guarantee.of(self.epsilon)
 
     def rounds(self) -> Rounds:
-        return (yield from self.mine(Fraction(1)))
+        found: FrequentItems = yield from self.mine(Fraction(1))
+        return found
 
     def mine(self, people: Fraction) -> Asking:
         """The rounds, asking this share of all people; returns FrequentItems."""
@@ -124,10 +126,10 @@ class Mining(Study):
         universe = self.domain.universe
         if universe.size > 2 * self.k:
             people = people / 2
-            found = yield from self.ask(self.prune, None, people, "prune", history)
+            found = yield from self.ask(self.phases.prune, None, people, "prune", history)
             best = np.sort(np.argsort(-found.frequencies, kind="stable")[: 2 * self.k])
             candidates = tuple((int(code),) for code in best)
-        found = yield from self.ask(self.estimate, candidates, people, "estimate", history)
+        found = yield from self.ask(self.phases.estimate, candidates, people, "estimate", history)
         if candidates is not None:
             codes = np.array(candidates, dtype=np.uint64)[:, 0]
             found = replace(found, domain=universe, candidates=codes, whole=False)
@@ -144,7 +146,7 @@ class Mining(Study):
         elif length == "percentile":
             sizes: Sizes = yield from self._ask_sizes(candidates, people * _SIZE_SHARE, name, history)
             length, people = sizes.length, people * (1 - _SIZE_SHARE)
-            update = sizes.update(length) if self.corrected and phase == self.estimate else 1.0
+            update = sizes.update(length) if self.phases.corrected and phase == self.phases.estimate else 1.0
             doubt = sizes.doubt(length, update)
         asked = PSFO(int(length), phase.oracle, self.epsilon, self.domain, candidates)
         collected = yield Round(asked.survey, people)
@@ -188,14 +190,18 @@ class ItemMining(Mining):
     epsilon: float
     domain: Items
     _: KW_ONLY
-    prune: Phase  # type: ignore[assignment]  # a field fills in the property
-    estimate: Phase  # type: ignore[assignment]
-    corrected: bool = False  # type: ignore[assignment]
+    prune: Phase
+    estimate: Phase
+    corrected: bool = False
     sizes: SizeRule = "falling"
     kind: ClassVar[str] = "item-mining"
 
     def __post_init__(self) -> None:
         self._check()
+
+    @property
+    def phases(self) -> Phases:
+        return Phases(self.prune, self.estimate, self.corrected)
 
 
 @dataclass(frozen=True)
@@ -221,12 +227,13 @@ class SVIM(Mining):
     _: KW_ONLY
     sizes: SizeRule = "falling"
     kind: ClassVar[str] = "svim"
-    prune: ClassVar[Phase] = Phase(Adap, 1)
-    estimate: ClassVar[Phase] = Phase(Adap, "percentile")
-    corrected: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._check()
+
+    @property
+    def phases(self) -> Phases:
+        return Phases(Phase(Adap, 1), Phase(Adap, "percentile"), corrected=True)
 
 
 @dataclass(frozen=True)
@@ -246,18 +253,14 @@ class LDPMiner(Mining):
     improved: bool = True
     sizes: SizeRule = "falling"
     kind: ClassVar[str] = "ldpminer"
-    corrected: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self._check()
 
     @property
-    def prune(self) -> Phase:
-        return Phase(OLH if self.improved else BLH, "percentile")
-
-    @property
-    def estimate(self) -> Phase:
-        return Phase(OLH if self.improved else SUE, "candidates")
+    def phases(self) -> Phases:
+        first, second = (OLH, OLH) if self.improved else (BLH, SUE)
+        return Phases(Phase(first, "percentile"), Phase(second, "candidates"), corrected=False)
 
 
 FIGURE_5_3: dict[str, dict[str, Any]] = {

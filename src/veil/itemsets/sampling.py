@@ -33,7 +33,7 @@ Oracle = type[PureOracle] | type[Adap]
 
 
 @dataclass(frozen=True, init=False)
-class PSFO(OneRound):
+class PSFO(OneRound[Estimate]):
     """Padding-and-sampling: pad the set to `length`, draw one item, report it through an oracle; multiply by `length`.
 
     `oracle` is a pure oracle's class, or Adap. With candidates (sets of items' codes), what is drawn is one of those

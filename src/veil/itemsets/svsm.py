@@ -71,5 +71,5 @@ class SVSM(Study):
         history: list[Step] = list(singles.history)
         found = None
         if candidates:
-            found = yield from self._mining.ask(self._mining.estimate, candidates, _HALF, "itemsets", history)
+            found = yield from self._mining.ask(self._mining.phases.estimate, candidates, _HALF, "itemsets", history)
         return FrequentItemsets(self.k, singles, candidates, found, tuple(history))

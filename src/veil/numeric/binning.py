@@ -25,7 +25,7 @@ __all__ = ["Binning"]
 
 
 @dataclass(frozen=True, init=False)
-class Binning(OneRound):
+class Binning(OneRound[Distribution]):
     """GRR or OLH, whichever has the smaller variance, over `bins` equal parts of the domain.
 
     Fewer bins have less noise and more bias. Integers are asked about as the Interval from lo - 1/2 to hi + 1/2, each

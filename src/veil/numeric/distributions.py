@@ -19,7 +19,7 @@ _SMOOTHINGS: dict[str, Smoothing] = {"ems": True, "em": False, "auto": "auto"}
 
 
 @dataclass(frozen=True)
-class WaveDistribution(OneRound):
+class WaveDistribution(OneRound[Distribution]):
     """How a number is distributed, through Square Wave. Guarantee: the wave's.
 
     `smoothing` is "ems", "em" (none), "auto", which finds spikes, or what a bucket gives to each neighbour: up to 1/4.
@@ -44,6 +44,6 @@ class WaveDistribution(OneRound):
         return Survey(self.mechanism)
 
     def answer(self, collected: Collected) -> Distribution:
-        chosen = _SMOOTHINGS.get(self.smoothing, self.smoothing) if isinstance(self.smoothing, str) else self.smoothing
+        chosen = _SMOOTHINGS[self.smoothing] if isinstance(self.smoothing, str) else self.smoothing
         part = collected.tally().part(0)
         return self.mechanism.estimate(part, population=collected.population, smoothing=chosen)

@@ -34,7 +34,7 @@ _BUCKETS = 1024
 
 
 @dataclass(frozen=True, init=False)
-class LevelProtocol(OneRound):
+class LevelProtocol(OneRound[Distribution]):
     """A tree over buckets of a numeric domain, and one question a level, drawn with equal chances.
 
     An Interval is cut into `buckets`, whatever its own cells; the buckets of Integers are the integers.

@@ -23,7 +23,7 @@ _SHARES = 1 << 16
 
 
 @dataclass(frozen=True)
-class MeanOf(OneRound):
+class MeanOf(OneRound[Mean]):
     """A mean and nothing else, through one mechanism. Guarantee: the mechanism's.
 
     >>> from veil import Interval, StochasticRounding, simulate
@@ -49,7 +49,7 @@ class MeanOf(OneRound):
 
 
 @dataclass(frozen=True, init=False)
-class HybridMean(OneRound):
+class HybridMean(OneRound[Mean]):
     """A mean, asked through Piecewise by some people and through StochasticRounding by the others, at random.
 
     The hybrid mechanism of Wang et al., ICDE 2019: Piecewise with probability 1 - e^(-eps / 2), here in parts of 2^16,

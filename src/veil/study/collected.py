@@ -79,6 +79,10 @@ class Collected(ABC):
         return self.oracle(questions).estimate(tally, population=self.population)
 
 
+def _same(codes: Codes | None, others: Codes | None) -> bool:
+    return codes is others if codes is None or others is None else np.array_equal(codes, others)
+
+
 class Kept(Collected):
     """A tally, and nothing else: enough for every study whose candidates are known before it reads.
 
@@ -104,7 +108,7 @@ class Kept(Collected):
     def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
         for i, chosen in (candidates or {}).items():
             codes, counted = self.survey.question(i).encode_candidates(chosen), self._tally.part(i).candidates
-            if (codes is None) != (counted is None) or (codes is not None and not np.array_equal(codes, counted)):
+            if not _same(codes, counted):
                 raise MismatchError("this tally was made over other candidates: the reports themselves are needed")
         return self._tally
 

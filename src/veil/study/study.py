@@ -12,7 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import Any, ClassVar, Generic, Self, TypeVar, get_type_hints
 
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.privacy import Guarantee
@@ -40,6 +40,7 @@ class Round:
 
 
 Rounds = Generator[Round, Collected, Result]
+Found = TypeVar("Found", bound=Result)
 
 
 class Study(ABC):
@@ -61,7 +62,7 @@ class Study(ABC):
     def rounds(self) -> Rounds:
         """Yield rounds, receive what was collected in each, return the result."""
 
-    @property
+    @cached_property
     def survey(self) -> Survey:
         """What people are asked first."""
         return next(self.rounds()).survey
@@ -126,23 +127,18 @@ class Study(ABC):
         return made
 
 
-class OneRound(Study):
-    """A study that asks everybody the same survey, once. Most are."""
+class OneRound(Study, Generic[Found]):
+    """A study that asks everybody the same survey, once. Most are. Each has `survey`: what people are asked."""
 
     @property
-    @abstractmethod
-    def survey(self) -> Survey:
-        """What people are asked."""
-
-    @cached_property
     def guarantee(self) -> Guarantee:
         return self.survey.guarantee
 
     @abstractmethod
-    def answer(self, collected: Collected) -> Result:
+    def answer(self, collected: Collected) -> Found:
         """Runs at the collector: what the reports of this study's survey say. Called by `read`."""
 
-    def read(self, collected: Collected | SurveyTally) -> Result:
+    def read(self, collected: Collected | SurveyTally) -> Found:
         """Runs at the collector: what was learnt; from a kept tally, or from reports wherever they are."""
         found = Kept(self.survey, collected) if isinstance(collected, SurveyTally) else collected
         if not isinstance(found, Collected):
