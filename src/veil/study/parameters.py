@@ -6,6 +6,7 @@ import inspect
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from functools import cached_property
 from typing import Any, Literal, Union, get_args, get_origin
 
 from veil.domain import Domain, domain_from_json
@@ -166,13 +167,14 @@ def at_epsilon(thing: Any, epsilon: float) -> Any:
     (21, 2)
     """
     make: Callable[..., Any] = type(thing)
-    needed = [name for name, one in inspect.signature(make).parameters.items() if one.default is one.empty]
+    taken = inspect.signature(make).parameters.items()
+    needed = [name for name, one in taken if one.default is one.empty or isinstance(one.default, (property, cached_property))]
     given = {name: getattr(thing, name) for name in needed}
     usual = make(**given)
     kept = {f.name: getattr(thing, f.name) for f in fields(thing) if getattr(thing, f.name) != getattr(usual, f.name)}
     inner = {name: at_epsilon(part, epsilon) for name, part in (given | kept).items() if _asks(part)}
     if not inner and not any(field.name == "epsilon" for field in fields(thing)):
-        raise ParameterError("this has no one epsilon to change: plan it anew")
+        raise ParameterError("a survey's questions have each their own epsilon: plan a study for another one")
     return make(**{**given, **kept, **inner, **({"epsilon": epsilon} if "epsilon" in given else {})})
 
 
