@@ -74,12 +74,12 @@ def judge(found: dict[float, list[Decoded]]) -> tuple[list[tuple[str, str, str]]
 
 def _decode_here(epsilon: float, seed: int) -> Decoded:
     small = PEM(epsilon, Bits(32), 2, 1 << 12, oracle="PGR")
-    small.find(Stored(small.survey, small.survey.randomize([1, 2, 3] * 100)))  # compiles
+    small.read(InMemory(small.survey, small.survey.randomize([1, 2, 3] * 100)))  # compiles
     held, ranking = exponential_bits(PEOPLE, BITS, seed)
     search = PEM(epsilon, Bits(BITS), K, BUDGET, oracle="PGR")
     reports = search.survey.randomize(held, Seeded(seed))
     start = time.process_time()  # one thread: the seconds that it would take on a core of its own
-    found = search.find(Stored(search.survey, reports))
+    found = search.read(InMemory(search.survey, reports))
     seconds = time.process_time() - start
     candidates = sum(step.candidates for step in found.history)
     return Decoded(candidates, seconds, peak_mb(), f1(found.values, ranking[:K]))

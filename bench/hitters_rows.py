@@ -37,12 +37,12 @@ def hitters_rows(repeats: int) -> Iterator[Outcome]:
 def _pem_row(turns: int) -> Outcome:
     search = PEM(1.0, Bits(BITS), K, BUDGET)
     held, _ = exponential_bits(PEOPLE, BITS, seed=0)
-    stored = Stored(search.survey, search.survey.randomize(held, Seeded(0)))
-    found = search.find(stored)
+    stored = InMemory(search.survey, search.survey.randomize(held, Seeded(0)))
+    found = search.read(stored)
     pairs = sum(step.people * step.candidates for step in found.history)
     queries = sum(step.candidates for step in found.history)
     with threads(1):
-        done = ratio(local(lambda: search.find(stored), pairs), _kernel(), turns)
+        done = ratio(local(lambda: search.read(stored), pairs), _kernel(), turns)
     return Outcome(
         f"PEM (OLH), {queries:,} of 2^20 queries, m = {BITS}, n = {PEOPLE:,}: pairs a second (best of {turns})",
         f"the bare kernel, {KERNEL_REPORTS:,} reports and {KERNEL_CANDIDATES:,} candidates",

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from veil import AllOf, Bits, LinearHashing, OneOf, Question, Survey, Text
-from veil.campaign import CampaignRun
 from veil.checks import enumerable, worst_ratio
 from veil.domain import Domain
 from veil.entropy import Seeded, outcomes
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, pem1, tree_hist
 from veil.kernels.linear import coefficients, linear_buckets
 from veil.privacy import exp_below
+from veil.study import StudyRun
 from veil.survey import Ask
 
 EPSILON = 0.8  # hash ranges stay at 3, and at 2 where eps is split: all functions can be enumerated
@@ -45,8 +45,8 @@ def channel(name: str) -> dict[bytes, list[Fraction]]:
     return matrix
 
 
-def first_survey(campaign: PrivTrie) -> Survey:
-    asked = CampaignRun(campaign).round
+def first_survey(study: PrivTrie) -> Survey:
+    asked = StudyRun(study).round
     assert asked is not None
     return asked.survey
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veil import BLH, GRR, OLH, OUE, SUE, CampaignRun, Items, OneOf, Question, Survey
-from veil.campaign import Campaign
+from veil import BLH, GRR, OLH, OUE, SUE, Items, OneOf, Question, Study, StudyRun, Survey
 from veil.checks import TabledOLH, enumerable, worst_ratio
 from veil.entropy import Seeded, outcomes
 from veil.itemsets import PSFO, SVIM, SVSM, Adap, ItemMining, LDPMiner, Phase, hashed_load
@@ -114,39 +113,39 @@ MINERS: list[Any] = [
 ]
 
 
-def asked_of(campaign: Campaign, people: int = 4_000) -> list[tuple[Fraction, Survey]]:
-    """The rounds that a campaign asks when people's sets are these."""
-    run, asked, seed = CampaignRun(campaign), [], 0
+def asked_of(study: Study, people: int = 4_000) -> list[tuple[Fraction, Survey]]:
+    """The rounds that a study asks when people's sets are these."""
+    run, asked, seed = StudyRun(study), [], 0
     while run.round is not None:
         survey, seed = run.round.survey, seed + 1
         asked.append((run.round.people, survey))
         size = survey.domain.universe.size  # type: ignore[attr-defined]  # all of them hold Items
         sets = [[0, 1]] * (people // 2) + [[0, 1, 2]] * (people // 4) + [[size - 1]] * (people // 4) + [[]]
-        run.answer(survey.tally(survey.randomize(sets, Seeded(seed)), run.round.candidates))
+        run.answer(survey.tally(survey.randomize(sets, Seeded(seed))))
     return asked
 
 
-@pytest.mark.parametrize("campaign", MINERS, ids=lambda campaign: type(campaign).__name__)
-def test_every_round_keeps_its_promise_and_the_group_tells_nothing(campaign: Any) -> None:
-    rounds = asked_of(campaign)
+@pytest.mark.parametrize("study", MINERS, ids=lambda study: type(study).__name__)
+def test_every_round_keeps_its_promise_and_the_group_tells_nothing(study: Any) -> None:
+    rounds = asked_of(study)
     assert sum(share for share, _ in rounds) == 1
-    size = campaign.domain.universe.size
+    size = study.domain.universe.size
     few = [(), (0, 1), tuple(range(size))]
-    held = subsets(size) if isinstance(campaign, SVIM) else [*few, (0,), (size - 1,)]
+    held = subsets(size) if isinstance(study, SVIM) else [*few, (0,), (size - 1,)]
     questions = []
     for _, survey in rounds:
         question = enumerable_question(survey.question(0))
         twin = Survey(question)
         assert twin.guarantee.ratio == survey.guarantee.ratio
-        assert worst_ratio(channel(twin, held)) <= exp_below(campaign.epsilon)
-        assert survey.guarantee.within(campaign.epsilon)
+        assert worst_ratio(channel(twin, held)) <= exp_below(study.epsilon)
+        assert survey.guarantee.within(study.epsilon)
         questions.append(question)
     # One person in all of it: a round drawn by its share, then that round's report, as one survey.
     whole = math.lcm(*(share.denominator for share, _ in rounds))
     branches = [(int(share * whole), question) for (share, _), question in zip(rounds, questions, strict=True)]
     tree = Survey(OneOf(*branches))
     found = channel(tree, few)
-    assert worst_ratio(found) <= exp_below(campaign.epsilon)
+    assert worst_ratio(found) <= exp_below(study.epsilon)
     for choice, (share, _) in enumerate(rounds):
         mine = [chances for report, chances in found.items() if report[0] == choice]
         assert [sum(column) for column in zip(*mine, strict=True)] == [share] * len(few)

@@ -3,6 +3,8 @@ order of methods on ranges."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -50,7 +52,7 @@ def hierarchy_variance(protocol: Hierarchy) -> float:
 def test_consistent_has_the_variance_of_least_squares() -> None:
     """20,480 squared errors; the levels' people are a random share, so theory is met to a few percent."""
     protocol = Hierarchy(1.0, BUCKETS)
-    found = np.array([protocol.estimate(tally, "consistent").masses for tally in tallies(protocol)])
+    found = np.array([replace(protocol, method="consistent").read(tally).masses for tally in tallies(protocol)])
     measured = float(np.mean((found - truth(BUCKETS)) ** 2))
     theory = hierarchy_variance(protocol)
     assert abs(measured / theory - 1) < 0.05
@@ -63,7 +65,7 @@ def test_consistent_has_the_variance_of_least_squares() -> None:
 
 def test_haar_has_its_variance() -> None:
     protocol = HaarHierarchy(1.0, BUCKETS)
-    found = np.array([protocol.estimate(tally).masses for tally in tallies(protocol)])
+    found = np.array([protocol.read(tally).masses for tally in tallies(protocol)])
     measured = float(np.mean((found - truth(BUCKETS)) ** 2))
     theory = haar_variance(protocol)
     assert abs(measured / theory - 1) < 0.05
@@ -84,7 +86,7 @@ def test_odd_trees_are_unbiased(kind: type[Hierarchy] | type[HaarHierarchy], buc
     for seed in range(60):
         tally = protocol.survey.tally(protocol.survey.reports(codes, Seeded(seed)))
         options = {"method": "consistent"} if kind is Hierarchy else {}
-        sums.append(protocol.estimate(tally, **options).masses[upper].sum())  # type: ignore[arg-type]
+        sums.append(replace(protocol, **options).read(tally).masses[upper].sum())  # type: ignore[arg-type]
     error = float(np.std(sums, ddof=1)) / np.sqrt(len(sums))
     expected = float(np.mean(upper[codes.astype(np.int64)]))
     assert mean_fits(float(np.mean(sums)), expected, error)
@@ -122,7 +124,7 @@ def test_constraints_help_on_ranges_as_in_the_paper() -> None:
         runs = []
         for seed in range(10):
             tally = protocol.survey.tally(protocol.survey.randomize(values, Seeded(seed)))
-            found = protocol.estimate(tally, **options)  # type: ignore[arg-type]
+            found = replace(protocol, **options).read(tally)  # type: ignore[arg-type]
             runs.append(np.mean(np.abs([found.range(lo, lo + 0.1) for lo in starts] - exact)))
         errors[name] = float(np.mean(runs))
     assert errors["hh-admm"] < 0.6 * min(errors["hh"], errors["haar"])

@@ -13,12 +13,13 @@ from tests.significance import ALPHA, frequency_fits, mean_fits, variance_fits
 
 from veil import OLH, Bits, LinearHashing, OneOf, Question, Survey
 from veil.datasets import exponential_bits
+from veil.engines import Drawn, InMemory
+from veil.engines.drawn import top_of_absent
 from veil.entropy import Seeded
-from veil.hitters import PEM, HitterSearch, MultipleChannel, SegmentPairs, Stored, draw_search, pem1
-from veil.study.continuations import Continuations, start
-from veil.hitters.drawn import Drawn, top_of_absent
-from veil.hitters.supports import Counted, Supports
+from veil.hitters import PEM, HitterSearch, MultipleChannel, SegmentPairs, pem1
 from veil.metrics import f1
+from veil.study import Collected
+from veil.study.continuations import Continuations, start
 from veil.view import prefix
 
 PEOPLE, RUNS = 3_000, 120
@@ -28,11 +29,11 @@ SURVEY = Survey(
 )
 
 
-def counted(seed: int) -> Supports:
-    return Counted(Stored(SURVEY, SURVEY.randomize(HELD, Seeded(seed))))
+def counted(seed: int) -> Collected:
+    return InMemory(SURVEY, SURVEY.randomize(HELD, Seeded(seed)))
 
 
-def drawn(seed: int) -> Supports:
+def drawn(seed: int) -> Collected:
     return Drawn(SURVEY, HELD, seed)
 
 
@@ -40,14 +41,14 @@ def drawn(seed: int) -> Supports:
 
 
 @pytest.mark.parametrize("make", [counted, drawn], ids=["reports", "drawn"])
-def test_supports_have_the_law_that_is_stated(make: Callable[[int], Supports]) -> None:
+def test_supports_have_the_law_that_is_stated(make: Callable[[int], Collected]) -> None:
     """Mean and variance of a held value's and of an absent value's estimate, over groups drawn anew each time."""
     codes = np.array([201, 3, 77], dtype=np.uint64)
     estimates, groups = [], []
     for seed in range(RUNS):
-        supports = make(seed)
-        counts = supports.support((1,), codes)
-        groups.append(supports.people((1,)))
+        made = make(seed)
+        counts = made.support((1,), codes).counts
+        groups.append(made.answered(1))
         estimates.append(counts / groups[-1] - float(OLH(1.0, Bits(8)).q))
     found = np.array(estimates)
     oracle = OLH(1.0, Bits(8))
@@ -62,13 +63,12 @@ def test_supports_have_the_law_that_is_stated(make: Callable[[int], Supports]) -
     assert not frequency_fits(sum(groups), RUNS * PEOPLE, 1 / 2)
 
 
-def _tops(make: Callable[[int], Supports]) -> NDArray[np.float64]:
+def _tops(make: Callable[[int], Collected]) -> NDArray[np.float64]:
     every = Continuations(start(), 0, 8)
     rows = []
     for seed in range(RUNS):
-        supports = make(seed)
-        best = supports.best((1,), every, 6)
-        rows.append(supports.estimate((1,), best).frequencies)
+        made = make(seed)
+        rows.append(made.estimate((1,), made.best((1,), every, 6)).frequencies)
     return np.array(rows)
 
 
@@ -101,11 +101,11 @@ def test_joint_supports_of_pairs_are_drawn_alike() -> None:
     shares: dict[str, list[NDArray[np.float64]]] = {"real": [], "drawn": []}
     for seed in range(40):
         reports = made.survey.randomize(HELD, Seeded(seed))
-        for name, supports in (
-            ("real", Counted(Stored(made.survey, reports))),
+        for name, collected in (
+            ("real", InMemory(made.survey, reports)),
             ("drawn", Drawn(made.survey, HELD, seed)),
         ):
-            shares[name].append(supports.joint(1, 2, *codes)[:, :, 1, 1] / PEOPLE)
+            shares[name].append(collected.joint({1: codes[0], 2: codes[1]})[:, :, 1, 1] / PEOPLE)
     real, drew = np.array(shares["real"]), np.array(shares["drawn"])
     spread = np.sqrt(real.var(axis=0) / 40 + drew.var(axis=0) / 40)
     apart = np.abs(real.mean(axis=0) - drew.mean(axis=0)) / spread
@@ -142,7 +142,7 @@ def score(make: Callable[[], HitterSearch]) -> float:
     made, found = make(), []
     for seed in range(SEEDS):
         held, ranking = exponential_bits(1_000_000, 64, seed)
-        found.append(f1(draw_search(made, held, seed).values, ranking[:16]))
+        found.append(f1(made.read(Drawn(made.survey, held, seed)).values, ranking[:16]))
     return float(np.mean(found))
 
 
@@ -178,9 +178,25 @@ def test_real_reports_find_as_much_as_drawn_supports() -> None:
     def found(oracle: Any) -> float:
         made = PEM(3.0, Bits(24), 8, budget=2**14, oracle=oracle)
         reports = made.survey.randomize(held, Seeded(1))
-        return f1(made.find(Stored(made.survey, reports)).values, ranking[:8])
+        return f1(made.read(InMemory(made.survey, reports)).values, ranking[:8])
+
+    def drew(epsilon: float) -> float:
+        made = PEM(epsilon, Bits(24), 8, budget=2**14)
+        return f1(made.read(Drawn(made.survey, held, 1)).values, ranking[:8])
 
     assert found("OLH") >= 0.85
     assert found("PGR") >= 0.85
-    assert f1(draw_search(PEM(3.0, Bits(24), 8, budget=2**14), held, 1).values, ranking[:8]) >= 0.85
-    assert f1(draw_search(PEM(0.2, Bits(24), 8, budget=2**14), held, 1).values, ranking[:8]) < 0.5  # the rival
+    assert (
+        f1(
+            PEM(3.0, Bits(24), 8, budget=2**14).read(Drawn(PEM(3.0, Bits(24), 8, budget=2**14).survey, held, 1)).values,
+            ranking[:8],
+        )
+        >= 0.85
+    )
+    assert (
+        f1(
+            PEM(0.2, Bits(24), 8, budget=2**14).read(Drawn(PEM(0.2, Bits(24), 8, budget=2**14).survey, held, 1)).values,
+            ranking[:8],
+        )
+        < 0.5
+    )  # the rival

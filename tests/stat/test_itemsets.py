@@ -27,10 +27,7 @@ def estimates(asked: PSFO) -> NDArray[np.float64]:
     from veil.entropy import Seeded
 
     return np.array(
-        [
-            asked.estimate(asked.survey.tally(asked.survey.reports(SETS, Seeded(seed)))).frequencies
-            for seed in range(RUNS)
-        ]
+        [asked.read(asked.survey.tally(asked.survey.reports(SETS, Seeded(seed)))).frequencies for seed in range(RUNS)]
     )
 
 
@@ -40,7 +37,7 @@ def test_padding_and_sampling_is_unbiased_with_the_stated_variance(kind: type[Pu
     asked = PSFO(3, kind, 2.0, 6, candidates)
     truth = TRUTH if candidates is None else HELD
     found = estimates(asked)
-    one = asked.estimate(asked.survey.tally(asked.survey.randomize([[1]] * PEOPLE)))
+    one = asked.read(asked.survey.tally(asked.survey.randomize([[1]] * PEOPLE)))
     variances = one.variance_at(truth)
     for value, variance in enumerate(variances):
         sample, spread = found[:, value], float(np.var(found[:, value], ddof=1))
@@ -109,11 +106,11 @@ def baskets() -> Transactions:
     return synthetic_baskets(100_000, 1_657, mean_size=6.9, exponent=1.0, seed=1)
 
 
-def scores(campaign: Any, data: Transactions, truth: dict[Any, int], seeds: int = SEEDS) -> tuple[float, float]:
+def scores(study: Any, data: Transactions, truth: dict[Any, int], seeds: int = SEEDS) -> tuple[float, float]:
     """NCR and squared error of counts, the means over seeds."""
     column, found = data.to_arrow(), []
     for seed in range(seeds):
-        rows = simulate(campaign, column, seed=seed).rows
+        rows = simulate(study, column, seed=seed).rows
         counts = {getattr(row, "items", None) or row.value: row.count for row in rows}
         found.append((ncr(counts, list(truth)), found_mse(counts, truth)))
     ranks, errors = np.array(found).mean(axis=0)

@@ -19,7 +19,7 @@ def test_it_is_the_better_oracle_with_norm_sub() -> None:
     protocol = Binning(1.0, Interval(0.0, 8.0, cells=5), bins=16)
     values = np.random.default_rng(1).beta(2, 6, 5000) * 8
     tally = protocol.survey.tally(protocol.survey.randomize(values, Seeded(1)))
-    found = protocol.estimate(tally)
+    found = protocol.read(tally)
     plain = protocol.survey.estimate(tally)[0]
     assert plain.frequencies.min() < 0
     assert found.masses.tolist() == norm_sub(plain.frequencies, 1.0).tolist()
@@ -53,7 +53,7 @@ def test_integers_count_in_full() -> None:
 def test_bins_of_integers_hold_what_a_device_puts_there(size: int, bins: int) -> None:
     protocol = Binning(1.0, Integers(18, 17 + size), bins=bins)
     reports = protocol.survey.randomize(np.arange(18, 18 + size), Seeded(1))
-    cells = protocol.estimate(protocol.survey.tally(reports)).cells
+    cells = protocol.read(protocol.survey.tally(reports)).cells
     asked = protocol.survey.domain.encode(np.arange(18, 18 + size))
     assert cells.tolist() == np.searchsorted(asked, np.arange(bins + 1)).tolist()
 
@@ -107,10 +107,10 @@ def test_wrong_tallies_are_refused() -> None:
     tally = protocol.survey.tally(reports)
     for wrong in (tally.parts[0], None):
         with pytest.raises(MismatchError):
-            protocol.estimate(wrong)  # type: ignore[arg-type]
+            protocol.read(wrong)  # type: ignore[arg-type]
     with pytest.raises(MismatchError):
-        other.estimate(tally)
+        other.read(tally)
     with pytest.raises(MismatchError, match="all buckets"):
-        protocol.estimate(protocol.survey.tally(reports, {0: [0.05, 0.9]}))
+        protocol.read(protocol.survey.tally(reports, {0: [0.05, 0.9]}))
     with pytest.raises(EmptyError):
-        protocol.estimate(protocol.survey.tally(reports[:0]))
+        protocol.read(protocol.survey.tally(reports[:0]))

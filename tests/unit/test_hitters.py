@@ -14,28 +14,27 @@ import pytest
 
 from veil import OLH, Bits, Categories, LinearHashing, Question, Survey, Text, simulate
 from veil.datasets import exponential_bits, first_names
+from veil.engines import Drawn, InFiles, InMemory
+from veil.engines.searching import Best
 from veil.entropy import Seeded
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
-from veil.files import ReportWriter, read_reports
+from veil.files import ReportWriter
 from veil.hitters import (
     PEM,
     HeavyHitters,
     MultipleChannel,
     PrivTrie,
     SegmentPairs,
-    Stored,
-    draw_search,
     fewest_groups,
     pem1,
     prefix_lengths,
     sensitivity_threshold,
     tree_hist,
 )
-from veil.study.continuations import Continuations, spelled, start
-from veil.hitters.supports import Best
 from veil.hitters.trie import fit
 from veil.mechanisms.linear_hashing import aligned_suffix
 from veil.metrics import f1
+from veil.study.continuations import Continuations, spelled, start
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "table_4_1_sensitivity_threshold.csv"
 
@@ -138,10 +137,10 @@ def test_the_best_of_many_blocks() -> None:
     best = Best(17)
     for first in range(0, 5000, 321):
         best.offer(np.arange(first, min(first + 321, 5000), dtype=np.uint64), counts[first : first + 321])
-    taken = best.taken()
-    assert sorted(taken.counts.tolist()) == sorted(counts)[-17:]
-    assert np.array_equal(taken.counts, counts[taken.codes.astype(int)])
-    assert (np.diff(taken.counts) <= 0).all()
+    codes, kept = best.taken()
+    assert sorted(kept.tolist()) == sorted(counts)[-17:]
+    assert np.array_equal(kept, counts[codes.astype(int)])
+    assert (np.diff(kept) <= 0).all()
 
 
 # -- the fit -----------------------------------------------------------------------------------------------------------
@@ -197,17 +196,16 @@ def test_both_ways_to_decode_give_the_same() -> None:
     """The transform behind PGR, and pairs counted one by one."""
     held, _ = people()
     made = PEM(3.0, Bits(24), 4, budget=2**12, oracle="PGR")
-    stored = Stored(made.survey, made.survey.randomize(held[:3000], Seeded(4)))
-    from veil.hitters.supports import Counted
-
-    counted, asked = Counted(stored), (1,)
+    stored = InMemory(made.survey, made.survey.randomize(held[:3000], Seeded(4)))
+    asked = (1,)
     kept = Continuations(np.arange(5, dtype=np.uint64), made.lengths[0], made.lengths[1] - made.lengths[0])
-    quick = counted.best(asked, kept, 20)
+    quick = stored.best(asked, kept, 20)
     every = np.concatenate(list(kept.blocks()))
     slow = Best(20)
-    slow.offer(every, counted.support(asked, every))
-    assert np.array_equal(quick.counts, slow.taken().counts)
-    assert np.array_equal(counted.support(asked, quick.codes), quick.counts)
+    slow.offer(every, stored.support(asked, every).counts)
+    assert np.array_equal(quick.counts, slow.taken()[1])
+    assert quick.candidates is not None
+    assert np.array_equal(stored.support(asked, quick.candidates).counts, quick.counts)
 
 
 @pytest.mark.parametrize("improved", [True, False])
@@ -218,11 +216,11 @@ def test_rivals_find_what_is_very_frequent(rival: Callable[..., Any], improved: 
     made = rival(6.0, Bits(16), 3, improved=improved, **more)
     assert made.survey.guarantee.within(6.0)
     assert set(simulate(made, held, seed=1).values) == set(held)
-    assert set(draw_search(made, held, seed=1).values) == set(held)
+    assert set(made.read(Drawn(made.survey, held, 1)).values) == set(held)
 
 
 @pytest.mark.parametrize("improved", [True, False])
-def test_privtrie_is_a_campaign(improved: bool) -> None:
+def test_privtrie_is_a_study_of_many_rounds(improved: bool) -> None:
     held = [1, 40_000, 65_000, 1] * 10_000
     found = simulate(PrivTrie(4.0, Bits(16), 3, people=len(held), improved=improved), held, seed=1)
     assert {1, 40_000} <= set(found.values)  # the paper's threshold also lets noise through
@@ -265,19 +263,20 @@ def test_an_alphabet_is_the_collectors_choice() -> None:
     assert lower.survey.questions[-1] == blind.survey.questions[-1]
     same = PEM(4.0, Text(4), 3, groups=2, alphabet="xyz")
     assert same.survey.task == lower.survey.task  # reports do not depend on it
-    assert set(draw_search(lower, held, seed=1).values) == set(found.values)
+    assert set(lower.read(Drawn(lower.survey, held, 1)).values) == set(found.values)
 
 
 def test_names_are_found_on_the_stand_in() -> None:
     names = first_names().people(200_000, seed=1)
     truth = [name for name, _ in Counter(names).most_common(8)]
-    assert f1(draw_search(PEM(6.0, Text(6), 8, budget=2**18), names, seed=1).values, truth) > 0.6
+    made = PEM(6.0, Text(6), 8, budget=2**18)
+    assert f1(made.read(Drawn(made.survey, names, 1)).values, truth) > 0.6
 
 
 # -- what is stored ----------------------------------------------------------------------------------------------------
 
 
-def test_reports_are_read_from_a_file_again_and_again(tmp_path: Path) -> None:
+def test_reports_are_read_from_a_file_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held, _ = people()
     made = PEM(3.0, Bits(24), 4, budget=2**12)
     reports = made.survey.randomize(held, Seeded(1))
@@ -286,16 +285,18 @@ def test_reports_are_read_from_a_file_again_and_again(tmp_path: Path) -> None:
             writer.write(reports[slice(first, first + 7000)])
     opened: list[int] = []
 
-    def again() -> Any:
-        opened.append(1)
-        return read_reports(tmp_path / "r.arrow", made.survey)
+    class Opened(InFiles):
+        def chunks(self) -> Any:
+            opened.append(1)
+            return super().chunks()
 
-    stored = Stored(made.survey, again)
-    found = made.find(stored)
+    stored = Opened(made.survey, [tmp_path / "r.arrow"])
+    found = made.read(stored)
     assert len(opened) > len(made.lengths)
-    assert found.values == made.find(Stored(made.survey, reports)).values
+    assert found.values == made.read(InMemory(made.survey, reports)).values
     assert stored.people == len(reports)
-    pieces = list(stored.answers(0, rows=1000))
+    monkeypatch.setattr("veil.engines.local._PIECE", 1000)
+    pieces = list(stored.columns(0))
     assert sum(len(piece["seed"]) for piece in pieces) == found.history[0].people
     assert len(pieces) > 1
 
@@ -304,15 +305,15 @@ def test_foreign_and_empty_stores_are_refused() -> None:
     made = PEM(1.0, Bits(16), 2)
     other = Survey(OLH(1.0, 8))
     with pytest.raises(MismatchError):
-        made.find(Stored(other, other.randomize([1])))
+        made.read(InMemory(other, other.randomize([1])))
     with pytest.raises(InputError, match="again"):
-        Stored(made.survey, iter([made.survey.randomize([1])]))  # type: ignore[arg-type]
+        InMemory(made.survey, iter([made.survey.randomize([1])]))  # type: ignore[arg-type]
     with pytest.raises(EmptyError):
-        made.find(Stored(made.survey, []))
+        made.read(InMemory(made.survey, []))
     with pytest.raises(EmptyError):
         simulate(made, [])
     with pytest.raises(EmptyError):
-        draw_search(made, [])
+        made.read(Drawn(made.survey, []))
     with pytest.raises(EmptyError, match="too few"):
         simulate(PEM(1.0, Bits(30), 2, groups=20), [1])
 

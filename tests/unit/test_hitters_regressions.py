@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veil import Bits, CampaignRun, Survey, Text, simulate
+from veil import Bits, StudyRun, Survey, Text, simulate
+from veil.engines import InMemory
 from veil.entropy import Seeded
 from veil.errors import MismatchError, ParameterError
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, fewest_groups, pem1, tree_hist
@@ -16,24 +17,24 @@ from veil.mechanisms import LinearHashing
 from veil.view import ChannelSegment, view_from_json
 
 
-def answered(campaign: PrivTrie, values: list[int], folder: Path) -> CampaignRun:
-    """All rounds of a campaign, a batch of the same people each: only the files matter here."""
-    run = CampaignRun(campaign, folder)
+def answered(study: PrivTrie, values: list[int], folder: Path) -> StudyRun:
+    """All rounds of a study, a batch of the same people each: only the files matter here."""
+    run = StudyRun(study, folder)
     while run.round is not None:
         survey = run.round.survey
-        run.answer(survey.tally(survey.randomize(values, Seeded(run.finished)), run.round.candidates))
+        run.answer(InMemory(survey, survey.randomize(values, Seeded(run.finished))))
     return run
 
 
-def test_a_campaign_resumed_over_other_candidates_is_refused(tmp_path: Path) -> None:
+def test_a_study_resumed_over_other_candidates_is_refused(tmp_path: Path) -> None:
     """The candidates of a trie do not stand in its task."""
     values = [0xABCDEF] * 400 + [0x123456] * 300 + [0x777777] * 200
     first = PrivTrie(6.0, Bits(24), 2, people=30_000, improved=True)
     found = answered(first, values, tmp_path).result
-    assert CampaignRun(first, tmp_path).result.values == found.values
+    assert StudyRun(first, tmp_path).result.values == found.values
     for k in (1, 3):
         with pytest.raises(MismatchError):
-            CampaignRun(PrivTrie(6.0, Bits(24), k, people=30_000, improved=True), tmp_path)
+            StudyRun(PrivTrie(6.0, Bits(24), k, people=30_000, improved=True), tmp_path)
 
 
 def test_numpy_integers_are_integers() -> None:

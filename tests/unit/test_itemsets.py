@@ -1,4 +1,4 @@
-"""Frequent items and itemsets: views against plain Python, golden tables, campaigns that resume, results, bad input."""
+"""Frequent items and itemsets: views against plain Python, golden tables, studies that resume, results, bad input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import veil
-from veil import GRR, OLH, Bits, CampaignRun, Categories, Items, OneOf, Question, Survey, simulate
+from veil import GRR, OLH, Bits, Categories, Items, OneOf, Question, StudyRun, Survey, simulate
 from veil.datasets import Transactions
 from veil.device.client import Client
 from veil.device.ledger import Ledger
@@ -222,7 +222,7 @@ def test_wrong_questions_are_refused() -> None:
     with pytest.raises(ParameterError):
         hashed_load(1.0, 0, 0.1)
     with pytest.raises(MismatchError):
-        PSFO(2, GRR, 1.0, 5).estimate(simulated_tally(PSFO(3, GRR, 1.0, 5).survey, [[1]]))
+        PSFO(2, GRR, 1.0, 5).read(simulated_tally(PSFO(3, GRR, 1.0, 5).survey, [[1]]))
 
 
 def simulated_tally(survey: Survey, sets: Sequence[Sequence[int]], seed: int = 1) -> Any:
@@ -323,7 +323,7 @@ def test_no_sets_of_one_item() -> None:
     assert largest_size(1) == 2
 
 
-# -- campaigns ---------------------------------------------------------------------------------------------------------
+# -- studies of several rounds -------------------------------------------------------------------------------------------
 
 BASKETS = [["bread", "milk"]] * 3_000 + [["bread", "beer", "milk"]] * 2_000 + [["beer"]] * 1_500 + [[]] * 500
 WORDS = ["bread", "milk", "beer", "salt", "tea", "soap", "eggs", "rice", "fish"]
@@ -361,7 +361,7 @@ def test_the_protocols_of_figure_5_3_are_parameters() -> None:
     assert shares["(OLH,1)(Adap,2k)"] == [0.5, 0.5]
     assert last == pytest.approx([0.5, 0.1, 0.4])
     original = LDPMiner(2, 4.0, Items(WORDS), improved=False)
-    assert (original.prune, original.estimate) == tuple(FIGURE_5_3["(BLH,L)(SUE,2k)"].values())
+    assert original.phases[:2] == tuple(FIGURE_5_3["(BLH,L)(SUE,2k)"].values())
 
 
 def test_sets_of_items_and_rules() -> None:
@@ -411,45 +411,45 @@ def test_results_do_not_depend_on_how_sets_are_given() -> None:
     assert plain.rows != simulate(SVSM(8, 2.0, 30), sets, seed=4).rows
 
 
-def collected(run: CampaignRun, sets: Any, seed: int) -> Any:
+def collected(run: StudyRun, sets: Any, seed: int) -> Any:
     assert run.round is not None
     return simulated_tally(run.round.survey, sets, seed)
 
 
-def test_a_campaign_goes_on_after_a_restart(tmp_path: Path) -> None:
-    campaign = SVSM(2, 4.0, Items(WORDS))
-    run = CampaignRun(campaign, tmp_path)
+def test_a_study_goes_on_after_a_restart(tmp_path: Path) -> None:
+    study = SVSM(2, 4.0, Items(WORDS))
+    run = StudyRun(study, tmp_path)
     seed = 0
     while run.round is not None:
         seed += 1
         run.answer(collected(run, BASKETS[seed::5], seed))
-        again = CampaignRun(campaign, tmp_path)  # the process dies after every round
+        again = StudyRun(study, tmp_path)  # the process dies after every round
         assert again.finished == run.finished
         assert (again.round is None) == (run.round is None)
         assert again.round is None or (run.round is not None and again.round.survey == run.round.survey)
         run = again
-    assert run.result.itemsets == CampaignRun(campaign, tmp_path).result.itemsets
+    assert run.result.itemsets == StudyRun(study, tmp_path).result.itemsets
     assert run.finished == 5
 
 
-def test_a_campaign_refuses_answers_of_another_survey(tmp_path: Path) -> None:
-    run = CampaignRun(SVIM(2, 4.0, Items(WORDS)), tmp_path)
-    other = CampaignRun(SVIM(2, 3.0, Items(WORDS)))
+def test_a_study_refuses_answers_of_another_survey(tmp_path: Path) -> None:
+    run = StudyRun(SVIM(2, 4.0, Items(WORDS)), tmp_path)
+    other = StudyRun(SVIM(2, 3.0, Items(WORDS)))
     with pytest.raises(MismatchError):
         run.answer(collected(other, BASKETS[:100], 1))
     assert list(tmp_path.iterdir()) == []
     run.answer(collected(run, BASKETS[::2], 1))
     with pytest.raises(MismatchError):  # another epsilon, universe or k in the same folder
-        CampaignRun(SVIM(2, 3.0, Items(WORDS)), tmp_path)
+        StudyRun(SVIM(2, 3.0, Items(WORDS)), tmp_path)
     with pytest.raises(MismatchError):
-        CampaignRun(SVIM(2, 4.0, Items([*WORDS, "oil"])), tmp_path)
+        StudyRun(SVIM(2, 4.0, Items([*WORDS, "oil"])), tmp_path)
     stale = collected(run, BASKETS[1::2], 2)
     run.answer(stale)
     with pytest.raises(MismatchError):  # the round before
         run.answer(stale)
 
 
-def test_bad_campaigns_are_refused() -> None:
+def test_bad_studies_are_refused() -> None:
     for call in (
         lambda: SVIM(0, 1.0, 9),
         lambda: SVIM(-1, 1.0, 9),

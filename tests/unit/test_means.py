@@ -1,4 +1,4 @@
-"""Contracts of mean mechanisms, the hybrid and the campaign: exact sums, error bars, JSON, refusals, replay."""
+"""Contracts of mean mechanisms, the hybrid and the study of two rounds: exact sums, error bars, JSON, refusals, replay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from veil import CampaignRun, Categories, Integers, Interval, Piecewise, StochasticRounding, Survey, simulate
+from veil import Categories, Integers, Interval, Piecewise, StochasticRounding, StudyRun, Survey, simulate
 from veil.entropy import Seeded, Words
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.mechanisms import MeanMechanism, mechanism_from_json
@@ -164,11 +164,11 @@ def test_the_hybrid_reads_its_own_survey_only() -> None:
     assert Survey.from_json(hybrid.survey.to_bytes()) == hybrid.survey
     assert hybrid.survey.layout.names == ("choice", "step", "sign")
     reports = hybrid.survey.randomize([0.2, 0.4, 0.9], Seeded(1))
-    assert hybrid.estimate(hybrid.survey.tally(reports)).n == 3
+    assert hybrid.read(hybrid.survey.tally(reports)).n == 3
     with pytest.raises(MismatchError):
-        HybridMean(2.1, Interval(0, 1)).estimate(hybrid.survey.tally(reports))
+        HybridMean(2.1, Interval(0, 1)).read(hybrid.survey.tally(reports))
     with pytest.raises(EmptyError):
-        hybrid.estimate(hybrid.survey.tally(reports[:0]))
+        hybrid.read(hybrid.survey.tally(reports[:0]))
     with pytest.raises(ParameterError):
         HybridMean(1.0, Categories(["a", "b"]))
 
@@ -182,18 +182,18 @@ def test_the_hybrid_is_stochastic_rounding_where_epsilon_is_small() -> None:
 def test_a_branch_that_nobody_answered_counts_nothing() -> None:
     hybrid = HybridMean(6.0, Interval(0, 1))
     for seed in range(9):
-        mean = hybrid.estimate(hybrid.survey.tally(hybrid.survey.randomize([0.5], Seeded(seed))))
+        mean = hybrid.read(hybrid.survey.tally(hybrid.survey.randomize([0.5], Seeded(seed))))
         assert mean.n == 1
         assert 0 < mean.stderr < 1.5
 
 
-# -- the campaign ------------------------------------------------------------------------------------------------------
+# -- two rounds ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_second_round_asks_for_distances_to_the_mean_of_the_first(kind: Any, tmp_path: Path) -> None:
-    campaign = TwoPhaseVariance(kind, 4.0, Interval(0, 10))
-    run = CampaignRun(campaign, tmp_path)
+    study = TwoPhaseVariance(kind, 4.0, Interval(0, 10))
+    run = StudyRun(study, tmp_path)
     asked, values = [], np.linspace(2, 6, 3000)
     while run.round is not None:
         asked.append(run.round)
@@ -207,14 +207,14 @@ def test_the_second_round_asks_for_distances_to_the_mean_of_the_first(kind: Any,
     assert Survey.from_json(second.survey.to_bytes()) == second.survey
     assert run.result.variance.domain == view.domain
     assert run.result.std == pytest.approx(run.result.variance.value**0.5)
-    assert CampaignRun(campaign, tmp_path).result == run.result  # a restart replays the answers
+    assert StudyRun(study, tmp_path).result == run.result  # a restart replays the answers
 
 
 @pytest.mark.parametrize("held", [0, 9])
 def test_the_mean_is_moved_into_the_domain_before_it_is_told(held: int) -> None:
     outside = 0
     for seed in range(8):
-        run = CampaignRun(TwoPhaseVariance(StochasticRounding, 1.0, 10))
+        run = StudyRun(TwoPhaseVariance(StochasticRounding, 1.0, 10))
         assert run.round is not None
         run.answer(run.round.survey.tally(run.round.survey.randomize([held] * 50, Seeded(seed))))
         assert run.round is not None

@@ -239,7 +239,7 @@ def test_questions_and_candidates_are_checked() -> None:
             survey.tally(foreign)  # type: ignore[arg-type]
         with pytest.raises(MismatchError):
             survey.estimate(foreign)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="protocol"):
+    with pytest.raises(InputError, match="expected a study"):
         simulate([1, 2], survey)  # type: ignore[call-overload]
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,22 +18,23 @@ from veil import (
     OLH,
     AllOf,
     Bits,
-    Campaign,
-    CampaignRun,
     Categories,
     Items,
     OneOf,
     Question,
     Record,
     Round,
+    Study,
+    StudyRun,
     Survey,
     simulate,
 )
-from veil.campaign import Rounds
+from veil.engines import InMemory
 from veil.entropy import Seeded
 from veil.errors import MismatchError, ParameterError
 from veil.metrics import f1
-from veil.privacy import split_epsilon
+from veil.privacy import Guarantee, split_epsilon
+from veil.study import Rounds
 from veil.survey import SurveyTally
 from veil.view import Ancestor, Project, SampleItem, Segment
 
@@ -160,68 +162,86 @@ def test_hierarchy_answers_a_range() -> None:
     assert abs(hierarchical_range(values, Categories.range(64), 4, 6.0, 16, 53) - truth) < 0.03
 
 
-# -- a campaign: first half finds the frequent values, second half counts them ----------------------------------------
+# -- a study of two rounds: the first half finds the frequent values, the second half counts them ----------------------
 
 
-class TwoSteps(Campaign):
+@dataclass(frozen=True)
+class TwoSteps(Study):
     """Prune with half of the people, then ask the others about what is left."""
 
-    def __init__(self, size: int, k: int, epsilon: float) -> None:
-        self.size, self.k, self.epsilon = size, k, epsilon
+    size: int
+    k: int
+    epsilon: float
+    kind: ClassVar[str] = "two-steps"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee.of(self.epsilon)
 
     def rounds(self) -> Rounds:
-        first = Survey(OLH(self.epsilon, self.size))
-        tally = yield Round(first, Fraction(1, 2))
-        kept = sorted(row.value for row in first.estimate(tally)[0].top(self.k))
-        second = Survey(OLH(self.epsilon, self.size))
-        tally = yield Round(second, Fraction(1, 2), candidates={0: kept})
-        return [row.value for row in second.estimate(tally)[0].top(self.k)]
+        survey = Survey(OLH(self.epsilon, self.size))
+        collected = yield Round(survey, Fraction(1, 2))
+        found = survey.estimate_question(collected.tally(), 0, collected.population)
+        kept = sorted(row.value for row in found.top(self.k))
+        collected = yield Round(survey, Fraction(1, 2))
+        tally = collected.tally(candidates={0: kept})
+        return survey.estimate_question(tally, 0, collected.population)
 
 
 def people(first: int, count: int) -> Any:
     return np.repeat([3, 11, 500, 7], [count // 2, count // 4, count // 8, count - 7 * (count // 8)])[first::2]
 
 
-def collected(survey: Survey, values: Any, seed: int, candidates: Any = None) -> SurveyTally:
-    return survey.tally(survey.randomize(values, Seeded(seed)), candidates)
+def collected(survey: Survey, values: Any, seed: int) -> SurveyTally:
+    return survey.tally(survey.randomize(values, Seeded(seed)))
 
 
-def test_a_campaign_is_simulated() -> None:
+def test_a_study_is_simulated() -> None:
     values = np.random.default_rng(0).permutation(np.repeat([3, 11, 500, 7], [20_000, 10_000, 8_000, 6_000]))
-    assert simulate(TwoSteps(1000, 4, 2.0), values, seed=1) == [3, 11, 500, 7]
+    found = simulate(TwoSteps(1000, 4, 2.0), values, seed=1)
+    assert [row.value for row in found.top(4)] == [3, 11, 500, 7]
+    assert found.population == len(values)
 
 
-def test_a_campaign_goes_on_after_a_restart(tmp_path: Path) -> None:
-    campaign = TwoSteps(1000, 3, 2.0)
-    run = CampaignRun(campaign, tmp_path)
+def test_a_study_goes_on_after_a_restart(tmp_path: Path) -> None:
+    study = TwoSteps(1000, 3, 2.0)
+    run = StudyRun(study, tmp_path)
     assert run.round is not None
     run.answer(collected(run.round.survey, people(0, 40_000), 1))
     second = run.round
     del run  # the process dies here
 
-    again = CampaignRun(campaign, tmp_path)
+    again = StudyRun(study, tmp_path)
     assert again.finished == 1
     assert again.round == second
     assert again.round is not None
-    again.answer(collected(again.round.survey, people(1, 40_000), 2, again.round.candidates))
+    asked = again.round.survey
+    again.answer(InMemory(asked, asked.randomize(people(1, 40_000), Seeded(2))))
     assert again.round is None
-    assert again.result[:2] == [3, 11]
-    assert CampaignRun(campaign, tmp_path).result == again.result
+    assert [row.value for row in again.result.top(2)] == [3, 11]
+    assert StudyRun(study, tmp_path).result.top(3) == again.result.top(3)
 
 
-def test_a_campaign_refuses_foreign_answers_and_impure_replays(tmp_path: Path) -> None:
-    run = CampaignRun(TwoSteps(1000, 3, 2.0), tmp_path)
+def test_a_study_refuses_foreign_answers_and_impure_replays(tmp_path: Path) -> None:
+    run = StudyRun(TwoSteps(1000, 3, 2.0), tmp_path)
     with pytest.raises(MismatchError):
         run.answer(collected(Survey(OLH(2.0, 999)), [1, 2], 1))
     assert list(tmp_path.iterdir()) == []
     assert run.round is not None
     run.answer(collected(run.round.survey, people(0, 4_000), 1))
-    with pytest.raises(MismatchError):  # another campaign in the same folder, or one that changed its mind
-        CampaignRun(TwoSteps(1001, 3, 2.0), tmp_path)
+    with pytest.raises(MismatchError):  # another study in the same folder, or one that changed its mind
+        StudyRun(TwoSteps(1001, 3, 2.0), tmp_path)
 
 
-def test_a_campaign_asks_everybody_once() -> None:
-    class Greedy(Campaign):
+def test_a_study_asks_everybody_once() -> None:
+    @dataclass(frozen=True)
+    class Greedy(Study):
+        kind: ClassVar[str] = "greedy"
+
+        @property
+        def guarantee(self) -> Guarantee:
+            return Guarantee.of(1.0)
+
         def rounds(self) -> Rounds:
             yield Round(Survey(GRR(1.0, 2)), Fraction(2, 3))
             yield Round(Survey(GRR(1.0, 2)), Fraction(2, 3))

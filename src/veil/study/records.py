@@ -95,7 +95,7 @@ class Recorded(Collected):
         self.survey = asked.survey
         self._share, self._journal, self._round, self._live = asked.people, journal, round_, live
         self._taken = 0
-        self._people = self._take("people", lambda live: live.people)
+        self._people = self._take(f"people of {asked.survey.task}", lambda live: live.people)
         if live is not None and live.people != self._people:
             raise MismatchError(
                 f"this round was begun with {self._people:,} reports and now has {live.people:,}: expected the same"
