@@ -51,6 +51,7 @@ class Held:
 
     def __init__(self, survey: Survey, codes: Any) -> None:
         self._survey, self._codes = survey, codes
+        self._known: dict[tuple[int | None, int | None], Shares] = {}
 
     def truth(self, result: Result, question: int | None = None) -> list[float] | None:
         """What is true of each row of a result's table: shares, or a mean and a variance; None where no row has a truth.
@@ -105,7 +106,8 @@ class Held:
             return [share for name, share in self._shares(question, len(found)).items() if name not in there]
         shares = self._shares(question)
         best = heapq.nlargest(len(found), shares, key=lambda value: shares[value])
-        return [shares[value] for value in best if value not in found]
+        there = set(found)
+        return [shares[value] for value in best if value not in there]
 
     def _seen(self, question: int | None) -> tuple[Domain, Any]:
         """What is told by a question: what people hold, unless it looks at a part of it."""
@@ -122,6 +124,11 @@ class Held:
 
     def _shares(self, question: int | None, k: int | None = None) -> Shares:
         """The share of the people who hold each value, or each item; with k, sets of items, the k most frequent."""
+        if (question, k) not in self._known:
+            self._known[question, k] = self._counted(question, k)
+        return self._known[question, k]
+
+    def _counted(self, question: int | None, k: int | None) -> Shares:
         domain, codes = self._seen(question)
         if isinstance(domain, Items):
             known, universe = Transactions(codes, domain.universe.size, "", stand_in=False), domain.universe

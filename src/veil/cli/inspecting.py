@@ -1,6 +1,6 @@
-"""What a file is, in plain words: a task, a file of reports, or a tally.
+"""`veil inspect`: what a file is, in plain words.
 
-Reads headers alone; with a task it reads and checks everything.
+Reads headers alone; with a study it reads and checks everything.
 """
 
 from __future__ import annotations
@@ -8,120 +8,60 @@ from __future__ import annotations
 import hashlib
 import math
 from pathlib import Path
+from typing import Annotated, Any
 
-from veil.cli.numbers import domain_text
-from veil.cli.outcome import Document, plural
-from veil.cli.pipeline import check_inputs, load_survey, load_tallies
-from veil.domain import Numeric
-from veil.errors import EmptyError, WireError
-from veil.files import count_rows, describe_reports, read_reports
-from veil.mechanisms import HaarResponse, MeanMechanism, SquareWave
-from veil.numeric.means import HybridMean
-from veil.numeric.reading import protocol_of
-from veil.survey import Question, Survey
-from veil.tools.canonical import parse
-from veil.wire.frames import VERSION, report_size
+import typer
 
-__all__ = ["inspect_file"]
+from veil.cli.options import Level, Top
+from veil.cli.outcome import AsJson, Document, console, plural, reporting
 
-_TALLY = b"VEILT"
-_ARROW = b"ARROW1"
-_ANSWERS: dict[type, str] = {SquareWave: "distribution", MeanMechanism: "mean", HaarResponse: "differences"}
+__all__ = ["inspect"]
+
+_ARROW, _PARQUET = b"ARROW1", b"PAR1"
+_MOST_SHOWN = 12
 
 
-def inspect_file(path: Path, survey: Survey | None) -> tuple[str, Document]:
-    """A sentence about a file, and its facts; checked against the task where that is given."""
+@reporting
+def inspect(
+    file: Annotated[
+        Path,
+        typer.Argument(help="A study, a task, a file of reports, a tally, a saved result, or the folder of a run."),
+    ],
+    study: Annotated[
+        Path | None, typer.Option(help="Check the whole file against this study or task.", metavar="STUDY")
+    ] = None,
+    level: Level = 0.95,
+    top: Top = 10,
+    as_json: AsJson = False,
+) -> Document:
+    """Say in plain words what a file is."""
+    from rich.markup import escape
+
+    from veil.cli.tables import facts_table
+
+    sentence, facts = _inspected(file, study)
+    screen = console(as_json)
+    screen.print(sentence, markup=False)
+    screen.print(facts_table(facts))
+    return facts | {"file": str(file)}
+
+
+def _inspected(path: Path, against: Path | None) -> tuple[str, Document]:
+    from veil.cli.files import TALLY_MAGIC, check_inputs, load
+    from veil.errors import EmptyError, WireError
+
+    if path.is_dir():
+        return _folder(path)
     check_inputs(path)
-    with path.open("rb") as file:
-        start = file.read(8)
+    with path.open("rb") as opened:
+        start = opened.read(64)
     if not start:
         raise EmptyError(f"{path} is empty")
-    if start.startswith(_ARROW):
+    survey = None if against is None else load(against).survey
+    if start.startswith((_ARROW, _PARQUET)):
         return _reports(path, survey)
-    if start.startswith(_TALLY):
+    if start.startswith(TALLY_MAGIC):
         return _tally(path, survey)
     if start.lstrip().startswith(b"{"):
-        return _task(load_survey(path))
-    raise WireError(f"{path} is not a task, a file of reports or a tally")
-
-
-def _task(survey: Survey) -> tuple[str, Document]:
-    epsilon, protocol = survey.guarantee.epsilon, protocol_of(survey)
-    questions = [_question(i, question) for i, question in enumerate(survey.questions)]
-    by = type(protocol).__name__ if protocol is not None else questions[0]["mechanism"]
-    many = plural(len(questions), "question") + (f", by {by}" if len(questions) == 1 or protocol is not None else "")
-    held, answers = survey.domain, [question["answers"] for question in questions]
-    if protocol is not None:
-        answers = ["mean" if isinstance(protocol, HybridMean) else "distribution"]
-        many += f", read together as one {answers[0]}"
-    facts: Document = {
-        "kind": "task",
-        "task": survey.task,
-        "epsilon": None if math.isinf(epsilon) else epsilon,
-        "ratio": None if survey.guarantee.ratio is None else str(survey.guarantee.ratio),
-        "report_bytes": survey.layout.size,
-        "framed_bytes": report_size(survey),
-        "columns": list(survey.layout.names),
-        "held": domain_text(held) if isinstance(held, Numeric) else held.kind,
-        "protocol": None if protocol is None else by,
-        "answers": list(dict.fromkeys(answers)),
-        "questions": questions,
-    }
-    promise = "promises nothing by itself" if math.isinf(epsilon) else f"promises eps = {epsilon:.6g}, exactly"
-    return f"A task: a survey of {many}; one report {promise}.", facts
-
-
-def _question(index: int, question: Question) -> Document:
-    asked = question.mechanism
-    facts: Document = {
-        "question": index,
-        "view": question.view.kind,
-        "mechanism": asked.name,
-        "epsilon": asked.epsilon,
-        "domain": asked.domain.kind,
-        "values": min(asked.domain.size, 2**63),  # above that the number says nothing more
-        "answers": next((answer for kind, answer in _ANSWERS.items() if isinstance(asked, kind)), "frequencies"),
-    }
-    return facts | ({"buckets": asked.buckets} if isinstance(asked, SquareWave) else {})
-
-
-def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
-    task, columns = describe_reports(path)
-    if survey is None:
-        people, checked = count_rows(path), False
-    else:
-        people, checked = sum(len(reports) for reports in read_reports(path, survey)), True
-    facts: Document = {"kind": "reports", "task": task, "reports": people, "columns": columns, "checked": checked}
-    how = ", each of them one that the task can produce" if checked else ""
-    return f"A file of {people:,} reports{how}.", facts
-
-
-def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
-    header = _tally_header(path.read_bytes())
-    if survey is not None:
-        load_tallies(survey, [path])
-    questions = [{"question": i, **part} for i, part in enumerate(header["parts"])]
-    facts: Document = {
-        "kind": "tally",
-        "task": header["task"],
-        "reports": header["people"],
-        "questions": questions,
-        "checked": survey is not None,
-    }
-    how = ", of this task" if survey is not None else ""
-    return f"A tally of {header['people']:,} reports, {plural(len(questions), 'question')}{how}.", facts
-
-
-def _tally_header(data: bytes) -> Document:
-    """What a tally says about itself. Its integers are read by `wire`, and only beside its task."""
-    start = len(_TALLY) + 1 + 8
-    if len(data) < start + 32 or data[len(_TALLY)] != VERSION:
-        raise WireError(f"expected a veil tally of wire version {VERSION}")
-    if hashlib.sha256(data[:-32]).digest() != data[-32:]:
-        raise WireError("this tally is damaged: its checksum does not match")
-    header = parse(data[start : start + int.from_bytes(data[start - 8 : start], "little")])
-    try:
-        parts = [{"counts": int(part["counts"]), "reports": int(part["people"])} for part in header["parts"]]
-        return {"task": str(header["task"]), "people": int(header["people"]), "parts": parts}
-    except (LookupError, TypeError, ValueError):
-        raise WireError("this tally's header is not one that veil writes") from None
+        return _document(path)
+    raise WireError(f"{path} is not a study, a task, a file of reports, a tally or a result")

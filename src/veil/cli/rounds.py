@@ -10,19 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veil.cli.files import STUDY_NAME, collected_of, open_run, read_study
+from veil.cli.files import STUDY_NAME, collected_of, naming, open_run, read_study
 from veil.cli.outcome import Document, wrote
 from veil.engines import Watch
 from veil.errors import InputError, MismatchError, WireError
 from veil.study import Study, StudyRun
-from veil.tools.arguments import is_int
 from veil.tools.canonical import canonical, parse, take
 from veil.tools.durable import write_atomically
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["begin", "goes_on", "kept_seed", "show_round"]
+__all__ = ["begin", "goes_on", "kept_seed", "show_round", "some_seed"]
 
 _TRIAL_NAME = "trial.json"
 
@@ -70,19 +69,22 @@ def show_round(run: StudyRun, folder: Path, screen: Console) -> Document:
     }
 
 
-def kept_seed(folder: Path, people: int, seed: int | None) -> int:
-    """The number that a trial in a folder draws everything by: whoever was asked is not asked again, in another way.
+def some_seed(seed: int | None) -> int:
+    """The seed that was given, or a secret one."""
+    return secrets.randbits(128) if seed is None else seed
 
-    Without a seed it is a secret one, drawn once and kept there.
-    """
+
+def kept_seed(folder: Path, people: int, seed: int | None) -> int:
+    """The number that a trial in a folder draws everything by; without a seed, a secret one that is kept there."""
     path = folder / _TRIAL_NAME
     if not path.exists():
-        made = {"seed": secrets.randbits(52) if seed is None else seed, "people": people, "seeded": seed is not None}
+        made = {"seed": str(some_seed(seed)), "people": people, "seeded": seed is not None}
         write_atomically(path, canonical({"kind": "veil-trial", **made}))
-    kept, *same = take(parse(path.read_bytes()), "veil-trial", "seed", "people", "seeded")
-    if not is_int(kept):
-        raise WireError(f"{path} is not what veil writes")
-    if same != [people, seed is not None] or (seed is not None and seed != kept):
+    with naming(path):
+        kept, *same = take(parse(path.read_bytes()), "veil-trial", "seed", "people", "seeded")
+        if not isinstance(kept, str) or not kept.isdecimal():
+            raise WireError("a trial's seed is a number")
+    if same != [people, seed is not None] or (seed is not None and str(seed) != kept):
         raise MismatchError(f"{folder} holds a trial of other people, or one with another --seed")
     return int(kept)
 

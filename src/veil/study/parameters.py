@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import types
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
-from functools import cached_property
+from collections.abc import Iterator
 from typing import Any, Literal, Union, get_args, get_origin
 
 from veil.domain import Domain, domain_from_json
-from veil.errors import InputError, ParameterError, WireError
+from veil.errors import InputError, WireError
 from veil.mechanisms import MECHANISMS, Mechanism, mechanism_from_json
 from veil.privacy import decimal_text
 from veil.survey import Survey
@@ -18,7 +15,7 @@ from veil.tools.arguments import is_int
 from veil.tools.canonical import number
 from veil.view import View, view_from_json
 
-__all__ = ["at_epsilon", "from_text", "read", "written"]
+__all__ = ["from_text", "read", "written"]
 
 _READERS: dict[type[Any], Any] = {
     Domain: domain_from_json,
@@ -157,27 +154,3 @@ def from_text(hint: Any, text: str, name: str) -> Any:
     if not choices:
         raise InputError(f"{name} cannot be set from the command line: plan the study again")
     raise InputError(f"{name} is {', '.join(choices[:-1])}{' or ' if choices[1:] else ''}{choices[-1]}")
-
-
-def at_epsilon(thing: Any, epsilon: float) -> Any:
-    """A mechanism or a study with another epsilon; parameters that were chosen for the old one are chosen again.
-
-    >>> from veil import OLH
-    >>> at_epsilon(OLH(epsilon=1.0, domain=64), 3.0).hash_range, at_epsilon(OLH(1.0, 64, hash_range=2), 3.0).hash_range
-    (21, 2)
-    """
-    make: Callable[..., Any] = type(thing)
-    taken = inspect.signature(make).parameters.items()
-    needed = [name for name, one in taken if one.default is one.empty or isinstance(one.default, (property, cached_property))]
-    given = {name: getattr(thing, name) for name in needed}
-    usual = make(**given)
-    kept = {f.name: getattr(thing, f.name) for f in fields(thing) if getattr(thing, f.name) != getattr(usual, f.name)}
-    inner = {name: at_epsilon(part, epsilon) for name, part in (given | kept).items() if _asks(part)}
-    if not inner and not any(field.name == "epsilon" for field in fields(thing)):
-        raise ParameterError("a survey's questions have each their own epsilon: plan a study for another one")
-    return make(**{**given, **kept, **inner, **({"epsilon": epsilon} if "epsilon" in given else {})})
-
-
-def _asks(part: Any) -> bool:
-    """Whether a parameter is itself a mechanism or a study."""
-    return is_dataclass(part) and not isinstance(part, type) and (isinstance(part, Mechanism) or hasattr(part, "rounds"))

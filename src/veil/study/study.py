@@ -18,7 +18,7 @@ from veil.errors import EmptyError, InputError, MismatchError, ParameterError, W
 from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.study.collected import Collected, Kept
-from veil.study.parameters import at_epsilon, from_text, read, written
+from veil.study.parameters import from_text, read, written
 from veil.survey import Survey, SurveyTally
 from veil.tools.canonical import Json, canonical
 
@@ -70,17 +70,6 @@ class Study(ABC):
     def with_candidates(self, candidates: Any) -> Self:
         """The same study that counts only these values; refused by studies that find their values themselves."""
         raise InputError(f"a study of kind {self.kind} takes no candidates: it knows or finds the values itself")
-
-    def at(self, epsilon: float) -> Self:
-        """The same study at another epsilon: what was chosen for the old one is chosen again, what was given stays.
-
-        >>> from veil import OLH
-        >>> from veil.histogram import Histogram
-        >>> Histogram(OLH(epsilon=1.0, domain=64)).at(3.0).oracle.hash_range
-        21
-        """
-        made: Self = at_epsilon(self, epsilon)
-        return made
 
     # -- as a document ---------------------------------------------------------------------------------------------
 
