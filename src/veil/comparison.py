@@ -20,6 +20,7 @@ from veil.domain import Domain, Items, Numeric, Record
 from veil.engines import Watch, unwatched
 from veil.entropy import Seeded, Words
 from veil.errors import EntropyError, InputError
+from veil.planning.epsilon import at_epsilon
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth
 from veil.results.units import Unit, make_table
@@ -246,7 +247,7 @@ def compare(
     with watch("comparing", errors.size) as advance:
         for i, (name, study) in enumerate(studies.items()):
             for j, epsilon in enumerate(epsilons):
-                asked = study.at(epsilon)
+                asked = at_epsilon(study, epsilon)
                 held = Held(asked.survey, codes[name])
                 for k in range(runs):
                     source = Seeded(seed + i + len(studies) * (j + len(epsilons) * k))

@@ -2,20 +2,21 @@
 
 Textbook probabilities such as e^eps / (e^eps + d - 1), computed in doubles, exceed the declared eps by rounding in
 half of all settings. Here e^eps is a rational lower bound, a probability is an integer out of 2^64, and a guarantee is
-the exact ratio of two such integers. Not here: who spends how much (`ledger`), and randomness itself (`entropy`).
+the exact ratio of two such integers. Not here: who spends how much (`veil.device`), and randomness itself (`entropy`).
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from veil.errors import ParameterError
+from veil.errors import ParameterError, WireError
 
 __all__ = [
     "WORD",
@@ -25,9 +26,11 @@ __all__ = [
     "decimal_text",
     "exp_below",
     "exp_near",
+    "fraction_text",
     "inside_threshold",
     "largest_epsilon",
     "log_above",
+    "read_fraction",
     "root_below",
     "split_epsilon",
 ]
@@ -36,6 +39,7 @@ WORD = 2**64
 """A coin is an integer threshold out of this many."""
 
 _DIGITS = 60
+_FRACTION = re.compile(r"(0|[1-9][0-9]*)/[1-9][0-9]*")
 _LARGEST_EPSILON = 40.0  # e^40 is about 2^57.7: beyond it a threshold out of 2^64 has no resolution left
 _SMALLEST_EPSILON = 1e-6  # below it the coins of a large domain could no longer tell held from not held
 
@@ -64,6 +68,29 @@ def decimal_text(value: float) -> str:
     """
     text = format(Decimal(repr(float(value))), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def fraction_text(value: Fraction) -> str:
+    """A fraction as "p/q", however many digits it has.
+
+    >>> fraction_text(Fraction(3, 4)), fraction_text(Fraction(2))
+    ('3/4', '2/1')
+    """
+    # Python's own text of an integer ends at 4,300 digits; a Decimal's does not.
+    return "/".join(format(Decimal(part), "f") for part in value.as_integer_ratio())
+
+
+def read_fraction(text: Any) -> Fraction:
+    """The same backwards; refuses any text that `fraction_text` does not write.
+
+    >>> read_fraction("3/4")
+    Fraction(3, 4)
+    """
+    if isinstance(text, str) and _FRACTION.fullmatch(text):
+        value = Fraction(*(int(Decimal(part)) for part in text.split("/")))
+        if fraction_text(value) == text:
+            return value
+    raise WireError('a fraction is written as "p/q" in lowest terms')
 
 
 @lru_cache(maxsize=1024)
@@ -173,10 +200,16 @@ Scope = Literal["report", "lifetime"]
 class Guarantee:
     """What a report promises: for any two values and any report, the probabilities differ by at most `ratio`.
 
-    `ratio` is exact; None means that the report alone promises nothing (it then needs a shuffler).
+    With a `delta`, that holds for any two values up to a probability of delta: P(S | v) <= ratio P(S | v') + delta for
+    every set S of reports. `ratio` is exact; None means that the report alone promises nothing (it then needs a
+    shuffler).
 
     >>> Guarantee(Fraction(3)).epsilon
     1.0986122886681098
+    >>> print(Guarantee(exp_below(1.0)))
+    eps = 1, exactly
+    >>> print(Guarantee(exp_below(2.0), delta=Fraction(2, 7121)))
+    eps = 2, delta = 2.9e-4
     """
 
     ratio: Fraction | None
@@ -200,6 +233,51 @@ class Guarantee:
         """Whether the exact ratio keeps the promise of `epsilon`."""
         return self.ratio is not None and self.ratio <= exp_below(epsilon)
 
+    def __str__(self) -> str:
+        """In plain words; epsilon to six digits, delta to two and rounded up."""
+        if self.ratio is None:
+            return "nothing on its own: it needs a shuffler"
+        up = Context(prec=2, rounding=ROUND_CEILING)
+        delta = up.divide(Decimal(self.delta.numerator), Decimal(self.delta.denominator))
+        words = [f"eps = {self.epsilon:.6g}", f"delta = {delta:e}" if delta else "exactly"]
+        if self.neighbours == "remove":
+            words.append("for adding or removing a person")
+        if self.scope == "lifetime":
+            words.append("over all reports of one value")
+        return ", ".join(words)
+
+    def to_json(self) -> dict[str, Any]:
+        """For results and documents; fractions as "p/q".
+
+        >>> Guarantee(Fraction(3, 2)).to_json()["ratio"]
+        '3/2'
+        """
+        return {
+            "ratio": None if self.ratio is None else fraction_text(self.ratio),
+            "delta": fraction_text(self.delta),
+            "neighbours": self.neighbours,
+            "scope": self.scope,
+            "needs_shuffler": self.needs_shuffler,
+        }
+
+    @classmethod
+    def from_json(cls, document: Any) -> Guarantee:
+        """The same backwards, strictly."""
+        if not isinstance(document, dict) or set(document) != set(cls.__dataclass_fields__):
+            raise WireError(f"expected a guarantee with the keys {', '.join(cls.__dataclass_fields__)}")
+        ratio, neighbours, scope = document["ratio"], document["neighbours"], document["scope"]
+        if neighbours not in get_args(Neighbours) or scope not in get_args(Scope):
+            raise WireError("a guarantee's neighbours are replace or remove, its scope is report or lifetime")
+        if not isinstance(document["needs_shuffler"], bool):
+            raise WireError("whether a guarantee needs a shuffler is true or false")
+        return cls(
+            None if ratio is None else read_fraction(ratio),
+            read_fraction(document["delta"]),
+            neighbours,
+            scope,
+            document["needs_shuffler"],
+        )
+
     @staticmethod
     def of(epsilon: float) -> Guarantee:
         """The promise of an epsilon: whatever is asked with it keeps this.
@@ -217,16 +295,18 @@ class Guarantee:
 
     @staticmethod
     def largest(parts: Iterable[Guarantee]) -> Guarantee:
-        """Of one answer chosen at random, independently of the value: the weakest promise among the parts."""
+        """Of one answer, to a question or in a round chosen independently of the value: the weakest of the promises."""
         return _combine(list(parts), product=False)
 
     @staticmethod
     def together(parts: Iterable[Guarantee]) -> Guarantee:
-        """Of several answers given side by side: ratios multiply, deltas add."""
+        """Of several answers by one person, side by side or in several rounds: ratios multiply, deltas add."""
         return _combine(list(parts), product=True)
 
 
 def _combine(parts: list[Guarantee], *, product: bool) -> Guarantee:
+    if not parts:
+        raise ParameterError("expected at least one guarantee to combine")
     first = parts[0]
     if any((g.neighbours, g.scope) != (first.neighbours, first.scope) for g in parts):
         raise ParameterError("guarantees of different kinds (neighbours or scope) cannot be combined")

@@ -174,14 +174,40 @@ def test_a_delta_lets_hashing_use_a_larger_epsilon(universe: int) -> None:
     oracle = asked.mechanism
     assert isinstance(oracle, OLH)
     assert oracle.hash_range == int(np.ceil(np.exp(oracle.epsilon) + 1)) == 4
-    twin = TabledOLH(oracle.epsilon, oracle.domain, oracle.hash_range)
+    assert isinstance(enumerable_question(asked.survey.question(0)).mechanism, TabledOLH)
+    twin = Survey(enumerable_question(asked.survey.question(0)))
     held = [(), (0, 1), (1,)] if universe == 2 else [(), (0, 1, 2)]
-    found = channel(Survey(Question(twin, asked.view)), held)
+    found = channel(twin, held)
     promise = asked.guarantee
+    assert promise == twin.guarantee == asked.survey.guarantee  # four buckets of 2^32 hashes are equal
     assert promise.ratio is not None
     assert promise.ratio <= exp_below(0.5)
     assert 0 < promise.delta <= Fraction(26, 100)
     assert worst_ratio(found) == oracle.guarantee.ratio > exp_below(0.5)  # not eps alone
+    assert 0 < excess(found, promise.ratio) <= promise.delta
+
+
+@pytest.mark.parametrize(
+    ("view", "buckets", "held"),
+    [
+        (SampleItem(Items(2), 2, load=1), 3, [(), (0,), (0, 1)]),
+        (SampleItem(Items(3), 3, load=2), 2, [(), (0, 1, 2)]),
+        (SampleItem(Items(3), 3, load=2), 3, [(), (0, 1, 2)]),
+        (SampleContained(Items(3), CANDIDATES, 2, load=1), 3, [(), (0, 2), (0, 1, 2)]),
+    ],
+    ids=["one of two", "two of three, in two buckets", "two of three, in three", "candidates"],
+)
+def test_a_load_promises_no_more_than_is_true(view: SampleItem | SampleContained, buckets: int, held: Any) -> None:
+    """The exact delta at the promised ratio, over all hash functions; its rival, no delta at all, is false."""
+    survey = Survey(Question(TabledOLH(2.0, view.domain, buckets), view))
+    promise, inner = survey.guarantee, survey.question(0).mechanism.guarantee.ratio
+    assert promise.ratio is not None
+    assert inner is not None
+    assert view.load is not None
+    assert promise.ratio == 1 + (inner - 1) * Fraction(view.load, view.length)
+    assert promise.delta == math.comb(view.length, view.load + 1) * Fraction(1, buckets**view.load)
+    found = channel(survey, held)
+    assert worst_ratio(found) == inner > promise.ratio
     assert 0 < excess(found, promise.ratio) <= promise.delta
 
 

@@ -28,11 +28,12 @@ from veil import GRR, OLH, OUE, OneOf, Survey, Text
 from veil.collector import documents
 from veil.collector.bodies import read_body
 from veil.collector.catalogue import draft_of
-from veil.collector.documents import verified
 from veil.collector.exporting import export_parquet
 from veil.collector.service import open_store
 from veil.collector.store import AuditEntry
 from veil.collector.workers import Workers
+from veil.device import verified
+from veil.device.verification import PURPOSE
 from veil.errors import MismatchError, ServiceError, WireError
 from veil.tools.canonical import canonical
 from veil.wire.arrow import to_arrow
@@ -400,7 +401,7 @@ def test_a_published_survey_must_be_what_the_wire_format_says() -> None:
     right = json.loads(documents.unsigned(draft_of(SURVEY, {}, precision=60, minimum=1)))
 
     def signed(document: bytes) -> Any:
-        parts = (document, key.public_key().public_bytes_raw(), key.sign(documents._PURPOSE + document))
+        parts = (document, key.public_key().public_bytes_raw(), key.sign(PURPOSE + document))
         texts = [base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts]
         return dict(zip(("document", "key", "signature"), texts, strict=True))
 

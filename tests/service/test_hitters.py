@@ -14,9 +14,7 @@ from tests.service.harness import FRAMED, Collector, framed, running
 from tests.service.test_collector import code
 
 from veil import Survey, Text
-from veil.collector.documents import verified
-from veil.device.client import Client
-from veil.device.ledger import Ledger
+from veil.device import Client, Ledger, verified
 from veil.entropy import Words
 from veil.files import read_reports
 from veil.hitters import PEM, Stored

@@ -140,7 +140,7 @@ def segment(draw: random.Random, source: Bits | Text, bits: int) -> View:
 def set_view(draw: random.Random, sets: Items) -> View:
     size, kind = sets.universe.size, draw.randrange(4)
     if kind == 0:
-        return SampleItem(sets, draw.randint(1, 6))
+        return SampleItem(sets, *padding(draw))
     if kind == 1:
         return SetSize(sets, draw.randint(1, min(size, 9)))
     items = range(min(size, 9))
@@ -148,7 +148,13 @@ def set_view(draw: random.Random, sets: Items) -> View:
     candidates = tuple(draw.sample(sorted(chosen), len(chosen)))
     if kind == 2:
         return CountContained(sets, candidates, draw.randint(1, len(candidates)))
-    return SampleContained(sets, candidates, draw.randint(1, 6))
+    return SampleContained(sets, candidates, *padding(draw))
+
+
+def padding(draw: random.Random) -> tuple[int, int | None]:
+    """A length, and half of the time a load, which hashing takes."""
+    length = draw.randint(1, 6)
+    return length, draw.randint(1, length - 1) if length > 1 and draw.random() < 0.5 else None
 
 
 def squared_distance(draw: random.Random, source: Numeric) -> View:

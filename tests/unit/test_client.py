@@ -6,6 +6,7 @@ import base64
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from veil import GRR, OLH, Categories, Client, Items, Ledger, OneOf, Public, Question, Rappor, Record, Survey
 from veil.errors import BudgetError, DomainError, InputError, WireError
+from veil.itemsets import PSFO
 from veil.view import Project, SampleItem
 from veil.wire.frames import decode_report, report_size
 
@@ -45,6 +47,21 @@ def test_a_changed_answer_is_charged_again() -> None:
 def test_different_people_send_different_bytes() -> None:
     sent = {Client(COLOURS, Ledger(lifetime=1.0)).answer("red") for _ in range(20)}
     assert len(sent) == 20
+
+
+def test_a_survey_with_a_delta_is_paid_with_one_or_refused() -> None:
+    asked = PSFO(10, OLH, 2.0, 20, delta=1e-3)
+    survey, ledger = asked.survey, Ledger(lifetime=5.0)
+    with pytest.raises(BudgetError, match="grants none"):
+        Client(survey.to_bytes(), ledger).answer([1, 2])
+    assert ledger.charges == []
+    ledger = Ledger(lifetime=5.0, delta=5e-4)
+    client = Client(survey.to_bytes(), ledger)
+    assert client.answer([1, 2]) == client.answer([2, 1])
+    assert [charge.delta for charge in ledger.charges] == [asked.guarantee.delta]
+    assert [charge.epsilon for charge in ledger.charges] == [Decimal(repr(asked.guarantee.epsilon))]
+    with pytest.raises(BudgetError, match="exceed the delta"):
+        client.answer([3])
 
 
 def test_a_value_outside_the_domain_costs_nothing_and_is_not_shown() -> None:

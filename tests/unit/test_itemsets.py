@@ -20,8 +20,7 @@ from hypothesis import strategies as st
 import veil
 from veil import GRR, OLH, Bits, Categories, Items, OneOf, Question, StudyRun, Survey, simulate
 from veil.datasets import Transactions
-from veil.device.client import Client
-from veil.device.ledger import Ledger
+from veil.device import Client, Ledger
 from veil.entropy import Seeded, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
 from veil.itemsets import (
@@ -39,7 +38,7 @@ from veil.itemsets import (
     likely_sets,
     read_sizes,
 )
-from veil.mechanisms import Piecewise
+from veil.mechanisms import BLH, OUE, LinearHashing, Piecewise, RandomProjection, SubsetSelection
 from veil.metrics import found_mse
 from veil.tools.canonical import canonical, parse
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, View, contained_in, view_from_json
@@ -188,6 +187,49 @@ def test_table_5_2() -> None:
     assert (equal, len(rows)) == (47, 60)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-3, 0.3])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("length", [1, 2, 5, 12, 40])
+@pytest.mark.parametrize("candidates", [None, ((0,), (1, 2))])
+def test_a_delta_stands_in_the_task_and_nowhere_else(
+    length: int, epsilon: float, delta: float, candidates: Any
+) -> None:
+    asked = PSFO(length, OLH, epsilon, 30, candidates, delta)
+    read = Survey.from_json(asked.survey.to_bytes())  # as a device does
+    assert read.guarantee == asked.guarantee == asked.survey.guarantee
+    assert asked.guarantee.within(epsilon)
+    assert asked.guarantee.delta <= Fraction(delta)
+    load = hashed_load(epsilon, length, delta)
+    view = read.to_json()["ask"]["view"]
+    assert view.get("load", length) == load
+    assert ("load" in view) == (asked.guarantee.delta > 0)
+    if load < length:
+        moment = asked.mechanism.bucket_moment(load + 1)  # type: ignore[attr-defined]  # it is OLH
+        assert asked.guarantee.delta == math.comb(length, load + 1) * moment
+    else:
+        assert asked.survey == PSFO(length, OLH, epsilon, 30, candidates).survey
+
+
+@pytest.mark.parametrize("load", [0, -1, 4, 5, 1025, 1.0, "2", True])
+def test_a_load_out_of_range_is_refused(load: Any) -> None:
+    for make in (lambda: SampleItem(Items(9), 4, load), lambda: SampleContained(Items(9), ((1,),), 4, load)):
+        with pytest.raises(ParameterError, match="load"):
+            make()
+    if load == 1025:
+        with pytest.raises(ParameterError, match="load"):
+            SampleItem(Items(9), 2_000, load)
+
+
+def test_a_load_is_refused_where_it_promises_nothing() -> None:
+    view = SampleItem(Items(9), 4, 2)
+    for kind in (GRR, OUE, SubsetSelection, RandomProjection, LinearHashing):
+        with pytest.raises(ParameterError, match="hashes values independently"):
+            Question(kind(1.0, view.domain), view)
+    assert 0 < Question(BLH(1.0, SampleItem(Items(9), 4, 3).domain), SampleItem(Items(9), 4, 3)).guarantee.delta < 1
+    with pytest.raises(ParameterError, match="promises nothing"):
+        Question(BLH(1.0, view.domain), view)  # 4 over 3, times 2 over 8: a delta of 1
+
+
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 4.0])
 @pytest.mark.parametrize("length", [1, 2, 5, 12])
 def test_adap_changes_over_where_the_thesis_says(epsilon: float, length: int) -> None:
@@ -323,7 +365,7 @@ def test_no_sets_of_one_item() -> None:
     assert largest_size(1) == 2
 
 
-# -- studies of several rounds -------------------------------------------------------------------------------------------
+# -- studies of several rounds -----------------------------------------------------------------------------------------
 
 BASKETS = [["bread", "milk"]] * 3_000 + [["bread", "beer", "milk"]] * 2_000 + [["beer"]] * 1_500 + [[]] * 500
 WORDS = ["bread", "milk", "beer", "salt", "tea", "soap", "eggs", "rice", "fish"]

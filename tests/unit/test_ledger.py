@@ -62,6 +62,39 @@ def test_what_promises_nothing_is_refused(guarantee: Guarantee) -> None:
     assert ledger.spent == 0
 
 
+def test_deltas_add_up_exactly_and_outlive_a_restart(tmp_path: Path) -> None:
+    third = Guarantee(Fraction(2), delta=Fraction(1, 3 * 10**6))
+    path = tmp_path / "ledger"
+    Ledger(path, lifetime=10.0).spend("t", TENTH)  # a line without a delta, as all were before
+    before = path.read_bytes()
+    for _ in range(3):
+        Ledger(path, lifetime=10.0, delta=1e-6).spend("t", third, note="memo")
+    again = Ledger(path, lifetime=10.0, delta=1e-6)
+    assert path.read_bytes().startswith(before)
+    assert [charge.delta for charge in again.charges] == [0, *[Fraction(1, 3 * 10**6)] * 3]
+    assert [charge.note for charge in again.charges] == ["", *["memo"] * 3]
+    assert again.delta_left == 0
+    with pytest.raises(BudgetError, match="exceed the delta of 1e-06"):
+        again.spend("t", Guarantee(Fraction(2), delta=Fraction(1, 10**30)))
+    with pytest.raises(BudgetError, match="grants none"):
+        Ledger(path, lifetime=10.0).spend("t", third)
+    again.spend("t", TENTH)  # what is pure is still granted
+    assert len(again.charges) == 5
+
+
+def test_a_delta_pays_for_no_epsilon() -> None:
+    ledger = Ledger(lifetime=0.5, delta=0.5)
+    with pytest.raises(BudgetError, match="lifetime budget"):
+        ledger.spend("t", Guarantee(Fraction(2), delta=Fraction(1, 10)))
+    assert (ledger.spent, ledger.delta_left) == (0, Fraction(1, 2))
+
+
+@pytest.mark.parametrize("delta", [-0.1, 1, 1.5, float("nan"), "small", True, None])
+def test_deltas_are_checked(delta: object) -> None:
+    with pytest.raises(ParameterError, match="delta"):
+        Ledger(lifetime=1.0, delta=delta)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("cap", [0, -1, float("nan"), float("inf"), "much", None])
 def test_caps_are_checked(cap: object) -> None:
     with pytest.raises(ParameterError):

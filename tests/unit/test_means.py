@@ -1,4 +1,4 @@
-"""Contracts of mean mechanisms, the hybrid and the study of two rounds: exact sums, error bars, JSON, refusals, replay."""
+"""Contracts of mean mechanisms, the hybrid and two rounds: exact sums, error bars, JSON, refusals, replay."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_branch_that_nobody_answered_counts_nothing() -> None:
         assert 0 < mean.stderr < 1.5
 
 
-# -- two rounds ---------------------------------------------------------------------------------------------------------
+# -- two rounds --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)

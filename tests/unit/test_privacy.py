@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -11,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veil.domain import Items
-from veil.errors import ParameterError
-from veil.mechanisms import GRR, OLH, OUE, SubsetSelection
+from veil.errors import ParameterError, WireError
+from veil.mechanisms import GRR, OLH, OUE, SHE, SubsetSelection
 from veil.privacy import (
     Guarantee,
     check_epsilon,
@@ -83,7 +84,7 @@ def test_plain_division_breaks_the_budget_somewhere() -> None:
 def test_amplification_is_exact_too(epsilon: float, length: int) -> None:
     view = SampleItem(Items(5), length)
     inner = view.inner_epsilon(epsilon, disjoint=True)
-    assert view.outer_ratio(exp_below(inner), disjoint=True) <= exp_below(epsilon)
+    assert view.outer(Guarantee(exp_below(inner)), disjoint=True).within(epsilon)
     assert inner == pytest.approx(math.log1p(length * math.expm1(epsilon)), rel=1e-12)
     assert view.inner_epsilon(epsilon, disjoint=False) == pytest.approx(epsilon, rel=1e-15)
 
@@ -132,6 +133,61 @@ def test_guarantees_combine() -> None:
     assert not nothing.within(10.0)
     with pytest.raises(ParameterError):
         Guarantee.largest([small, Guarantee(Fraction(2), neighbours="remove")])
+
+    with pytest.raises(ParameterError, match="at least one"):
+        Guarantee.together([])
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "words"),
+    [
+        (GRR(1.0, 7).guarantee, "eps = 1, exactly"),
+        (GRR(0.1, 7).guarantee, "eps = 0.1, exactly"),
+        (Guarantee(exp_below(2.0), Fraction(28, 10**5)), "eps = 2, delta = 2.8e-4"),
+        (Guarantee(exp_below(2.0), Fraction(2801, 10**7)), "eps = 2, delta = 2.9e-4"),
+        (Guarantee(Fraction(1), Fraction(1, 10**6)), "eps = 0, delta = 1e-6"),
+        (Guarantee(Fraction(3), neighbours="remove"), "eps = 1.09861, exactly, for adding or removing a person"),
+        (Guarantee(Fraction(3), scope="lifetime"), "eps = 1.09861, exactly, over all reports of one value"),
+        (Guarantee(None, needs_shuffler=True), "nothing on its own: it needs a shuffler"),
+    ],
+)
+def test_guarantees_in_words_and_in_json(guarantee: Guarantee, words: str) -> None:
+    assert str(guarantee) == words
+    assert Guarantee.from_json(json.loads(json.dumps(guarantee.to_json()))) == guarantee
+
+
+def test_a_guarantee_may_have_more_digits_than_python_prints() -> None:
+    long = Guarantee(SHE(1.0, 4, grid=1024).guarantee.ratio, delta=Fraction(1, 2**40_000))
+    with pytest.raises(ValueError, match="digits"):
+        str(long.delta)
+    assert Guarantee.from_json(long.to_json()) == long
+    assert str(long).startswith("eps = 1, delta = ")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ratio": 2},
+        {"ratio": "2"},
+        {"ratio": "4/2"},
+        {"ratio": "1/2"},
+        {"ratio": "02/1"},
+        {"ratio": "2/0"},
+        {"delta": None},
+        {"delta": "-1/2"},
+        {"delta": "1/1"},
+        {"delta": "0.1"},
+        {"scope": "week"},
+        {"neighbours": None},
+        {"needs_shuffler": 0},
+        {"central": "2/1"},
+    ],
+)
+def test_json_that_is_no_guarantee_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises((WireError, ParameterError)):
+        Guarantee.from_json(Guarantee(Fraction(2)).to_json() | change)
+    with pytest.raises(WireError):
+        Guarantee.from_json("2/1")
 
 
 @pytest.mark.parametrize("bad", [{"ratio": Fraction(1, 2)}, {"ratio": Fraction(2), "delta": Fraction(1)}])

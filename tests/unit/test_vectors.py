@@ -72,6 +72,7 @@ def test_reports_are_reproduced(vector: Json) -> None:
     survey = Survey.from_json(json.dumps(vector["task"]))
     assert survey.task == vector["task_id"]
     assert survey.guarantee.ratio == Fraction(*map(int, vector["ratio"]))
+    assert survey.guarantee.delta == Fraction(*map(int, vector.get("delta", (0, 1))))
     for case in vector["cases"]:
         entropy = bytes.fromhex(case["entropy"])
         source = Words(entropy)
@@ -201,6 +202,8 @@ def flip(text: str, pattern: str) -> str:
         ("one-of", r'"report": "([0-9a-f]+)"'),
         ("oue", r'"others": "([0-9a-f]+)"'),
         ("grr", r'"ratio": \[\s+"([0-9]+)"'),
+        ("set-views", r'"delta": \[\s+"([0-9]+)"'),
+        ("set-views", r'"load": ([0-9]+)'),
         ("primitives", r'"spread": "([0-9a-f]+)"'),
         ("bad_tasks", r'"ratio": "(abov)e"'),
     ],

@@ -20,13 +20,14 @@ from veil import (
     LinearHashing,
     Piecewise,
     Question,
+    RandomProjection,
     SquareWave,
     StochasticRounding,
     SubsetSelection,
     Survey,
 )
 from veil.tools.canonical import canonical
-from veil.view import CountContained, SampleContained, SetSize, SquaredDistance
+from veil.view import CountContained, SampleContained, SampleItem, SetSize, SquaredDistance
 
 from .words import Json
 
@@ -221,6 +222,24 @@ def bad_tasks() -> Json:
         ("an integer with an exponent", text.replace('"version":1', '"version":1e0'), "WireError", None),
         ("an integer of 5000 digits", text.replace('"version":1', '"version":' + "9" * 5000), "WireError", None),
     ]
+    loaded, *others = (survey.to_json() for survey in surveys_with_loads())
+    wide = copy.deepcopy(loaded)
+    wide["ask"]["view"]["length"] = 2000
+    for name, document, load, error in (
+        ("a load of 0", loaded, 0, "ParameterError"),
+        ("a load below 0", loaded, -1, "ParameterError"),
+        ("a load of the whole length", loaded, 4, "ParameterError"),
+        ("a load above 1024", wide, 1025, "ParameterError"),
+        ("a load that is a string", loaded, "2", "ParameterError"),
+        ("a load that is true", loaded, True, "ParameterError"),
+        ("a load that is null", loaded, None, "WireError"),
+        ("a load so small that its delta is above 1", loaded, 1, "ParameterError"),
+    ):
+        looked(f"SampleItem: {name}", document, {"load": load}, error)
+    for document in (sample, *others):
+        behind = document["ask"]["mechanism"]["kind"]
+        looked(f"a load behind {behind}", document, {"load": 3}, "ParameterError")
+    looked("CountContained: a load", count, {"load": 2}, "WireError")
     return {
         "cases": [{"name": name, "text": body, "error": error, "ratio": ratio} for name, body, error, ratio in cases]
     }
@@ -248,6 +267,16 @@ def surveys_of_sets() -> list[Survey]:
     views = (CountContained(held, candidates, most=3), SetSize(held, most=5))
     behind = GRR(sample.inner_epsilon(1.0, disjoint=True), sample.domain)
     return [Survey(Question(behind, sample)), *(Survey(Question(GRR(1.0, view.domain), view)) for view in views)]
+
+
+def surveys_with_loads() -> list[Survey]:
+    """A good one, behind OLH; and sampled items without one, behind mechanisms that take none."""
+    loaded, plain = SampleItem(Items(5), 4, load=2), SampleItem(Items(5), 4)
+    others = (kind(1.0, plain.domain) for kind in (OUE, RandomProjection, LinearHashing))
+    return [
+        Survey(Question(OLH(1.0, loaded.domain), loaded)),
+        *(Survey(Question(oracle, plain)) for oracle in others),
+    ]
 
 
 TIMES: Json = {"kind": "interval", "lo": "0", "hi": "86400", "cells": 8}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from veil import GRR, OLH, Items, OneOf, Question, Survey
-from veil.view import CountContained, SampleContained, SetSize
+from veil import BLH, GRR, OLH, AllOf, Items, OneOf, Question, Survey
+from veil.itemsets import PSFO
+from veil.view import CountContained, SampleContained, SampleItem, SetSize
 
 from .surveys import Case, vectors
 from .words import LAST, Json
@@ -50,5 +51,31 @@ def counted() -> Json:
     return vectors("counts of candidates and sizes of sets", survey, cases)
 
 
+def loaded() -> Json:
+    """Behind a hash, with a load: the promise has a delta."""
+    survey = PSFO(10, OLH, 2.0, ITEMS, delta=1e-3).survey
+    cases: list[Case] = [
+        ("an item", ["tea", "salt"], [1, 0]),
+        ("a dummy", ["tea"], [9, 0]),
+        ("an empty set", [], [0, 0]),
+        ("streamed", ["rice", "soap", "milk"], []),
+    ]
+    return vectors("one item of a padded set, hashed with a load", survey, cases)
+
+
+def loaded_together() -> Json:
+    """Deltas add up over what is answered together; of what is one of several, the largest counts."""
+    item, few = SampleItem(ITEMS, 6, load=3), SampleContained(ITEMS, CANDIDATES, length=12, load=11)
+    hashed, halved = Question(OLH(2.0, item.domain, hash_range=7), item), Question(BLH(0.5, few.domain), few)
+    plain = Question(OLH(1.0, few.domain), SampleContained(ITEMS, CANDIDATES, length=12))
+    survey = Survey(OneOf((1, AllOf(hashed, halved, plain)), (2, hashed)))
+    cases: list[Case] = [
+        ("three answers", ["tea", "milk"], [0, 0]),
+        ("one answer", ["soap"], [2, 1]),
+        ("streamed", ["tea", "milk", "rice"], []),
+    ]
+    return vectors("loads in a tree", survey, cases)
+
+
 def every_survey() -> list[Json]:
-    return [sampled(), counted()]
+    return [sampled(), counted(), loaded(), loaded_together()]

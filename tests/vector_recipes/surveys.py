@@ -35,13 +35,14 @@ Case = tuple[str, Any, Sequence[int]]
 
 
 def vectors(name: str, survey: Survey, cases: Iterable[Case], public: Json | None = None) -> Json:
-    ratio = survey.guarantee.ratio
+    ratio, delta = survey.guarantee.ratio, survey.guarantee.delta
     assert ratio is not None
     return {
         "name": name,
         "task": survey.to_json(),
         "task_id": survey.task,
         "ratio": [str(ratio.numerator), str(ratio.denominator)],
+        **({"delta": [str(delta.numerator), str(delta.denominator)]} if delta else {}),
         "columns": [
             {"name": field.name, "width": field.width, "count": field.count, "bits": field.bits}
             for field in survey.layout.fields

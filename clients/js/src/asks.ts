@@ -7,15 +7,14 @@ import type { Column, Drawn } from "./columns.js";
 import type { Code, Domain } from "./domains.js";
 import { readMechanism } from "./mechanisms/index.js";
 import type { Mechanism } from "./mechanisms/index.js";
-import { larger, product } from "./ratio.js";
-import type { Ratio } from "./ratio.js";
+import { larger, product, sum } from "./ratio.js";
+import type { Guarantee } from "./ratio.js";
 import { readView } from "./views.js";
 import type { View } from "./views.js";
 import type { Words } from "./words.js";
 
-export interface Ask {
+export interface Ask extends Guarantee {
   readonly columns: readonly Column[];
-  readonly ratio: Ratio;
   readonly lifetime: boolean; // whether the promise is one of all reports about a value, or of each
   readonly question?: { readonly view: View; readonly mechanism: Mechanism };
   draw(code: Code, words: Words): Promise<Drawn>;
@@ -27,7 +26,7 @@ function question(document: Json, held: Domain): Ask {
   const mechanism = readMechanism(by, view.domain);
   return {
     columns: mechanism.columns,
-    ratio: view.outerRatio(mechanism.ratio, mechanism.disjoint ?? false),
+    ...view.outer(mechanism),
     lifetime: mechanism.longitudinal !== undefined,
     question: { view, mechanism },
     draw: async (code, words) => mechanism.draw(view.apply(code, words), words),
@@ -46,6 +45,7 @@ function oneOf(document: Json, held: Domain, depth: number): Ask {
   return {
     columns: [integers("choice", BigInt(asks.length)), ...overlay(asks.flatMap(({ columns }) => columns))],
     ratio: asks.map(({ ratio }) => ratio).reduce(larger),
+    delta: asks.map(({ delta }) => delta).reduce(larger),
     lifetime,
     async draw(code, words) {
       let rest = words.below(total);
@@ -61,6 +61,7 @@ function allOf(document: Json, held: Domain, depth: number): Ask {
   return {
     columns: asks.flatMap(({ columns }, i) => columns.map((column) => ({ ...column, name: `${i}.${column.name}` }))),
     ratio: asks.map(({ ratio }) => ratio).reduce(product),
+    delta: asks.map(({ delta }) => delta).reduce(sum),
     lifetime,
     async draw(code, words) {
       const drawn: Drawn = {};

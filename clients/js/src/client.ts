@@ -10,10 +10,11 @@ import type { Json } from "./canonical.js";
 import type { Code } from "./domains.js";
 import type { Environment } from "./environment.js";
 import { VeilError } from "./errors.js";
-import { grant, left, readBudget } from "./ledger.js";
+import { deltaLeft, fractionText, grant, left, readBudget } from "./ledger.js";
 import type { Budget, Caps } from "./ledger.js";
 import { checkOpen, readKeys } from "./publication.js";
 import { Queue } from "./queue.js";
+import { NOTHING, numberOf, sum } from "./ratio.js";
 import { Source } from "./source.js";
 import type { Charge, Parcel, Refusal, Store } from "./store.js";
 import { reportId } from "./survey.js";
@@ -27,7 +28,10 @@ export interface Options {
   readonly key: string | readonly string[];
   /** The task id: 64 hex digits that name the survey and everything in it. */
   readonly task: string;
-  /** What the person grants to all surveys of this page's origin together: epsilon over a lifetime, and per day. */
+  /**
+   * What the person grants to all surveys of this page's origin together: epsilon over a lifetime, and per day; and a
+   * delta, without which surveys that need one are refused.
+   */
   readonly budget: Budget;
   /** The name of the database in the browser; "veil" unless told. */
   readonly database?: string;
@@ -42,10 +46,12 @@ export type Receipt =
   /** The collector will not take it, and it is not sent again. */
   | { readonly state: "refused"; readonly reason: Refusal };
 
-/** What is spent and what is left, as exact decimals. */
+/** What is spent and what is left, as exact decimals; where the survey has a delta, its own, and what is left of it. */
 export interface Account {
   readonly cost: string;
   readonly left: string;
+  readonly delta?: number;
+  readonly deltaLeft?: number;
 }
 
 /** @internal */
@@ -106,7 +112,11 @@ export class Client {
 
   /** What one answer costs, and what is left of the lifetime's budget. */
   async account(): Promise<Account> {
-    return { cost: this.#survey.cost, left: left(await this.#store.charges(), this.#caps) };
+    const { cost, ask } = this.#survey;
+    const charges = await this.#store.charges();
+    const epsilon = { cost, left: left(charges, this.#caps) };
+    if (!ask.delta[0]) return epsilon;
+    return { ...epsilon, delta: numberOf(ask.delta), deltaLeft: numberOf(deltaLeft(charges, this.#caps)) };
   }
 
   /**
@@ -154,13 +164,14 @@ export class Client {
       ? survey.reportOfMemo(memo, beside, words)
       : (known ?? (await survey.report(code, beside, words)));
     const { task, cost: epsilon } = survey;
+    const delta = survey.ask.delta[0] ? { delta: fractionText(sum(survey.ask.delta, NOTHING)) } : {};
     let overtaken = false;
     const decide = (charges: Charge[]): Charge | null => {
       overtaken = known === undefined && charges.some(isSame);
       if (overtaken) throw new VeilError("overtaken", "this answer was paid for meanwhile");
       return known
         ? null
-        : grant(charges, this.#caps, { task, epsilon, mark, kept: memo ?? report }, this.#environment.now());
+        : grant(charges, this.#caps, { task, epsilon, ...delta, mark, kept: memo ?? report }, this.#environment.now());
     };
     try {
       await this.#store.commit(decide, parcelOf(this.#collector, task, report));

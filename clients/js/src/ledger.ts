@@ -1,15 +1,19 @@
-// What a person has spent, in exact decimals: ten charges of 0.1 are 1.
+// What a person has spent, in exact decimals and fractions: ten charges of 0.1 are 1.
 
 import { decimalText } from "./canonical.js";
 import { BudgetError } from "./errors.js";
+import { NOTHING, exceeds, fractionOf, sum } from "./ratio.js";
+import type { Fraction } from "./ratio.js";
 import type { Charge } from "./store.js";
 
-// Epsilon over a lifetime, and per day (UTC) if wanted; a plain number is a lifetime.
-export type Budget = number | { readonly lifetime: number; readonly perDay?: number };
+// Epsilon over a lifetime, and per day (UTC) if wanted; a plain number is a lifetime. `delta` is what all answers
+// together may have of it over the lifetime: none, unless it is given.
+export type Budget = number | { readonly lifetime: number; readonly perDay?: number; readonly delta?: number };
 
 export interface Caps {
   readonly lifetime: string;
   readonly perDay: string | null;
+  readonly delta: Fraction;
 }
 
 const PLACES = 400; // more than the decimal of any double has
@@ -22,11 +26,19 @@ const exact = (text: string): bigint => {
 const total = (charges: readonly Charge[]): bigint => charges.reduce((sum, { epsilon }) => sum + exact(epsilon), 0n);
 
 export function readBudget(budget: unknown): Caps {
-  const { lifetime, perDay } = (typeof budget === "object" && budget !== null ? budget : { lifetime: budget }) as {
+  const { lifetime, perDay, delta } = (typeof budget === "object" && budget !== null ? budget : { lifetime: budget }) as {
     lifetime: unknown;
     perDay?: unknown;
+    delta?: unknown;
   };
-  return { lifetime: cap(lifetime), perDay: perDay === undefined ? null : cap(perDay) };
+  if (delta !== undefined && (typeof delta !== "number" || !(0 <= delta && delta < 1))) {
+    throw new BudgetError("expected a delta of at least 0 and below 1");
+  }
+  return {
+    lifetime: cap(lifetime),
+    perDay: perDay === undefined ? null : cap(perDay),
+    delta: delta === undefined ? NOTHING : fractionOf(decimalText(delta)),
+  };
 }
 
 function cap(epsilon: unknown): string {
@@ -36,11 +48,24 @@ function cap(epsilon: unknown): string {
   return decimalText(epsilon);
 }
 
+const totalDelta = (charges: readonly Charge[]): Fraction =>
+  charges.flatMap(({ delta }) => (delta === undefined ? [] : [readFraction(delta)])).reduce(sum, NOTHING);
+
+export const fractionText = ([above, under]: Fraction): string => `${above}/${under}`;
+
+const readFraction = (text: string): Fraction => text.split("/").map(BigInt) as [bigint, bigint];
+
 // The charge, with its day, or a refusal.
 export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charge, "day">, now: number): Charge {
   // A clock that was set back must not open a day again: the latest day on record counts.
   const day = charges.reduce((latest, other) => (other.day > latest ? other.day : latest), dayOf(now));
   const cost = exact(charge.epsilon);
+  if (charge.delta !== undefined) {
+    if (!caps.delta[0]) throw new BudgetError("this survey keeps its epsilon only up to a delta, and the budget has none");
+    if (exceeds(sum(totalDelta(charges), readFraction(charge.delta)), caps.delta)) {
+      throw new BudgetError("this answer would exceed the delta of the lifetime's budget");
+    }
+  }
   if (total(charges) + cost > exact(caps.lifetime)) {
     throw new BudgetError(`this answer would exceed the lifetime budget of ${caps.lifetime}`);
   }
@@ -51,6 +76,13 @@ export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charg
 }
 
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
+
+// Delta left over the lifetime.
+export function deltaLeft(charges: readonly Charge[], caps: Caps): Fraction {
+  const [above, under] = totalDelta(charges);
+  const rest = sum(caps.delta, [-above, under]);
+  return rest[0] < 0n ? NOTHING : rest;
+}
 
 // Epsilon left over the lifetime, as a decimal.
 export function left(charges: readonly Charge[], caps: Caps): string {

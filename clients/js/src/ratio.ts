@@ -1,9 +1,19 @@
-// The promise, exactly: ratios as fractions of integers, compared with e^eps by its series (docs/wire-format.md).
+// The promise, exactly: ratios and deltas as fractions of integers; e^eps by its series (docs/wire-format.md).
 
 import { SurveyError } from "./errors.js";
 
-// The likelihood ratio of a report, at least 1: numerator and denominator.
-export type Ratio = readonly [above: bigint, under: bigint];
+export type Fraction = readonly [above: bigint, under: bigint];
+
+// The likelihood ratio of a report, at least 1.
+export type Ratio = Fraction;
+
+// What a report promises: the ratio, but for a probability of delta.
+export interface Guarantee {
+  readonly ratio: Ratio;
+  readonly delta: Fraction;
+}
+
+export const NOTHING: Fraction = [0n, 1n];
 
 const UNIT = 10n ** 80n;
 
@@ -35,6 +45,26 @@ export function keepPromise(ratio: Ratio, epsilon: string): Ratio {
 }
 
 export const larger = (a: Ratio, b: Ratio): Ratio => (a[0] * b[1] >= b[0] * a[1] ? a : b);
+
+export const exceeds = (a: Fraction, b: Fraction): boolean => a[0] * b[1] > b[0] * a[1];
+
+// In lowest terms, so that sums of many stay short.
+export function sum(a: Fraction, b: Fraction): Fraction {
+  const [above, under] = [a[0] * b[1] + b[0] * a[1], a[1] * b[1]];
+  let [divisor, rest] = [under, above];
+  while (rest) [divisor, rest] = [rest, divisor % rest];
+  return [above / divisor, under / divisor];
+}
+
+// How many sets of k there are of n things.
+export function choose(n: number, k: number): bigint {
+  let found = 1n;
+  for (let i = 0; i < k; i++) found = (found * BigInt(n - i)) / BigInt(i + 1);
+  return found;
+}
+
+// The nearest double, for display.
+export const numberOf = ([above, under]: Fraction): number => Number((above << 1000n) / under) / 2 ** 1000;
 
 export const product = (a: Ratio, b: Ratio): Ratio => [a[0] * b[0], a[1] * b[1]];
 

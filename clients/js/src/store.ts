@@ -5,6 +5,7 @@ export interface Charge {
   readonly day: string; // UTC, as 2026-01-31
   readonly task: string;
   readonly epsilon: string; // a decimal, so that sums are exact
+  readonly delta?: string; // "p/q", where there is one
   readonly mark: string; // recognises the same answer; it stays on the device
   readonly kept: Uint8Array<ArrayBuffer>;
 }

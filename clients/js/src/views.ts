@@ -1,22 +1,23 @@
 // From what a person holds to what one question asks about: an index, or bytes, of a smaller domain.
 
 import { bigEndian, bytesFor, fromBigEndian } from "./bytes.js";
-import { byKind, decimal, decimalText, integer, listOf, malformed, take } from "./canonical.js";
+import { byKind, decimal, decimalText, integer, isObject, listOf, malformed, take } from "./canonical.js";
 import type { Json } from "./canonical.js";
 import { categoriesOf, readDomain } from "./domains.js";
 import type { Code, Domain } from "./domains.js";
 import { splitmix64 } from "./hash.js";
-import type { Ratio } from "./ratio.js";
+import type { Mechanism } from "./mechanisms/base.js";
+import { NOTHING, choose, exceeds } from "./ratio.js";
+import type { Guarantee } from "./ratio.js";
 import type { Words } from "./words.js";
 
 export interface View {
   readonly domain: Domain; // what it shows
   apply(code: Code, words: Words): Code;
-  // The ratio seen from the held value; `disjoint` says that a report supports one value at most, as in GRR.
-  outerRatio(ratio: Ratio, disjoint: boolean): Ratio;
+  outer(behind: Mechanism): Guarantee; // what the mechanism behind it promises, seen from the held value
 }
 
-type Parts = Omit<View, "outerRatio"> & Partial<Pick<View, "outerRatio">>;
+type Parts = Omit<View, "outer"> & Partial<Pick<View, "outer">>;
 
 function identity(document: Json, source: Domain): Parts {
   take(document, "identity");
@@ -94,9 +95,16 @@ function project(document: Json, source: Domain): Parts {
   };
 }
 
+const MOST_LOAD = 1024;
+
+// Padding's keys: a load stands only in tasks that have one.
+const padding = (document: Json): string[] =>
+  isObject(document) && Object.hasOwn(document, "load") ? ["length", "load"] : ["length"];
+
 // One of `codesOf` a held set, after padding to a length with codes from `dummies` on.
-function padded(padding: Json | undefined, dummies: bigint, codesOf: (code: Code) => bigint[]): Parts {
-  const length = integer(padding, 1, 2 ** 31);
+function padded([size, most]: Json[], dummies: bigint, codesOf: (code: Code) => bigint[]): Parts {
+  const length = integer(size, 1, 2 ** 31);
+  const load = most === undefined ? null : integer(most, 1, Math.min(length - 1, MOST_LOAD));
   return {
     domain: categoriesOf(dummies + BigInt(length)),
     apply(code, words) {
@@ -104,10 +112,17 @@ function padded(padding: Json | undefined, dummies: bigint, codesOf: (code: Code
       const drawn = Number(words.below(BigInt(Math.max(codes.length, length))));
       return codes[drawn] ?? dummies + BigInt(drawn - codes.length);
     },
-    // any one item is the sampled one with probability 1 / length at most: 1 + (r - 1) / length
-    outerRatio([above, under], disjoint) {
+    // Any one item is the sampled one with probability 1 / length at most: 1 + (r - 1) / length behind GRR. Behind
+    // hashing it is 1 + (r - 1) load / length, unless more than a load of the items share a bucket.
+    outer({ ratio: [above, under], disjoint, moment }) {
       const whole = under * BigInt(length);
-      return disjoint ? [whole + above - under, whole] : [above, under];
+      const ratio = [whole + (above - under) * BigInt(disjoint ? 1 : (load ?? length)), whole] as const;
+      if (load === null) return { ratio, delta: NOTHING };
+      if (moment === undefined) throw malformed("a load behind OLH or BLH only");
+      const [shared, all] = moment(load + 1);
+      const delta = [choose(length, load + 1) * shared, all] as const;
+      if (!exceeds([1n, 1n], delta)) throw malformed("a load that promises something: a delta below 1");
+      return { ratio, delta };
     },
   };
 }
@@ -160,12 +175,12 @@ function candidatesOf(listed: Json | undefined, source: Domain): [bigint, (code:
 }
 
 function sampleItem(document: Json, source: Domain): Parts {
-  return padded(take(document, "sample-item", "length")[0], universeOf(source), (code) => code as bigint[]);
+  return padded(take(document, "sample-item", ...padding(document)), universeOf(source), (code) => code as bigint[]);
 }
 
 function sampleContained(document: Json, source: Domain): Parts {
-  const [listed, length] = take(document, "sample-contained", "candidates", "length");
-  return padded(length, ...candidatesOf(listed, source));
+  const [listed, ...sizes] = take(document, "sample-contained", "candidates", ...padding(document));
+  return padded(sizes, ...candidatesOf(listed, source));
 }
 
 function countContained(document: Json, source: Domain): Parts {
@@ -193,5 +208,5 @@ const readers: Record<string, (document: Json, source: Domain) => Parts> = {
 // The view that a task describes, of its held domain.
 export function readView(document: Json | undefined, source: Domain): View {
   const parts = byKind(document, readers, "a view")(document as Json, source);
-  return { outerRatio: (ratio) => ratio, ...parts };
+  return { outer: ({ ratio }) => ({ ratio, delta: NOTHING }), ...parts };
 }

@@ -71,6 +71,30 @@ for (const [name, makeStore] of [
     await assert.rejects(client.answer(null), refused("budget"));
   });
 
+  test(`${name}: a survey with a delta is paid with one, exactly, or refused`, async () => {
+    const world = await worldWith();
+    const vector = vectors("set-views").find(({ name }) => name.includes("hashed with a load"));
+    const task = await world.collector.publish(vector.task);
+    const pure = await world.open({ task, budget: 10 });
+    await assert.rejects(pure.answer(["tea"]), refused("budget"));
+    const [above, under] = vector.delta.map(Number);
+    const budget = { lifetime: 10, delta: (2.5 * above) / under };
+    const client = await world.open({ task, budget });
+    await client.answer(["tea"]);
+    await client.answer(["milk"]);
+    await client.answer(["tea"]); // the same answer is free
+    const { delta, deltaLeft } = await client.account();
+    assert.ok(Math.abs(delta / (above / under) - 1) < 1e-12);
+    assert.ok(Math.abs(deltaLeft / delta - 0.5) < 1e-9);
+    await assert.rejects(client.answer(["salt"]), refused("budget"));
+    const charges = await world.store.charges();
+    assert.deepEqual(charges.map((charge) => charge.delta), [vector.delta.join("/"), vector.delta.join("/")]);
+    const plain = await world.open({ budget });
+    await plain.answer("yes"); // what is pure is still granted
+    assert.equal(Object.hasOwn((await world.store.charges())[2], "delta"), false);
+    assert.deepEqual(Object.keys(await plain.account()), ["cost", "left"]);
+  });
+
   test(`${name}: two tabs cannot spend the same budget twice`, async () => {
     const world = await worldWith();
     const [one, two] = [await world.open(), await world.open()];

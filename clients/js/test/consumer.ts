@@ -7,7 +7,7 @@ const options: Options = {
   collector: "https://collector.example",
   key: ["key"],
   task: "task",
-  budget: { lifetime: 2, perDay: 1 },
+  budget: { lifetime: 2, perDay: 1, delta: 1e-6 },
 };
 
 export async function ask(value: string): Promise<string> {

@@ -215,7 +215,8 @@ test("a survey that is not published, and options that make no sense", async () 
   await assert.rejects(world.open({ task: "0" }), refused("task"));
   await assert.rejects(world.open({ collector: "collector" }), refused("collector"));
   await assert.rejects(world.open({ collector: "javascript:alert(1)" }), refused("collector"));
-  for (const budget of [0, -1, NaN, Infinity, "2", null, { lifetime: 1, perDay: 0 }]) {
+  const deltas = [1, -0.1, NaN, "0", null].map((delta) => ({ lifetime: 1, delta }));
+  for (const budget of [0, -1, NaN, Infinity, "2", null, { lifetime: 1, perDay: 0 }, ...deltas]) {
     await assert.rejects(world.open({ budget }), refused("budget"));
   }
 });

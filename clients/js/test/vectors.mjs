@@ -138,10 +138,12 @@ export async function reproduce(folder, failed) {
     await check(`${vector.name}: columns`, (equal) =>
       equal(JSON.stringify(survey.columns), JSON.stringify(vector.columns)),
     );
-    await check(`${vector.name}: ratio`, (equal) => {
-      const [found, wanted] = [survey.ask.ratio, vector.ratio.map(BigInt)];
-      equal(found[0] * wanted[1], wanted[0] * found[1]);
-    });
+    for (const [name, text] of [["ratio", vector.ratio], ["delta", vector.delta ?? ["0", "1"]]]) {
+      await check(`${vector.name}: ${name}`, (equal) => {
+        const [found, wanted] = [survey.ask[name], text.map(BigInt)];
+        equal(found[0] * wanted[1], wanted[0] * found[1]);
+      });
+    }
     for (const each of vector.cases) {
       await check(each.name, async (equal) => {
         const words = wordsOf(unhex(each.entropy));

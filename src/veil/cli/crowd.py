@@ -14,9 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from veil.collector.documents import verified
-from veil.device.client import Client
-from veil.device.ledger import Ledger
+from veil.device import Client, Ledger, verified
 
 __all__ = ["call", "report_all"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from veil.collector.documents import read_time, written_time
 from veil.collector.store import Store, StoredSurvey
+from veil.device.verification import read_time, written_time
 from veil.errors import InputError, ServiceError
 from veil.survey import Survey
 from veil.tools.canonical import Json
@@ -118,6 +118,7 @@ class Catalogue:
             "questions": len(survey.questions),
             "payload_bytes": survey.layout.size,
             "epsilon": survey.guarantee.epsilon,
+            "delta": float(survey.guarantee.delta),
         }
 
 

@@ -1,60 +1,29 @@
-"""A published survey: canonical JSON that says what is asked, when, and how coarse times are; and its signature."""
+"""A published survey, written: what is asked, when, and how coarse times are; and its signature.
+
+Devices check it with `veil.device.verification`.
+"""
 
 from __future__ import annotations
 
 import base64
-import re
-import time
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from veil.collector.keys import public_bytes
 from veil.collector.store import StoredSurvey
-from veil.errors import InputError, MismatchError, WireError
-from veil.survey import Survey
+from veil.device.verification import KIND, PURPOSE, VERSION, written_time
 from veil.tools.canonical import Json, canonical, parse
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["published", "read_time", "unsigned", "verified", "written_time"]
-
-_PURPOSE = b"veil-published-survey-v1\x00"  # so that no other signature of this key can pass for one of a survey
-_KIND, _VERSION = "veil-published-survey", 1
-_MEMBERS = {"kind", "version", "survey", "opens", "closes", "precision"}
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
-
-
-def written_time(seconds: int | None) -> str | None:
-    """Seconds since 1970 as ISO 8601 in UTC.
-
-    >>> written_time(0)
-    '1970-01-01T00:00:00Z'
-    """
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def read_time(text: Any) -> int | None:
-    """The same backwards.
-
-    >>> read_time("1970-01-02T00:00:00Z")
-    86400
-    """
-    if text is None:
-        return None
-    if not isinstance(text, str) or not _TIME.fullmatch(text):
-        raise InputError("a time is written as 2026-01-31T12:00:00Z (UTC, whole seconds)")
-    try:
-        return int(datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
-    except ValueError:
-        raise InputError("a time names a day and an hour that there are") from None
+__all__ = ["published", "unsigned"]
 
 
 def unsigned(stored: StoredSurvey) -> bytes:
     """The bytes that are signed."""
     document: Json = {
-        "kind": _KIND,
-        "version": _VERSION,
+        "kind": KIND,
+        "version": VERSION,
         "survey": parse(stored.document),
         "opens": written_time(stored.opens),
         "closes": written_time(stored.closes),
@@ -66,48 +35,5 @@ def unsigned(stored: StoredSurvey) -> bytes:
 def published(stored: StoredSurvey, key: Ed25519PrivateKey) -> Json:
     """What a device downloads."""
     document = unsigned(stored)
-    parts = {"document": document, "key": public_bytes(key), "signature": key.sign(_PURPOSE + document)}
+    parts = {"document": document, "key": public_bytes(key), "signature": key.sign(PURPOSE + document)}
     return {name: base64.urlsafe_b64encode(part).rstrip(b"=").decode() for name, part in parts.items()}
-
-
-def verified(answer: Json, key: bytes | None = None, task: str | None = None, now: float | None = None) -> Survey:
-    """Runs on the device: the survey in a published one; refuses all that section 7 of the wire format does not allow.
-
-    With a key, the signature must be of that one; with a task id, the survey must be the one that was asked for.
-    """
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    try:
-        signed, own, signature = (
-            base64.b64decode(answer[name] + "=" * (-len(answer[name]) % 4), altchars=b"-_", validate=True)
-            for name in ("document", "key", "signature")
-        )
-        Ed25519PublicKey.from_public_bytes(own if key is None else key).verify(signature, _PURPOSE + signed)
-    except (InvalidSignature, KeyError, TypeError, ValueError):
-        raise WireError("this survey is not signed with the expected key") from None
-    document = parse(signed)
-    if canonical(document) != signed or set(document) != _MEMBERS:
-        raise WireError("expected a published survey in canonical form")
-    if document["kind"] != _KIND or document["version"] != _VERSION or isinstance(document["version"], bool):
-        raise WireError(f"expected a published survey of version {_VERSION}")
-    if (
-        not isinstance(document["precision"], int)
-        or isinstance(document["precision"], bool)
-        or document["precision"] < 1
-    ):
-        raise WireError("the precision of a published survey is an integer of at least 1")
-    _check_open(document, time.time() if now is None else now)
-    survey = Survey.from_json(document["survey"])
-    if task is not None and survey.task != task:
-        raise MismatchError("this is another survey than the one that was asked for")
-    return survey
-
-
-def _check_open(document: Json, now: float) -> None:
-    try:
-        opens, closes = read_time(document["opens"]), read_time(document["closes"])
-    except InputError:
-        raise WireError("expected the times of a published survey as 2026-01-31T12:00:00Z, or null") from None
-    if (opens is not None and now < opens) or (closes is not None and now >= closes):
-        raise WireError("this survey is not open now")

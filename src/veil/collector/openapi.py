@@ -210,6 +210,7 @@ def _survey() -> Node:
             "closes": _TIME,
             **dict.fromkeys(("precision", "minimum", "reports", "questions", "payload_bytes"), whole),
             "epsilon": {"type": ["number", "null"]},
+            "delta": {"type": "number", "minimum": 0},
         }
     )
 

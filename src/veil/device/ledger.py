@@ -1,6 +1,6 @@
 """What a person has spent, in a file on their device. It fails closed: when in doubt, nothing is spent.
 
-The file is a journal: one line a charge, each with a checksum that covers all lines before it, flushed to the disk
+The file is a journal: one line per charge, each with a checksum that covers all lines before it, flushed to the disk
 before the charge counts. A process killed while writing leaves at most an unfinished last line, of a charge that was
 never granted. Any other damage, an empty file and a foreign one are refused. Sums are exact: ten charges of 0.1 are 1.
 """
@@ -14,18 +14,19 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from fractions import Fraction
 from pathlib import Path
 
 from veil.errors import BudgetError, LedgerError, ParameterError
-from veil.privacy import Guarantee, decimal_text
+from veil.privacy import Guarantee, decimal_text, fraction_text, read_fraction
 from veil.tools.durable import sync_folder
 
 try:
     import fcntl
-except ImportError:  # not on Windows: one process a ledger there
+except ImportError:  # not on Windows: one process per ledger there
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Charge", "Ledger"]
@@ -46,10 +47,13 @@ class Charge:
     task: str
     epsilon: Decimal
     note: str = field(default="", repr=False)  # it recognises an answer, so it is not for printing
+    delta: Fraction = Fraction(0)
 
 
 class Ledger:
     """A budget of epsilon over a lifetime and per day (UTC), kept in a file or, without a path, in memory.
+
+    `delta` is what all answers together may have of it over the lifetime. Default: 0, pure guarantees only.
 
     >>> ledger = Ledger(lifetime=1.0, per_day=0.5)
     >>> ledger.spend("a-task", Guarantee(ratio=None))
@@ -68,10 +72,14 @@ class Ledger:
         *,
         lifetime: float,
         per_day: float | None = None,
+        delta: float = 0.0,
         today: Callable[[], date] = _today,
     ) -> None:
         self.lifetime = Decimal(decimal_text(_check_cap(lifetime)))
         self.per_day = None if per_day is None else Decimal(decimal_text(_check_cap(per_day)))
+        if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1:
+            raise ParameterError("a delta is at least 0 and below 1")
+        self.delta = Fraction(decimal_text(delta))
         self._path = None if path is None else Path(path)
         self._today = today
         self._memory: list[Charge] = []
@@ -98,32 +106,39 @@ class Ledger:
         """Epsilon left over the lifetime."""
         return _EXACT.subtract(self.lifetime, self.spent)
 
+    @property
+    def delta_left(self) -> Fraction:
+        """Delta left over the lifetime."""
+        return self.delta - _total_delta(self.charges)
+
     def spend(self, task: str, guarantee: Guarantee, note: str = "") -> None:
         """Pay for one answer, durably, or refuse. Call it before the answer leaves the device."""
         if guarantee.ratio is None:
             raise BudgetError("this task promises nothing on its own: it needs a shuffler")
-        if guarantee.delta:
-            raise BudgetError("this task may fail with probability delta: this ledger grants pure guarantees only")
         if not task or any(not text.isprintable() or " " in text for text in (task, note)):
             raise ParameterError("a task and a note in the ledger are text without spaces")
-        cost = Decimal(decimal_text(guarantee.epsilon))
+        asked = Charge(self._today(), task, Decimal(decimal_text(guarantee.epsilon)), note, guarantee.delta)
         if self._path is None:
-            self._memory.append(self._granted(self._memory, task, cost, note))
+            self._memory.append(self._granted(self._memory, asked))
             return
         with self._locked() as file:
             charges, last = _read(file)
-            _write(file, _line(_text(self._granted(charges, task, cost, note)), last))
+            _write(file, _line(_text(self._granted(charges, asked)), last))
 
-    def _granted(self, charges: list[Charge], task: str, cost: Decimal, note: str) -> Charge:
+    def _granted(self, charges: list[Charge], asked: Charge) -> Charge:
         # A clock that was set back must not open a day again: the latest day on record counts.
-        day = max([self._today(), *(charge.day for charge in charges)])
+        day, cost = max([asked.day, *(charge.day for charge in charges)]), asked.epsilon
+        if asked.delta and not self.delta:
+            raise BudgetError("this task promises its eps only up to a delta, and this ledger grants none")
+        if asked.delta and _total_delta(charges) + asked.delta > self.delta:
+            raise BudgetError(f"this answer would exceed the delta of {float(self.delta):g} granted for a lifetime")
         if _EXACT.add(_total(charges), cost) > self.lifetime:
             raise BudgetError(f"this answer would exceed the lifetime budget of {self.lifetime}")
         if self.per_day is not None:
             today = _total([charge for charge in charges if charge.day == day])
             if _EXACT.add(today, cost) > self.per_day:
                 raise BudgetError(f"this answer would exceed the daily budget of {self.per_day}")
-        return Charge(day, task, cost, note)
+        return replace(asked, day=day)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[int]:
@@ -151,8 +166,13 @@ def _total(charges: list[Charge]) -> Decimal:
     return functools.reduce(_EXACT.add, (charge.epsilon for charge in charges), Decimal(0))
 
 
+def _total_delta(charges: list[Charge]) -> Fraction:
+    return sum((charge.delta for charge in charges), start=Fraction(0))
+
+
 def _text(charge: Charge) -> str:
-    return f"{charge.day.isoformat()} {charge.task} {charge.epsilon} {charge.note or '-'}"
+    delta = f" {fraction_text(charge.delta)}" if charge.delta else ""
+    return f"{charge.day.isoformat()} {charge.task} {charge.epsilon} {charge.note or '-'}{delta}"
 
 
 def _line(text: str, before: str) -> bytes:
@@ -226,7 +246,8 @@ def _verified(line: bytes, before: str, number: int) -> tuple[str, str]:
 
 def _charge(text: str, number: int) -> Charge:
     try:
-        day, task, epsilon, note = text.split(" ")
-        return Charge(date.fromisoformat(day), task, Decimal(epsilon), "" if note == "-" else note)
+        day, task, epsilon, note, *deltas = text.split(" ")
+        (delta,) = [read_fraction(written) for written in deltas] or [Fraction(0)]
+        return Charge(date.fromisoformat(day), task, Decimal(epsilon), "" if note == "-" else note, delta)
     except (ValueError, ArithmeticError):
         raise LedgerError(f"line {number} of the ledger cannot be read, so nothing is spent") from None

@@ -15,14 +15,14 @@ from typing import Any, ClassVar
 from veil.domain import DomainLike, Items
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
-from veil.privacy import Guarantee, check_epsilon, exp_below, largest_epsilon, log_above
+from veil.privacy import check_epsilon
 from veil.results.estimate import Estimate
 from veil.study import Collected, OneRound
 from veil.survey import Question, Survey
 from veil.tools.arguments import is_int, own_ints
-from veil.view import ItemSets, SampleContained, SampleItem, View
+from veil.view import MOST_LOAD, ItemSets, SampleContained, SampleItem, View
 
-__all__ = ["PSFO", "Adap", "Oracle", "as_items", "collisions", "hashed_load"]
+__all__ = ["PSFO", "Adap", "Oracle", "as_items", "hashed_load"]
 
 
 class Adap:
@@ -41,8 +41,8 @@ class PSFO(OneRound[Estimate]):
     with more than `length` are under-counted.
 
     Guarantee: e^eps exactly. Behind GRR the inner eps is the amplified one of Theorem 5.2.1. With a `delta`, OLH uses
-    the larger eps of Theorem 5.5.1, and the promise is (eps, delta): see `guarantee`. That delta, and nothing else in
-    veil, relies on the hash behaving as a random function.
+    the larger eps of Theorem 5.5.1, and the promise is (eps, delta); the task says so by its view's `load`. That delta,
+    and nothing else in veil, relies on the hash behaving as a random function.
 
     >>> from veil import simulate
     >>> asked = PSFO(3, GRR, epsilon=2.0, domain=5)
@@ -82,56 +82,44 @@ class PSFO(OneRound[Estimate]):
         object.__setattr__(self, "domain", as_items(domain))
         object.__setattr__(self, "candidates", candidates)
         object.__setattr__(self, "delta", float(delta))
-        checked = self.view  # refuses a wrong length and wrong candidates
+        checked = self._view()  # refuses a wrong length and wrong candidates
         object.__setattr__(self, "candidates", checked.candidates if isinstance(checked, SampleContained) else None)
         own_ints(self, "length")
 
-    @cached_property
-    def view(self) -> View:
-        """What a person is asked about."""
+    def _view(self, load: int | None = None) -> SampleItem | SampleContained:
         if self.candidates is None:
-            return SampleItem(self.domain, self.length)
-        return SampleContained(self.domain, self.candidates, self.length)
+            return SampleItem(self.domain, self.length, load)
+        return SampleContained(self.domain, self.candidates, self.length, load)
 
     @cached_property
-    def mechanism(self) -> PureOracle:
-        """The oracle behind the view, with its inner eps."""
+    def survey(self) -> Survey:
         if not issubclass(self.oracle, Adap):
-            return self._built(self.oracle)
-        direct = self._built(GRR)
-        hashed = self._built(OLH)
-        return direct if direct.variance(1) <= hashed.variance(1) else hashed
+            return Survey(self._asked(self.oracle))
+        direct, hashed = self._asked(GRR), self._asked(OLH)
+        return Survey(direct if direct.pure.variance(1) <= hashed.pure.variance(1) else hashed)
 
-    def _built(self, kind: type[PureOracle]) -> PureOracle:
-        if kind.disjoint:
-            return kind(self.view.inner_epsilon(self.epsilon, disjoint=True), self.view.domain)
+    def _asked(self, kind: type[PureOracle]) -> Question:
         if issubclass(kind, OLH) and self._load < self.length:
-            inner = _hashed_epsilon(self.epsilon, self.length, self._load)
-            return OLH(inner, self.view.domain, hash_range=_hash_range(inner))
-        return kind(self.epsilon, self.view.domain)
+            view = self._view(self._load)
+            return Question(_hashed(self.epsilon, view, view.domain), view)
+        view = self._view()
+        inner = view.inner_epsilon(self.epsilon, disjoint=True) if kind.disjoint else self.epsilon
+        return Question(kind(inner, view.domain), view)
 
     @cached_property
     def _load(self) -> int:
         """How many items of a set may fall into one bucket, but for a probability of delta (l' in the thesis)."""
         return hashed_load(self.epsilon, self.length, self.delta)
 
-    @cached_property
-    def survey(self) -> Survey:
-        return Survey(Question(self.mechanism, self.view))
+    @property
+    def view(self) -> View:
+        """What a person is asked about."""
+        return self.survey.question(0).view
 
     @property
-    def guarantee(self) -> Guarantee:
-        """The promise of one report; with a delta in it where one was asked for and used.
-
-        Theorem 5.5.1 speaks of sets of at most `length` items. It holds for larger ones too: sampling from one is
-        sampling from a random part of it of `length` items, and a mixture of (eps, delta) is (eps, delta).
-        """
-        mechanism = self.mechanism
-        inner = mechanism.guarantee.ratio
-        if not isinstance(mechanism, OLH) or self._load == self.length or inner is None:
-            return self.survey.guarantee
-        ratio = 1 + (inner - 1) * Fraction(self._load, self.length)
-        return Guarantee(ratio, delta=collisions(mechanism, self.length, self._load))
+    def mechanism(self) -> PureOracle:
+        """The oracle behind the view, with its inner eps."""
+        return self.survey.question(0).pure
 
     def answer(self, collected: Collected) -> Estimate:
         """Runs at the collector: how many people hold each item, or all items of each candidate."""
@@ -148,30 +136,21 @@ def as_items(domain: Any) -> Items:
 def hashed_load(epsilon: float, length: int, delta: float) -> int:
     """The smallest l' that Theorem 5.5.1 allows: more than l' of l items share a bucket with probability delta at most.
 
-    With l' = l nothing is gained, and delta is not needed.
+    With l' = l nothing is gained, and delta is not needed; nor is more gained than a view's `load` can say.
 
     >>> [hashed_load(2.0, 10, delta) for delta in (0.0, 1e-9, 1e-3)]
     [10, 9, 5]
     """
     if not is_int(length) or length < 1:
         raise ParameterError("a padding length is at least 1")
-    for load in range(1, length if delta else 1):
-        inner = _hashed_epsilon(epsilon, length, load)
-        if collisions(OLH(inner, 2, hash_range=_hash_range(inner)), length, load) <= Fraction(delta):
+    for load in range(1, min(length, MOST_LOAD + 1) if delta else 1):
+        view = SampleItem(Items(2), length, load)
+        if view.collisions(_hashed(epsilon, view, 2).bucket_moment) <= Fraction(delta):
             return load
     return int(length)
 
 
-def collisions(oracle: OLH, length: int, load: int) -> Fraction:
-    """A bound on the probability that more than `load` of `length` items fall into one bucket (thesis 5.5.1)."""
-    return math.comb(length, load + 1) * oracle.bucket_moment(load + 1)
-
-
-def _hashed_epsilon(epsilon: float, length: int, load: int) -> float:
-    """ln((l / l') (e^eps - 1) + 1), rounded toward privacy."""
-    part, whole = Fraction(load, length), exp_below(epsilon)
-    return largest_epsilon(log_above(1 + (whole - 1) / part), lambda ratio: 1 + (ratio - 1) * part <= whole)
-
-
-def _hash_range(inner: float) -> int:
-    return math.ceil(math.exp(inner) + 1)  # the theorem needs it rounded up
+def _hashed(epsilon: float, view: SampleItem | SampleContained, domain: DomainLike) -> OLH:
+    """OLH behind a view with a load: its eps is ln((l / l') (e^eps - 1) + 1)."""
+    inner = view.inner_epsilon(epsilon, disjoint=False)
+    return OLH(inner, domain, hash_range=math.ceil(math.exp(inner) + 1))  # the theorem needs it rounded up

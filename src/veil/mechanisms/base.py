@@ -21,6 +21,7 @@ from veil.errors import EmptyError, InputError, MismatchError, ParameterError, W
 from veil.privacy import Guarantee, check_epsilon, decimal_text
 from veil.tally import Tally, check_weights, weight_sums
 from veil.tools.canonical import Json, digest, number, take
+from veil.view import View
 from veil.wire.layout import Columns, Layout
 from veil.wire.reports import Reports
 
@@ -55,6 +56,10 @@ class Mechanism(ABC):
     @abstractmethod
     def guarantee(self) -> Guarantee:
         """The exact promise of one report."""
+
+    def seen_through(self, view: View) -> Guarantee:
+        """The exact promise of one report about a view's shown value, to who holds what the view looks at."""
+        return view.outer(self.guarantee)
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.shared import stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.results.noise import SupportNoise
+from veil.view import View
 from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["LocalHashing"]
@@ -32,8 +33,11 @@ class LocalHashing(PureOracle):
     """Reports of a seed and a bucket.
 
     Guarantee: the seed does not depend on the value, and for every seed the bucket is GRR over the hash range: p / q
-    <= e^eps exactly. The hash decides accuracy only, never privacy.
+    <= e^eps exactly. The hash decides accuracy only, never privacy, but for the delta behind a view with a `load`.
     """
+
+    independent: ClassVar[bool] = True
+    """Whether a random seed hashes values independently, as a random function does; a view's `load` relies on it."""
 
     @property
     @abstractmethod
@@ -87,6 +91,9 @@ class LocalHashing(PureOracle):
     @cached_property
     def guarantee(self) -> Guarantee:
         return Guarantee(self.p / self._move)
+
+    def seen_through(self, view: View) -> Guarantee:
+        return view.outer(self.guarantee, moment=self.bucket_moment if self.independent else None)
 
     @cached_property
     def layout(self) -> Layout:

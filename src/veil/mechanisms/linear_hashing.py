@@ -52,6 +52,7 @@ class LinearHashing(LocalHashing):
     hash_range: int
     suffix: int
     name: ClassVar[str] = "LinearHashing"
+    independent: ClassVar[bool] = False  # values with one prefix are hashed linearly: two by two only
 
     def __init__(
         self, epsilon: float, domain: DomainLike, hash_range: int | None = None, suffix: int | None = None

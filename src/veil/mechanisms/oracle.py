@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms.base import Mechanism
+from veil.privacy import Guarantee
 from veil.results.estimate import Estimate
 from veil.results.noise import Noise, SupportNoise
 from veil.tally import Tally
 from veil.tools.arguments import is_int
 from veil.tools.normal import critical
+from veil.view import View
 from veil.wire.layout import Columns
 
 __all__ = ["FrequencyOracle", "PureOracle"]
@@ -36,6 +38,9 @@ class FrequencyOracle(Mechanism):
 
     unbiased: ClassVar[bool] = True
     """Whether more people always make it better; `choose` takes no other oracle."""
+
+    def seen_through(self, view: View) -> Guarantee:
+        return view.outer(self.guarantee, disjoint=self.disjoint)
 
     @property
     @abstractmethod

@@ -33,6 +33,7 @@ class RandomProjection(LocalHashing):
     rows: int
     name: ClassVar[str] = "RandomProjection"
     unbiased: ClassVar[bool] = False
+    independent: ClassVar[bool] = False  # the rows are public, and fixed for everybody
 
     def __init__(self, epsilon: float, domain: DomainLike, rows: int = 1 << 20) -> None:
         super().__init__(epsilon, domain)

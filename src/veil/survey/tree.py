@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,8 @@ class Question(Ask):
             raise ParameterError(f"the view shows {view.domain}, but the mechanism was built for {mechanism.domain}")
         object.__setattr__(self, "mechanism", mechanism)
         object.__setattr__(self, "view", view)
+        if view.load is not None:
+            mechanism.seen_through(view)  # refuses a load where it promises nothing
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -92,11 +94,7 @@ class Question(Ask):
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        inner = self.mechanism.guarantee
-        if inner.ratio is None:
-            return inner
-        disjoint = isinstance(self.mechanism, FrequencyOracle) and self.mechanism.disjoint
-        return replace(inner, ratio=self.view.outer_ratio(inner.ratio, disjoint=disjoint))
+        return self.mechanism.seen_through(self.view)
 
     @property
     def layout(self) -> Layout:

@@ -1,8 +1,8 @@
 """From what a person holds to what one question asks about: an index of a smaller domain.
 
 A View maps codes of its `held` domain to codes of its `domain`; it may itself be random. `scale` is what an estimate
-must be multiplied by to speak of the held values, and `outer_ratio` tells how much weaker a report's ratio becomes seen
-from the held value (privacy amplification). Runs on the device.
+must be multiplied by to speak of the held values, and `outer` tells what a mechanism behind the view promises seen from
+the held value (privacy amplification). Runs on the device.
 
     Identity    the value itself                   Segment     bits [start, stop) of a string; a prefix starts at 0
     Ancestor    its ancestor in a b-ary tree       Project     some attributes of a record, as one index
@@ -22,11 +22,12 @@ from typing import Any
 from veil.tools.canonical import Json, by_kind
 from veil.view.base import View
 from veil.view.numbers import SquaredDistance
-from veil.view.sets import CountContained, ItemSets, SampleContained, SampleItem, SetSize, contained_in
+from veil.view.sets import MOST_LOAD, CountContained, ItemSets, SampleContained, SampleItem, SetSize, contained_in
 from veil.view.strings import ChannelSegment, Segment, prefix
 from veil.view.whole import Ancestor, Identity, Project
 
 __all__ = [
+    "MOST_LOAD",
     "VIEWS",
     "Ancestor",
     "ChannelSegment",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,12 +13,14 @@ from numpy.typing import NDArray
 from veil.domain import Domain, domain_from_json
 from veil.entropy import Source
 from veil.errors import WireError
-from veil.privacy import exp_below, largest_epsilon, log_above
+from veil.privacy import Guarantee, exp_below, largest_epsilon, log_above
 from veil.tools.canonical import Json
 
-__all__ = ["Codes1", "View", "held_domain"]
+__all__ = ["Codes1", "Moment", "View", "held_domain"]
 
 Codes1 = NDArray[Any]
+Moment = Callable[[int], Fraction]
+"""The probability that so many values fall into one bucket of a random hash function."""
 
 
 class View(ABC):
@@ -24,6 +28,8 @@ class View(ABC):
 
     kind: str
     held: Domain
+    load: int | None = None
+    """How many elements of a held set may share a bucket of a mechanism that hashes; None where nothing says so."""
 
     @property
     @abstractmethod
@@ -39,21 +45,31 @@ class View(ABC):
         """What an estimated frequency is multiplied by to speak of held values."""
         return Fraction(1)
 
-    def outer_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
-        """The ratio seen from the held value, when the mechanism behind the view has `ratio`.
+    def share(self, *, disjoint: bool) -> Fraction:
+        """How much of what the view shows can depend on any one part of the held value: all, unless it samples.
 
-        `disjoint` says that a report supports one value at most, as in GRR.
+        `disjoint` says that a report of the mechanism behind supports one value at most, as in GRR.
         """
-        return ratio
+        return Fraction(1)
+
+    def outer(self, inner: Guarantee, *, disjoint: bool = False, moment: Moment | None = None) -> Guarantee:
+        """The guarantee seen from the held value, when the mechanism behind the view has `inner`.
+
+        A ratio r becomes 1 + (r - 1) share. `moment` stands for a mechanism that hashes values independently into
+        buckets, and tells the probability that so many of them fall into the same.
+        """
+        if inner.ratio is None or inner.delta:  # amplification is proved for pure promises; others pass as they are
+            return inner
+        return replace(inner, ratio=1 + (inner.ratio - 1) * self.share(disjoint=disjoint))
 
     def inner_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
         """The ratio that the mechanism behind the view may have, so that the held value is promised `ratio`."""
-        return ratio
+        return 1 + (ratio - 1) / self.share(disjoint=disjoint)
 
     def inner_epsilon(self, epsilon: float, *, disjoint: bool) -> float:
         """The largest epsilon that the mechanism behind the view may have; exactly, unlike the formula in doubles."""
-        start = log_above(self.inner_ratio(exp_below(epsilon), disjoint=disjoint))
-        return largest_epsilon(start, lambda ratio: self.outer_ratio(ratio, disjoint=disjoint) <= exp_below(epsilon))
+        most = self.inner_ratio(exp_below(epsilon), disjoint=disjoint)
+        return largest_epsilon(log_above(most), lambda ratio: ratio <= most)
 
     @property
     def values(self) -> Domain:

@@ -11,8 +11,10 @@ finds by itself which of the candidates its set contains. Runs on the device.
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -24,72 +26,134 @@ from numpy.typing import NDArray
 from veil.domain import Categories, Domain, Items, Sets, domain_from_json
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
+from veil.privacy import Guarantee
 from veil.tools.arguments import is_int, own_ints
 from veil.tools.canonical import Json, take
-from veil.view.base import Codes1, View, held_domain
+from veil.view.base import Codes1, Moment, View, held_domain
 
-__all__ = ["CountContained", "ItemSets", "SampleContained", "SampleItem", "SetSize", "contained_in"]
+__all__ = ["MOST_LOAD", "CountContained", "ItemSets", "SampleContained", "SampleItem", "SetSize", "contained_in"]
 
 ItemSets = tuple[tuple[int, ...], ...]
 """Sets of items' codes, each increasing; the order of the sets is their numbering."""
 
 _MOST = 1 << 20
+MOST_LOAD = 1 << 10
+"""The largest `load`: a device computes a delta of 32 bits for each unit of it."""
 
 
-@dataclass(frozen=True)
-class SampleItem(View):
-    """One item of a set, drawn uniformly after padding it with dummies to `length` (thesis 5.2.3).
+class _Padded(View):
+    """One element, drawn uniformly after padding with dummies to `length`: any one with probability 1 / length at most.
 
-    Indices from the universe's size on are dummies. A set larger than `length` is sampled as it is, so its items are
-    under-counted; a frequency is `length` times the estimated share.
+    Guarantee: behind a mechanism whose reports support one value at most (GRR), a ratio r becomes 1 + (r - 1) / length
+    (thesis 5.2.1). Behind others it stays r, unless a `load` is given: behind a mechanism that hashes values
+    independently (OLH, BLH) the ratio is then 1 + (r - 1) load / length, but for the probability delta that more than
+    `load` of the elements share a bucket (thesis 5.5.1).
 
-    Guarantee: behind a mechanism whose reports support one value at most (GRR), a ratio r becomes 1 + (r - 1) / length,
-    because any one item is the sampled one with probability 1 / length at most. Otherwise it stays r.
+    The theorem speaks of sets of at most `length` elements. It holds for larger ones too: sampling from one is sampling
+    from a random part of it of `length` elements, and a mixture of (eps, delta) is (eps, delta).
     """
 
-    held: Items
     length: int
-    kind = "sample-item"
+    load: int | None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.held, Items):
-            raise ParameterError("an item is sampled from Items")
         if not is_int(self.length) or not 1 <= self.length <= 2**31:
             raise ParameterError("a padding length is at least 1")
         own_ints(self, "length")
+        if self.load is None:
+            return
+        if not is_int(self.load) or not 1 <= self.load < min(self.length, MOST_LOAD + 1):
+            raise ParameterError(f"a load is at least 1, below the padding length, and at most {MOST_LOAD}")
+        own_ints(self, "load")
+
+    @property
+    @abstractmethod
+    def dummies(self) -> int:
+        """The first index that is a dummy."""
 
     @property
     def domain(self) -> Categories:
-        return Categories.range(self.held.universe.size + self.length)
-
-    @property
-    def values(self) -> Domain:
-        return self.held.universe
+        return Categories.range(self.dummies + self.length)
 
     @property
     def scale(self) -> Fraction:
         return Fraction(self.length)
 
-    def outer_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
-        return 1 + (ratio - 1) / self.length if disjoint else ratio
+    def share(self, *, disjoint: bool) -> Fraction:
+        together = 1 if disjoint else self.load
+        return Fraction(1) if together is None else Fraction(together, self.length)
 
-    def inner_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
-        return 1 + (ratio - 1) * self.length if disjoint else ratio
+    def collisions(self, moment: Moment) -> Fraction:
+        """A bound on the probability that more than `load` of `length` elements share a bucket; 0 without a load."""
+        return Fraction(0) if self.load is None else math.comb(self.length, self.load + 1) * moment(self.load + 1)
 
-    def apply(self, codes: Any, source: Source) -> Codes1:
-        return sample_padded(codes, self.length, self.held.universe.size, source)
+    def outer(self, inner: Guarantee, *, disjoint: bool = False, moment: Moment | None = None) -> Guarantee:
+        seen = super().outer(inner, disjoint=disjoint)
+        if self.load is None:
+            return seen
+        if moment is None or inner.delta:
+            raise ParameterError("a load is for a mechanism that hashes values independently: OLH or BLH")
+        delta = self.collisions(moment)
+        if delta >= 1:
+            raise ParameterError("this load promises nothing: more elements may well share a bucket")
+        return replace(seen, delta=delta)
 
-    def to_json(self) -> Json:
-        return {"kind": "sample-item", "held": self.held.to_json(), "length": self.length}
+    def _to_json(self, **parts: Any) -> Json:
+        load = {} if self.load is None else {"load": self.load}
+        return {"kind": self.kind, "held": self.held.to_json(), **parts, "length": self.length, **load}
 
-    @classmethod
-    def from_json(cls, document: Json) -> SampleItem:
-        held, length = take(document, "sample-item", "held", "length")
-        return cls(held_domain(held, Items), length)
+
+def _take_padded(document: Json, kind: str, *keys: str) -> list[Any]:
+    """The values of the keys, and of `load` where it is there."""
+    if "load" in document and document["load"] is None:
+        raise WireError("a load is an integer, or not there")
+    return take(document, kind, *keys, *(["load"] if "load" in document else []))
 
 
 @dataclass(frozen=True)
-class SampleContained(View):
+class SampleItem(_Padded):
+    """One item of a set, drawn uniformly after padding it with dummies to `length` (thesis 5.2.3).
+
+    Indices from the universe's size on are dummies. A set larger than `length` is sampled as it is, so its items are
+    under-counted; a frequency is `length` times the estimated share.
+
+    Guarantee: behind GRR, a ratio r becomes 1 + (r - 1) / length, because any one item is the sampled one with
+    probability 1 / length at most. Otherwise it stays r, or with a `load`, which hashing alone takes, becomes
+    1 + (r - 1) load / length but for a delta: that more than `load` items share a bucket (thesis 5.5.1).
+    """
+
+    held: Items
+    length: int
+    load: int | None = None
+    kind = "sample-item"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.held, Items):
+            raise ParameterError("an item is sampled from Items")
+        super().__post_init__()
+
+    @property
+    def dummies(self) -> int:
+        return self.held.universe.size
+
+    @property
+    def values(self) -> Domain:
+        return self.held.universe
+
+    def apply(self, codes: Any, source: Source) -> Codes1:
+        return sample_padded(codes, self.length, self.dummies, source)
+
+    def to_json(self) -> Json:
+        return self._to_json()
+
+    @classmethod
+    def from_json(cls, document: Json) -> SampleItem:
+        held, *numbers = _take_padded(document, cls.kind, "held", "length")
+        return cls(held_domain(held, Items), *numbers)
+
+
+@dataclass(frozen=True)
+class SampleContained(_Padded):
     """One candidate that the held set contains, drawn uniformly after padding with dummies to `length` (thesis 5.3).
 
     ItemSets are numbered as listed; indices from their number on are dummies. Who contains more than `length` of them
@@ -106,47 +170,35 @@ class SampleContained(View):
     held: Items
     candidates: ItemSets
     length: int
+    load: int | None = None
     kind = "sample-contained"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "candidates", _checked(self.held, self.candidates))
-        if not is_int(self.length) or not 1 <= self.length <= 2**31:
-            raise ParameterError("a padding length is at least 1")
-        own_ints(self, "length")
+        super().__post_init__()
 
     @property
-    def domain(self) -> Categories:
-        return Categories.range(len(self.candidates) + self.length)
+    def dummies(self) -> int:
+        return len(self.candidates)
 
     @property
     def values(self) -> Categories:
         return Categories.range(len(self.candidates))
-
-    @property
-    def scale(self) -> Fraction:
-        return Fraction(self.length)
-
-    def outer_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
-        return 1 + (ratio - 1) / self.length if disjoint else ratio
-
-    def inner_ratio(self, ratio: Fraction, *, disjoint: bool) -> Fraction:
-        return 1 + (ratio - 1) * self.length if disjoint else ratio
 
     @cached_property
     def _index(self) -> _Index:
         return _Index(self.candidates)
 
     def apply(self, codes: Any, source: Source) -> NDArray[Any]:
-        return sample_padded(self._index.contained(codes), self.length, len(self.candidates), source)
+        return sample_padded(self._index.contained(codes), self.length, self.dummies, source)
 
     def to_json(self) -> Json:
-        listed = [list(candidate) for candidate in self.candidates]
-        return {"kind": self.kind, "held": self.held.to_json(), "candidates": listed, "length": self.length}
+        return self._to_json(candidates=[list(candidate) for candidate in self.candidates])
 
     @classmethod
     def from_json(cls, document: Json) -> SampleContained:
-        held, candidates, length = take(document, cls.kind, "held", "candidates", "length")
-        return cls(_items(held), _listed(candidates), length)
+        held, candidates, *numbers = _take_padded(document, cls.kind, "held", "candidates", "length")
+        return cls(_items(held), _listed(candidates), *numbers)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ import { malformed } from "../canonical.js";
 import type { Json, JsonObject } from "../canonical.js";
 import type { Column, Drawn } from "../columns.js";
 import type { Code, Domain } from "../domains.js";
-import type { Ratio } from "../ratio.js";
+import type { Fraction, Ratio } from "../ratio.js";
 import type { Words } from "../words.js";
 
 export interface Mechanism {
   readonly columns: readonly Column[];
   readonly ratio: Ratio; // exact, whichever way round is worse
   readonly disjoint?: boolean; // a report supports one value at most
+  readonly moment?: (values: number) => Fraction; // of hashing independently: that so many values share a bucket
   draw(code: Code, words: Words): Drawn | Promise<Drawn>;
   // Mechanisms in two steps: the first is kept and paid for, the second makes any number of reports of it.
   readonly longitudinal?: {

@@ -11,6 +11,8 @@ import { kind, stayOrMove } from "./base.js";
 import type { Mechanism, Parameters } from "./base.js";
 import { isPrime } from "./pgr.js";
 
+const HASHES = 1n << 32n;
+
 // 64 well-mixed bits of a code; codes of bytes are salted with the mechanism and its domain.
 export async function spread({ document }: Parameters, code: Code): Promise<bigint> {
   if (typeof code === "bigint") return splitmix64(code);
@@ -39,10 +41,22 @@ function localHashing(
   };
 }
 
+// With a seed of one's own, values are hashed as by a random function: into intervals of 2^32 hashes, equal up to one.
+function independently(parameters: Parameters, buckets: bigint): Mechanism {
+  const [narrow, wider] = [HASHES / buckets, HASHES % buckets];
+  return {
+    ...localHashing(parameters, buckets),
+    moment(values) {
+      const power = BigInt(values);
+      return [(buckets - wider) * narrow ** power + wider * (narrow + 1n) ** power, HASHES ** power];
+    },
+  };
+}
+
 export const OLH = kind(["hash_range"], ["stay"], (parameters) =>
-  localHashing(parameters, BigInt(integer(parameters.keys["hash_range"], 2, 2 ** 31))),
+  independently(parameters, BigInt(integer(parameters.keys["hash_range"], 2, 2 ** 31))),
 );
-export const BLH = kind([], ["stay"], (parameters) => localHashing(parameters, 2n));
+export const BLH = kind([], ["stay"], (parameters) => independently(parameters, 2n));
 export const RandomProjection = kind(["rows"], ["stay"], (parameters) => {
   const rows = BigInt(integer(parameters.keys["rows"], 2, 2 ** 32));
   return localHashing(parameters, 2n, rows, (row) => splitmix64(splitmix64(row)));
