@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from veil.cli.outcome import flag
+
 __all__ = [
     "Candidates",
     "Changes",
@@ -49,9 +51,7 @@ Level = Annotated[
 Top = Annotated[int, typer.Option(min=1, help="How many rows to show, the most important ones.")]
 Column = Annotated[str | None, typer.Option(help="The column that holds the values, if there are several.")]
 Separator = Annotated[str, typer.Option(help="What stands between the items of a set, in text files.")]
-Clip = Annotated[
-    bool, typer.Option("--clip", help="Move numbers outside the domain to its nearer end, and count them.")
-]
+Clip = Annotated[bool, flag("--clip", "Move numbers outside the domain to its nearer end, and count them.")]
 Candidates = Annotated[
     Path | None,
     typer.Option(help="A text file with the values to count, one value per line: where there are too many to list."),

@@ -21,7 +21,7 @@ from veil.cli.options import (
     Values,
     given_changes,
 )
-from veil.cli.outcome import AsJson, Document, console, plural, reporting, warn, warn_of_seed
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn_of_seed
 
 if TYPE_CHECKING:
     from veil.study import StudyRun
@@ -53,7 +53,7 @@ def simulate(
         typer.Option("--range", metavar="LO HI", help="Without a study: people hold numbers or times in this range."),
     ] = None,
     truth: Annotated[
-        bool, typer.Option("--truth", help="Show what is true of the people beside it: for trials, it is not private.")
+        bool, flag("--truth", "Show what is true of the people beside it: for trials, it is not private.")
     ] = False,
     people: People = None,
     folder: Annotated[
