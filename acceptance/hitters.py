@@ -19,7 +19,8 @@ from bench.peak import peak_mb
 from veil.datasets import exponential_bits
 from veil.domain import Bits
 from veil.entropy import Seeded
-from veil.hitters import PEM, Stored
+from veil.engines import InMemory
+from veil.hitters import PEM
 from veil.metrics import f1
 
 __all__ = ["Decoded", "decode", "judge"]
@@ -39,7 +40,7 @@ class Decoded:
 
 
 def decode(epsilon: float, seeds: range) -> list[Decoded]:
-    """One search a seed, each in a process of its own with one thread."""
+    """One search per seed, each in a process of its own with one thread."""
     alone = dict.fromkeys(("VEIL_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     found = []
     for seed in seeds:

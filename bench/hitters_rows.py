@@ -15,7 +15,8 @@ from bench.timing import Contestant, Outcome, best_times, local, ratio
 from veil import OLH, Bits, simulate
 from veil.datasets import exponential_bits, pos_baskets
 from veil.entropy import Seeded
-from veil.hitters import PEM, Stored
+from veil.engines import InMemory
+from veil.hitters import PEM
 from veil.itemsets import SVSM
 from veil.kernels.counting import count_hashed, halves
 
@@ -63,9 +64,9 @@ def _kernel() -> Contestant:
 
 def _svsm_row(turns: int) -> Outcome:
     baskets = pos_baskets().resample(SET_PEOPLE, seed=0)
-    column, campaign = baskets.to_arrow(), SVSM(64, 2.0, baskets.domain)
+    column, study = baskets.to_arrow(), SVSM(64, 2.0, baskets.domain)
     with threads(1):
-        (seconds,), _ = best_times((local(lambda: simulate(campaign, column, seed=0), 1),), turns)
+        (seconds,), _ = best_times((local(lambda: simulate(study, column, seed=0), 1),), turns)
     return Outcome(
         f"SVSM, {SET_PEOPLE:,} people, k = 64, randomized and mined (best of {turns})",
         f"a limit of {SET_SECONDS:g} s",
