@@ -55,7 +55,7 @@ class Held:
         self._known: dict[tuple[int | None, int | None], Shares] = {}
 
     def truth(self, result: Result, question: int | None = None) -> list[float] | None:
-        """What is true of each row of a result's table: shares, or a mean and a variance; None where no row has a truth.
+        """What is true of each row of a result's table: shares, or a mean; None where no row has a truth.
 
         `question` is that of one part of the results of a whole survey.
         """
@@ -183,7 +183,9 @@ class Comparison(Result):
     def _means(self) -> tuple[Floats, Floats]:
         """The mean over all runs, and its standard error; not known of one run."""
         runs = self.errors.shape[2]
-        spread = self.errors.std(axis=2, ddof=1) / math.sqrt(runs) if runs > 1 else np.full(self.errors.shape[:2], np.nan)
+        spread = (
+            self.errors.std(axis=2, ddof=1) / math.sqrt(runs) if runs > 1 else np.full(self.errors.shape[:2], np.nan)
+        )
         return self.errors.mean(axis=2), spread
 
     def table(self, level: float = 0.95) -> pyarrow.Table:

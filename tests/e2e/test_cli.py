@@ -161,7 +161,9 @@ def test_estimates_of_several_questions(tmp_path: Path, ending: str) -> None:
         "csv": lambda: pacsv.read_csv(out).to_pylist(),
         "parquet": lambda: pq.read_table(out).to_pylist(),
         "arrow": lambda: pa.ipc.open_file(out.read_bytes()).read_all().to_pylist(),
-        "json": lambda: [{"question": i, **row} for i in (0, 1) for row in json.loads(out.read_text())["answers"][i]["rows"]],
+        "json": lambda: [
+            {"question": i, **row} for i in (0, 1) for row in json.loads(out.read_text())["answers"][i]["rows"]
+        ],
     }
     rows = readers[ending]()
     columns = ["question", "value", "frequency", "count", "stderr", "low", "high", "significant"]
@@ -305,12 +307,13 @@ def test_wrong_columns(tmp_path: Path, task: Path) -> None:
 
 
 def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path, task: Path) -> None:
+    (tmp_path / "empty").mkdir()
     values, before = small(tmp_path), sorted(tmp_path.iterdir())
     missing, out = tmp_path / "missing", tmp_path / "out.arrow"
     veil("randomize", missing, values, "-o", out, code=3)
     veil("randomize", task, missing, "-o", out, code=3)
     veil("randomize", task, tmp_path, "-o", out, code=3)
-    veil("randomize", tmp_path, values, "-o", out, code=3)
+    veil("randomize", tmp_path / "empty", values, "-o", out, code=3)
     veil("randomize", task, values, "-o", missing / "r.arrow", code=3)
     veil("randomize", task, values, "-o", tmp_path, code=3)
     veil("randomize", task, values, "-o", values, code=3)
@@ -370,7 +373,7 @@ def test_no_reports_at_all_are_refused(tmp_path: Path, task: Path) -> None:
 
 
 def test_usage_and_the_remaining_exit_codes(tmp_path: Path, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    veil("plan", code=2)
+    veil("plan", "histogram", "--domain", 4, code=2)
     veil("nothing", code=2)
     veil("estimate", task, code=2)
     veil("estimate", task, task, "--set", "post", code=2)

@@ -1,4 +1,4 @@
-"""Heavy hitters through the commands: a trial on a file, the same by roles through a study and reports, and mistakes."""
+"""Heavy hitters through the commands: a trial on a file, the same by roles through reports, and mistakes."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
 from veil import GRR, Integers, Interval, OneOf, Question, Record, SquareWave, Survey
 from veil.entropy import Seeded
-from veil.mechanisms.reconstruction import Stopping
 from veil.mechanisms import Piecewise
+from veil.mechanisms.reconstruction import Stopping
 from veil.numeric import HaarHierarchy, Hierarchy, HybridMean, MeanOf, WaveDistribution
 from veil.study import study_from_json
 from veil.view import Project

@@ -23,7 +23,7 @@ _HEAD = """\
 
 Written by `python -m veil.cli.docs` from the commands' own help; change it there.
 
-One set of verbs serves every study. `plan` says what there is to choose from and writes a study; the way of a value is then
+One set of verbs serves every study. `plan` says what there is to choose from and writes a study. The way of a value:
 
     veil plan histogram --labels-file labels.txt --epsilon 1 --users 1000000 -o study.json
     veil randomize study.json values.csv -o reports.arrow          # on the devices
@@ -31,8 +31,8 @@ One set of verbs serves every study. `plan` says what there is to choose from an
     veil merge study.json here.bin there.bin -o tally.bin
     veil estimate study.json tally.bin -o estimate.csv --plot estimate.svg
 
-`estimate` takes tallies or files of reports. How the reports are read is a parameter of the study, and `--set` changes it
-without asking anybody again; what people were asked cannot be changed:
+`estimate` takes tallies or files of reports. How the reports are read is a parameter of the study: `--set` changes it
+without asking anybody again. What people were asked cannot be changed:
 
     veil estimate study.json tally.bin --set post=norm-sub         # frequencies that are not negative
     veil plan numbers --range 0 250000 --epsilon 1 -o incomes.json
@@ -42,8 +42,8 @@ without asking anybody again; what people were asked cannot be changed:
     veil estimate words.json reports*.arrow --set k=50             # searched again, for more of them
 
 Studies of several rounds ask each person once, in one of the rounds. A folder keeps what the study took; `next` takes
-what a round collected and writes the task of the next one, or shows what was learnt. An interruption at any moment loses
-nothing. Where a command takes a study, the folder stands for its current round:
+what a round collected and writes the task of the next one, or shows what was learnt. An interruption at any moment
+loses nothing. Where a command takes a study, the folder stands for its current round:
 
     veil plan items --universe items.txt -k 20 --sets --epsilon 2 -o baskets.json
     veil next run baskets.json                                     # writes run/round-000.json
@@ -57,8 +57,8 @@ Trials on data like yours, before anybody is asked:
     veil compare values.csv --studies a.json,b.json --epsilon 0.5,1,2 --plot errors.svg
 
 `compare` tells the root mean square error of the shares of values or sets (those among the most frequent that were not
-found count as 0), of the share of people below a value for distributions, and the error of a mean; a mean over all runs,
-with its standard error.
+found count as 0), of the share of people below a value for distributions, or the error of a mean: the mean over all
+runs, with its standard error.
 
 Sets are lists in Parquet and Arrow files. In text files they are cells with a separator between the items, and an empty
 cell is an empty set.

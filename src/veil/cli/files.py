@@ -20,6 +20,7 @@ from veil.wire.tallies import decode_tally
 
 __all__ = [
     "STUDY_NAME",
+    "TALLY_MAGIC",
     "Loaded",
     "check_inputs",
     "check_output",

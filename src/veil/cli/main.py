@@ -65,7 +65,9 @@ def post(
     chosen = [method(name)] if name is not None else list(METHODS.values())
     facts = ("name", "enforces", "good_for", "bias")
     rows = [{fact: getattr(entry, fact) for fact in facts} for entry in chosen]
-    console(as_json).print(plain_table(("method", "enforces", "good for", "bias"), [list(row.values()) for row in rows]))
+    console(as_json).print(
+        plain_table(("method", "enforces", "good for", "bias"), [list(row.values()) for row in rows])
+    )
     return {"methods": rows}
 
 

@@ -61,7 +61,7 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Read the reports in another way: a parameter of the study, as in method=admm. May be given several times.",
+        help="Read the reports in another way: a parameter of the study, as in method=admm. Several are allowed.",
     ),
 ]
 

@@ -44,7 +44,6 @@ __all__ = [
 ]
 
 
-
 def flag(name: str, text: str) -> Any:
     """An option that is there or not, and takes no value."""
     return typer.Option(name, help=text, metavar="")  # else the help shows a type beside it

@@ -63,7 +63,10 @@ class Wanted(NamedTuple):
         for path, what in ((self.out, "the table"), (self.plot, "the picture")):
             if path is not None:
                 wrote(screen, path, what)
-        files = {"out": None if self.out is None else str(self.out), "plot": None if self.plot is None else str(self.plot)}
+        files = {
+            "out": None if self.out is None else str(self.out),
+            "plot": None if self.plot is None else str(self.plot),
+        }
         return {**made, "remarks": [*remarks, *result.remarks()], **files}
 
 

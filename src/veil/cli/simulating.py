@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -23,14 +23,13 @@ from veil.cli.options import (
 )
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn_of_seed
 
-if TYPE_CHECKING:
-    from veil.study import StudyRun
-
 __all__ = ["compare", "simulate"]
 
 People = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Take so many people, at random and with replacement, not those of the file."),
+    typer.Option(
+        min=1, metavar="N", help="Take so many people, at random and with replacement, not those of the file."
+    ),
 ]
 
 
@@ -57,7 +56,8 @@ def simulate(
     ] = False,
     people: People = None,
     folder: Annotated[
-        Path | None, typer.Option(help="Keep the run here: after an interruption, go on from there, with nobody asked twice.")
+        Path | None,
+        typer.Option(help="Keep the run here: after an interruption, go on from there, with nobody asked twice."),
     ] = None,
     changes: Changes = None,
     candidates: Candidates = None,
@@ -83,11 +83,13 @@ def simulate(
         raise typer.BadParameter(f"{', '.join(planning)} are for planning: give them without a study")
     if values is None and epsilon is None:
         raise typer.BadParameter("give a study and a file of values, or a file of values and --epsilon")
+    if labels is not None and bounds is not None:
+        raise typer.BadParameter("people hold labels (--labels-file) or numbers (--range), not both")
     warn_of_seed(seed)
     wanted, screen = Wanted(out, plot, level, top), console(as_json)
     wanted.check([path for path in (study, values) if path is not None])
     if values is None:
-        values, made = study, plan_for(study, epsilon or 0.0, labels, bounds, people, column, screen)
+        values, made = study, plan_for(study, epsilon or 0.0, labels, bounds, column, screen)
         loaded = Loaded(made.changed(**given_changes(changes)), made.survey)
     else:
         loaded = load(study, given_changes(changes))
@@ -123,8 +125,8 @@ def compare(
     """Run several studies on data like mine over a list of epsilons, and show which errs least."""
     from veil.cli.files import check_inputs, read_study
     from veil.cli.progress import progress
-    from veil.cli.showing import Wanted, remarked
     from veil.cli.rounds import some_seed
+    from veil.cli.showing import Wanted, remarked
     from veil.cli.trials import Trial
     from veil.comparison import compare as run_all
     from veil.errors import InputError
@@ -137,7 +139,9 @@ def compare(
     check_inputs(*files, values)
     wanted = Wanted(out, plot, level, 10)
     wanted.check([*files, values])
-    found = {file.stem if len({one.stem for one in files}) == len(files) else str(file): read_study(file) for file in files}
+    found = {
+        file.stem if len({one.stem for one in files}) == len(files) else str(file): read_study(file) for file in files
+    }
     start = some_seed(seed)
     codes = {
         name: Trial(study, values, column=column, separator=separator, clip=clip, people=people).codes(start)

@@ -60,7 +60,9 @@ def load_codes(survey: Survey, values: Path, column: str | None, separator: str,
     check_inputs(values)
     clipping = _Clipping(survey, clip)
     if survey.public:
-        raise InputError("this survey has public columns: go through `veil randomize`, `veil tally` and `veil estimate`")
+        raise InputError(
+            "this survey has public columns: go through `veil randomize`, `veil tally` and `veil estimate`"
+        )
     tables = list(read_values(values, survey, column, separator))
     if not tables:
         raise EmptyError(f"{values} holds no people")
