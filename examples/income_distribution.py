@@ -12,6 +12,7 @@ made-up one like it, log-normal with spikes at round numbers.
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -25,7 +26,7 @@ from rich.table import Table
 import veil
 from veil.datasets import income
 from veil.metrics import ks, wasserstein
-from veil.numeric import Hierarchy
+from veil.numeric import Hierarchy, wave_bands
 from veil.results.distribution import Distribution
 
 options = argparse.ArgumentParser(description="Estimate an income distribution under local differential privacy.")
@@ -51,7 +52,7 @@ tally = wave.tally(reports)
 smooth = wave.estimate(tally)  # EMS
 spiky = wave.estimate(tally, smoothing="auto")  # EMS with spikes, if held-out reports speak for them
 tree = veil.simulate(Hierarchy(chosen.epsilon, domain, buckets), held)  # asked of other people, in practice
-bands = smooth.bands(replicates=chosen.replicates)
+bands = wave_bands(wave, tally, smooth, replicates=chosen.replicates)
 
 
 # %% What it says, in dollars
@@ -78,7 +79,8 @@ for name, value, (low, high) in (
 # %% And in one picture: how many people in each bucket, and how many below
 colors = {"Square Wave, EMS": "#1f6feb", f"Square Wave, {spiky.lineage[-1]}": "#b8860b", "HH-ADMM": "#2a9d5c"}
 figure, (above, center, below) = plt.subplots(3, 1, figsize=(10, 11), layout="constrained", sharex=True)
-smooth.plot(truth=truth, bands=bands, ax=above, label="Square Wave, EMS", color=colors["Square Wave, EMS"])
+with_bands = replace(smooth, bands=bands)
+with_bands.plot(truth=truth, ax=above, label="Square Wave, EMS", color=colors["Square Wave, EMS"])
 spiky.plot(truth=truth, ax=center, label=list(colors)[1], color=list(colors.values())[1])
 tree.plot(ax=center, label="HH-ADMM", color=colors["HH-ADMM"])
 for panel in (above, center):

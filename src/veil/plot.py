@@ -4,83 +4,94 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veil.errors import InputError
+from veil.results.units import Unit
 
 if TYPE_CHECKING:
+    import pyarrow
     from matplotlib.axes import Axes
 
-    from veil.results.bands import Bands
+    from veil.results.base import Result
     from veil.results.distribution import Distribution
-    from veil.results.estimate import Estimate
+    from veil.results.mean import Mean
 
-__all__ = ["plot_distribution", "plot_estimate", "plot_estimates", "save"]
+__all__ = ["plot_distribution", "plot_mean", "plot_panels", "plot_rows", "save"]
 
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
 
-def plot_estimate(estimate: Estimate, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
-    """The k largest values with 95 % intervals, beside the truth (one frequency a candidate) where it is known."""
-    plt = _pyplot()
-    rows = estimate.top(k)
-    order = np.argsort(-estimate.frequencies, kind="stable")[:k]
-    if ax is None:
-        _, ax = plt.subplots(figsize=(8.0, 1.2 + 0.28 * len(rows)), layout="constrained")
-    places = np.arange(len(rows))
-    reach = np.array([[row.frequency - row.low, row.high - row.frequency] for row in rows]).T * 100
-    shown = np.array([row.frequency for row in rows]) * 100
-    if estimate.noise.known:
-        ax.errorbar(shown, places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT, label="estimate, 95 % interval")
-        if len(estimate.lineage) < 2:  # significance is judged before post-processing moves the points
-            ax.axvline(estimate.threshold() * 100, ls=":", lw=1, color=_INK, label="significant above")
-    else:
+def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
+    """The k most important rows of a table with 95 % intervals, beside the truth (one share for each row) if given."""
+    table = found.summary_table(0.95, k, truth)
+    column = "frequency" if "frequency" in table.column_names else "difference"
+    shown, low, high = (_percent(table, name) for name in (column, "low", "high"))
+    ax = ax or _axes(found.plot_height(k))
+    places = np.arange(table.num_rows)
+    if np.isnan(low).all() and len(low):
         ax.plot(shown, places, "o", ms=5, color=_DOT, label="estimate, error not known")
+    else:
+        reach = np.stack([shown - low, high - shown])
+        ax.errorbar(shown, places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT, label="estimate, 95 % interval")
+        floor = found.facts().get("threshold")
+        if floor is not None and len(found.lineage) < 2:  # significance is judged before post-processing moves points
+            ax.axvline(floor * 100, ls=":", lw=1, color=_INK, label="significant above")
     if truth is not None:
-        known = np.asarray(truth, dtype=np.float64)[order] * 100
-        ax.plot(known, places, "|", ms=11, mew=2, color=_TRUTH, label="truth")
-    ax.set_yticks(places, [str(row.value) for row in rows], parse_math=False)  # a label may hold dollars
-    ax.set_ylim(len(rows) - 0.5, -0.5)  # the largest on top
-    ax.set_xlabel(f"% of {estimate.population:,} people")
-    ax.set_title(" > ".join(estimate.lineage), loc="left", fontsize=10, color=_INK)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(axis="x", lw=0.4, alpha=0.6)
+        ax.plot(_percent(table, "truth"), places, "|", ms=11, mew=2, color=_TRUTH, label="truth")
+    unit = Unit.of_field(table.schema.field(0))
+    labels = [unit.text(value) for value in table.column(0).to_pylist()]
+    ax.set_yticks(places, labels, parse_math=False)  # a label may hold dollars
+    ax.set_ylim(max(table.num_rows, 1) - 0.5, -0.5)  # the largest on top
+    ax.set_xlabel(f"% of {found.population:,} people")
+    _finish(ax, found, grid="x")
     ax.legend(frameon=False, fontsize=8, loc="lower right")
     return ax
 
 
-def plot_estimates(estimates: Sequence[Estimate], k: int = 20, *, truth: Any = None) -> list[Axes]:
-    """One panel an estimate, below each other in one figure; `truth` is for a single one."""
-    if len(estimates) == 1:
-        return [plot_estimate(estimates[0], k, truth=truth)]
-    heights = [1.2 + 0.28 * min(k, len(estimate)) for estimate in estimates]
-    _, axes = _pyplot().subplots(
-        len(estimates), figsize=(8.0, sum(heights)), height_ratios=heights, layout="constrained"
-    )
-    return [plot_estimate(estimate, k, ax=ax) for estimate, ax in zip(estimates, axes, strict=True)]
+def plot_mean(found: Mean, *, truth: Any = None, ax: Axes | None = None) -> Axes:
+    """A mean as a point with its 95 % interval, beside the true mean if given."""
+    ax = ax or _axes(found.plot_height())
+    domain = found.domain
+    value, low, high = (domain.shown(float(end)) for end in (found.value, *found.interval()))
+    ax.plot([low, high], [0, 0], "-|", lw=1.5, ms=9, color=_DOT, label="95 % interval")
+    ax.plot([value], [0], "o", ms=6, color=_DOT, label="mean")
+    if truth is not None:
+        ax.plot([truth], [0], "|", ms=18, mew=2, color=_TRUTH, label="truth")
+    ax.set_yticks([])
+    ax.set_xlabel(f"mean of {found.population:,} people")
+    _finish(ax, found, grid="x")
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def plot_panels(results: Sequence[Result], k: int = 20) -> list[Axes]:
+    """One panel for each result, below each other in one figure."""
+    heights = [result.plot_height(k) for result in results]
+    _, axes = _pyplot().subplots(len(results), figsize=(8.0, sum(heights)), height_ratios=heights, layout="constrained")
+    return [result.plot(k, ax=ax) for result, ax in zip(results, np.atleast_1d(axes), strict=True)]
 
 
 def plot_distribution(
     found: Distribution,
     *,
     truth: Any = None,
-    bands: Bands | None = None,
     ax: Axes | None = None,
     label: str | None = None,
     color: str = _DOT,
 ) -> Axes:
     """The density of a distribution in steps, with its 95 % bands and the true masses of its buckets where given."""
-    plt = _pyplot()
-    if ax is None:
-        _, ax = plt.subplots(figsize=(8.0, 4.0), layout="constrained")
+    ax = ax or _axes(found.plot_height())
+    bands = found.bands
     edges = np.array([found.domain.shown(float(edge)) for edge in found.edges])
     percent = 100 / np.diff(found.cells) * found.cells[-1] / len(found)  # of people in a bucket of average width
     if truth is not None:
         known = np.asarray(truth, dtype=np.float64)
         if known.shape != found.masses.shape:
-            raise InputError(f"the truth has one mass a bucket: {len(found)} of them")
+            raise InputError(f"the truth has one mass for each bucket: {len(found)} of them")
         ax.stairs(known * percent, edges, fill=True, color=_TRUTH, alpha=0.45, lw=0, label="truth")
     if bands is not None:
         starts, *sides = bands.grouped()
@@ -98,14 +109,28 @@ def plot_distribution(
             label="95 % band",
         )
     ax.stairs(found.masses * percent, edges, lw=1.2, color=color, label=label or "estimate")
-    ax.set_ylabel(f"% of {found.population:,} people a bucket")
-    if label is None:
-        ax.set_title(" > ".join(found.lineage), loc="left", fontsize=10, color=_INK)
+    ax.set_ylabel(f"% of {found.population:,} people per bucket")
     ax.set_ylim(bottom=min(0.0, float((found.masses * percent).min())))
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(lw=0.4, alpha=0.6)
+    _finish(ax, found if label is None else None)
     ax.legend(frameon=False, fontsize=8)
     return ax
+
+
+def _axes(height: float) -> Axes:
+    ax: Axes = _pyplot().subplots(figsize=(8.0, height), layout="constrained")[1]
+    return ax
+
+
+def _finish(ax: Axes, titled: Result | None, grid: Literal["both", "x"] = "both") -> None:
+    if titled is not None:
+        ax.set_title(" > ".join(titled.lineage), loc="left", fontsize=10, color=_INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis=grid, lw=0.4, alpha=0.6)
+
+
+def _percent(table: pyarrow.Table, column: str) -> NDArray[np.float64]:
+    """A column of shares in per cent; NaN where they are not known."""
+    return np.asarray(table[column].to_numpy(), dtype=np.float64) * 100
 
 
 def save(ax: Axes, path: str) -> None:

@@ -153,8 +153,8 @@ def test_without_a_noise_law_errors_are_refused_and_tables_left_open(tmp_path: P
     first = estimate.top(3)[0]
     assert (first.value, first.count) == ("red", pytest.approx(3000, abs=300))
     assert all(np.isnan(error) for error in (first.stderr, first.low, first.high))
-    assert estimate.to_arrow().column("stderr").null_count == 3
-    json.dumps(estimate.to_arrow().to_pylist(), allow_nan=False)
+    assert estimate.table().column("stderr").null_count == 3
+    json.dumps(estimate.table().to_pylist(), allow_nan=False)
     estimate.plot().figure.savefig(tmp_path / "plot.svg")
 
 

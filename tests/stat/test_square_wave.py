@@ -12,7 +12,8 @@ from veil import Interval, SquareWave, simulate
 from veil.entropy import Seeded
 from veil.mechanisms.waves import Wave
 from veil.metrics import wasserstein
-from veil.numeric import Binning, Hierarchy
+from veil.numeric import Binning, Hierarchy, draw_bands, wave_bands
+from veil.numeric.bands import wave_again
 
 UNIT = Interval(0, 1)
 
@@ -72,11 +73,12 @@ def test_bands_cover_and_plain_percentiles_do_not() -> None:
         humps = np.where(rng.random(people) < 0.5, rng.normal(0.3, 0.05, people), rng.normal(0.75, 0.08, people))
         values = np.clip(humps, 0, 1)
         truth = (values[:, None] <= points).mean(axis=0)
-        found = wave.estimate(wave.tally(wave.randomize(values, Seeded(seed))))
-        low, high = found.bands(replicates=30, seed=seed).cdf(points)
+        tally = wave.tally(wave.randomize(values, Seeded(seed)))
+        found = wave.estimate(tally)
+        low, high = wave_bands(wave, tally, found, replicates=30, seed=seed).cdf(points)
         covered.append(((low <= truth) & (truth <= high)).mean())
-        again = replace(found, pilot=None).bands(replicates=30, seed=seed).replicates
-        drawn = np.quantile([one.cdf(points) for one in again], [0.025, 0.975], axis=0)
+        again = draw_bands(found, wave_again(wave, found), replicates=30, seed=seed).replicates
+        drawn = np.quantile([replace(found, masses=one).cdf(points) for one in again], [0.025, 0.975], axis=0)
         by_percentiles.append(((drawn[0] <= truth) & (truth <= drawn[1])).mean())
     assert np.mean(covered) > 0.85
     assert np.mean(by_percentiles) < 0.5

@@ -77,9 +77,7 @@ def test_it_is_a_value_and_its_survey_travels() -> None:
 def test_asking_again_is_the_same_way() -> None:
     protocol = Binning(1.0, Interval(0.0, 1.0), bins=8)
     values = np.linspace(0.0, 1.0, 3000)
-    first = simulate(protocol, values, seed=1)
-    assert first.again is not None
-    again = first.again([protocol.domain.encode(values)], Seeded(2))
+    again = protocol.again(simulate(protocol, values))([protocol.domain.encode(values)], Seeded(2))
     assert again.masses.tolist() == simulate(protocol, values, seed=2).masses.tolist()
 
 

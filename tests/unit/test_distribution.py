@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veil import Integers, Interval, SquareWave, simulate
+from veil import Integers, Interval, SquareWave
+from veil.entropy import Seeded
 from veil.errors import DomainError, InputError, ParameterError
+from veil.numeric import wave_bands
+from veil.numeric.bands import wave_again
 from veil.results.distribution import Distribution
 
 
@@ -59,7 +63,8 @@ def test_times_come_back_as_times() -> None:
     assert day.std() == pytest.approx(12 * 3600 / 12**0.5)
     assert day.domain.encode(day.sample(5)).min() >= 12
     asked = SquareWave(2.0, Interval(dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 2)), buckets=24)
-    bands = simulate(asked, [dt.datetime(2026, 3, 1, 9)] * 3000, seed=1).bands(replicates=10)
+    tally = asked.tally(asked.randomize([dt.datetime(2026, 3, 1, 9)] * 3000, Seeded(1)))
+    bands = wave_bands(asked, tally, asked.estimate(tally), replicates=10)
     low, high = bands.quantile(0.5)
     assert dt.datetime(2026, 3, 1) <= low < high <= dt.datetime(2026, 3, 2)
     assert [type(end) for end in (*bands.mean(), *bands.quantile([0.1, 0.9])[0])] == [dt.datetime] * 4
@@ -114,13 +119,13 @@ def test_bad_questions_are_refused() -> None:
     for n in (0, -3, 2.5, True):
         with pytest.raises(ParameterError):
             DOLLARS.sample(n)
-    with pytest.raises(InputError, match="does not know"):
-        DOLLARS.bands()
+    with pytest.raises(InputError, match="not reconstructed"):
+        wave_again(SquareWave(1.0, Interval(0, 1)), DOLLARS)
 
 
 def test_tables_and_pictures() -> None:
-    table = DOLLARS.to_arrow()
-    assert table.column_names == ["low", "high", "frequency", "count", "cumulative"]
+    table = DOLLARS.table()
+    assert table.column_names == ["from", "to", "frequency", "count", "cumulative"]
     assert table["count"].to_pylist() == [500, 0, 250, 250]
     assert DOLLARS.to_pandas()["cumulative"].tolist() == [0.5, 0.5, 0.75, 1.0]
     ax = DOLLARS.plot(truth=[0.25] * 4)
@@ -131,31 +136,33 @@ def test_tables_and_pictures() -> None:
 
 def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
     wave = SquareWave(2.0, Interval(0, 1), buckets=16)
-    found = simulate(wave, np.linspace(0.1, 0.6, 5000), seed=2)
-    bands = found.bands(replicates=12, seed=3)
-    assert all(one.n == 5000 and one.lineage == found.lineage for one in bands.replicates)
-    assert bands.mean() == found.bands(replicates=12, seed=3).mean() != found.bands(replicates=12, seed=4).mean()
+    tally = wave.tally(wave.randomize(np.linspace(0.1, 0.6, 5000), Seeded(2)))
+    found = wave.estimate(tally)
+    bands = wave_bands(wave, tally, found, replicates=12, seed=3)
+    assert bands.replicates.shape == (12, 16)
+    others = [wave_bands(wave, tally, found, replicates=12, seed=seed).mean() for seed in (3, 4)]
+    assert bands.mean() == others[0] != others[1]
     low, high = bands.histogram()
     assert low.shape == high.shape == (16,)
     assert ((low <= found.masses) & (found.masses <= high)).all()
     wide, narrow = bands.quantile(0.5, level=0.99), bands.quantile(0.5, level=0.5)
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
-    assert found.plot(bands=bands).get_legend() is not None
+    banded = replace(found, bands=bands)
+    assert "95 % band" in {text.get_text() for text in banded.plot().get_legend().get_texts()}
     assert repr(bands).startswith("Bands(of 12 replicates")
-    assert found.to_arrow(bands).column_names[-4:] == [
-        f"{what}_{end}" for what in ("frequency", "cumulative") for end in ("low", "high")
-    ]
+    assert banded.table().column_names[4:] == ["low", "high", "cumulative", "cumulative_low", "cumulative_high"]
     starts, below, above = bands.grouped(most=4)
     assert starts.tolist() == [0, 4, 8, 12]
     assert ((below <= np.add.reduceat(found.masses, starts)) & (np.add.reduceat(found.masses, starts) <= above)).all()
-    for call in (lambda: found.bands(3), lambda: bands.mean(level=1.5), lambda: bands.quantile(2)):
+    for call in (lambda: wave_bands(wave, tally, found, 3), lambda: bands.mean(level=1.5), lambda: bands.quantile(2)):
         with pytest.raises(InputError):
             call()
 
 
 def test_bands_stay_within_what_is_possible() -> None:
-    ages = simulate(SquareWave(1.0, Integers(18, 99)), [20] * 150 + [95] * 150, seed=1)
-    bands = ages.bands(replicates=20)
+    wave = SquareWave(1.0, Integers(18, 99))
+    tally = wave.tally(wave.randomize([20] * 150 + [95] * 150, Seeded(1)))
+    bands = wave_bands(wave, tally, wave.estimate(tally), replicates=20)
     for low, high in (bands.quantile(0.95), bands.quantile(0.02), bands.mean(), bands.range(18, 19)):
         assert low < high
     assert bands.quantile(0.95)[1] <= 99

@@ -270,7 +270,7 @@ def test_asking_again_is_the_same_way(protocol: Any, options: dict[str, Any]) ->
     values = np.arange(70_000) % 30
     first = replace(protocol, **options).read(tally_of(protocol, values[:3000]))
     codes = values.astype(np.uint64)
-    again = first.again([codes[:65_536], codes[65_536:]], Seeded(3))
+    again = replace(protocol, **options).again(first)([codes[:65_536], codes[65_536:]], Seeded(3))
     tally = tally_of(protocol, values, seed=3)
     assert again.masses.tolist() == replace(protocol, **options).read(tally).masses.tolist()
     assert again.lineage == first.lineage
@@ -293,7 +293,7 @@ def test_coefficients() -> None:
     values = [0] * 8000 + [1] * 2000 + [3] * 6000 + [4] * 4000
     found = simulate(asked, values, seed=1)
     assert found.differences == pytest.approx([0.3, -0.3, 0.2], abs=0.05)
-    table = found.to_arrow()
+    table = found.table()
     assert table.column_names == ["pair", "difference", "stderr", "low", "high"]
     assert table["pair"].to_pylist() == [0, 1, 2]
     assert np.allclose(found.stderr**2, (found.moment - found.differences**2) / 20_000)

@@ -380,7 +380,7 @@ def test_items_are_found_with_their_labels_and_history() -> None:
     assert found.history[-1].candidates == 4
     assert found.estimate.population == 7_000
     assert found.rows[0].count == pytest.approx(found.rows[0].frequency * 7_000)
-    assert found.to_arrow().column("value").to_pylist() == found.items
+    assert found.table().column("value").to_pylist() == found.items
     assert len(found) == 2
     assert "3 rounds of 7000 people" in repr(found)
 
@@ -422,10 +422,10 @@ def test_sets_of_items_and_rules() -> None:
     wide = found.rules(0.7, level=0.999)[0]
     assert wide.confidence_interval[1] > rules[0].confidence_interval[1]
     assert sum(step.people for step in found.history) == 7_000
-    table = found.to_arrow()
-    assert table.column_names == ["items", "frequency", "count", "stderr", "low", "high"]
+    table = found.table()
+    assert table.column_names == ["items", "frequency", "count", "stderr", "low", "high", "significant"]
     assert "FrequentItemsets(6 sets, 4 rounds" in repr(found)
-    with pytest.raises(ParameterError):
+    with pytest.raises(DomainError):
         found.at(["fish", "rice", "soap"])
     for confidence in (-0.1, True, "a", math.nan):
         with pytest.raises(ParameterError):

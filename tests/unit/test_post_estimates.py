@@ -100,7 +100,7 @@ def test_biased_methods_have_no_standard_error(name: str) -> None:
         with pytest.raises(InputError, match="biased"):
             getattr(made, refused)
     assert all(math.isnan(row.stderr) for row in made.top(3))
-    assert made.to_arrow().column("stderr").null_count == len(made)
+    assert made.table().column("stderr").null_count == len(made)
 
 
 def test_norm_stays_unbiased() -> None:
@@ -136,7 +136,7 @@ def test_oracles_without_a_law_of_noise() -> None:
             raw.post(name)
     made = raw.post("norm-sub")
     assert made.frequencies.sum() == pytest.approx(1)
-    assert made.to_arrow().column("low").null_count == 20
+    assert made.table().column("low").null_count == 20
     assert math.isnan(made.top(1)[0].low)
     assert np.array_equal(raw.post("auto").frequencies, made.frequencies)  # as its docstring says
 
@@ -188,8 +188,8 @@ def test_post_pos_answers_are_not_negative() -> None:
 def test_tables_and_rows_work() -> None:
     for name in ("norm-sub", "norm", "auto", "post-pos", "base-cut"):
         made = RAW.post(name)
-        table = made.to_arrow()
-        assert table.column_names == ["value", "frequency", "count", "stderr", "low", "high"]
+        table = made.table()
+        assert table.column_names == ["value", "frequency", "count", "stderr", "low", "high", "significant"]
         assert table.column("low").null_count == 0
         assert table.column("frequency").to_pylist() == made.shown.tolist()
         assert made.to_pandas()["value"].tolist()[0] == "tea"

@@ -50,7 +50,7 @@ def test_base_and_norm_keep_their_variances() -> None:
 def test_post_pos_answers_alike_at_every_door() -> None:
     made = RAW.post("post-pos")
     assert np.array_equal(made.frequencies, RAW.frequencies)
-    assert min(made.to_arrow().column("frequency").to_pylist()) == 0.0
+    assert min(made.table().column("frequency").to_pylist()) == 0.0
     truth = np.zeros(100)
     assert metrics.mse(made, truth) == metrics.mse(RAW.post("base-pos"), truth)
 

@@ -75,14 +75,14 @@ def test_levels_are_checked(bad: float) -> None:
 
 
 def test_tables() -> None:
-    table = ESTIMATE.to_arrow()
-    assert table.column_names == ["value", "frequency", "count", "stderr", "low", "high"]
+    table = ESTIMATE.table()
+    assert table.column_names == ["value", "frequency", "count", "stderr", "low", "high", "significant"]
     assert table.column("value").to_pylist() == ["tea", "coffee", "water", "juice"]
     frame = ESTIMATE.to_pandas()
     assert frame["frequency"].tolist() == pytest.approx(ESTIMATE.frequencies.tolist())
-    mixed = simulate(GRR(1.0, ["a", 1]), ["a", 1, 1]).to_arrow()
+    mixed = simulate(GRR(1.0, ["a", 1]), ["a", 1, 1]).table()
     assert mixed.column("value").to_pylist() == ["a", "1"]
-    long = simulate(OLH(1.0, Bits(100)), [2**99, 5], candidates=[2**99, 5]).to_arrow()
+    long = simulate(OLH(1.0, Bits(100)), [2**99, 5], candidates=[2**99, 5]).table()
     assert long.column("value").to_pylist() == [str(2**99), "5"]
 
 

@@ -23,6 +23,7 @@ from veil import (
     Kept,
     OneOf,
     Piecewise,
+    Public,
     SquareWave,
     StochasticRounding,
     Study,
@@ -147,6 +148,30 @@ def test_readings_may_change_and_askings_may_not() -> None:
         study.changed(weighted="perhaps")
     with pytest.raises(InputError, match="cannot be set"):
         study.changed(domain="20")
+
+
+def test_bands_are_a_parameter_of_the_reading() -> None:
+    study = Hierarchy(2.0, UNIT, buckets=16)
+    values = np.linspace(0.2, 0.8, 5000)
+    tally = study.survey.tally(study.survey.randomize(values, Seeded(1)))
+    plain, banded = study.read(tally), study.changed(bands="20").read(tally)
+    assert plain.bands is None
+    assert banded.bands is not None
+    assert banded.masses.tolist() == plain.masses.tolist()
+    low, high = banded.bands.mean()
+    assert low < plain.mean() < high
+    with pytest.raises(InputError, match="at least 10"):
+        study.changed(bands="3")
+
+
+def test_public_columns_beside_a_study_change_nothing_in_its_reading() -> None:
+    study = Hierarchy(2.0, UNIT, buckets=16, public=[Public("spent", 2)], bands=10)
+    assert study_from_json(study.to_bytes()) == study
+    values = np.linspace(0.2, 0.8, 3000)
+    reports = study.survey.randomize(values, Seeded(1), {"spent": np.arange(3000)})
+    found = study.read(study.survey.tally(reports))
+    assert found.proper
+    assert found.guarantee == study.guarantee
 
 
 def test_a_search_looks_for_another_number_of_values_in_the_same_reports() -> None:

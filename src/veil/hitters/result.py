@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Text
+from veil.privacy import Guarantee
+from veil.results.base import Result
 from veil.results.estimate import Estimate, Row
+from veil.results.units import Column, Unit, make_table
+from veil.tools.normal import critical
+
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.axes import Axes
 
 __all__ = ["HeavyHitters", "SearchRound"]
 
@@ -27,7 +37,7 @@ class SearchRound:
 
 
 @dataclass(frozen=True, eq=False)
-class HeavyHitters:
+class HeavyHitters(Result):
     """The values found, the most frequent first: by `fitted` where that was made, else by `estimates`.
 
     `estimates` are unbiased frequencies of these values from the last question alone, with their noise: post-processing
@@ -35,9 +45,24 @@ class HeavyHitters:
     the frequencies that fit the whole trie of kept prefixes best and are not negative, where that was made.
     """
 
+    kind: ClassVar[str] = "heavy-hitters"
     estimates: Estimate
     history: tuple[SearchRound, ...]
     fitted: NDArray[np.float64] | None = None
+    guarantee: Guarantee | None = field(default=None, kw_only=True)
+
+    @property
+    def n(self) -> int:
+        """Every person answered one of the search's questions."""
+        return self.estimates.population
+
+    @property
+    def population(self) -> int:
+        return self.estimates.population
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        return self.estimates.lineage
 
     def __len__(self) -> int:
         return len(self.estimates)
@@ -65,6 +90,52 @@ class HeavyHitters:
             Row(value, float(frequencies[i]), float(counts[i]), float(errors[i]), *map(float, bounds[i]))
             for i, value in enumerate(named)
         ]
+
+    # -- what it says ------------------------------------------------------------------------------------------------
+
+    def threshold(self, alpha: float = 0.05) -> float:
+        """What none of the last round's candidates exceeds if nobody holds it, but for a chance of alpha over all."""
+        star = float(self.estimates.variance_at(np.zeros(1))[0])
+        return critical(alpha / max(self.history[-1].candidates, 1)) * math.sqrt(star)
+
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """Every value found; `truncated` where longer ones that begin so are counted with it; `fitted` where made."""
+        surely = self.estimates.shown > self.threshold(round(1 - level, 12))
+        flags: dict[str, Column] = {
+            "significant": (surely, Unit("flag")),
+            "truncated": (self.truncated, Unit("flag")),
+        }
+        fitted: dict[str, Column] = {} if self.fitted is None else {"fitted": (self.fitted, Unit("share"))}
+        return make_table({**self.estimates.columns(level), **flags, **fitted})
+
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """The significance threshold, how many values are above it, and how the rounds went."""
+        threshold = self.threshold(round(1 - level, 12))
+        rounds = [
+            {**asdict(step), "threshold": None if math.isnan(step.threshold) else step.threshold}
+            for step in self.history
+        ]
+        found = int((self.estimates.shown > threshold).sum())
+        return {"values": len(self), "threshold": threshold, "significant": found, "rounds": rounds}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        counts = ("values", "significant", *(f"rounds.{name}" for name in ("length", "people", "candidates", "kept")))
+        share = Unit("share")
+        return {"threshold": share, "rounds.threshold": share, **dict.fromkeys(counts, Unit("people"))}
+
+    def remarks(self) -> list[str]:
+        said = [] if len(self) else ["No value was found: nothing stood out of the noise."]
+        if self.truncated.any():
+            said.append(
+                "Truncated values fill all bytes of their text: longer ones that begin so are counted with them."
+            )
+        return said
+
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+        """The first k values with 95 % intervals. Needs `veil[plot]`."""
+        from veil.plot import plot_rows
+
+        return plot_rows(self, k, truth=truth, ax=ax, **style)
 
     def __repr__(self) -> str:
         return f"HeavyHitters({len(self)} values after {len(self.history)} rounds)"

@@ -17,6 +17,7 @@ from itertools import combinations
 from typing import Any, Protocol
 
 from veil.errors import ParameterError
+from veil.tools.canonical import Json
 from veil.tools.normal import two_sided
 
 __all__ = ["Mined", "Rule", "find_rules"]
@@ -48,6 +49,16 @@ class Rule:
     lift: float
     lift_stderr: float
     lift_interval: tuple[float, float]
+
+    def to_json(self) -> Json:
+        """The rule as it stands among the facts of a result; items as text."""
+        measures = ("confidence", self.confidence, self.confidence_stderr, *self.confidence_interval)
+        lifts = ("lift", self.lift, self.lift_stderr, *self.lift_interval)
+        document: Json = {"given": list(map(str, self.given)), "then": list(map(str, self.then))}
+        document["frequency"] = self.frequency
+        for name, value, stderr, low, high in (measures, lifts):
+            document |= {name: value, f"{name}_stderr": stderr, f"{name}_low": low, f"{name}_high": high}
+        return document
 
 
 def find_rules(chosen: Sequence[Mined], mined: Sequence[Mined], confidence: float, level: float) -> list[Rule]:

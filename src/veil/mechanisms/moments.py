@@ -83,7 +83,7 @@ class Moments:
         scatter = (self.second / self.weight - self.place**2) * effective / (effective - 1)
         return min(max(scatter, least), most) / effective
 
-    def mean(self, asked: MeanMechanism, lineage: str) -> Mean:
+    def mean(self, asked: MeanMechanism, lineage: str, population: int | None = None) -> Mean:
         """The mean in numbers of the domain that was asked about."""
         first, last = asked.line
         return Mean(
@@ -92,6 +92,7 @@ class Moments:
             n=self.people,
             domain=asked.domain,
             lineage=(lineage,),
+            population=population or self.people,
         )
 
 
@@ -264,9 +265,9 @@ class MeanMechanism(NumericMechanism):
     ) -> Mean:
         """Runs at the collector: the mean, unbiased and never clipped, with its standard error.
 
-        `population` and `scale` change nothing: a mean is one of all people already, and views of numbers do not scale.
+        `scale` changes nothing: views of numbers do not scale.
         """
-        return self.moments(self.own(tally)).mean(self, lineage or self.signature)
+        return self.moments(self.own(tally)).mean(self, lineage or self.signature, population)
 
 
 def _squares(count: int) -> int:

@@ -121,7 +121,7 @@ def run(wave: Wave, counts: NDArray[Any], model: Model, start: Floats, rule: Sto
     )  # fmt: skip
     masses = smooth + spikes
     likelihoods = [*trace[~np.isnan(trace)].tolist(), wave.log_likelihood(masses, counts)]
-    return masses, Fit(int(steps), bool(settled), tuple(likelihoods))
+    return masses, Fit(int(steps), bool(settled), tuple(likelihoods), model.share, model.penalty)
 
 
 def neighbour_share(buckets: int) -> float:

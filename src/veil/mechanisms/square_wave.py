@@ -6,7 +6,7 @@ width of the wave. How a distribution is reconstructed from the reports is told 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,7 +21,7 @@ from veil.errors import InputError, MismatchError, ParameterError
 from veil.mechanisms.numeric import NumericMechanism
 from veil.mechanisms.shared import histogram
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, exp_near
-from veil.tally import Tally, merge
+from veil.tally import Tally
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
 from veil.wire.layout import Columns, Field, Layout
@@ -204,18 +204,8 @@ class SquareWave(NumericMechanism):
         from veil.results.distribution import Distribution
 
         tally = self.own(tally)
-        if (tally.counts < 0).any():
-            raise InputError("a distribution is reconstructed from reports whose weights are not negative")
-        # Weights are on a scale of their own; likelihoods, penalties and stopping rules are about people. Divided by
-        # their mean weight per squared weight, the counts add up to the people that the reports are worth.
-        counts = tally.counts * (tally.weight / tally.square)
+        counts = self.people_counts(tally)
         masses, fit, model = reconstruct(self, counts, smoothing=smoothing, stopping=stopping, start=start)
-
-        def again(chunks: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
-            parts = (self.draw(codes, stream) for codes in chunks for _, stream in source.chunks(len(codes)))
-            drawn = merge(self.tally_columns(part, None) for part in parts)
-            return self.estimate(drawn, smoothing=model, stopping=stopping, start=start)  # the model is chosen once
-
         return Distribution(
             domain=self.domain,
             cells=self.input_edges,
@@ -225,9 +215,17 @@ class SquareWave(NumericMechanism):
             effective=tally.weight**2 / tally.square,
             lineage=(lineage or self.signature, model.name),
             fit=fit,
-            again=again,
-            pilot=lambda: reconstruct(self, counts, smoothing=False)[0],
         )
+
+    def people_counts(self, tally: Tally) -> NDArray[np.float64]:
+        """A tally's counts in people that the reports are worth.
+
+        Weights are on a scale of their own; likelihoods, penalties and stopping rules are about people. Divided by
+        their mean weight per squared weight, the counts add up to the people that the reports are worth.
+        """
+        if (tally.counts < 0).any():
+            raise InputError("a distribution is reconstructed from reports whose weights are not negative")
+        return np.asarray(tally.counts * (tally.weight / tally.square))
 
 
 def best_width(epsilon: float) -> Fraction:

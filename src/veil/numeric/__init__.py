@@ -5,12 +5,14 @@
     Binning                    an oracle over a few bins: the baseline
     StochasticRounding, Piecewise (mechanisms), HybridMean, TwoPhaseVariance    a mean, a variance, and nothing else
 
-What comes out is a `veil.distribution.Distribution` or a `veil.mean.Mean`. docs/numeric.md says which to take.
+What comes out is a `Distribution` or a `Mean` of `veil.results`; `draw_bands` tells how far a distribution may be off.
+docs/numeric.md says which to take.
 """
 
 from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRounding
 from veil.mechanisms.reconstruction import Stopping, reconstruct
 from veil.mechanisms.waves import Wave
+from veil.numeric.bands import draw_bands, wave_bands
 from veil.numeric.binning import Binning
 from veil.numeric.distributions import WaveDistribution
 from veil.numeric.haar import HaarHierarchy
@@ -39,5 +41,7 @@ __all__ = [
     "TwoPhaseVariance",
     "Wave",
     "WaveDistribution",
+    "draw_bands",
     "reconstruct",
+    "wave_bands",
 ]

@@ -1,9 +1,11 @@
-"""What the protocols for distributions share: their domain, the oracle they ask through, and asking once more."""
+"""What the studies of distributions share: their domain, the oracle they ask through, and their bands."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,14 @@ from veil.domain import Domain, Integers, Numeric
 from veil.entropy import Source
 from veil.errors import MismatchError, ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
-from veil.results.distribution import Again, Distribution
-from veil.survey import Survey, SurveyTally
+from veil.numeric.bands import FEWEST, Again, draw_bands
+from veil.results.distribution import Distribution
+from veil.study import Collected, Kept, OneRound
+from veil.survey import SurveyTally
 from veil.tally import merge
 from veil.tools.arguments import is_int
 
-__all__ = ["asked_again", "better_oracle", "numeric_domain", "whole", "worth"]
+__all__ = ["DistributionStudy", "better_oracle", "check_bands", "numeric_domain", "whole", "worth"]
 
 MOST_BUCKETS = 1 << 24
 """A reconstruction goes through all buckets."""
@@ -62,15 +66,46 @@ def worth(tally: SurveyTally) -> float:
     return float(weight**2 / square)
 
 
-def asked_again(survey: Survey, read: Callable[[SurveyTally], Distribution]) -> Again:
-    """The survey and its reading for other people: what a distribution's bands are drawn by."""
+class DistributionStudy(OneRound[Distribution]):
+    """A study of how a number is distributed. `bands` is by how many simulated collections its bands are drawn: 0 draws
+    none.
+    """
 
-    def again(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
-        tallies = (
-            survey.tally(survey.reports(codes[rows], stream))
-            for codes in people
-            for rows, stream in source.chunks(len(codes))
-        )
-        return read(merge(tallies))
+    bands: int
 
-    return again
+    @abstractmethod
+    def distribution(self, collected: Collected) -> Distribution:
+        """Runs at the collector: what the reports say, without bands."""
+
+    def answer(self, collected: Collected) -> Distribution:
+        found = self.distribution(collected)
+        if not self.bands:
+            return found
+        return replace(found, bands=draw_bands(found, self.again(found), self.pilot(collected), self.bands))
+
+    def pilot(self, collected: Collected) -> NDArray[np.float64] | None:
+        """The masses that made-up people are drawn from, where they are not the found ones."""
+        return None
+
+    def again(self, found: Distribution) -> Again:
+        """The whole way for other people, read in the same way: what bands are drawn by."""
+
+        def again(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
+            tallies = (
+                self.survey.tally(self.survey.reports(codes[rows], stream, self._nothing_public(len(codes[rows]))))
+                for codes in people
+                for rows, stream in source.chunks(len(codes))
+            )
+            return self.distribution(Kept(self.survey, merge(tallies)))
+
+        return again
+
+    def _nothing_public(self, rows: int) -> dict[str, NDArray[np.int64]]:
+        return {column.field.name: np.zeros(rows, np.int64) for column in self.survey.public}
+
+
+def check_bands(bands: Any) -> int:
+    """A number of simulated collections: none, or enough for an error bar."""
+    if not is_int(bands) or not (bands == 0 or bands >= FEWEST):
+        raise ParameterError(f"bands are drawn by at least {FEWEST} simulated collections, or by 0: none")
+    return int(bands)

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from veil.domain import Interval, Numeric
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole
+from veil.numeric.asking import MOST_BUCKETS, DistributionStudy, better_oracle, check_bands, numeric_domain, whole
+from veil.numeric.bands import Again
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.distribution import Distribution
-from veil.study import Collected, OneRound
+from veil.study import Collected
 from veil.survey import Survey
 from veil.tools.arguments import is_int
 
@@ -25,7 +26,7 @@ __all__ = ["Binning"]
 
 
 @dataclass(frozen=True, init=False)
-class Binning(OneRound[Distribution]):
+class Binning(DistributionStudy):
     """GRR or OLH, whichever has the smaller variance, over `bins` equal parts of the domain.
 
     Fewer bins have less noise and more bias. Integers are asked about as the Interval from lo - 1/2 to hi + 1/2, each
@@ -40,9 +41,10 @@ class Binning(OneRound[Distribution]):
     epsilon: float
     domain: Numeric
     bins: int = 32
+    bands: int = 0
     kind: ClassVar[str] = "binning"
 
-    def __init__(self, epsilon: float, domain: Any, bins: int = 32) -> None:
+    def __init__(self, epsilon: float, domain: Any, bins: int = 32, bands: int = 0) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         held = numeric_domain(domain)
         most = MOST_BUCKETS if isinstance(held, Interval) else min(held.size, MOST_BUCKETS)
@@ -50,6 +52,7 @@ class Binning(OneRound[Distribution]):
             raise ParameterError(f"this domain is cut into 2 to {most} bins; a single one has nothing to ask")
         object.__setattr__(self, "domain", replace(held, cells=bins) if isinstance(held, Interval) else held)
         object.__setattr__(self, "bins", int(bins))
+        object.__setattr__(self, "bands", check_bands(bands))
 
     @cached_property
     def _asked(self) -> Interval:
@@ -77,15 +80,9 @@ class Binning(OneRound[Distribution]):
         """One question: which bin."""
         return Survey(better_oracle(self.epsilon, self._asked))
 
-    def answer(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collected) -> Distribution:
         """Runs at the collector: the bins' frequencies by Norm-Sub, so that none is negative and they add up to 1."""
         found = self.survey.estimate_question(whole(collected.tally()), 0, population=collected.population)
-        again = asked_again(self.survey, self.read)
-
-        def binned(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
-            held = (np.searchsorted(self._starts, codes, side="right") - 1 for codes in people)
-            return again((bins.astype(np.uint64) for bins in held), source)
-
         return Distribution(
             self.domain,
             self._starts,
@@ -94,5 +91,13 @@ class Binning(OneRound[Distribution]):
             population=found.population,
             effective=found.effective,
             lineage=(f"Binning(epsilon={decimal_text(self.epsilon)}, bins={self.bins})", *found.lineage, "norm-sub"),
-            again=binned,
         )
+
+    def again(self, found: Distribution) -> Again:
+        again = super().again(found)
+
+        def binned(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
+            held = (np.searchsorted(self._starts, codes, side="right") - 1 for codes in people)
+            return again((bins.astype(np.uint64) for bins in held), source)
+
+        return binned

@@ -6,11 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Smoothing
+from veil.numeric.asking import DistributionStudy, check_bands
+from veil.numeric.bands import Again, wave_again, wave_pilot
 from veil.results.distribution import Distribution
-from veil.study import Collected, OneRound
+from veil.study import Collected
 from veil.survey import Survey
 
 __all__ = ["WaveDistribution"]
@@ -19,7 +24,7 @@ _SMOOTHINGS: dict[str, Smoothing] = {"ems": True, "em": False, "auto": "auto"}
 
 
 @dataclass(frozen=True)
-class WaveDistribution(OneRound[Distribution]):
+class WaveDistribution(DistributionStudy):
     """How a number is distributed, through Square Wave. Guarantee: the wave's.
 
     `smoothing` is "ems", "em" (none), "auto", which finds spikes, or what a bucket gives to each neighbour: up to 1/4.
@@ -33,17 +38,25 @@ class WaveDistribution(OneRound[Distribution]):
 
     mechanism: SquareWave
     smoothing: Literal["ems", "em", "auto"] | float = "ems"
+    bands: int = 0
     kind: ClassVar[str] = "square-wave"
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, SquareWave):
             raise ParameterError("this study asks through SquareWave")
+        check_bands(self.bands)
 
     @cached_property
     def survey(self) -> Survey:
         return Survey(self.mechanism)
 
-    def answer(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collected) -> Distribution:
         chosen = _SMOOTHINGS[self.smoothing] if isinstance(self.smoothing, str) else self.smoothing
         part = collected.tally().part(0)
         return self.mechanism.estimate(part, population=collected.population, smoothing=chosen)
+
+    def pilot(self, collected: Collected) -> NDArray[np.float64]:
+        return wave_pilot(self.mechanism, collected.tally().part(0))
+
+    def again(self, found: Distribution) -> Again:
+        return wave_again(self.mechanism, found)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.mechanisms import HaarResponse, Mechanism
-from veil.numeric.asking import asked_again
 from veil.numeric.hierarchy import LevelProtocol
 from veil.results.coefficients import Coefficients
 from veil.results.distribution import Distribution
@@ -69,8 +68,8 @@ class HaarHierarchy(LevelProtocol):
         """Runs at the collector: the differences of each level's pairs, the coarsest level first."""
         return super().levels(tally)
 
-    def answer(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collected) -> Distribution:
         """Runs at the collector: from the root's 1 down, left = (parent + c) / 2 and right = (parent - c) / 2."""
         tally = collected.tally()
         masses = from_differences(self.tree, [level.differences for level in self.levels(tally)])
-        return self._distribution(masses, tally, "haar", again=asked_again(self.survey, self.read))
+        return self._distribution(masses, tally, "haar")

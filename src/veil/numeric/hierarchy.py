@@ -7,6 +7,7 @@ SIGMOD 2020, section 4.3), which has no negative masses. Its binary sibling with
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
@@ -17,12 +18,20 @@ from numpy.typing import NDArray
 from veil.domain import Interval, Numeric
 from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.mechanisms import Mechanism
-from veil.numeric.asking import MOST_BUCKETS, asked_again, better_oracle, numeric_domain, whole, worth
+from veil.numeric.asking import (
+    MOST_BUCKETS,
+    DistributionStudy,
+    better_oracle,
+    check_bands,
+    numeric_domain,
+    whole,
+    worth,
+)
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
-from veil.study import Collected, Kept, OneRound
-from veil.survey import OneOf, Question, Survey, SurveyTally
+from veil.study import Collected, Kept
+from veil.survey import OneOf, Public, Question, Survey, SurveyTally
 from veil.tools.arguments import is_int
 from veil.tree import Tree, admm, consistent, project
 from veil.view import Ancestor
@@ -34,17 +43,30 @@ _BUCKETS = 1024
 
 
 @dataclass(frozen=True, init=False)
-class LevelProtocol(OneRound[Distribution]):
-    """A tree over buckets of a numeric domain, and one question a level, drawn with equal chances.
+class LevelProtocol(DistributionStudy):
+    """A tree over buckets of a numeric domain, and one question per level, drawn with equal chances.
 
-    An Interval is cut into `buckets`, whatever its own cells; the buckets of Integers are the integers.
+    An Interval is cut into `buckets`, whatever its own cells; the buckets of Integers are the integers. `public`
+    columns come beside the reports.
     """
 
     epsilon: float
     domain: Numeric
     buckets: int
+    bands: int = 0
+    public: tuple[Public, ...] = ()
 
-    def __init__(self, epsilon: float, domain: Any, buckets: int | None = None) -> None:
+    def __init__(
+        self,
+        epsilon: float,
+        domain: Any,
+        buckets: int | None = None,
+        *,
+        bands: int = 0,
+        public: Sequence[Public] = (),
+    ) -> None:
+        object.__setattr__(self, "bands", check_bands(bands))
+        object.__setattr__(self, "public", tuple(public))
         object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         held = numeric_domain(domain)
         if isinstance(held, Interval):
@@ -71,7 +93,7 @@ class LevelProtocol(OneRound[Distribution]):
     def survey(self) -> Survey:
         """One of the levels 1 .. height, with equal chances: question i asks about level i + 1."""
         views = [Ancestor(self.domain, self.tree.branching, level + 1) for level in range(self.tree.height)]
-        return Survey(OneOf(*((1, Question(self._mechanism(view), view)) for view in views)))
+        return Survey(OneOf(*((1, Question(self._mechanism(view), view)) for view in views)), self.public)
 
     def levels(self, tally: SurveyTally) -> list[Any]:
         """Runs at the collector: what was found at each level below the root, the coarsest first; unbiased."""
@@ -139,8 +161,10 @@ class Hierarchy(LevelProtocol):
         *,
         weighted: bool = False,
         total: float | None = None,
+        bands: int = 0,
+        public: Sequence[Public] = (),
     ) -> None:
-        super().__init__(epsilon, domain, buckets)
+        super().__init__(epsilon, domain, buckets, bands=bands, public=public)
         object.__setattr__(self, "branching", Tree(self.buckets, branching).branching)
         if method not in get_args(Method):
             raise ParameterError(f"a method is one of {', '.join(get_args(Method))}")
@@ -163,7 +187,7 @@ class Hierarchy(LevelProtocol):
         """Runs at the collector: an Estimate a level below the root, the coarsest first; unbiased, never clipped."""
         return super().levels(tally)
 
-    def answer(self, collected: Collected) -> Distribution:
+    def distribution(self, collected: Collected) -> Distribution:
         """Runs at the collector: the distribution that fits all levels best."""
         tally = collected.tally()
         levels = self.levels(tally)
@@ -179,7 +203,6 @@ class Hierarchy(LevelProtocol):
         else:
             found = admm(self.tree, values, weights)
             masses, fit = found.values[-1], Fit(found.iterations, found.converged)
-        again = asked_again(self.survey, self.read)
         total = "" if self.total is None else f", total {self.total:g}"
         how = self.method + (", weighted" if self.weighted else "") + total
-        return self._distribution(masses, tally, how, fit=fit, again=again)
+        return self._distribution(masses, tally, how, fit=fit)

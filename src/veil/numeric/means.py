@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -12,7 +11,7 @@ from veil.domain import DomainLike, Numeric
 from veil.errors import ParameterError
 from veil.mechanisms import MeanMechanism, Piecewise, StochasticRounding
 from veil.privacy import Guarantee, exp_below, exp_near
-from veil.results.mean import Mean
+from veil.results.mean import Mean, MeanAndVariance
 from veil.study import Collected, OneRound, Round, Rounds, Study
 from veil.survey import OneOf, Question, Survey
 from veil.view import Identity, SquaredDistance, View
@@ -123,19 +122,6 @@ class HybridMean(OneRound[Mean]):
         """The variance of one unbiased report of a person at a place between the first cell (0) and the last (1)."""
         parts = zip(filter(None, self.shares), self.mechanisms, strict=True)
         return sum((Fraction(share, _SHARES) * asked.spread(place) for share, asked in parts), start=Fraction(0))
-
-
-@dataclass(frozen=True)
-class MeanAndVariance:
-    """What TwoPhaseVariance finds: a mean, and the mean of squared distances to it."""
-
-    mean: Mean
-    variance: Mean
-
-    @property
-    def std(self) -> float:
-        """The square root of the variance; 0 where its estimate, which is never clipped, is negative."""
-        return math.sqrt(max(self.variance.value, 0.0))
 
 
 @dataclass(frozen=True, init=False)

@@ -10,17 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Domain
 from veil.errors import InputError, ParameterError
+from veil.post.priors import Prior
 from veil.results.estimate import Estimate, Row, Total
-
-if TYPE_CHECKING:
-    from veil.post.priors import Prior
 
 __all__ = ["Calibrated", "Normed", "PositiveAnswers", "Processed", "ProcessedTotal"]
 
@@ -50,6 +48,7 @@ class ProcessedTotal:
 class Processed(Estimate):
     """Frequencies after post-processing. `raw` is the unbiased estimate that they were made from."""
 
+    variant: ClassVar[str] = "processed"
     raw: Estimate
     step: str
     """The last method that was applied."""
@@ -70,6 +69,7 @@ class Processed(Estimate):
             candidates=raw.candidates,
             lineage=(*estimate.lineage, step),
             whole=raw.whole,
+            guarantee=raw.guarantee,
             raw=raw,
             step=step,
             **more,
@@ -109,17 +109,26 @@ class Processed(Estimate):
         cut = Estimate.of(self, values)
         return self if cut is self else replace(cut, raw=self.raw.of(values))  # type: ignore[call-arg, return-value]
 
-    def _errors(self) -> tuple[Floats, Floats]:
-        open_ends = np.full(len(self), np.nan)
+    def remarks(self) -> list[str]:
         if not self.noise.known:
-            return open_ends, np.stack([open_ends, open_ends], axis=1)
-        return open_ends, self.interval()
+            return super().remarks()
+        return [f"After {self.step} shares are biased and have no standard error; intervals are honest all the same."]
+
+    @property
+    def _judged(self) -> Estimate:
+        return self.raw
+
+    def _errors(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        if not self.noise.known:
+            return Estimate._errors(self, level)
+        return np.full(len(self), np.nan), self.interval(level)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Normed(Processed):
     """After Norm: still unbiased, with a smaller variance, which is exact here."""
 
+    variant: ClassVar[str] = "normed"
     sum: float
     """What the frequencies were made to add up to."""
     over: int
@@ -170,13 +179,18 @@ class Normed(Processed):
         low, mid, high = (np.array([ends[int(size)][i] for size in sizes]) for i in range(3))
         return np.asarray(low * (1 - at) * (1 - 2 * at) + 4 * mid * at * (1 - at) + high * at * (2 * at - 1))
 
-    def _errors(self) -> tuple[Floats, Floats]:
-        return Estimate._errors(self)
+    def remarks(self) -> list[str]:
+        return Estimate.remarks(self)
+
+    def _errors(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        return Estimate._errors(self, level)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PositiveAnswers(Processed):
     """After Post-Pos: the histogram stays as it was, and every answer taken from it is at least 0."""
+
+    variant: ClassVar[str] = "positive-answers"
 
     def bend(self, answers: Floats) -> Floats:
         return np.maximum(answers, 0.0)
@@ -186,6 +200,7 @@ class PositiveAnswers(Processed):
 class Calibrated(Processed):
     """Posterior means under a prior, and what else the posterior tells."""
 
+    variant: ClassVar[str] = "calibrated"
     prior: Prior
     posterior_sd: Floats
     """How far the true frequency may be from the posterior mean, if the prior is right."""

@@ -1,1 +1,28 @@
-"""What comes out for the analyst: estimates, distributions, means; each with its error."""
+"""What comes out for the analyst: estimates, distributions, means; each with its error.
+
+Every one is a `Result`: a table, facts and remarks, which the terminal, JSON, files and notebooks render alike.
+docs/results.md says what every result can do.
+"""
+
+from veil.results.answers import Answers
+from veil.results.bands import Bands
+from veil.results.base import Result
+from veil.results.coefficients import Coefficients
+from veil.results.distribution import Distribution, Fit
+from veil.results.estimate import Estimate
+from veil.results.files import load, save
+from veil.results.mean import Mean, MeanAndVariance
+
+__all__ = [
+    "Answers",
+    "Bands",
+    "Coefficients",
+    "Distribution",
+    "Estimate",
+    "Fit",
+    "Mean",
+    "MeanAndVariance",
+    "Result",
+    "load",
+    "save",
+]

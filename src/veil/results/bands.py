@@ -8,18 +8,16 @@ before any (for Square Wave: by plain EM). Percentiles of replicates of the esti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.entropy import CHUNK_ROWS, Seeded, check_seed
-from veil.errors import EmptyError, InputError, ParameterError
-from veil.tools.arguments import is_int
+from veil.domain import Numeric
 from veil.tools.normal import two_sided
-from veil.tools.shares import proportional
 
 if TYPE_CHECKING:
     from veil.results.distribution import Distribution
@@ -27,45 +25,41 @@ if TYPE_CHECKING:
 __all__ = ["Bands"]
 
 Floats = NDArray[np.float64]
-_FEWEST = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Bands:
     """Replicates of a distribution, and intervals for whatever it answers: (low, high), in its units.
 
-    >>> from veil import Interval, SquareWave, simulate
-    >>> found = simulate(SquareWave(2.0, Interval(0, 1), buckets=32), np.linspace(0.2, 0.8, 20_000), seed=1)
-    >>> low, high = found.bands(replicates=20).mean()
-    >>> bool(low < found.mean() < high)
-    True
+    `domain`, `cells` and `masses` are the distribution's. How bands are drawn: `veil.numeric.draw_bands`.
+
+    >>> from veil import Interval
+    >>> cells, half = np.arange(3), np.array([0.5, 0.5])
+    >>> bands = Bands(Interval(0, 1, cells=2), cells, half, half, np.array([[0.4, 0.6], [0.6, 0.4]]))
+    >>> [round(end, 3) for end in bands.mean()]
+    [0.402, 0.598]
     """
 
-    estimate: Distribution
-    asked: Distribution
+    domain: Numeric
+    cells: NDArray[np.int64]
+    masses: Floats
+    asked: Floats
     """What the made-up people are distributed like."""
-    replicates: tuple[Distribution, ...]
+    replicates: Floats
+    """What was found for them: one row of masses for each time that they were asked."""
 
-    @classmethod
-    def drawn(cls, estimate: Distribution, replicates: int, seed: int) -> Bands:
-        """Simulate so many collections; the same seed gives the same bands."""
-        if not is_int(replicates) or replicates < _FEWEST:
-            raise ParameterError(f"bands need at least {_FEWEST} replicates")
-        if estimate.again is None:
-            raise InputError("this distribution does not know how it was collected: it has no bands")
-        seeds = np.random.default_rng(check_seed(seed)).integers(0, 2**62, size=(replicates, 2))
-        again = estimate.again
-        before = estimate if estimate.pilot is None else replace(estimate, masses=estimate.pilot())
-        asked = replace(before, masses=before.normal)  # nobody is made up from negative masses
-        try:
-            drawn = tuple(again(_people(asked, int(who)), Seeded(int(how))) for who, how in seeds)
-        except EmptyError:
-            raise EmptyError("too few people for bands: asked again, nobody might answer some question") from None
-        return cls(estimate, asked, drawn)
+    @cached_property
+    def estimate(self) -> Distribution:
+        """The distribution that the intervals are about."""
+        return self._of(self.masses)
 
     def histogram(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """For each bucket's mass."""
         return self._fraction(lambda one: one.masses, level)
+
+    def runs(self, starts: NDArray[np.int64], level: float = 0.95) -> tuple[Floats, Floats]:
+        """For the mass of runs of neighbouring buckets, each up to where the next one starts."""
+        return self._fraction(lambda one: np.add.reduceat(one.masses, starts), level)
 
     def grouped(self, most: int = 64, level: float = 0.95) -> tuple[NDArray[np.int64], Floats, Floats]:
         """For the mass of runs of neighbouring buckets, at most so many: which bucket each starts with, low and high.
@@ -73,8 +67,7 @@ class Bands:
         Single buckets of a smooth estimate have bands like a comb: what smoothing moved from one to the next.
         """
         starts = np.arange(min(most, len(self.estimate))) * len(self.estimate) // min(most, len(self.estimate))
-        low, high = self._fraction(lambda one: np.add.reduceat(one.masses, starts), level)
-        return starts, low, high
+        return starts, *self.runs(starts, level)
 
     def cdf(self, x: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the fraction of people at or below x."""
@@ -112,7 +105,16 @@ class Bands:
         return float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0)))
 
     def __repr__(self) -> str:
-        return f"Bands(of {len(self.replicates)} replicates, {self.estimate!r})"
+        return f"Bands(of {len(self.replicates)} replicates, {len(self.masses)} buckets)"
+
+    def _of(self, masses: Floats) -> Distribution:
+        from veil.results.distribution import Distribution
+
+        return Distribution(self.domain, self.cells, masses, n=0, population=0)
+
+    @cached_property
+    def _found(self) -> list[Distribution]:
+        return [self._of(masses) for masses in self.replicates]
 
     def _shown(self, ends: tuple[Any, Any]) -> tuple[Any, Any]:
         """Numbers of the domain as people write them."""
@@ -130,21 +132,9 @@ class Bands:
     ) -> tuple[Any, Any]:
         """An interval, cut to what is possible; not so if the estimate itself has negative masses."""
         own = np.asarray(statistic(self.estimate))
-        away = np.array([statistic(one) for one in self.replicates]) - np.asarray(statistic(self.asked))
+        away = np.array([statistic(one) for one in self._found]) - np.asarray(statistic(self._of(self.asked)))
         reach = two_sided(level) * np.sqrt((away**2).mean(axis=0))
         low, high = own - reach, own + reach
         if self.estimate.proper:
             low, high = np.maximum(low, least), np.minimum(high, most)
         return (float(low), float(high)) if np.ndim(low) == 0 else (low, high)
-
-
-def _people(asked: Distribution, seed: int) -> Iterator[NDArray[np.uint64]]:
-    """As many made-up people as reported, distributed like this; a chunk of their codes at a time."""
-    rng = np.random.default_rng(seed)
-    many = max(1, round(asked.n if asked.effective is None else asked.effective))
-    # where only a share was asked, who they are is left to chance, too
-    counts = proportional(asked.masses, many) if many == asked.population else rng.multinomial(many, asked.masses)
-    ends = np.cumsum(counts)
-    for first in range(0, many, CHUNK_ROWS):
-        buckets = np.searchsorted(ends, np.arange(first, min(first + CHUNK_ROWS, many)), side="right")
-        yield rng.integers(asked.cells[:-1][buckets], asked.cells[1:][buckets]).astype(np.uint64)

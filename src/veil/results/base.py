@@ -1,43 +1,238 @@
 """What every result can do: a table with its errors, facts beside it, a picture, and JSON both ways.
 
-The terminal, JSON, files, the collector's answers and notebooks render any Result from these alone.
+The terminal, JSON, files, the collector's answers and notebooks render any Result from `table`, `facts` and `remarks`
+alone: see `terminal`, `documents`, `files` and `html` beside this module.
 """
 
 from __future__ import annotations
 
+import keyword
 from abc import ABC, abstractmethod
+from collections import namedtuple
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from veil.privacy import Guarantee
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import DomainError, InputError, WireError
+from veil.results.codec import read_fields, write_fields
+from veil.results.units import Unit
+from veil.tools.canonical import Json
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Result"]
+    from veil.privacy import Guarantee
+
+__all__ = ["Result", "Truth"]
+
+Truth = Mapping[Any, float] | Sequence[float] | NDArray[np.float64]
+"""True shares: by value, or one for each row of a result's table in its order."""
+
+_HOMES = {
+    "answers": "veil.results.answers",
+    "differences": "veil.results.coefficients",
+    "distribution": "veil.results.distribution",
+    "frequencies": "veil.results.estimate",
+    "heavy-hitters": "veil.hitters.result",
+    "items": "veil.itemsets.result",
+    "itemsets": "veil.itemsets.result",
+    "mean": "veil.results.mean",
+    "mean-and-variance": "veil.results.mean",
+}
+"""Which module has the results of each kind; it is imported when a document of that kind is read."""
+_VARIANTS = {"frequencies": "veil.post.processed"}
+_CLASSES: dict[tuple[str, str], type[Result]] = {}
 
 
 class Result(ABC):
     """What was learnt, with its error, in units that a person understands. Frozen data, no closures.
 
     `n` people answered, out of `population`; `guarantee` is what each of them was promised, where that is known;
-    `lineage` names every step from the mechanism to here.
+    `lineage` names every step from the mechanism to here. Results are equal where all their data is.
     """
 
     kind: ClassVar[str]
-    n: int
-    population: int
-    lineage: tuple[str, ...]
-    guarantee: Guarantee | None
+    variant: ClassVar[str] = ""
+    """Of several classes of one kind, which one: a step of post-processing that knows more."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def n(self) -> int:
+            """How many people answered."""
+
+        @property
+        def population(self) -> int:
+            """Of how many people they are a part."""
+
+        @property
+        def lineage(self) -> tuple[str, ...]:
+            """Every step from the mechanism to here."""
+
+        @property
+        def guarantee(self) -> Guarantee | None:
+            """What each person was promised."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls) or "variant" in vars(cls):
+            _CLASSES[cls.kind, cls.variant] = cls
+
+    # -- what it says ------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def table(self, level: float = 0.95) -> pyarrow.Table:
-        """One row per value, bucket or set, with its estimate, standard error and interval of the given level."""
+        """One row per value, bucket or set, with its estimate, standard error and interval of the given level.
+
+        Columns have standard names: `value` (or `items`, or `from` and `to`), `frequency`, `count`, `stderr`, `low`,
+        `high`, then others. Each field says in its metadata what it stands for: see `veil.results.units`.
+        """
 
     @abstractmethod
     def facts(self, level: float = 0.95) -> dict[str, Any]:
-        """What stands beside the table, as JSON."""
+        """What stands beside the table, as JSON: numbers, text, lists of objects; null where something is unknown."""
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        """What facts stand for, by name; `rounds.people` is `people` of the objects in the list `rounds`."""
+        return {}
+
+    def remarks(self) -> list[str]:
+        """Plain sentences that whoever reads the numbers should read too."""
+        return []
+
+    def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
+        """The most important rows, for people to read; with columns `truth` and `covered` where the truth is known."""
+        table = with_truth(self.table(level), truth)
+        return table.take(self._importance()[:rows])
+
+    def parts(self) -> list[tuple[int | None, Result]]:
+        """Results that are shown one after the other, by number of their question; most results are one."""
+        return [(None, self)]
+
+    def _importance(self) -> NDArray[np.int64]:
+        """The rows of the table, the most important first."""
+        return np.arange(len(self))
+
+    # -- tables, rows and pictures -----------------------------------------------------------------------------------
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The table with 95 % intervals."""
+        return self.table()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The table for pandas."""
+        frame: pandas.DataFrame = self.table().to_pandas()
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """The table for polars."""
+        try:
+            import polars
+        except ImportError:
+            raise InputError("this needs polars: pip install polars") from None
+        frame = polars.from_arrow(self.table())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def __len__(self) -> int:
+        return int(self.table().num_rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Rows of the table with 95 % intervals, as named tuples (`from_` for the column `from`)."""
+        return _rows(self.table())
+
+    def __getitem__(self, value: Any) -> Any:
+        """The row of one value."""
+        return next(_rows(self.table().slice(self._place(value), 1)))
+
+    def _place(self, value: Any) -> int:
+        cells: list[Any] = self.table().column(0).to_pylist()
+        if value not in cells:
+            raise DomainError("expected a value that this result has a row for")
+        return cells.index(value)
 
     @abstractmethod
-    def plot(self, *, ax: Axes | None = None, **style: Any) -> Axes:
-        """A picture of it. Needs `veil[plot]`."""
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+        """A picture of it (of k rows, where it has rows), beside the truth where it is known. Needs `veil[plot]`."""
+
+    def plot_height(self, k: int = 20) -> float:
+        """How high its picture is, in inches."""
+        return 1.2 + 0.28 * min(k, len(self))
+
+    def _repr_html_(self) -> str:
+        from veil.results.html import to_html
+
+        return to_html(self)
+
+    # -- JSON both ways ----------------------------------------------------------------------------------------------
+
+    def to_json(self) -> Json:
+        """Everything that it holds, as JSON; `Result.from_json` reads it back."""
+        variant = {"variant": self.variant} if self.variant else {}
+        return {"kind": self.kind, **variant, **write_fields(self)}
+
+    @staticmethod
+    def from_json(document: Any) -> Result:
+        """The result that a document holds.
+
+        >>> from veil import OLH, simulate
+        >>> estimate = simulate(OLH(epsilon=1.0, domain=4), [0] * 700 + [1] * 300, seed=1)
+        >>> Result.from_json(estimate.to_json()) == estimate
+        True
+        """
+        if not isinstance(document, dict):
+            raise WireError("a result is a JSON object")
+        kind, variant = document.get("kind"), document.get("variant", "")
+        known = {*_HOMES, *(kind for kind, _ in _CLASSES)}
+        if not isinstance(kind, str) or kind not in known:
+            raise WireError(f"expected a result of one of the kinds {', '.join(sorted(known))}")
+        if kind in _HOMES:
+            import_module(_VARIANTS.get(kind, _HOMES[kind]) if variant else _HOMES[kind])
+        found = _CLASSES.get((kind, variant)) if isinstance(variant, str) else None
+        if found is None:
+            raise WireError(f"there is no such variant of results of the kind {kind!r}")
+        return read_fields(found, {name: part for name, part in document.items() if name not in ("kind", "variant")})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Result):
+            return NotImplemented
+        return self is other or (type(self) is type(other) and self.to_json() == other.to_json())
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.variant, self.n, self.population, self.lineage))
+
+
+def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:
+    """A table with the true share of each row, and whether its interval covers it, where the truth is known."""
+    if truth is None:
+        return table
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pa.array(true_shares(table, truth), pa.float64())
+    table = table.append_column(pa.field("truth", pa.float64(), metadata=Unit("share").metadata), known)
+    if "low" not in table.column_names:
+        return table
+    covered = pc.and_(pc.less_equal(table["low"], known), pc.less_equal(known, table["high"]))
+    return table.append_column(pa.field("covered", pa.bool_(), metadata=Unit("flag").metadata), covered)
+
+
+def true_shares(table: pyarrow.Table, truth: Truth) -> list[float]:
+    """The true share of each row; a value that the truth does not name is held by nobody."""
+    if not isinstance(truth, Mapping):
+        if len(truth) != table.num_rows:
+            raise InputError(f"the truth has one share for each row: {table.num_rows:,} of them")
+        return [float(share) for share in truth]
+    cells = table.column(0).to_pylist()
+    return [float(truth.get(tuple(cell) if isinstance(cell, list) else cell, 0.0)) for cell in cells]
+
+
+def _rows(table: pyarrow.Table) -> Iterator[Any]:
+    names = [f"{name}_" if keyword.iskeyword(name) else name for name in table.column_names]
+    row = namedtuple("Row", names)  # type: ignore[misc]  # the names are the table's
+    return (row(*cells) for cells in zip(*(column.to_pylist() for column in table.columns), strict=True))

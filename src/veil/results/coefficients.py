@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Domain
+from veil.privacy import Guarantee
+from veil.results.base import Result
+from veil.results.units import Unit, make_table
 from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
     import pyarrow
+    from matplotlib.axes import Axes
 
 __all__ = ["Coefficients"]
 
@@ -20,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Coefficients:
+class Coefficients(Result):
     """For each pair (2 a, 2 a + 1) of the domain's codes, the frequency of the left less that of the right one.
 
     A last code that has no partner stands alone: its difference is its frequency. `n` people answered, out of
@@ -28,6 +33,7 @@ class Coefficients:
     adds, the same for every report and pair.
     """
 
+    kind: ClassVar[str] = "differences"
     domain: Domain
     differences: Floats
     n: int
@@ -35,6 +41,7 @@ class Coefficients:
     effective: float
     moment: float
     lineage: tuple[str, ...] = ()
+    guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.differences)
@@ -59,12 +66,25 @@ class Coefficients:
         reach = two_sided(level) * self.stderr
         return np.stack([self.differences - reach, self.differences + reach], axis=1)
 
-    def to_arrow(self) -> pyarrow.Table:
-        """pair, difference, stderr, low, high (95 %) as an Arrow table."""
-        import pyarrow as pa
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """pair, difference (left less right), stderr, low and high."""
+        low, high = self.interval(level).T
+        numbers = {"difference": self.differences, "stderr": self.stderr, "low": low, "high": high}
+        shares = {name: (column, Unit("share")) for name, column in numbers.items()}
+        return make_table({"pair": (np.arange(len(self)), Unit("count")), **shares})
 
-        low, high = self.interval().T
-        pairs = np.arange(len(self))
-        return pa.table(
-            {"pair": pairs, "difference": self.differences, "stderr": self.stderr, "low": low, "high": high}
-        )
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """How many pairs there are."""
+        return {"pairs": len(self)}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        return {"pairs": Unit("people")}
+
+    def _importance(self) -> NDArray[np.int64]:
+        return np.argsort(-np.abs(self.differences), kind="stable")
+
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+        """The k largest differences, either way, with 95 % intervals. Needs `veil[plot]`."""
+        from veil.plot import plot_rows
+
+        return plot_rows(self, k, truth=truth, ax=ax, **style)

@@ -1,38 +1,42 @@
 """What comes out for a number: a histogram over buckets of the domain, and every question that it answers.
 
 Numbers are in the domain's own units: dollars in, dollars out; times come back as times. Mass is spread evenly within a
-bucket. Not here: how a distribution is reconstructed from reports (`veil.numeric`), and its bands (`veil.bootstrap`).
+bucket. Not here: how a distribution is reconstructed from reports, and how its bands are drawn (`veil.numeric`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Integers, Numeric
-from veil.entropy import Source, check_seed
+from veil.entropy import check_seed
 from veil.errors import InputError, ParameterError
+from veil.privacy import Guarantee
+from veil.results.bands import Bands
+from veil.results.base import Result, Truth, true_shares, with_truth
+from veil.results.units import Column, Unit, length_unit, make_table, number_unit, number_written
 from veil.tools.arguments import is_int
 
 if TYPE_CHECKING:
-    import pandas
     import pyarrow
     from matplotlib.axes import Axes
 
-    from veil.results.bands import Bands
-
-__all__ = ["Again", "Distribution", "Fit"]
+__all__ = ["QUANTILES", "Distribution", "Fit"]
 
 Floats = NDArray[np.float64]
-Again = Callable[[Iterable[NDArray[np.uint64]], Source], "Distribution"]
-"""The whole way once more for other people: chunks of their codes and a source in, their distribution out."""
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Which quantiles stand among a distribution's facts."""
 
 _ROUNDING = 1e-9
+_RANGES = 16
+_FEW = 1_000
 
 
 @dataclass(frozen=True)
@@ -43,10 +47,14 @@ class Fit:
     converged: bool
     log_likelihood: tuple[float, ...] = ()
     """The trace, at evenly spread steps; the last is that of the result."""
+    share: float | None = None
+    """What smoothing gave to each neighbour in a step, where the reconstruction was EM's; 0 is none."""
+    penalty: float | None = None
+    """What spikes beside the smooth part cost, in people; None has no spikes."""
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class Distribution(Result):
     """How a number is distributed among all people of the survey: `masses` of the buckets that start at `cells`.
 
     `cells` are the buckets' boundaries on the domain's grid, one more than there are masses. `n` is how many people
@@ -58,6 +66,7 @@ class Distribution:
     (0.3, 20.0, 20.0)
     """
 
+    kind: ClassVar[str] = "distribution"
     domain: Numeric
     cells: NDArray[np.int64]
     masses: Floats
@@ -67,9 +76,9 @@ class Distribution:
     """Of how many people without weights the reports are worth; n unless there were weights."""
     lineage: tuple[str, ...] = ()
     fit: Fit | None = None
-    again: Again | None = field(default=None, repr=False)
-    pilot: Callable[[], Floats] | None = field(default=None, repr=False)
-    """The masses that bands draw made-up people from, where they are not these: before anything was smoothed away."""
+    bands: Bands | None = field(default=None, repr=False)
+    """How far all of this may be off, where that was simulated: see `veil.numeric.draw_bands`."""
+    guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.masses)
@@ -168,50 +177,112 @@ class Distribution:
             return np.asarray(self.domain.decode(rng.integers(self.cells[:-1][chosen], self.cells[1:][chosen])))
         return self.domain.values_of(self.quantile_numbers(rng.random(n)))
 
-    # -- uncertainty, tables, pictures ----------------------------------------------------------------------------
+    # -- tables, facts, pictures -------------------------------------------------------------------------------------
 
-    def bands(self, replicates: int = 200, seed: int = 0) -> Bands:
-        """How far all of this may be off: a parametric bootstrap, by simulating reports; see `veil.bootstrap`.
+    def columns(self, level: float = 0.95, starts: NDArray[np.int64] | None = None) -> dict[str, Column]:
+        """from, to, frequency and count of every bucket, or of runs of buckets that start there; with bands, low, high.
 
-        The same seed gives the same bands.
+        Of integers, both ends are included.
         """
-        from veil.results.bands import Bands
-
-        return Bands.drawn(self, replicates, seed)
-
-    def to_arrow(self, bands: Bands | None = None) -> pyarrow.Table:
-        """low, high, frequency, count and cumulative of every bucket, as an Arrow table; with bands where given."""
-        import pyarrow as pa
-
-        low, high = ([self.domain.shown(float(edge)) for edge in edges] for edges in (self.edges[:-1], self.edges[1:]))
-        rows: dict[str, Any] = {
-            "low": low,
-            "high": high,
-            "frequency": self.masses,
-            "count": self.masses * self.population,
+        first = np.arange(len(self)) if starts is None else starts
+        inner, share, unit = 0.5 if self._discrete else 0.0, Unit("share"), number_unit(self.domain)
+        lows, highs = self.edges[first] + inner, self.edges[np.append(first[1:], len(self))] - inner
+        masses = np.add.reduceat(self.masses, first)
+        columns: dict[str, Column] = {
+            "from": (self._shown(lows), unit),
+            "to": (self._shown(highs), unit),
+            "frequency": (masses, share),
+            "count": (masses * self.population, Unit("people")),
         }
-        rows["cumulative"] = np.cumsum(self.masses)
+        if self.bands is not None:
+            low, high = self.bands.runs(first, level)
+            columns |= {"low": (low, share), "high": (high, share)}
+        return columns
+
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """from, to, frequency, count and cumulative of every bucket; with low and high where bands are known."""
+        columns, share = self.columns(level), Unit("share")
+        columns["cumulative"] = (np.cumsum(self.masses), share)
+        if self.bands is not None:
+            low, high = self.bands.cdf(self.domain.values_of(self.edges[1:] - (0.5 if self._discrete else 0.0)), level)
+            columns |= {"cumulative_low": (low, share), "cumulative_high": (high, share)}
+        return make_table(columns)
+
+    def summary_table(self, level: float = 0.95, rows: int = _RANGES, truth: Truth | None = None) -> pyarrow.Table:
+        """At most 16 ranges (more where more rows are asked for), each of as many buckets, but for the last."""
+        together = -(-len(self) // max(rows, _RANGES))
+        starts = np.arange(0, len(self), together)
+        table = make_table(self.columns(level, starts))
+        if truth is None:
+            return table
+        return with_truth(table, np.add.reduceat(true_shares(self.table(level), truth), starts))
+
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """Mean, standard deviation, quantiles and how the reconstruction went; with low and high where bands are known.
+
+        There is no standard deviation and no quantile where masses are negative.
+        """
+        bands, proper, fit = self.bands, self.proper, self.fit
+        facts: dict[str, Any] = {"buckets": len(self), "proper": proper, "mean": self._written(self.mean_number)}
         if bands is not None:
-            rows["frequency_low"], rows["frequency_high"] = bands.histogram()
-            ends = [self.domain.shown(float(edge)) for edge in self.edges[1:]]
-            rows["cumulative_low"], rows["cumulative_high"] = bands.cdf(ends)
-        return pa.table(rows)
+            facts |= _ends("mean_", map(self._written, bands.mean_numbers(level)))
+        facts["std"] = self.std() if proper else None
+        if bands is not None and proper:
+            facts |= _ends("std_", bands.std(level))
+        numbers = self.quantile_numbers(np.array(QUANTILES)) if proper else np.empty(0)
+        quantiles = [
+            {"level": q, "value": self._written(number)} for q, number in zip(QUANTILES, numbers, strict=False)
+        ]
+        if bands is not None:
+            for quantile in quantiles:
+                quantile |= _ends("", map(self._written, bands.quantile_numbers(quantile["level"], level)))
+        facts |= {"quantiles": quantiles, "replicates": None if bands is None else len(bands.replicates)}
+        steps = {"iterations": None, "converged": None}
+        return {**facts, **(steps if fit is None else {"iterations": fit.iterations, "converged": fit.converged})}
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """The same table for pandas."""
-        frame: pandas.DataFrame = self.to_arrow().to_pandas()
-        return frame
+    def fact_units(self) -> Mapping[str, Unit]:
+        count, number, length = Unit("people"), number_unit(self.domain), length_unit(self.domain)
+        units = dict.fromkeys(("buckets", "iterations", "replicates"), count)
+        units |= {f"mean{end}": number for end in ("", "_low", "_high")}
+        units |= {f"std{end}": length for end in ("", "_low", "_high")}
+        units |= {f"quantiles.{name}": number for name in ("value", "low", "high")}
+        return units | {"quantiles.level": Unit("share"), "proper": Unit("flag"), "converged": Unit("flag")}
 
-    def plot(self, *, truth: Any = None, bands: Bands | None = None, ax: Axes | None = None, **style: str) -> Axes:
+    def remarks(self) -> list[str]:
+        said = []
+        if not self.proper:
+            said.append("Some masses are negative: the mean and ranges hold, there are no quantiles.")
+        if self.fit is not None and not self.fit.converged:
+            said.append(f"The reconstruction did not converge within {self.fit.iterations:,} iterations.")
+        if self.n < _FEW:
+            said.append(f"Only {self.n:,} people answered: the shape of a distribution needs some thousands.")
+        return said
+
+    def _place(self, value: Any) -> int:
+        return int(np.searchsorted(self.cells, int(self.domain.encode([value])[0]), side="right")) - 1
+
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The density, over the true histogram where it is known and within its bands. Needs `veil[plot]`.
 
         `style` is a `label` for the legend, a `color`.
         """
         from veil.plot import plot_distribution
 
-        return plot_distribution(self, truth=truth, bands=bands, ax=ax, **style)
+        return plot_distribution(self, truth=truth, ax=ax, **style)
 
-    # -- helpers ---------------------------------------------------------------------------------------------------
+    def plot_height(self, k: int = 20) -> float:
+        return 4.0
+
+    # -- helpers -----------------------------------------------------------------------------------------------------
+
+    def _shown(self, numbers: Floats) -> list[Any] | Floats | NDArray[np.int64]:
+        """Numbers as cells of a table: whole ones as integers, times as times."""
+        if self._discrete:
+            return numbers.astype(np.int64)
+        return [self.domain.shown(float(x)) for x in numbers] if number_unit(self.domain).name == "time" else numbers
+
+    def _written(self, number: float) -> float | str | None:
+        return number_written(self.domain, float(number))
 
     @cached_property
     def _cumulative(self) -> Floats:
@@ -261,6 +332,11 @@ class Distribution:
             raise InputError(
                 f"this histogram has negative masses, or does not add up to 1: it has ranges, but no {what}"
             )
+
+
+def _ends(prefix: str, ends: Iterable[Any]) -> dict[str, Any]:
+    low, high = ends
+    return {f"{prefix}low": low, f"{prefix}high": high}
 
 
 def _doubles(given: Any, expected: str) -> Floats:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
+from veil.privacy import Guarantee
+from veil.results.base import Result
 from veil.results.noise import Noise
+from veil.results.units import Column, Unit, make_table, value_unit
 from veil.tools.arguments import is_int
 from veil.tools.normal import critical, two_sided
 
 if TYPE_CHECKING:
-    import pandas
     import pyarrow
     from matplotlib.axes import Axes
 
@@ -51,7 +54,7 @@ class Total:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(Result):
     """Unbiased frequencies of the candidates among all people of the survey.
 
     `n` people answered the question, out of `population`: where these differ (a share of the people was asked), the
@@ -59,6 +62,7 @@ class Estimate:
     weights W^2 / sum of squares. `mass` is what frequency 1 stands for: people, or the sum of the weights.
     """
 
+    kind: ClassVar[str] = "frequencies"
     domain: Domain
     frequencies: Floats
     n: int
@@ -71,6 +75,7 @@ class Estimate:
     lineage: tuple[str, ...] = field(default=())
     whole: bool = True
     """Whether no value of the domain was left out."""
+    guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.frequencies)
@@ -90,7 +95,7 @@ class Estimate:
         return self.bend(self.frequencies)
 
     def bend(self, answers: Floats) -> Floats:
-        """What a rule for answers (Post-Pos) makes of sums of frequencies; here nothing."""
+        """What a rule for answers (Post-Pos) makes of sums of frequencies; the same without such a rule."""
         return answers
 
     @property
@@ -198,29 +203,64 @@ class Estimate:
         made: Estimate = method(name)(self, **options)
         return made
 
-    def to_arrow(self) -> pyarrow.Table:
-        """value, frequency, count, stderr, low, high as an Arrow table; null where no noise law is known."""
-        import pyarrow as pa
+    # -- one row per value --------------------------------------------------------------------------------------------
 
-        errors, bounds = self._errors()
-        try:
-            values = pa.array(self.values)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # labels of several types, or above 64 bits
-            values = pa.array([str(value) for value in self.values])
-        noisy = {"stderr": errors, "low": bounds[:, 0], "high": bounds[:, 1]}
-        nullable = {name: pa.array(column, from_pandas=True) for name, column in noisy.items()}
-        return pa.table({"value": values, "frequency": self.shown, "count": self.counts, **nullable})
+    def columns(self, level: float = 0.95) -> dict[str, Column]:
+        """value, frequency, count, stderr, low and high; NaN where no noise law is known."""
+        errors, bounds = self._errors(level)
+        share = Unit("share")
+        return {
+            "value": (self.values, value_unit(self.domain)),
+            "frequency": (self.shown, share),
+            "count": (self.counts, Unit("people")),
+            "stderr": (errors, share),
+            "low": (bounds[:, 0], share),
+            "high": (bounds[:, 1], share),
+        }
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """The same table for pandas."""
-        frame: pandas.DataFrame = self.to_arrow().to_pandas()
-        return frame
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """Every value in the order of `frequencies`; `significant` where it is above the threshold for 1 - level."""
+        return make_table({**self.columns(level), "significant": (self._significant(level), Unit("flag"))})
 
-    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """How many values there are, the significance threshold, and how many are above it."""
+        threshold = self._least(level)
+        found = None if threshold is None else sum(map(bool, self._significant(level)))
+        return {"values": len(self), "threshold": threshold, "significant": found}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        return {"values": Unit("people"), "threshold": Unit("share"), "significant": Unit("people")}
+
+    def remarks(self) -> list[str]:
+        return [] if self.noise.known else ["No noise law is known: there are no intervals and no significance."]
+
+    @property
+    def _judged(self) -> Estimate:
+        """What significance is decided by."""
+        return self
+
+    def _least(self, level: float) -> float | None:
+        known = self.noise.known and len(self)
+        return self._judged.threshold(round(1 - level, 12)) if known else None
+
+    def _significant(self, level: float) -> list[bool | None]:
+        threshold = self._least(level)
+        return [None] * len(self) if threshold is None else (self._judged.shown > threshold).tolist()
+
+    def _importance(self) -> NDArray[np.int64]:
+        return np.argsort(-self.frequencies, kind="stable")
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows(np.arange(len(self))))
+
+    def __getitem__(self, value: Any) -> Row:
+        return self.at(value)
+
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The k largest values with 95 % intervals, beside the truth where it is known. Needs `veil[plot]`."""
-        from veil.plot import plot_estimate
+        from veil.plot import plot_rows
 
-        return plot_estimate(self, k, truth=truth, ax=ax)
+        return plot_rows(self, k, truth=truth, ax=ax, **style)
 
     def of(self, values: Domain) -> Estimate:
         """The same estimate for the values of another domain only: its codes come first, what follows is left out."""
@@ -247,8 +287,9 @@ class Estimate:
             for i, value in zip(order, self.domain.decode(codes), strict=True)
         ]
 
-    def _errors(self) -> tuple[Floats, Floats]:
-        """Standard errors and 95 % intervals for tables, which leave them open where no noise law is known."""
+    def _errors(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Standard errors and intervals for tables, which leave them open where no noise law is known."""
         if not self.noise.known:
+            two_sided(level)  # refuses a bad level all the same
             return np.full(len(self), np.nan), np.full((len(self), 2), np.nan)
-        return self.stderr, self.interval()
+        return self.stderr, self.interval(level)

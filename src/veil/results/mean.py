@@ -1,32 +1,47 @@
-"""What comes out of a mechanism that asks for a mean only: one unbiased number with its error bar."""
+"""What comes out where a mean is asked for and nothing else: one unbiased number with its error bar, or two."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from veil.domain import Numeric
+from veil.privacy import Guarantee
+from veil.results.base import Result
+from veil.results.units import Column, Unit, length_unit, make_table, number_unit, number_written, time_or_number
 from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
     import pyarrow
+    from matplotlib.axes import Axes
 
-__all__ = ["Mean"]
+__all__ = ["Mean", "MeanAndVariance"]
+
+Facts = TypeVar("Facts")
 
 
-@dataclass(frozen=True)
-class Mean:
+@dataclass(frozen=True, eq=False)
+class Mean(Result):
     """The mean of what people hold, as a number of the domain (times: seconds since 1970; `shown` is the time).
 
     `stderr` comes from the scatter of the reports. That of the people themselves is part of it, so an interval speaks
     of everyone that these people are a random sample of; about these people alone it is a little too wide.
     """
 
+    kind: ClassVar[str] = "mean"
     value: float
     stderr: float
     n: int
     domain: Numeric
     lineage: tuple[str, ...] = ()
+    population: int = field(default=0, kw_only=True)
+    """Of how many people the n are a part; n unless given."""
+    guarantee: Guarantee | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "population", max(self.population, self.n))
 
     @property
     def shown(self) -> Any:
@@ -38,9 +53,96 @@ class Mean:
         reach = two_sided(level) * self.stderr
         return self.value - reach, self.value + reach
 
-    def to_arrow(self) -> pyarrow.Table:
-        """mean, stderr, low, high (95 %) as an Arrow table of one row."""
-        import pyarrow as pa
+    def columns(self, level: float = 0.95) -> dict[str, Column]:
+        """mean, stderr, low and high, of one row."""
+        unit, low_high = number_unit(self.domain), self.interval(level)
+        value, low, high = (time_or_number(self.domain, number) for number in (self.value, *low_high))
+        return {
+            "mean": ([value], unit),
+            "stderr": ([self.stderr], length_unit(self.domain)),
+            "low": ([low], unit),
+            "high": ([high], unit),
+        }
 
-        low, high = self.interval()
-        return pa.table({"mean": [self.value], "stderr": [self.stderr], "low": [low], "high": [high]})
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """mean, stderr, low and high: one row."""
+        return make_table(self.columns(level))
+
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """The same; times as text in ISO 8601, null where no calendar has them."""
+        value, low, high = (number_written(self.domain, number) for number in (self.value, *self.interval(level)))
+        return {"mean": value, "stderr": self.stderr, "low": low, "high": high}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        return {name: unit for name, (_, unit) in self.columns().items()}
+
+    def remarks(self) -> list[str]:
+        if None not in self.facts().values():
+            return []
+        return ["The mean or an end of its interval lies beyond the calendar: estimates are never clipped."]
+
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+        """The mean as a point with its 95 % interval, beside the true mean where it is given. Needs `veil[plot]`."""
+        from veil.plot import plot_mean
+
+        return plot_mean(self, truth=truth, ax=ax, **style)
+
+
+@dataclass(frozen=True, eq=False)
+class MeanAndVariance(Result):
+    """A mean from one half of the people, and from the other half the mean of squared distances to it."""
+
+    kind: ClassVar[str] = "mean-and-variance"
+    mean: Mean
+    variance: Mean
+    guarantee: Guarantee | None = field(default=None, kw_only=True)
+
+    @property
+    def n(self) -> int:
+        """Each person answered one of the two questions."""
+        return self.mean.n + self.variance.n
+
+    @property
+    def population(self) -> int:
+        return max(self.mean.population, self.variance.population, self.n)
+
+    @property
+    def lineage(self) -> tuple[str, ...]:
+        return self.mean.lineage
+
+    @property
+    def std(self) -> float:
+        """The square root of the variance; 0 where its estimate, which is never clipped, is negative."""
+        return math.sqrt(max(self.variance.value, 0.0))
+
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """The mean, its stderr, low and high, then the same of the variance: one row."""
+        return make_table(self._columns(level))
+
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """The same, and the standard deviation."""
+        means, variances = self.mean.facts(level), self.variance.facts(level)
+        return {**_prefixed("mean", means), **_prefixed("variance", variances), "std": self.std}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        columns = self._columns(0.95)
+        return {**{name: unit for name, (_, unit) in columns.items()}, "std": length_unit(self.mean.domain)}
+
+    def remarks(self) -> list[str]:
+        negative = ["The variance is negative: estimates are never clipped."] if self.variance.value < 0 else []
+        return [*self.mean.remarks(), *negative]
+
+    def _columns(self, level: float) -> dict[str, Column]:
+        squares: dict[str, Column] = {
+            name: (cells, Unit("length")) for name, (cells, _) in self.variance.columns(level).items()
+        }
+        return {**_prefixed("mean", self.mean.columns(level)), **_prefixed("variance", squares)}
+
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+        """The mean as a point with its 95 % interval. Needs `veil[plot]`."""
+        return self.mean.plot(truth=truth, ax=ax, **style)
+
+
+def _prefixed(name: str, facts: Mapping[str, Facts]) -> dict[str, Facts]:
+    """A mean's columns or facts under another name: variance, variance_stderr, variance_low, variance_high."""
+    return {name if key == "mean" else f"{name}_{key}": fact for key, fact in facts.items()}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError
 
-__all__ = ["AdditiveNoise", "Noise", "SupportNoise", "UnknownNoise"]
+__all__ = ["NOISES", "AdditiveNoise", "Noise", "SupportNoise", "UnknownNoise"]
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 class Noise(ABC):
     """How an oracle's estimates scatter, a person at a time."""
 
+    kind: ClassVar[str]
     known: ClassVar[bool] = True
     """Whether there is a law at all."""
 
@@ -48,6 +49,7 @@ class AdditiveNoise(Noise):
     24.0
     """
 
+    kind: ClassVar[str] = "additive"
     per_value: Fraction
 
     @overload
@@ -65,6 +67,7 @@ class AdditiveNoise(Noise):
 class UnknownNoise(Noise):
     """No law is known: variances and intervals are refused rather than made up."""
 
+    kind: ClassVar[str] = "unknown"
     known: ClassVar[bool] = False
     oracle: str
 
@@ -87,6 +90,7 @@ class SupportNoise(Noise):
     3.0
     """
 
+    kind: ClassVar[str] = "support"
     p: Fraction
     q: Fraction
     hit: Fraction
@@ -114,3 +118,6 @@ class SupportNoise(Noise):
         held_outside = k * (q * (1 - q) + (k - 1) * pairs_miss)
         gap = float((p - q) ** 2)
         return (frequency * float(held_inside) + (1 - frequency) * float(held_outside)) / gap
+
+
+NOISES: dict[str, type[Noise]] = {law.kind: law for law in (AdditiveNoise, SupportNoise, UnknownNoise)}

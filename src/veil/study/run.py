@@ -10,7 +10,7 @@ from veil.errors import EmptyError, InputError, MismatchError, ParameterError, V
 from veil.results.base import Result
 from veil.study.collected import Collected, Kept
 from veil.study.records import Folder, Journal, Memory, MissingError, Recorded
-from veil.study.study import Round, Rounds, Study
+from veil.study.study import Round, Rounds, Study, promised
 from veil.survey import SurveyTally
 
 __all__ = ["StudyRun"]
@@ -94,7 +94,7 @@ class StudyRun:
             return False
         except StopIteration as end:
             self.answered.append(asked)
-            self.round, self.result = None, end.value
+            self.round, self.result = None, promised(end.value, self.study.guarantee)
             return True
         self.answered.append(asked)
         self._enter(following)

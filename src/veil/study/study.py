@@ -116,6 +116,11 @@ class Study(ABC):
         return made
 
 
+def promised(found: Found, guarantee: Guarantee) -> Found:
+    """A result that says what each person was promised."""
+    return replace(found, guarantee=guarantee)  # type: ignore[type-var]  # every result is a dataclass
+
+
 class OneRound(Study, Generic[Found]):
     """A study that asks everybody the same survey, once. Most are. Each has `survey`: what people are asked."""
 
@@ -136,7 +141,7 @@ class OneRound(Study, Generic[Found]):
             raise MismatchError("expected what was collected of this study; this was made for another task")
         if not found.people:
             raise EmptyError("nobody answered: expected at least one report")
-        return self.answer(found)
+        return promised(self.answer(found), self.guarantee)
 
     def rounds(self) -> Rounds:
         collected = yield Round(self.survey)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +36,21 @@ class Public:
 
     name: str
     scale: int = 0
+    kind: ClassVar[str] = "public"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not is_int(self.scale) or not 0 <= self.scale <= 9:
             raise ParameterError("a public column has a name and a decimal scale between 0 and 9")
         own_ints(self, "scale")
+
+    def to_json(self) -> Json:
+        """The column as it stands in a study file."""
+        return {"kind": self.kind, "name": self.name, "scale": self.scale}
+
+    @classmethod
+    def from_json(cls, document: Any) -> Public:
+        """Read a column back."""
+        return cls(*take(document, cls.kind, "name", "scale"))
 
     @property
     def field(self) -> Field:

@@ -1,0 +1,158 @@
+"""A result as texts in rows and columns: what the terminal and notebooks draw. Ends of intervals stand in one cell.
+
+Everything here is read off tables, facts and their units; nothing knows the kinds of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from veil.results.base import Result, Truth
+from veil.results.units import Unit, plain_text
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Cells", "Shown", "fact_lists", "fact_pairs", "result_cells", "show"]
+
+_HEADINGS = {"frequency": "share", "count": "people", "stderr": "standard error", "std": "standard deviation"}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One column of texts. `texts` may wrap where it is text; a number, a time or an interval never does."""
+
+    heading: str
+    texts: list[str]
+    unit: Unit
+    items: list[list[str]] | None = None
+    """The items of each cell, where a cell is a set: between them it may wrap."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One result for people to read: a grid with one row per value, or pairs of names and texts where it is one row."""
+
+    title: str
+    grid: list[Cells]
+    pairs: list[tuple[str, str]]
+    lists: list[tuple[str, list[Cells]]]
+    remarks: list[str]
+    bars: list[float]
+    """What share of the largest one each row of the grid has; empty where rows have no shares."""
+    faint: list[bool]
+    """Rows that may be noise."""
+    left_out: int
+    """How many rows of the table are not shown."""
+
+
+def show(result: Result, *, level: float = 0.95, top: int = 10, title: str = "", truth: Truth | None = None) -> Shown:
+    """Everything that is shown of one result; of lists among its facts, too, at most `top` rows."""
+    table = result.summary_table(level, top, truth)
+    grid = result_cells(table, level)
+    units, facts = result.fact_units(), result.facts(level)
+    alone = table.num_rows == 1 and table.column_names[0] in facts
+    pairs: list[tuple[str, str]] = []
+    if alone:  # a mean: its columns stand below each other, and are not told twice
+        pairs = [(cells.heading, cells.texts[0]) for cells in result_cells(table, level, errors=True)]
+        facts = {name: fact for name, fact in facts.items() if name not in table.column_names}
+    pairs += fact_pairs(facts, units, level)
+    shares = [share or 0.0 for share in table["frequency"].to_pylist()] if "frequency" in table.column_names else []
+    most = max(shares, default=0.0)
+    bars = [max(share, 0.0) / most for share in shares] if most > 0 else []
+    doubtful = table["significant"].to_pylist() if "significant" in table.column_names else []
+    everything = alone or "from" in table.column_names  # ranges have all people in them
+    return Shown(
+        title or _title(result),
+        [] if alone else grid,
+        pairs,
+        fact_lists(facts, units, level, top),
+        result.remarks(),
+        bars,
+        [verdict is False for verdict in doubtful],
+        0 if everything else len(result) - table.num_rows,
+    )
+
+
+def result_cells(table: pyarrow.Table, level: float, *, errors: bool = False) -> list[Cells]:
+    """The columns of a table; standard errors are left out beside intervals, which say the same, unless asked for."""
+    columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    return _cells(columns, {field.name: Unit.of_field(field) for field in table.schema}, level, errors=errors)
+
+
+def fact_pairs(facts: Mapping[str, Any], units: Mapping[str, Unit], level: float) -> list[tuple[str, str]]:
+    """Facts that are single numbers or texts, by heading; what is not known, and lists, are left out."""
+    single = {name: [fact] for name, fact in facts.items() if not isinstance(fact, list) and fact is not None}
+    cells = _cells(single, {name: units.get(name) or _usual(column[0]) for name, column in single.items()}, level)
+    return [(column.heading, column.texts[0]) for column in cells]
+
+
+def fact_lists(
+    facts: Mapping[str, Any], units: Mapping[str, Unit], level: float, top: int
+) -> list[tuple[str, list[Cells]]]:
+    """Facts that are lists of objects, as columns under a title."""
+    made = []
+    for name, rows in facts.items():
+        if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+            columns = {key: [row[key] for row in rows[:top]] for key in rows[0]}
+            own = {key: units.get(f"{name}.{key}") or _usual(column[0]) for key, column in columns.items()}
+            shown = f", {top:,} of {len(rows):,}" if len(rows) > top else ""
+            made.append((f"{_heading(name)}{shown}", _cells(columns, own, level)))
+    return made
+
+
+def _cells(
+    columns: Mapping[str, Sequence[Any]], units: Mapping[str, Unit], level: float, *, errors: bool = False
+) -> list[Cells]:
+    made = []
+    for name, column in columns.items():
+        unit = units[name]
+        if name.endswith("high") and _low(name) in columns:
+            continue  # stands beside the low end
+        if name == "to" and "from" in columns:
+            continue
+        if name.endswith("stderr") and not errors and f"{name.removesuffix('stderr')}low" in columns:
+            continue
+        if name == "from" and "to" in columns:
+            pairs = zip(column, columns["to"], strict=True)
+            made.append(Cells("range", [_range(unit, low, high) for low, high in pairs], unit))
+        elif name.endswith("low") and (high := f"{name.removesuffix('low')}high") in columns:
+            ends = [unit.interval(*pair) for pair in zip(column, columns[high], strict=True)]
+            interval = f"{100 * level:g} % interval"
+            of = _heading(name.removesuffix("low").rstrip("_"))
+            made.append(Cells(f"{of}, {interval}" if of else interval, ends, unit))
+        else:
+            items = [[Unit("label").text(item) for item in cell] for cell in column] if unit.name == "items" else None
+            made.append(Cells(_heading(name), [unit.text(cell) for cell in column], unit, items))
+    return made
+
+
+def _low(name: str) -> str:
+    return f"{name.removesuffix('high')}low"
+
+
+def _range(unit: Unit, low: Any, high: Any) -> str:
+    return unit.text(low) if low == high else unit.interval(low, high)
+
+
+def _heading(name: str) -> str:
+    of, _, what = name.rpartition("_")
+    if of and what in _HEADINGS:
+        return f"{_heading(of)}, {_HEADINGS[what]}"
+    return _HEADINGS.get(name, plain_text(name.replace("_", " ")))
+
+
+def _usual(fact: Any) -> Unit:
+    """What a fact without a unit is taken for."""
+    if isinstance(fact, bool):
+        return Unit("flag")
+    return Unit("people" if isinstance(fact, int) else "length" if isinstance(fact, float) else "label")
+
+
+def _title(result: Result) -> str:
+    people = (
+        f"{result.n:,} people" if result.n == result.population else f"{result.n:,} of {result.population:,} people"
+    )
+    return plain_text(", ".join([people, *([" > ".join(result.lineage)] if result.lineage else [])]))

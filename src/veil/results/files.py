@@ -1,0 +1,97 @@
+"""Any result as a table in a file, or as bytes for HTTP: CSV, Parquet, Arrow, or one JSON document.
+
+CSV has no lists and no times: items are joined by a semicolon, times are text in ISO 8601. `save` and `load` beside
+this write a whole result down and read it back.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veil.domain.set_text import SEPARATOR
+from veil.errors import InputError, WireError
+from veil.results.base import Result
+from veil.results.documents import document_bytes
+from veil.tools.canonical import take
+from veil.tools.durable import write_atomically
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["FORMATS", "cell_text", "load", "save", "table_bytes", "write_table"]
+
+FORMATS = {
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "arrow": "application/vnd.apache.arrow.file",
+    "arrows": "application/vnd.apache.arrow.stream",
+}
+"""What a result's table can be written as, and its media type; the names are the files' endings."""
+
+
+def write_table(result: Result, path: str | Path, level: float = 0.95) -> None:
+    """The table as the kind of file that its name says; a whole file or none."""
+    write_atomically(path, table_bytes(result, Path(path).suffix.lower().removeprefix("."), level))
+
+
+def table_bytes(result: Result, form: str, level: float = 0.95) -> bytes:
+    """The table as one of FORMATS."""
+    if form not in FORMATS:
+        raise InputError(f"expected one of the formats {', '.join(FORMATS)}")
+    if form == "json":
+        return document_bytes(result, level)
+    import pyarrow as pa
+    import pyarrow.csv as pacsv
+    import pyarrow.parquet as pq
+
+    table, sink = result.table(level), io.BytesIO()
+    if form == "csv":
+        pacsv.write_csv(_without_lists(table), sink)
+    elif form == "parquet":
+        pq.write_table(table, sink)
+    else:
+        with (pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream)(sink, table.schema) as writer:
+            writer.write_table(table)
+    return sink.getvalue()
+
+
+def cell_text(cell: Any) -> str | None:
+    """A cell as text in CSV."""
+    if isinstance(cell, (list, tuple)):
+        return SEPARATOR.join(map(str, cell))
+    if isinstance(cell, dt.datetime):
+        return cell.isoformat()
+    return None if cell is None else str(cell)
+
+
+def _without_lists(table: pyarrow.Table) -> pyarrow.Table:
+    import pyarrow as pa
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type) or pa.types.is_timestamp(field.type):
+            texts = [cell_text(cell) for cell in table.column(i).to_pylist()]
+            table = table.set_column(i, field.name, pa.array(texts, pa.string()))
+    return table
+
+
+def save(result: Result, path: str | Path) -> None:
+    """Write a whole result down, exactly: `load` reads it back."""
+    document = {"kind": "veil-result", "version": 1, "result": result.to_json()}
+    write_atomically(path, (json.dumps(document, allow_nan=False) + "\n").encode())
+
+
+def load(path: str | Path) -> Result:
+    """The result that `save` wrote."""
+    try:
+        document = json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError):
+        raise WireError("a result is a JSON document, and this file is none") from None
+    version, found = take(document, "veil-result", "version", "result")
+    if version != 1:
+        raise WireError("expected a result of version 1")
+    return Result.from_json(found)

@@ -1,0 +1,194 @@
+"""What a column or a fact stands for, and how it is written for people: shares, people, dollars, times, labels.
+
+A table's fields carry it as metadata (`veil.unit`, `veil.width`), so that whoever renders a table needs nothing else.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from veil.domain import Domain, Integers, Numeric
+from veil.domain.times import is_time
+from veil.errors import WireError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Column", "Unit", "length_unit", "make_table", "number_unit", "number_written", "plain_text", "value_unit"]
+
+UnitName = Literal[
+    "share", "people", "count", "factor", "number", "integer", "time", "length", "duration", "label", "items", "flag"
+]
+Column = tuple[Sequence[Any] | np.ndarray[Any, Any], "Unit"]
+"""The cells of a column, and what they stand for."""
+
+UNKNOWN = "\N{EN DASH}"
+_DAY = 86_400.0
+_TEXT = ("label", "items")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What numbers or texts stand for. `width` is that of the domain that numbers come from: it decides their digits.
+
+    >>> Unit("share").text(0.125), Unit("number", 250_000.0).text(61234.56), Unit("flag").text(True)
+    ('12.50 %', '61,235', 'yes')
+    """
+
+    name: UnitName
+    width: float = 0.0
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is text, which may be long and may wrap, rather than a number, a time or a flag."""
+        return self.name in _TEXT
+
+    def text(self, value: Any) -> str:
+        """One cell for people to read; it neither formats a terminal nor breaks its lines."""
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return "(missing)" if self.name == "label" else UNKNOWN
+        return plain_text(_TEXTS[self.name](value, self.width))
+
+    def interval(self, low: Any, high: Any) -> str:
+        """Two ends in one text; their unit stands once.
+
+        >>> Unit("share").interval(0.12, 0.134)
+        '12.00 to 13.40 %'
+        """
+        first, last = self.text(low), self.text(high)
+        if UNKNOWN in (first, last):
+            return UNKNOWN
+        return f"{first.removesuffix(' %') if self.name == 'share' else first} to {last}"
+
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """As it stands in the metadata of a field."""
+        return {b"veil.unit": self.name.encode(), b"veil.width": repr(self.width).encode()}
+
+    @classmethod
+    def of_field(cls, field: pyarrow.Field) -> Unit:
+        """What the metadata of a field says; text where it says nothing."""
+        found = field.metadata or {}
+        name = found.get(b"veil.unit", b"label").decode()
+        if name not in get_args(UnitName):
+            raise WireError("a table names a unit that is not known here")
+        return cls(name, float(found.get(b"veil.width", b"0")))
+
+
+def number_unit(domain: Numeric) -> Unit:
+    """Numbers of a domain: dollars to about four digits of its width, or times."""
+    width = domain.ends[1] - domain.ends[0]
+    return Unit("time" if is_time(domain) else "integer" if isinstance(domain, Integers) else "number", width)
+
+
+def length_unit(domain: Numeric) -> Unit:
+    """Differences of two numbers of a domain, to three digits: of times, in days, hours, minutes or seconds."""
+    return Unit("duration" if is_time(domain) else "length")
+
+
+def value_unit(domain: Domain) -> Unit:
+    """Values of any domain."""
+    return number_unit(domain) if isinstance(domain, Numeric) else Unit("label")
+
+
+def number_written(domain: Numeric, number: float) -> float | str | None:
+    """A number of a domain as it stands in a document; times in ISO 8601; None for a time that no calendar has.
+
+    >>> from veil import Interval
+    >>> number_written(Interval(dt.date(2026, 1, 1), dt.date(2027, 1, 1)), 1767268800.0)
+    '2026-01-01T12:00:00'
+    """
+    shown = time_or_number(domain, number)
+    return shown.isoformat() if isinstance(shown, dt.datetime) else shown
+
+
+def time_or_number(domain: Numeric, number: float) -> Any:
+    """A number of a domain as people write it; None for a time that no calendar has: a mean is never clipped."""
+    try:
+        return domain.shown(float(number))
+    except OverflowError:
+        return None
+
+
+def plain_text(text: str) -> str:
+    """Text that can neither format a terminal nor break its lines."""
+    return "".join(c if c.isprintable() else "\N{MIDDLE DOT}" for c in text)
+
+
+def make_table(columns: Mapping[str, Column]) -> pyarrow.Table:
+    """Columns as an Arrow table whose fields say what they stand for; null where a number is not known."""
+    import pyarrow as pa
+
+    arrays = {name: _array(cells, unit) for name, (cells, unit) in columns.items()}
+    units = {name: unit.metadata for name, (_, unit) in columns.items()}
+    fields = [pa.field(name, array.type, metadata=units[name]) for name, array in arrays.items()]
+    return pa.table(list(arrays.values()), schema=pa.schema(fields))
+
+
+def _array(cells: Sequence[Any] | np.ndarray[Any, Any], unit: Unit) -> pyarrow.Array:
+    import pyarrow as pa
+
+    if unit.name == "items":
+        return pa.array([[str(item) for item in items] for items in cells], pa.list_(pa.string()))
+    if unit.name == "flag":
+        return pa.array(cells, pa.bool_())
+    if unit.name == "time":
+        return pa.array(cells, pa.timestamp("us"))
+    if unit.name not in ("label", "integer", "count"):
+        return pa.array(np.asarray(cells, dtype=np.float64), from_pandas=True)
+    try:
+        made = pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # labels of several types, or above 64 bits
+        return pa.array([None if cell is None else str(cell) for cell in cells])
+    return made.cast(pa.string()) if pa.types.is_null(made.type) else made
+
+
+# -- one text per unit -------------------------------------------------------------------------------------------------
+
+
+def _number(number: float, width: float) -> str:
+    digits = min(max(0, 4 - math.ceil(math.log10(width))), 12) if width > 0 else 0
+    return f"{number:,.{digits}f}" if abs(number) < 1e15 else f"{number:.6g}"
+
+
+def _integer(number: float, width: float) -> str:
+    return f"{number:,.0f}" if float(number).is_integer() else _number(number, width)
+
+
+def _time(time: Any, width: float) -> str:
+    moment = dt.datetime.fromisoformat(time) if isinstance(time, str) else time
+    return str(moment.isoformat(" ", "minutes" if width >= _DAY else "milliseconds"))
+
+
+def _length(length: float, width: float) -> str:
+    digits = max(0, 2 - math.floor(math.log10(abs(length)))) if length else 0
+    return f"{length:,.{min(digits, 20)}f}"
+
+
+def _duration(seconds: float, width: float) -> str:
+    for unit, size in (("days", _DAY), ("hours", 3_600.0), ("minutes", 60.0)):
+        if abs(seconds) >= 2 * size:
+            return f"{seconds / size:,.1f} {unit}"
+    return f"{seconds:,.3g} seconds"
+
+
+_TEXTS: dict[str, Any] = {
+    "share": lambda share, width: f"{100 * share:.2f} %",
+    "people": lambda people, width: f"{people:,.0f}",
+    "count": lambda count, width: f"{count:,}",
+    "factor": lambda factor, width: f"{factor:,.3f}",
+    "number": _number,
+    "integer": _integer,
+    "time": _time,
+    "length": _length,
+    "duration": _duration,
+    "label": lambda label, width: str(label),
+    "items": lambda items, width: " + ".join(map(str, items)),
+    "flag": lambda flag, width: "yes" if flag else "no",
+}
