@@ -213,7 +213,7 @@ class Comparison(Result):
         """All rows: they are few."""
         return self.table(level)
 
-    def plot(self, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """Error against epsilon, one line per study, with standard errors. Needs `veil[plot]`."""
         from veil.plot import plot_lines
 
@@ -253,7 +253,7 @@ def compare(
                 held = Held(asked.survey, codes[name])
                 for k in range(runs):
                     source = Seeded(seed + i + len(studies) * (j + len(epsilons) * k))
-                    run: StudyRun[Any] = StudyRun(asked)
+                    run = StudyRun(asked)
                     for _ in walk_rounds(run, codes[name], source, source):
                         pass
                     assert run.result is not None

@@ -242,7 +242,7 @@ def test_demo_walks_the_whole_way(tmp_path: Path) -> None:
     }
     assert names == {"study.json", "tally.bin", "estimate.svg", *halves}
     again = veil_json("demo", "--offline", "--folder", tmp_path / "again", "--people", 20_000, "--seed", 3)
-    assert again["estimate"] == found["estimate"]
+    assert again["estimate"]["rows"] == found["estimate"]["rows"]
     text = veil("demo", "--offline", "--folder", tmp_path / "demo", "--people", 5_000).stdout
     assert "covered" in text
     assert "veil estimate" in text

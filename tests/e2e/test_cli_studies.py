@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,13 +15,14 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
-from veil.results.files import save
 
 from veil import GRR, OLH, OUE, Integers, Interval, SquareWave, Survey
 from veil.comparison import Held
+from veil.errors import FitWarning, PrivacyWarning
 from veil.histogram import Histogram
 from veil.numeric import Binning, Hierarchy, HybridMean, TwoPhaseVariance, WaveDistribution
 from veil.results.estimate import Estimate
+from veil.results.files import save
 from veil.study import STUDIES, Collected, OneRound, Study
 
 PEOPLE = 4_000
@@ -252,7 +254,7 @@ def test_parameters_that_cannot_be_set(tmp_path: Path, study: Path) -> None:
     assert "no parameter method; it has oracle, post" in veil(*asked, "--set", "method=admm", code=3).stderr
     assert "cannot be set" in veil(*asked, "--set", "oracle=GRR", code=3).stderr
     level = save_study(tmp_path, Hierarchy(1.0, Integers(0, 15)), "h.json")
-    veil("randomize", level, small(tmp_path), "-o", tmp_path / "h.arrow")
+    veil("randomize", level, small(tmp_path, "held\n" + "1\n2\n3\n" * 50), "-o", tmp_path / "h.arrow")
     refused = veil("estimate", level, tmp_path / "h.arrow", "--set", "branching=2", code=4).stderr
     assert "would change what people are asked" in refused
     assert "exact" in veil("estimate", level, tmp_path / "h.arrow", "--set", "method=best", code=3).stderr
@@ -271,7 +273,7 @@ def test_what_was_collected_must_fit(tmp_path: Path, study: Path) -> None:
     search = PEM(2.0, Bits(8), 2, lengths=(4, 8))
     other = save_study(tmp_path, search, "pem.json")
     veil("estimate", other, tmp_path / "t.bin", code=4)
-    veil("randomize", other, small(tmp_path), "-o", tmp_path / "p.arrow")
+    veil("randomize", other, small(tmp_path, "held\n" + "1\n2\n3\n" * 50), "-o", tmp_path / "p.arrow")
     veil("tally", other, tmp_path / "p.arrow", "-o", tmp_path / "p.bin")
     assert "files of reports, not a tally" in veil("estimate", other, tmp_path / "p.bin", code=3).stderr
     veil("next", tmp_path / "run", other)
@@ -292,5 +294,17 @@ def test_a_finished_study_takes_nothing_more(tmp_path: Path, study: Path) -> Non
     assert veil_json("next", tmp_path / "run")["finished"]
 
 
-def test_warnings_of_a_reading_are_lines_and_remarks(tmp_path: Path, study: Path) -> None:
-    pass
+def test_warnings_of_a_reading_are_lines_and_remarks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Doubtful(Agreement):
+        def answer(self, collected: Collected) -> Estimate:
+            warnings.warn("the model does not fit", FitWarning, stacklevel=1)
+            warnings.warn("it may leak", PrivacyWarning, stacklevel=1)
+            warnings.warn("it may leak", PrivacyWarning, stacklevel=1)
+            return super().answer(collected)
+
+    monkeypatch.setitem(STUDIES, Agreement.kind, Doubtful)
+    study = save_study(tmp_path, Doubtful(2.0))
+    values = small(tmp_path, "answer\n" + "yes\n" * 300)
+    shown = veil("simulate", study, values)
+    assert shown.stderr.splitlines() == ["WARNING: the model does not fit", "WARNING: it may leak"]
+    assert veil_json("simulate", study, values)["remarks"] == ["the model does not fit", "it may leak"]

@@ -94,6 +94,8 @@ class Loaded(NamedTuple):
         """The study that counts only the values in a file, and those values by question."""
         if file is None:
             return self, None
+        if type(self.study).with_candidates is Study.with_candidates:
+            self.study.with_candidates(())  # takes none: refused before the file is read
         question = getattr(self.study, "question", None) or 0  # of a survey with several, the one that is read
         chosen = read_candidates(file, self.survey.question(question).mechanism.domain)
         return Loaded(self.study.with_candidates(chosen), self.survey), {question: chosen}

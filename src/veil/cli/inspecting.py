@@ -6,6 +6,7 @@ Reads headers alone; with a study it reads and checks everything.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -64,11 +65,10 @@ def _inspected(path: Path, against: Path | None) -> tuple[str, Document]:
 
 def _document(path: Path) -> tuple[str, Document]:
     """A study, a task or a result: all are JSON."""
-    from veil.cli.files import naming
-    from veil.tools.canonical import parse
-
-    with naming(path):
-        kind = parse(path.read_bytes()).get("kind")
+    try:
+        kind = json.loads(path.read_bytes()).get("kind")
+    except (ValueError, RecursionError):
+        kind = None
     if kind == "veil-result":
         return _result(path)
     return _study(path, is_task=kind == "veil-survey")

@@ -122,10 +122,18 @@ def reproduce(
     return reproduce_experiment(experiment, quick, out, data, console(as_json), progress)
 
 
-for command in (plan, randomize, tally, merge, estimate):
-    app.command()(command)
+app.command()(plan)
+app.command()(randomize)
+app.command()(tally)
+app.command()(merge)
+app.command()(estimate)
 app.command("next")(next_round)
-for command in (simulate, compare, inspect, post, demo, reproduce, serve):
-    app.command()(command)
+app.command()(simulate)
+app.command()(compare)
+app.command()(inspect)
+app.command()(post)
+app.command()(demo)
+app.command()(reproduce)
+app.command()(serve)
 app.add_typer(survey_app, name="survey")
 app.add_typer(token_app, name="token")

@@ -6,17 +6,13 @@ They count people, and never touch standard output.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from veil.engines import Advance
+from collections.abc import Callable, Iterator
 
 __all__ = ["progress"]
 
 
 @contextlib.contextmanager
-def progress(what: str, total: int | None = None) -> Iterator[Advance]:
+def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """A bar that counts people; without a total, one that only shows that something moves."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn

@@ -51,7 +51,7 @@ class Wanted(NamedTuple):
         if self.out is not None:
             write_table(result, self.out, self.level)
         if self.plot is not None:
-            _draw(result, self.plot, truths[0] if len(parts) == 1 else None)
+            self._draw(result, self.plot, truths[0] if len(parts) == 1 else None)
         made = document(result, self.level, top=self.top, truth=truths[0] if len(parts) == 1 else None)
         for place, ((number, part), truth) in enumerate(zip(parts, truths, strict=True)):
             title = None if number is None else f"question {number}: {part.n:,} people, {' > '.join(part.lineage)}"
@@ -69,13 +69,12 @@ class Wanted(NamedTuple):
         }
         return {**made, "remarks": [*remarks, *result.remarks()], **files}
 
+    def _draw(self, result: Result, path: Path, truth: Sequence[float] | None) -> None:
+        from veil.plot import save
 
-def _draw(result: Result, path: Path, truth: Sequence[float] | None) -> None:
-    from veil.plot import save
-
-    panel = result.plot() if truth is None else result.plot(truth=truth)
-    with replacing(path) as temporary:
-        save(panel, str(temporary))
+        panel = result.plot(self.top, truth=truth)
+        with replacing(path) as temporary:
+            save(panel, str(temporary))
 
 
 @contextlib.contextmanager

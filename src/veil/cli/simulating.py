@@ -96,13 +96,13 @@ def simulate(
     loaded, _ = loaded.with_candidates(candidates)
     trial = Trial(loaded.study, values, column=column, separator=separator, clip=clip, people=people)
     with remarked() as remarks:
-        run, before = trial.walk(folder, seed, progress)
+        result, before = trial.walk(folder, seed, progress)
     if clip:
         screen.print(f"{plural(trial.clipped, 'value')} outside the domain moved to its nearer end")
     if before:
         screen.print(f"{plural(before, 'round')} had been answered before.")
     known = {"task": loaded.survey.task, "answered_before": before, "seeded": seed is not None}
-    shown = wanted.present(run.result, screen, remarks, trial.held if truth else None)
+    shown = wanted.present(result, screen, remarks, trial.held if truth else None)
     return {**known, "clipped": trial.clipped if clip else None, **shown}
 
 

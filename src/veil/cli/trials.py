@@ -12,6 +12,7 @@ from veil.cli.values import load_codes
 from veil.comparison import Held
 from veil.engines import Watch
 from veil.entropy import Seeded
+from veil.results.base import Result
 from veil.simulation import walk_rounds
 from veil.study import Study, StudyRun
 
@@ -38,17 +39,18 @@ class Trial:
         rows = Seeded(_PEOPLE + seed).below(len(self._codes), self._people).astype(np.int64)
         return self._codes[rows]
 
-    def walk(self, folder: Path | None, seed: int | None, watch: Watch) -> tuple[StudyRun[Any], int]:
+    def walk(self, folder: Path | None, seed: int | None, watch: Watch) -> tuple[Result, int]:
         """The whole study; also how many rounds had been answered before, in the folder.
 
         Everything is drawn by one number. In a folder it is kept, so that a run that goes on after an interruption asks
         the same people in the same rounds, and their reports are the same ones: nobody is asked twice.
         """
-        run: StudyRun[Any] = StudyRun(self.study) if folder is None else begin(self.study, folder)
+        run = StudyRun(self.study) if folder is None else begin(self.study, folder)
         people = self._people or len(self._codes)
         drawn = some_seed(seed) if folder is None else kept_seed(folder, people, seed)
         codes, source = self.codes(drawn), Seeded(drawn)
         self.held, before = Held(self.study.survey, codes), run.finished
         for _ in walk_rounds(run, codes, source, source, watch):
             pass
-        return run, before
+        assert run.result is not None
+        return run.result, before
