@@ -42,11 +42,12 @@ if TYPE_CHECKING:
         StochasticRounding,
         SubsetSelection,
     )
-    from veil.planning.oracles import choose
+    from veil.planning.histogram import choose
     from veil.privacy import Guarantee
     from veil.results.estimate import Estimate
     from veil.simulation import simulate
-    from veil.study import STUDIES, Collected, Kept, OneRound, Round, Study, StudyRun, study_from_json
+    from veil.study import Collected, Kept, OneRound, Round, Study, StudyRun
+    from veil.study.registry import STUDIES, study_from_json
     from veil.survey import AllOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
@@ -78,11 +79,12 @@ _HOMES = {
         "StochasticRounding",
         "SubsetSelection",
     ),
-    "veil.planning.oracles": ("choose",),
+    "veil.planning.histogram": ("choose",),
     "veil.privacy": ("Guarantee",),
     "veil.results.estimate": ("Estimate",),
     "veil.simulation": ("simulate",),
-    "veil.study": ("STUDIES", "Collected", "Kept", "OneRound", "Round", "Study", "StudyRun", "study_from_json"),
+    "veil.study": ("Collected", "Kept", "OneRound", "Round", "Study", "StudyRun"),
+    "veil.study.registry": ("STUDIES", "study_from_json"),
     "veil.survey": ("AllOf", "OneOf", "Public", "Question", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }

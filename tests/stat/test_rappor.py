@@ -12,7 +12,7 @@ import pytest
 from tests.exact.test_rappor import NeverClears
 from tests.significance import frequency_fits
 
-from veil import Rappor, Survey, Tally, Text, plan, simulate
+from veil import Rappor, Survey, Tally, Text, choose, simulate
 from veil.entropy import Seeded
 from veil.errors import InputError, MismatchError, WireError
 from veil.mechanisms.bloom import positions
@@ -159,11 +159,12 @@ def test_without_a_noise_law_errors_are_refused_and_tables_left_open(tmp_path: P
 
 
 def test_plans_show_it_last_and_never_choose_it() -> None:
-    last = plan.options(100, 4.0)[-1]
+    choice = choose(100, 4.0)
+    last = choice.options[-1]
     assert last.name == "Rappor"
-    assert not last.comparable
-    assert np.isnan(last.stderr)
-    assert plan.choose(100, 4.0).oracle.name != "Rappor"
+    assert not last.allowed
+    assert np.isnan(last.error("standard error"))
+    assert choice.oracle.name != "Rappor"
 
 
 def test_the_command_line_says_that_errors_are_not_known() -> None:

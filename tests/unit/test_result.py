@@ -24,9 +24,9 @@ from veil import (
     simulate,
 )
 from veil.errors import InputError, MismatchError, ParameterError
+from veil.histogram import Histogram
 from veil.mechanisms import FrequencyOracle
 from veil.metrics import coverage, f1, max_error, mse, precision, recall
-from veil.planning.oracles import options
 from veil.tools.normal import critical
 
 LABELS = Categories(["tea", "coffee", "water", "juice"])
@@ -137,7 +137,7 @@ def test_choices_explain_themselves_and_respect_limits() -> None:
     assert choice.why.endswith(".")
     oracles = {name for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)}
     assert {option.name for option in choice.options} == oracles
-    assert [option.name for option in choice.options if not option.comparable] == ["Rappor"]
+    assert [option.name for option in choice.options if math.isnan(option.error("standard error"))] == ["Rappor"]
     small = choose(1024, 1.0, max_report_bytes=2)
     assert small.oracle.layout.size <= 2
     assert "2 bytes" in small.why
@@ -152,11 +152,14 @@ def test_choices_explain_themselves_and_respect_limits() -> None:
 
 
 def test_options_are_sorted_by_error() -> None:
-    errors = [option.stderr for option in options(64, 1.0, 1000)]
+    *known, unknown = choose(64, 1.0, 1000).options
+    errors = [option.error("standard error") for option in known]
     assert errors == sorted(errors)
-    best = options(64, 1.0, 1000)[0]
-    assert isinstance(best.oracle, SubsetSelection)
-    assert best.detection_floor > best.stderr
+    assert math.isnan(unknown.error("standard error"))
+    best = known[0]
+    assert isinstance(best.study, Histogram)
+    assert isinstance(best.study.oracle, SubsetSelection)
+    assert best.error("detection floor") > best.error("standard error")
 
 
 def test_a_biased_oracle_is_never_chosen() -> None:

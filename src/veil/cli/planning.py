@@ -1,86 +1,226 @@
-"""What `veil plan` decides: the domain behind its options, and the survey whose task it writes.
+"""`veil plan KIND`: compares the ways to ask, explains one, and writes its study.
 
-The comparison itself is `veil.plan`, for numbers `veil.numeric.planning`.
+What is compared and chosen is in `veil.planning`; here it is asked for and shown, the same for every goal and study.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from veil.cli.pipeline import read_lines
-from veil.domain import Categories, Integers, Interval, Numeric
-from veil.domain.times import parse_time
-from veil.errors import InputError
-from veil.mechanisms import MECHANISMS, FrequencyOracle
-from veil.planning.numbers import choose_numeric
-from veil.planning.oracles import Choice, choose
-from veil.survey import Survey
+import typer
 
-__all__ = ["Planned", "choose_numeric", "domain_of", "numeric_domain_of", "plan"]
+from veil.cli.options import given_changes
+from veil.cli.outcome import AsJson, Document, console, flag, reporting, wrote
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
-@dataclass(frozen=True)
-class Planned:
-    """What there is to choose from, and the survey to write: the chosen oracle's, or the one asked for by name."""
+    from veil.domain import Domain
+    from veil.planning import Choice, Goal, Measure
 
-    choice: Choice
-    survey: Survey
-    named: bool
+__all__ = ["plan", "show_choice"]
+
+_HOLDING = ("domain", "labels", "labels_file", "range", "max_bytes", "bits", "universe")
+_TITLE = ("people_hold", "epsilon", "users")
 
 
-def domain_of(size: int | None, labels: str | None, labels_file: Path | None) -> Categories:
-    """The domain that exactly one of the three describes."""
-    if size is not None:
-        return Categories.range(size)
-    if labels_file is not None:
-        return Categories(read_lines(labels_file))
-    names = [label.strip() for label in (labels or "").split(",")]
-    if not all(names):
-        raise InputError("a label is missing between two commas: expected --labels tea,coffee,water")
-    return Categories(names)
-
-
-def numeric_domain_of(low: str, high: str, *, integers: bool, buckets: int | None = None) -> Numeric:
-    """The domain between two ends: numbers, integers, or dates and times in ISO 8601; its buckets are equal."""
-    if integers:
-        try:
-            return Integers(int(low), int(high))
-        except ValueError as problem:
-            if isinstance(problem, InputError):
-                raise
-            raise InputError("expected two integers: --numeric 18 99 --integers") from None
-    ends: Any = (_end(low), _end(high))
-    whole = Interval(*ends)
-    if buckets is None or not 1 <= buckets <= whole.cells:
-        return whole
-    return replace(whole, cells=whole.cells // buckets * buckets)  # a day's bucket ends at midnight
-
-
-def _end(text: str) -> float | dt.datetime:
-    try:
-        return float(text)
-    except ValueError:
-        found = parse_time(text)
-    if found is None:
-        raise InputError("expected two numbers or two times: --numeric 0 250000, or --numeric 2026-01-01 2027-01-01")
-    return found
-
-
+@reporting
 def plan(
-    domain: Categories, epsilon: float, people: int, limit: int | None = None, oracle: str | None = None
-) -> Planned:
-    """Compare the oracles and choose one; `oracle` overrides which one the survey asks by."""
-    choice = choose(domain, epsilon, people, limit)
-    if oracle is None:
-        return Planned(choice, Survey(choice.oracle), named=False)
-    oracles = {name: kind for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)}
-    named = {name.lower(): kind for name, kind in oracles.items()}.get(oracle.lower())
-    if named is None:
-        raise InputError(f"there is no oracle of that name; there are {', '.join(oracles)}")
-    survey = Survey(named(epsilon, domain))
-    if limit is not None and survey.layout.size > limit:
-        raise InputError(f"a report of {named.name} takes {survey.layout.size} bytes, more than the {limit} allowed")
-    return Planned(choice, survey, named=True)
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="KIND", help="A goal, or a kind of study. Without it, list all there are."),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The privacy of one person: smaller is more private.")] = None,
+    users: Annotated[int, typer.Option(help="How many people will take part.")] = 1_000_000,
+    domain: Annotated[int | None, typer.Option(metavar="N", help="People hold one of the integers 0 .. N-1.")] = None,
+    labels: Annotated[str | None, typer.Option(help="People hold one of these, as in tea,coffee,water.")] = None,
+    labels_file: Annotated[Path | None, typer.Option(help="The same from a text file, one label per line.")] = None,
+    ends: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--range", metavar="LO HI", help="People hold a number from LO to HI, or a time: 2026-01-01 2027-01-01."
+        ),
+    ] = None,
+    integers: Annotated[bool, flag("--integers", "With --range: people hold a whole number.")] = False,
+    buckets: Annotated[
+        int | None, typer.Option(metavar="N", help="With --range: how fine the distribution is (default: 1024).")
+    ] = None,
+    max_bytes: Annotated[int | None, typer.Option(metavar="B", help="People hold text of at most B bytes.")] = None,
+    bits: Annotated[int | None, typer.Option(metavar="M", help="People hold a string of M bits.")] = None,
+    universe: Annotated[
+        Path | None, typer.Option(help="People hold sets of the items in this text file, one item per line.")
+    ] = None,
+    k: Annotated[
+        int | None, typer.Option("-k", metavar="K", help="How many strings, items or sets to look for.")
+    ] = None,
+    sets: Annotated[bool, flag("--sets", "Look for sets of items, single ones among them.")] = False,
+    method: Annotated[
+        str | None,
+        typer.Option("--method", "--oracle", metavar="NAME", help="Take this way to ask, not the one that is best."),
+    ] = None,
+    max_report_bytes: Annotated[
+        int | None, typer.Option(metavar="B", help="The longest report that may be sent.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another parameter of the study. May be given several times."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the study here, as in study.json.")] = None,
+    listed: Annotated[bool, flag("--list", "List all goals and kinds of studies.")] = False,
+    as_json: AsJson = False,
+) -> Document:
+    """Compare the ways to ask for something, explain which one is best, and write it as a study."""
+    screen = console(as_json)
+    if kind is None or listed:
+        return _show_all(screen)
+    from veil.cli.files import check_output
+    from veil.planning import Wishes, goal_of
+    from veil.tools.durable import write_atomically
+
+    goal = goal_of(kind)
+    if epsilon is None:
+        raise typer.BadParameter("how private people are must be said: expected --epsilon, as in --epsilon 1")
+    given = {
+        "domain": domain,
+        "labels": labels,
+        "labels_file": labels_file,
+        "range": ends,
+        "integers": integers or None,
+        "buckets": buckets,
+        "max_bytes": max_bytes,
+        "bits": bits,
+        "universe": universe,
+        "k": k,
+        "sets": sets or None,
+    }
+    _check_options(goal, {name for name, value in given.items() if value is not None})
+    check_output(out, [path for path in (labels_file, universe) if path is not None])
+    wishes = Wishes(
+        epsilon,
+        _held(given),
+        users,
+        method,
+        max_report_bytes,
+        k=k,
+        buckets=buckets,
+        sets=sets,
+        settings=given_changes(changes),
+    )
+    choice = goal.choose(wishes)
+    show_choice(choice, screen)
+    study = choice.study
+    document = choice.to_json() | {"kind": study.kind, "task": study.survey.task}
+    if out is not None:
+        write_atomically(out, study.to_bytes())
+        wrote(screen, out, f"the study of kind {study.kind}, whose task is {study.survey.task[:12]},")
+    return document | {"out": None if out is None else str(out)}
+
+
+def _check_options(goal: Goal, given: set[str]) -> None:
+    strange = sorted(given - set(goal.takes))
+    if strange:
+        taken = ", ".join(map(_flag, goal.takes)) or "none of these options"
+        raise typer.BadParameter(f"{_flag(strange[0])} does not apply to {goal.name}, which takes {taken}")
+    holding = [name for name in _HOLDING if name in given]
+    if len(holding) > 1:
+        raise typer.BadParameter(f"say once what people hold: {' and '.join(map(_flag, holding))} are given")
+    if "integers" in given and "range" not in given:
+        raise typer.BadParameter("--integers goes with --range")
+
+
+def _flag(name: str) -> str:
+    return "-k" if name == "k" else f"--{name.replace('_', '-')}"
+
+
+def _held(given: dict[str, Any]) -> Domain | None:
+    """What people hold, by the one option that says it."""
+    from veil.cli.files import read_lines
+    from veil.domain import Bits, Categories, Text
+    from veil.planning.held import between, items_of, labelled
+
+    name = next((name for name in _HOLDING if given[name] is not None), None)
+    made: dict[str, Any] = {
+        "domain": Categories.range,
+        "labels": labelled,
+        "labels_file": lambda path: Categories(read_lines(path)),
+        "range": lambda ends: between(*ends, integers=bool(given["integers"]), buckets=given["buckets"]),
+        "max_bytes": Text,
+        "bits": Bits,
+        "universe": lambda path: items_of(read_lines(path)),
+    }
+    return None if name is None else made[name](given[name])
+
+
+# -- for people to read ------------------------------------------------------------------------------------------------
+
+
+def _show_all(screen: Console) -> Document:
+    from rich.text import Text
+
+    from veil.cli.tables import plain_table
+    from veil.planning.goals import GOALS, goal_of
+    from veil.study import STUDIES
+
+    parts = {"goals": list(GOALS.values()), "studies": [goal_of(kind) for kind in STUDIES if kind not in GOALS]}
+    titles = ("Goals: the best way is found", "Kinds of studies: with the parameters that you give")
+    for title, listed in zip(titles, parts.values(), strict=True):
+        screen.print(Text(title, style="bold"))
+        screen.print(plain_table(("kind", "what it tells"), [(goal.name, goal.summary) for goal in listed]))
+    return {name: {goal.name: goal.summary for goal in listed} for name, listed in parts.items()}
+
+
+def show_choice(choice: Choice, screen: Console) -> None:
+    """The options in a table with the taken one marked, what each round does, and why."""
+    from rich.text import Text
+
+    facts = choice.facts
+    held, epsilon, users = (facts[name] for name in _TITLE)
+    screen.print(Text(f"{choice.goal}: people hold {held}, eps = {epsilon:g}, {users:,} people", style="bold"))
+    names = list(choice.taken.errors)
+    table = _table(("", "way", "report", *names), text=2)
+    for option in choice.options:
+        taken = option is choice.taken
+        cells = [_text(option.errors[name]) for name in names]
+        style = "bold green" if taken else "" if option.allowed else "dim"
+        table.add_row("*" if taken else "", option.name, f"{option.report_bytes:,} B", *cells, style=style)
+    screen.print(table)
+    if choice.rounds:
+        rounds = _table(tuple(choice.rounds[0]), text=0)
+        for row in choice.rounds:
+            rounds.add_row(*(_text(measure) for measure in row.values()))
+        screen.print(Text(f"the rounds of {choice.taken.name}", style="bold"))
+        screen.print(rounds)
+    for option in choice.options:
+        for note in option.notes:
+            screen.print(Text(f"{option.name}: {note}.", style="dim"))
+    more = [f"{name.replace('_', ' ')}: {fact:,}" for name, fact in facts.items() if name not in _TITLE]
+    for line in (", ".join(more), choice.about):
+        if line:
+            screen.print(Text(line, style="dim"))
+    screen.print(Text.assemble(("* ", "bold green"), choice.why))
+
+
+def _table(headings: tuple[str, ...], *, text: int) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for i, heading in enumerate(headings):
+        longest = max((len(word) for word in heading.split()), default=0)
+        table.add_column(heading, justify="left" if i < text else "right", no_wrap=i < text, min_width=longest)
+    return table
+
+
+def _text(measure: Measure) -> str:
+    from veil.results.units import Unit
+
+    value = measure.value
+    if not isinstance(value, (int, float)):
+        return "-" if value is None else value
+    if measure.unit == "share":
+        return f"{100 * value:.3f} %" if value >= 1e-4 else f"{100 * value:.2g} %"
+    if measure.unit == "count":
+        return f"{value:,.0f}" if value < 1e8 else f"{value:.1e}"
+    return Unit(measure.unit).text(value)  # type: ignore[arg-type]  # a length or a duration

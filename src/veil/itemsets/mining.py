@@ -19,7 +19,8 @@ from veil.errors import ParameterError
 from veil.itemsets.result import FrequentItems, Step
 from veil.itemsets.sampling import PSFO, Adap, Oracle, as_items
 from veil.itemsets.sizes import SIZES, SizeRule, Sizes, read_sizes
-from veil.mechanisms import BLH, GRR, OLH, SUE, PureOracle
+from veil.mechanisms import BLH, OLH, SUE, PureOracle
+from veil.mechanisms.choice import direct_or_hashed
 from veil.privacy import Guarantee, check_epsilon
 from veil.results.estimate import Estimate
 from veil.study import Collected, Round, Rounds, Study
@@ -162,8 +163,7 @@ class Mining(Study):
             view = SetSize(self.domain, min(2 * self.k, known))
         else:
             view = CountContained(self.domain, candidates, known)
-        direct, hashed = GRR(self.epsilon, view.domain), OLH(self.epsilon, view.domain)
-        mechanism: PureOracle = direct if direct.variance(1) <= hashed.variance(1) else hashed
+        mechanism = direct_or_hashed(self.epsilon, view.domain)
         survey = Survey(Question(mechanism, view))
         collected = yield Round(survey, people)
         history.append(Step(f"sizes to {name}", collected.people, mechanism.signature, known))

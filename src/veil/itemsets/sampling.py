@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from veil.domain import DomainLike, Items
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
+from veil.mechanisms.choice import better
 from veil.privacy import check_epsilon
 from veil.results.estimate import Estimate
 from veil.study import Collected, OneRound
@@ -96,7 +97,7 @@ class PSFO(OneRound[Estimate]):
         if not issubclass(self.oracle, Adap):
             return Survey(self._asked(self.oracle))
         direct, hashed = self._asked(GRR), self._asked(OLH)
-        return Survey(direct if direct.pure.variance(1) <= hashed.pure.variance(1) else hashed)
+        return Survey(direct if better(direct.pure, hashed.pure) is direct.pure else hashed)
 
     def _asked(self, kind: type[PureOracle]) -> Question:
         if issubclass(kind, OLH) and self._load < self.length:

@@ -1,8 +1,7 @@
-"""What the studies of distributions share: their domain, the oracle they ask through, and their bands."""
+"""What the studies of distributions share: their domain, and their bands."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Domain, Integers, Numeric
+from veil.domain import Integers, Numeric
 from veil.entropy import Source
 from veil.errors import MismatchError, ParameterError
-from veil.mechanisms import GRR, OLH, PureOracle
 from veil.numeric.bands import FEWEST, Again, draw_bands
 from veil.results.distribution import Distribution
 from veil.study import Collected, Kept, OneRound
@@ -22,7 +20,7 @@ from veil.survey import SurveyTally
 from veil.tally import merge
 from veil.tools.arguments import is_int
 
-__all__ = ["DistributionStudy", "better_oracle", "check_bands", "numeric_domain", "whole", "worth"]
+__all__ = ["DistributionStudy", "check_bands", "numeric_domain", "whole", "worth"]
 
 MOST_BUCKETS = 1 << 24
 """A reconstruction goes through all buckets."""
@@ -38,19 +36,6 @@ def numeric_domain(domain: Any) -> Numeric:
     if not isinstance(held, Numeric):
         raise ParameterError(f"a distribution is over an Interval, Integers or 0 .. d - 1, with d up to {MOST_BUCKETS}")
     return held
-
-
-def better_oracle(epsilon: float, domain: Domain) -> PureOracle:
-    """GRR or OLH, whichever has the smaller variance for a value that nobody holds (Li et al. 2020, section 4.1).
-
-    >>> better_oracle(1.0, Integers(1, 10)).name, better_oracle(1.0, Integers(1, 11)).name
-    ('GRR', 'OLH')
-    """
-    direct = GRR(epsilon, domain)
-    if domain.size - 2 <= 3 * math.exp(epsilon):  # no hash range does better (thesis 3.4), and for some none is built
-        return direct
-    hashed = OLH(epsilon, domain)
-    return direct if direct.variance(1) <= hashed.variance(1) else hashed
 
 
 def whole(tally: SurveyTally) -> SurveyTally:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from veil.domain import Interval, Numeric
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.numeric.asking import MOST_BUCKETS, DistributionStudy, better_oracle, check_bands, numeric_domain, whole
+from veil.mechanisms.choice import direct_or_hashed
+from veil.numeric.asking import MOST_BUCKETS, DistributionStudy, check_bands, numeric_domain, whole
 from veil.numeric.bands import Again
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
@@ -78,7 +79,7 @@ class Binning(DistributionStudy):
     @cached_property
     def survey(self) -> Survey:
         """One question: which bin."""
-        return Survey(better_oracle(self.epsilon, self._asked))
+        return Survey(direct_or_hashed(self.epsilon, self._asked))
 
     def distribution(self, collected: Collected) -> Distribution:
         """Runs at the collector: the bins' frequencies by Norm-Sub, so that none is negative and they add up to 1."""

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from veil.domain import Interval, Numeric
 from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.mechanisms import Mechanism
+from veil.mechanisms.choice import direct_or_hashed
 from veil.numeric.asking import (
     MOST_BUCKETS,
     DistributionStudy,
-    better_oracle,
     check_bands,
     numeric_domain,
     whole,
@@ -181,7 +181,7 @@ class Hierarchy(LevelProtocol):
         return Tree(self.buckets, self.branching)
 
     def _mechanism(self, view: Ancestor) -> Mechanism:
-        return better_oracle(self.epsilon, view.domain)
+        return direct_or_hashed(self.epsilon, view.domain)
 
     def levels(self, tally: SurveyTally) -> list[Estimate]:
         """Runs at the collector: an Estimate a level below the root, the coarsest first; unbiased, never clipped."""

@@ -9,15 +9,12 @@ STUDIES     all kinds of studies, by name; study_from_json reads a study file or
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from veil.study.collected import Collected, Kept
 from veil.study.continuations import Continuations
 from veil.study.run import StudyRun
 from veil.study.study import OneRound, Round, Rounds, Study
-
-if TYPE_CHECKING:
-    from veil.study.registry import STUDIES, study_from_json
 
 __all__ = [
     "STUDIES",

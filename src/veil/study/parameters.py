@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import Iterator
 from typing import Any, Literal, Union, get_args, get_origin
@@ -15,7 +16,7 @@ from veil.tools.arguments import is_int
 from veil.tools.canonical import number
 from veil.view import View, view_from_json
 
-__all__ = ["from_text", "read", "written"]
+__all__ = ["from_text", "read", "types_of", "written"]
 
 _READERS: dict[type[Any], Any] = {
     Domain: domain_from_json,
@@ -67,6 +68,15 @@ def _arms(hint: Any) -> Iterator[Any]:
             yield from _arms(part)
     else:
         yield hint
+
+
+def types_of(hint: Any, base: type[Any]) -> list[type[Any]]:
+    """The types below `base` that a parameter may be an instance of.
+
+    >>> [kind.__name__ for kind in types_of(int | Domain | None, Domain)]
+    ['Domain']
+    """
+    return [kind for kind in _arms(hint) if isinstance(kind, type) and not get_origin(kind) and issubclass(kind, base)]
 
 
 def _read(hint: Any, document: Any, name: str) -> Any:
@@ -146,6 +156,10 @@ def from_text(hint: Any, text: str, name: str) -> Any:
                 return text
         elif kind is str:
             return text
+        elif get_origin(kind) is type:
+            choices += [f"the name of a {part.__name__}" for part in get_args(kind)]
+            with contextlib.suppress(_WrongKindError):
+                return _read(kind, text, name)
         elif get_origin(kind) is tuple and get_args(kind)[0] in (int, float, str):
             try:
                 return tuple(get_args(kind)[0](part) for part in text.split(","))

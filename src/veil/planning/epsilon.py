@@ -1,0 +1,73 @@
+"""The same study with another epsilon: what `veil compare` runs at every epsilon of its list.
+
+Everything that follows from epsilon follows again: coins, hash ranges, the share of a last group. What was chosen
+otherwise than epsilon gives it stays as it was chosen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from veil.errors import InputError
+from veil.mechanisms import Mechanism
+from veil.planning.rebuilding import rebuilt
+from veil.privacy import check_epsilon
+from veil.study import Study
+from veil.survey import OneOf, Question, Survey
+from veil.survey.tree import Ask
+
+__all__ = ["at_epsilon"]
+
+Planned = TypeVar("Planned", bound=Study)
+
+
+def at_epsilon(study: Planned, epsilon: float) -> Planned:
+    """The study with another epsilon, its other parameters as they are.
+
+    Nested studies and mechanisms change with it. Refused where it is not clear what should change: a survey that
+    splits its budget over several questions, or one behind a view that hides which item was sampled.
+
+    >>> from veil import GRR, OLH
+    >>> from veil.histogram import Histogram
+    >>> at_epsilon(Histogram(GRR(1.0, 3), post="norm-sub"), 2.0) == Histogram(GRR(2.0, 3), post="norm-sub")
+    True
+    >>> at_epsilon(Histogram(OLH(1.0, 100)), 3.0).oracle.hash_range, at_epsilon(Histogram(OLH(1.0, 100, 2)), 3.0).oracle
+    (21, OLH(epsilon=3.0, domain=Categories.range(100), hash_range=2))
+    """
+    wanted = check_epsilon(epsilon)
+    values = {name: getattr(study, name) for name in study.parameters()}
+    changes = {name: _changed(value, wanted) for name, value in values.items()}
+    changes = {name: value for name, value in changes.items() if value is not values[name]}
+    if "epsilon" in values:
+        changes["epsilon"] = wanted
+    if not changes:
+        raise InputError(f"a study of kind {study.kind} has no epsilon that could be changed: plan it again")
+    made = rebuilt(study, values, **changes)
+    if study.guarantee.ratio is not None and not made.guarantee.within(wanted):
+        raise InputError(f"a study of kind {study.kind} splits its epsilon in a way of its own: plan it again")
+    return made
+
+
+def _changed(value: Any, epsilon: float) -> Any:
+    """One parameter of a study: another epsilon in what has one, and the very same object otherwise."""
+    if isinstance(value, Study):
+        return at_epsilon(value, epsilon)
+    if isinstance(value, Mechanism):
+        return _mechanism(value, epsilon)
+    if isinstance(value, Survey):
+        return Survey(_ask(value.ask, epsilon), value.public)
+    return value
+
+
+def _mechanism(mechanism: Mechanism, epsilon: float) -> Mechanism:
+    more = type(mechanism).read_parameters(mechanism.parameters())
+    values = {"epsilon": mechanism.epsilon, "domain": mechanism.domain, **more}
+    return rebuilt(mechanism, values, epsilon=epsilon)
+
+
+def _ask(ask: Ask, epsilon: float) -> Ask:
+    if isinstance(ask, OneOf):
+        return OneOf(*((share, _ask(branch, epsilon)) for share, branch in ask.branches))
+    if isinstance(ask, Question) and ask.guarantee == ask.mechanism.guarantee:
+        return Question(_mechanism(ask.mechanism, epsilon), ask.view)
+    raise InputError("this survey's questions share one epsilon in a way that only its plan knows: plan it again")
