@@ -376,7 +376,7 @@ def test_inspect_says_what_is_asked(tmp_path: Path) -> None:
         task = save_study(tmp_path, study)
         facts = veil_json("inspect", task)
         assert (facts["study"], facts["asked"]) == (study.kind, len(study.survey.questions))
-        assert facts["held"] == "times from 2026-01-01 00:00 to 2027-01-01 00:00"
+        assert facts["held"] == "times from 2026-01-01 00:00:00 to 2027-01-01 00:00:00"
         text = veil("inspect", task).stdout
         assert f"kind {study.kind}" in text.replace("\n", " ")
     tally = walked(tmp_path, task, moments(1_000))

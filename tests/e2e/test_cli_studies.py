@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
@@ -24,6 +25,7 @@ from veil.numeric import Binning, Hierarchy, HybridMean, TwoPhaseVariance, WaveD
 from veil.results.estimate import Estimate
 from veil.results.files import save
 from veil.study import STUDIES, Collected, OneRound, Study
+from veil.wire.arrow import to_arrow
 
 PEOPLE = 4_000
 
@@ -202,6 +204,11 @@ def test_inspect_reads_saved_results_and_exports(tmp_path: Path) -> None:
     facts = veil_json("inspect", tmp_path / "result.json")
     assert (facts["kind"], facts["result"], facts["people"]) == ("result", "frequencies", 800)
     assert "from 800 people" in veil("inspect", tmp_path / "result.json").stdout
+    survey = Survey(OLH(2.0, 8))
+    reports = to_arrow(survey.randomize(np.arange(80) % 8), survey)
+    pq.write_table(pa.Table.from_batches([reports]), tmp_path / "export.parquet")
+    facts = veil_json("inspect", tmp_path / "export.parquet")
+    assert (facts["kind"], facts["task"], facts["reports"]) == ("reports", survey.task, 80)
 
 
 # -- bad input ---------------------------------------------------------------------------------------------------------

@@ -14,13 +14,14 @@ import numpy as np
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.files import load_tallies
 from veil.cli.outcome import Document
+from veil.cli.planning import show_choice
 from veil.cli.showing import Wanted
 from veil.cli.values import randomize_file
 from veil.comparison import Held
 from veil.domain import Categories
 from veil.engines import InFiles, Watch
-from veil.histogram import Histogram
-from veil.planning import choose
+from veil.planning import Wishes, plan
+from veil.study import StudyRun
 from veil.tools.durable import write_atomically
 from veil.wire.tallies import encode_tally
 
@@ -38,11 +39,10 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: Wa
     """Plan, randomize on two groups of devices, tally each, merge, estimate, draw; every step leaves its file."""
     folder.mkdir(parents=True, exist_ok=True)
     screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
-    step(screen, 1, "plan", "which oracle asks it best, and why")
-    choice = choose(Categories(APPS), EPSILON, people)
-    study = Histogram(choice.oracle)
-    survey = study.survey
-    screen.print(f"[bold green]*[/] {choice.why}")
+    step(screen, 1, "plan", "the oracles that could ask it, and what each would cost")
+    choice = plan("histogram", Wishes(EPSILON, Categories(APPS), people))
+    study, survey = choice.study, choice.study.survey
+    show_choice(choice, screen)
     screen.print(
         f"  The promise, exact: no two answers make any report more than e^{survey.guarantee.epsilon:g} ="
         f" {float(survey.guarantee.ratio or 0):.3f} times as likely."
@@ -70,12 +70,14 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: Wa
     screen.print(f"  {' + '.join(part.name for _, part in counted)} -> {tally.name}: {merged.people:,} reports")
 
     step(screen, 4, "estimate", "what the collector learns, beside the truth that it never saw")
-    found, known = study.read(merged), Held(survey, held.astype(np.uint64))
+    run, known = StudyRun(study), Held(survey, held.astype(np.uint64))
+    run.answer(merged)
+    found = run.result
+    assert found is not None
     drawn = find_spec("matplotlib") is not None  # an extra: the demo works without it
     shown = Wanted(None, folder / "estimate.svg" if drawn else None, 0.95, TOP).present(found, screen, (), known)
-    truth = np.array(known.truth(found))
-    bounds = found.interval()
-    covered = int(((bounds[:, 0] <= truth) & (truth <= bounds[:, 1])).sum())
+    truth = known.truth(found) or []
+    covered = sum(row.low <= share <= row.high for row, share in zip(found, truth, strict=True))
     screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected).")
     again = f"veil estimate {folder / 'study.json'} {tally} --top 20"
     screen.print(f"\nAll in {folder}/. Next: {again}", markup=False, soft_wrap=True)
@@ -83,10 +85,9 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: Wa
         "folder": str(folder),
         "task": survey.task,
         "people": merged.people,
-        "chosen": choice.oracle.name,
-        "why": choice.why,
+        "plan": choice.to_json(),
         "estimate": shown,
-        "truth": dict(zip(APPS, truth.tolist(), strict=True)),
+        "truth": dict(zip(APPS, truth, strict=True)),
         "covered": covered,
         "plot": shown["plot"],
     }

@@ -16,16 +16,14 @@ from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.study import Collected, Kept, Study, StudyRun, study_from_json
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
-from veil.wire.tallies import decode_tally
+from veil.wire.tallies import decode_tally, is_tally
 
 __all__ = [
     "STUDY_NAME",
-    "TALLY_MAGIC",
     "Loaded",
     "check_inputs",
     "check_output",
     "collected_of",
-    "is_tally",
     "load",
     "load_tallies",
     "naming",
@@ -33,11 +31,11 @@ __all__ = [
     "read_candidates",
     "read_lines",
     "read_study",
+    "start_of",
 ]
 
 STUDY_NAME = "study.json"
 """The study in the folder of a run."""
-TALLY_MAGIC = b"VEILT"
 
 
 def check_inputs(*paths: Path) -> None:
@@ -133,10 +131,10 @@ def open_run(folder: Path) -> StudyRun:
 # -- what was collected ------------------------------------------------------------------------------------------------
 
 
-def is_tally(path: Path) -> bool:
-    """Whether a file begins like a tally."""
+def start_of(path: Path) -> bytes:
+    """How a file begins: enough to tell what it is."""
     with path.open("rb") as file:
-        return file.read(len(TALLY_MAGIC)) == TALLY_MAGIC
+        return file.read(64).lstrip()
 
 
 def load_tallies(survey: Survey, paths: Sequence[Path]) -> SurveyTally:
@@ -154,9 +152,7 @@ def _load_tally(survey: Survey, path: Path) -> SurveyTally:
 def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch) -> Collected:
     """What is in some files: tallies, added up; or reports, which are gone through a chunk at a time."""
     check_inputs(*paths)
-    if any(not path.stat().st_size for path in paths):
-        raise WireError(f"{next(path for path in paths if not path.stat().st_size)} is empty")
-    tallies = [path for path in paths if is_tally(path)]
+    tallies = [path for path in paths if is_tally(start_of(path))]
     if not tallies:
         return InFiles(survey, paths, watch)
     if len(tallies) < len(paths):

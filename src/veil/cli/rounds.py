@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veil.cli.files import STUDY_NAME, collected_of, naming, open_run, read_study
+from veil.cli.files import STUDY_NAME, collected_of, naming, open_run, read_study, start_of
 from veil.cli.outcome import Document, wrote
 from veil.engines import Watch
 from veil.errors import InputError, MismatchError, WireError
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["begin", "goes_on", "kept_seed", "show_round", "some_seed"]
 
 _TRIAL_NAME = "trial.json"
+_MOST_SHOWN = 8
 
 
 def begin(study: Study, folder: Path) -> StudyRun:
@@ -35,7 +36,7 @@ def begin(study: Study, folder: Path) -> StudyRun:
 
 def goes_on(folder: Path, files: Sequence[Path], watch: Watch) -> StudyRun:
     """Runs at the collector: begin a study with its file, or take what the current round collected, if anything."""
-    if len(files) == 1 and _is_json(files[0]):
+    if len(files) == 1 and files[0].is_file() and start_of(files[0]).startswith(b"{"):
         return begin(read_study(files[0]), folder)
     run = open_run(folder)
     if files:
@@ -52,8 +53,9 @@ def show_round(run: StudyRun, folder: Path, screen: Console) -> Document:
     write_atomically(task, asked.survey.to_bytes())
     before = ", who were not asked before" if run.finished else ""
     screen.print(f"Round {run.finished}: ask {100 * float(asked.people):g} % of the people{before}.")
-    questions = asked.survey.questions
-    shown = {f"{question.view.kind} through {question.mechanism.signature}": None for question in questions[:8]}
+    many = len(asked.survey.questions)
+    some = [asked.survey.question(i) for i in range(min(many, _MOST_SHOWN))]
+    shown = list(dict.fromkeys(f"{one.view.kind} through {one.mechanism.signature}" for one in some))
     for line in shown:
         screen.print(f"  {line}", markup=False)
     wrote(screen, task, f"the task {asked.survey.task[:12]}")
@@ -62,8 +64,8 @@ def show_round(run: StudyRun, folder: Path, screen: Console) -> Document:
         "round": run.finished,
         "task": asked.survey.task,
         "share": float(asked.people),
-        "questions": len(questions),
-        "asks": list(shown),
+        "questions": many,
+        "asks": shown,
         "report_bytes": asked.survey.layout.size,
         "out": str(task),
     }
@@ -94,10 +96,3 @@ def _agree(path: Path, text: bytes, otherwise: str) -> None:
         write_atomically(path, text)
     elif path.read_bytes() != text:
         raise MismatchError(f"{path.parent} holds {otherwise}")
-
-
-def _is_json(path: Path) -> bool:
-    if not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(64).lstrip().startswith(b"{")

@@ -73,10 +73,9 @@ def simulate(
 ) -> Document:
     """Walk the whole way on a file of values: each person's device reports once, in any number of rounds."""
     from veil.cli.files import Loaded, load
-    from veil.cli.planned import plan_for
     from veil.cli.progress import progress
     from veil.cli.showing import Wanted, remarked
-    from veil.cli.trials import Trial
+    from veil.cli.trials import Trial, plan_for
 
     planning = {"--epsilon": epsilon, "--labels-file": labels, "--range": bounds}
     if values is not None and any(option is not None for option in planning.values()):
