@@ -13,7 +13,8 @@ from veil.domain import Bits, Categories, Domain, Integers, Interval
 from veil.domain.times import is_time, parse_time
 from veil.engines import InFiles, Watch
 from veil.errors import EmptyError, InputError, MismatchError, WireError
-from veil.study import Collected, Kept, Study, StudyRun, study_from_json
+from veil.study import Collected, Kept, Study, StudyRun
+from veil.study.registry import study_from_json
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
 from veil.wire.tallies import decode_tally, is_tally
