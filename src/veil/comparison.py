@@ -172,12 +172,18 @@ class Comparison(Result):
     errors: Floats
     """By study, epsilon and run."""
     n: int
+    shares: bool = True
+    """Whether errors are of shares of the people; else of means, in the units that people hold."""
     lineage: tuple[str, ...] = ()
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     @property
     def population(self) -> int:
         return self.n
+
+    @property
+    def _unit(self) -> Unit:
+        return Unit("share" if self.shares else "length")
 
     @property
     def _means(self) -> tuple[Floats, Floats]:
@@ -194,20 +200,20 @@ class Comparison(Result):
         return make_table(
             {
                 "study": ([name for name in self.studies for _ in self.epsilons], Unit("label")),
-                "epsilon": (list(self.epsilons) * len(self.studies), Unit("length")),
-                "error": (means.ravel(), Unit("length")),
-                "stderr": (spreads.ravel(), Unit("length")),
+                "epsilon": (list(self.epsilons) * len(self.studies), Unit("label")),
+                "error": (means.ravel(), self._unit),
+                "stderr": (spreads.ravel(), self._unit),
             }
         )
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """Which study was off the least at each epsilon."""
-        best = [{"epsilon": e, "study": self.studies[i]} for e, i in zip(self.epsilons, self._best, strict=True)]
-        return {"runs": int(self.errors.shape[2]), "best": best}
+        best = self._means[0].argmin(axis=0)
+        named = [{"epsilon": e, "study": self.studies[i]} for e, i in zip(self.epsilons, best, strict=True)]
+        return {"runs": int(self.errors.shape[2]), "best": named}
 
-    @property
-    def _best(self) -> list[int]:
-        return [int(i) for i in self._means[0].argmin(axis=0)]
+    def fact_units(self) -> Mapping[str, Unit]:
+        return {"best.epsilon": Unit("label")}
 
     def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
         """All rows: they are few."""
@@ -218,8 +224,11 @@ class Comparison(Result):
         from veil.plot import plot_lines
 
         means, spreads = self._means
-        lines = {name: (means[i], spreads[i]) for i, name in enumerate(self.studies)}
-        return plot_lines(self.epsilons, lines, "epsilon", f"error, {self.n:,} people", ax=ax)
+        scale, of = (
+            (100, f"error, % of {self.n:,} people") if self.shares else (1, f"error of the mean, {self.n:,} people")
+        )
+        lines = {name: (scale * means[i], scale * spreads[i]) for i, name in enumerate(self.studies)}
+        return plot_lines(self.epsilons, lines, "epsilon", of, ax=ax)
 
     def plot_height(self, k: int = 20) -> float:
         return 4.0
@@ -245,7 +254,7 @@ def compare(
     """
     if not studies or not epsilons or runs < 1:
         raise InputError("compare needs at least one study, one epsilon and one run")
-    errors = np.zeros((len(studies), len(epsilons), runs))
+    errors, of_shares = np.zeros((len(studies), len(epsilons), runs)), set[bool]()
     with watch("comparing", errors.size) as advance:
         for i, (name, study) in enumerate(studies.items()):
             for j, epsilon in enumerate(epsilons):
@@ -258,6 +267,9 @@ def compare(
                         pass
                     assert run.result is not None
                     errors[i, j, k] = held.error(run.result)
+                    of_shares.add("mean" not in run.result.table().column_names)
                     advance(1)
     people = max(len(codes[name]) for name in studies)
-    return Comparison(tuple(studies), tuple(map(float, epsilons)), errors, people)
+    if len(of_shares) > 1:
+        raise InputError("means are compared with means, and shares with shares: these studies tell both")
+    return Comparison(tuple(studies), tuple(map(float, epsilons)), errors, people, of_shares.pop())

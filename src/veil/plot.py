@@ -127,12 +127,16 @@ def plot_lines(
 ) -> Axes:
     """One line with standard errors per name, on logarithmic axes, and one legend for all."""
     ax = ax or _axes(4.0)
+    from matplotlib.ticker import LogLocator
+
     for i, (name, (height, spread)) in enumerate(lines.items()):
         known = np.where(np.isnan(spread), 0.0, spread)
         ax.errorbar(x, height, yerr=known, marker="osD^v<>"[i % 7], ms=5, capsize=3, lw=1.2, label=name)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xticks(list(x), [f"{one:g}" for one in x])
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
     ax.set_xlabel(x_label)
     ax.set_ylabel(y_label)

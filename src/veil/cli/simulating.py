@@ -130,6 +130,7 @@ def compare(
     from veil.comparison import compare as run_all
     from veil.errors import InputError
 
+    warn_of_seed(seed)
     files = [Path(name.strip()) for name in studies.split(",")]
     try:
         epsilons = [float(part) for part in epsilon.split(",")]

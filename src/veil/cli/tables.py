@@ -35,6 +35,7 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table
 
 
 def _plain(fact: Any) -> str:
-    if isinstance(fact, dict):
-        return ", ".join(f"{name} {value}" for name, value in fact.items())
+    if isinstance(fact, dict):  # of what is described inside, its kind: a domain may have thousands of labels
+        inner = {name: value.get("kind", "...") if isinstance(value, dict) else value for name, value in fact.items()}
+        return ", ".join(f"{name} {value}" for name, value in inner.items())
     return ", ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
