@@ -18,8 +18,8 @@ from bench.peak import peak_mb
 
 from veil.datasets import exponential_bits
 from veil.domain import Bits
-from veil.entropy import Seeded
 from veil.engines import InMemory
+from veil.entropy import Seeded
 from veil.hitters import PEM
 from veil.metrics import f1
 

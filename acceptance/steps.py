@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 
 from acceptance.accuracy import measure, zipf
+from acceptance.families import judge as judge_family
+from acceptance.families import measure as measure_family
 from acceptance.hadamard import transform_over_fft
 from acceptance.hash_battery import RANGES, affine, one_word, range_total_ratio, shipped, structured_pairs, worst_leak
 from acceptance.hitters import decode
@@ -131,6 +133,11 @@ def hadamard() -> Outcome:
     """The fast Walsh-Hadamard transform at 2^20."""
     ratio = transform_over_fft()
     return Outcome([("time over numpy.fft.fft of the same length", f"{ratio:.3f}", "at most 2")], ratio <= 2)
+
+
+def families() -> Outcome:
+    """10,011 questions as one rule: its task, reading, drawing and checking, and the tally of one question."""
+    return Outcome(*judge_family(measure_family()))
 
 
 def rappor() -> Outcome:
@@ -264,6 +271,7 @@ STEPS: dict[str, Callable[[], Outcome]] = {
     "accuracy": accuracy,
     "pgr": pgr,
     "hadamard": hadamard,
+    "families": families,
     "rappor": rappor,
     "hash-battery": hash_battery,
     "consistency-ratios": consistency_ratios,

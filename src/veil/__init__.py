@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from veil.simulation import simulate
     from veil.study import Collected, Kept, OneRound, Round, Study, StudyRun
     from veil.study.registry import STUDIES, study_from_json
-    from veil.survey import AllOf, OneOf, Public, Question, Survey
+    from veil.survey import AllOf, EachOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
 __version__ = "0.1.0"
@@ -85,7 +85,7 @@ _HOMES = {
     "veil.simulation": ("simulate",),
     "veil.study": ("Collected", "Kept", "OneRound", "Round", "Study", "StudyRun"),
     "veil.study.registry": ("STUDIES", "study_from_json"),
-    "veil.survey": ("AllOf", "OneOf", "Public", "Question", "Survey"),
+    "veil.survey": ("AllOf", "EachOf", "OneOf", "Public", "Question", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
 _ROOMS = ("histogram", "hitters", "itemsets", "metrics", "numeric", "post")
@@ -107,6 +107,7 @@ __all__ = [
     "Categories",
     "Client",
     "Collected",
+    "EachOf",
     "Estimate",
     "Guarantee",
     "HaarResponse",

@@ -6,6 +6,7 @@ import copy
 import datetime as dt
 import json
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from veil import (
     SUE,
     THE,
     AllOf,
+    EachOf,
     HaarResponse,
     HadamardResponse,
     LinearHashing,
@@ -39,11 +41,15 @@ from veil.device.client import normative_report
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
+from veil.survey import AttributeSets, Levels, ListedSets, Rule
+from veil.survey.rules import RULES
 from veil.tools.canonical import canonical, parse
 from veil.view import (
     Ancestor,
+    Composed,
     CountContained,
     Identity,
+    Product,
     Project,
     SampleContained,
     SampleItem,
@@ -124,11 +130,33 @@ def view_and_value(draw: random.Random) -> tuple[Callable[[], View], Value]:
         return lambda: set_view(draw, sets), lambda d: [value(d) for _ in range(d.randint(0, 8))]
     parts = {f"a{i}": flat_domain(draw) for i in range(draw.randint(1, 3))}
     record = Record(tuple((name, domain) for name, (domain, _) in parts.items()))
-    names = list(parts)
-    return (
-        lambda: Project(record, tuple(draw.sample(names, draw.randint(1, min(2, len(names)))))),
-        lambda d: {name: value(d) for name, (_, value) in parts.items()},
-    )
+    return lambda: record_view(draw, record, 0), lambda d: {name: value(d) for name, (_, value) in parts.items()}
+
+
+def record_view(draw: random.Random, record: Record, depth: int) -> View:
+    """Some attributes, their ancestors, or several such views as one."""
+    kind = draw.randrange(5) if depth < 2 else 0
+    if kind < 3:
+        return Project(record, tuple(draw.sample(record.names, draw.randint(1, min(2, len(record.names))))))
+    first = record_view(draw, record, depth + 1)
+    if kind == 3 and first.domain.size > 5:
+        return Composed(first, Ancestor(first.domain, draw.randint(2, 5), 1))
+    return Product(first, record_view(draw, record, depth + 1))
+
+
+def family(draw: random.Random, record: Record, *, lifetime: bool) -> EachOf:
+    """Every rule, asked through mechanisms that differ from size to size."""
+    kind = draw.randrange(3)
+    rule: Rule
+    if kind == 0:
+        rule = AttributeSets(record, draw.randint(1, len(record.names)))
+    elif kind == 1:
+        listed = {tuple(draw.sample(record.names, draw.randint(1, len(record.names)))) for _ in range(3)}
+        rule = ListedSets(record, tuple(sorted({tuple(sorted(names)) for names in listed})))
+    else:
+        some = draw.sample(record.names, draw.randint(1, len(record.names)))
+        rule = Levels(record, tuple((name, draw.choice([2, 3, 5, 1000])) for name in some))
+    return EachOf(rule, lambda domain: question(draw, Identity(domain), lifetime=lifetime).mechanism)
 
 
 def segment(draw: random.Random, source: Bits | Text, bits: int) -> View:
@@ -198,10 +226,13 @@ def question(draw: random.Random, view: View, *, lifetime: bool) -> Question:
 
 def tree(draw: random.Random, make: Callable[[], View], depth: int, *, lifetime: bool) -> Any:
     kind = draw.randrange(3) if depth < 2 else 0
+    view = make()
+    if isinstance(view.held, Record) and draw.random() < 0.4:
+        return family(draw, view.held, lifetime=lifetime)
     if kind == 0:
-        return question(draw, make(), lifetime=lifetime)
+        return question(draw, view, lifetime=lifetime)
     parts = [tree(draw, make, depth + 1, lifetime=lifetime) for _ in range(draw.randint(1, 3))]
-    if kind == 1 and not any(isinstance(part, OneOf) for part in parts):
+    if kind == 1 and not any(isinstance(part, (OneOf, EachOf)) for part in parts):
         return OneOf(*((draw.choice([1, 3, 2**32]), part) for part in parts))
     return AllOf(*parts)
 
@@ -240,7 +271,7 @@ def portable(value: Any) -> Any:
 
 
 def test_random_surveys_give_the_same_bytes(tmp_path: Path) -> None:
-    cases, wanted, kinds = [], [], set()
+    cases, wanted, kinds, rules = [], [], set(), set()
     for survey, value, entropy in surveys(1, 400):
         task = survey.to_bytes().decode()
         source = Words(entropy)
@@ -250,9 +281,11 @@ def test_random_surveys_give_the_same_bytes(tmp_path: Path) -> None:
             continue
         cases.append({"task": task, "value": portable(value), "entropy": entropy[: 8 * source.used].hex()})
         kinds |= {q.mechanism.name for q in survey.questions} | {q.view.kind for q in survey.questions}
+        rules |= set(re.findall(r'"rule":{"kind":"([a-z-]+)"', task))
     assert outcomes(tmp_path, cases) == wanted
     assert len(cases) > 300
-    assert len(kinds) == 17 + 9  # every mechanism and every view came up
+    assert len(kinds) == 17 + 11  # every mechanism and every view came up
+    assert rules == set(RULES)
 
 
 def damaged(document: Any, draw: random.Random) -> Any:

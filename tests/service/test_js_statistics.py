@@ -84,7 +84,7 @@ def test_reports_about_numbers_have_their_exact_distribution(tmp_path: Path) -> 
     values = people(HELD.size, first=0.8)
     with asking(tmp_path, survey) as collector:
         report(values.tolist(), survey, collector, tmp_path)
-        parts = survey.parts(collector.export(survey, tmp_path / "reports.parquet"))
+        parts = list(survey.parts(collector.export(survey, tmp_path / "reports.parquet")))
     for (mechanism, rival), view, (_, _, columns) in zip(NUMBERS, views, parts, strict=True):
         codes = view.apply(HELD.encode(values), Words(b""))
         payloads, width = mechanism.layout.pack(columns), mechanism.layout.size
@@ -111,7 +111,7 @@ def test_reports_about_sets_have_their_exact_distribution(tmp_path: Path) -> Non
     held = people(len(HELD_SETS), first=0.3)
     with asking(tmp_path, survey) as collector:
         report([HELD_SETS[i] for i in held], survey, collector, tmp_path)
-        parts = survey.parts(collector.export(survey, tmp_path / "reports.parquet"))
+        parts = list(survey.parts(collector.export(survey, tmp_path / "reports.parquet")))
     for oracle, (view, rival), (_, _, columns) in zip(oracles, SET_VIEWS, parts, strict=True):
         found = Counter(columns["value"].tolist())
         assert counts_fit(found, expected_of_sets(oracle, view, held)), view

@@ -24,17 +24,22 @@ from veil import (
     SHE,
     Bits,
     Categories,
+    EachOf,
     HaarResponse,
     Integers,
     Interval,
     Piecewise,
     Rappor,
+    Record,
     SquareWave,
+    Survey,
     Text,
     simulate,
 )
+from veil.engines import InMemory
 from veil.entropy import Seeded
 from veil.errors import DomainError, InputError, ParameterError, WireError
+from veil.histogram import Questions
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
 from veil.numeric import Hierarchy, HybridMean, TwoPhaseVariance, wave_bands
@@ -45,6 +50,7 @@ from veil.results.files import FORMATS, table_bytes, write_table
 from veil.results.html import to_html
 from veil.results.terminal import render
 from veil.results.units import Unit, length_unit, number_unit
+from veil.survey import AttributeSets
 
 RNG = np.random.default_rng(1)
 YEAR = Interval(dt.date(2026, 1, 1), dt.date(2027, 1, 1))
@@ -461,3 +467,17 @@ def test_numbers_are_written_in_units() -> None:
     ]
     assert Unit("share").text(math.nan) == Unit("share").interval(None, 1.0) == "\N{EN DASH}"
     assert Unit("label").text(None) == "(missing)"
+
+
+def test_cells_of_a_pair_keep_their_labels() -> None:
+    record = Record.of(sex=["f", "m"], age=Integers(0, 3), city=3)
+    survey = Survey(EachOf(AttributeSets(record, 2), lambda domain: GRR(4.0, domain)))
+    people = {"sex": ["f", "m"] * 500, "age": [1, 2] * 500, "city": [0, 1] * 500}
+    collected = InMemory(survey, survey.randomize(people, Seeded(1)))
+    found = Questions(survey, question=0).read(collected)
+    assert found["f", 1].frequency == pytest.approx(0.5, abs=0.2)
+    assert found.table().column("value").to_pylist()[:2] == ["f, 0", "f, 1"]
+    every = Questions(survey).read(collected)
+    assert len(every) == 3
+    for result in (found, every):
+        assert Result.from_json(json.loads(json.dumps(result.to_json()))) == result

@@ -68,7 +68,7 @@ def segment_pairs(values: list[int], bits: Bits, segments: int, epsilon: float, 
         for parts in itertools.product(range(2**step), repeat=segments)
         if all((parts[a], parts[b]) in frequent[a, b] for a, b in pairs)
     ]
-    tally = whole.pure.tally_columns(survey.parts(reports)[0][2], bits.encode(candidates))
+    tally = whole.pure.tally_columns(next(survey.parts(reports))[2], bits.encode(candidates))
     return [row.value for row in whole.pure.estimate(tally).top(k)]
 
 

@@ -3,18 +3,44 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Record, Text
+from veil.domain import (
+    Bits,
+    Categories,
+    Domain,
+    Integers,
+    Interval,
+    Items,
+    Record,
+    Text,
+    Tuples,
+    domain_from_json,
+    labels_from_json,
+)
 from veil.entropy import Seeded, Words
-from veil.errors import ParameterError, VeilError
-from veil.view import Ancestor, Identity, Project, SampleItem, Segment, SquaredDistance, View, prefix, view_from_json
+from veil.errors import DomainError, ParameterError, VeilError
+from veil.view import (
+    Ancestor,
+    Composed,
+    Identity,
+    Product,
+    Project,
+    SampleItem,
+    Segment,
+    SquaredDistance,
+    View,
+    prefix,
+    view_from_json,
+)
 
 NONE = Words(b"")
+PERSON = Record.of(sex=["f", "m"], age=Integers(0, 99))
 
 
 @given(st.integers(1, 150), st.data())
@@ -105,7 +131,40 @@ VIEWS: list[View] = [
     SampleItem(Items(["tea", "milk"]), 3),
     SquaredDistance(Interval(-1.0, 2.0, 12), 0.1, 64),
     SquaredDistance(Integers(18, 99), 40),
+    Composed(Project(PERSON, ("age",)), Ancestor(Integers(0, 99), 10, 1)),
+    Composed(Segment(Bits(100), 0, 80), Segment(Bits(80), 70, 80)),
+    Product(Project(PERSON, ("sex",)), Composed(Project(PERSON, ("age",)), Ancestor(Integers(0, 99), 10, 1))),
 ]
+
+
+def test_composed_views_show_what_their_parts_show() -> None:
+    codes = PERSON.encode({"sex": ["f", "m", "m"], "age": [0, 39, 99]})
+    decade = Composed(Project(PERSON, ("age",)), Ancestor(Integers(0, 99), 10, 1))
+    both = Product(Project(PERSON, ("sex",)), decade)
+    assert decade.apply(codes, NONE).tolist() == [0, 3, 9]
+    assert both.apply(codes, NONE).tolist() == [0, 13, 19]
+    assert both.values.decode(both.apply(codes, NONE)) == [("f", 0), ("m", 3), ("m", 9)]
+    assert both.domain == Categories.range(20)
+    assert Product(both, decade).values.decode([199]) == [(("m", 9), 9)]
+    tail = Composed(Segment(Bits(100), 0, 80), Segment(Bits(80), 70, 80))
+    value = 0b1011 << 20
+    assert tail.domain.decode(tail.apply(Bits(100).encode([value]), NONE)) == [0b1011]
+
+
+def test_cells_are_labelled_by_tuples() -> None:
+    cells = Project(PERSON, ("age", "sex")).values
+    assert isinstance(cells, Tuples)
+    pairs = [(0, "f"), (0, "m"), (99, "m")]
+    assert cells.encode(pairs).tolist() == [0, 1, 199]
+    assert cells.decode(cells.encode(pairs)) == pairs
+    assert cells.encode(np.array([[3, 4]])[:, :0].reshape(0, 2)).tolist() == []
+    assert labels_from_json(cells.to_json()) == cells
+    assert labels_from_json(Categories.range(3).to_json()) == Categories.range(3)
+    for wrong in ([(0,)], [0], ["of"], [(100, "f")], [(0, "x")], [(0, "f", 1)], [None]):
+        with pytest.raises(DomainError):
+            cells.encode(wrong)
+    with pytest.raises(VeilError):  # it labels results, and is no domain of a task
+        domain_from_json(cells.to_json())
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.kind)
@@ -128,6 +187,14 @@ def test_json_both_ways(view: View) -> None:
         lambda: Project(Record.of(a=2), ("b",)),
         lambda: Project(Record.of(a=2), ()),
         lambda: Project(Record.of(a=2**30, b=2**30), ("a", "b")),
+        lambda: Composed(Project(PERSON, ("age",)), Ancestor(Integers(0, 98), 10, 1)),
+        lambda: Composed(Identity(Items(3)), SampleItem(Items(3), 1)),
+        lambda: Composed(SampleItem(Items(3), 1), Ancestor(Categories.range(4), 2, 1)),
+        lambda: Product(Project(PERSON, ("age",))),
+        lambda: Product(Project(PERSON, ("age",)), Identity(Integers(0, 99))),
+        lambda: Product(Identity(PERSON), Identity(PERSON)),
+        lambda: Product(Identity(Bits(30)), Identity(Bits(30))),
+        lambda: reduce(lambda view, _: Composed(Identity(PERSON), view), range(8), Project(PERSON, ("age",))),
         lambda: SampleItem(Items(3), 0),
         lambda: SampleItem(Categories.range(3), 1),  # type: ignore[arg-type]
         lambda: SquaredDistance(Categories.range(3), 1.0),  # type: ignore[arg-type]

@@ -179,7 +179,7 @@ def reports_of(name: str) -> Reports:
 @cache
 def tally_of(name: str, *, weighted: bool) -> SurveyTally:
     survey = SURVEYS[name]
-    candidates: dict[int, Any] = {i: q.view.domain.decode(_few(q.view.domain)) for i, q in enumerate(survey.questions)}
+    candidates: dict[int, Any] = {i: q.view.values.decode(_few(q.view.values)) for i, q in enumerate(survey.questions)}
     if name in ("grr", "oue", "bits"):
         candidates = {}
     return survey.tally(reports_of(name), candidates, [5, -3, 2**31 - 1, 0, 1] if weighted else None)
@@ -227,7 +227,7 @@ def test_a_tally_comes_back(case: tuple[Survey, Reports], data: st.DataObject) -
     )
     candidates = {}
     for i, question in enumerate(survey.questions):
-        domain = question.view.domain
+        domain = question.view.values
         if not domain.listable or data.draw(st.booleans()):
             some = {_code(data.draw, domain) for _ in range(3)}
             codes = np.unique(domain.encode(list(some)), axis=0)

@@ -11,6 +11,7 @@ from . import (
     bad_reports,
     bad_tasks,
     containers,
+    each_of,
     families,
     haar,
     hadamard_she,
@@ -77,11 +78,14 @@ def build() -> dict[str, Json]:
         "piecewise.json": {"surveys": means.piecewise_surveys()},
         "one-of.json": {"surveys": [surveys.mixed(), surveys.record(), surveys.text_prefixes(), surveys.items()]},
         "set-views.json": {"surveys": set_views.every_survey()},
+        "each-of.json": {"surveys": each_of.every_survey()},
+        "some-questions.json": each_of.some_questions(),
         "containers.json": containers.containers(),
         "bad_reports.json": bad_reports.bad_reports(),
         "bad_batches.json": containers.bad_batches(),
         "bad_tasks.json": bad_tasks.bad_tasks(),
         "bad_tallies.json": containers.bad_tallies(),
+        "bad_some_questions.json": each_of.bad_tallies(),
     }
 
 

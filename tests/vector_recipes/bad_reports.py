@@ -21,6 +21,7 @@ from veil import (
 from veil.device.client import normative_report
 from veil.entropy import Words
 
+from . import each_of
 from .words import Json, pack, stream
 
 
@@ -62,6 +63,7 @@ def bad_reports() -> Json:
                 "Piecewise of 300 steps", Survey(Piecewise(1.0, 10, steps=300)), [("a step out of range", "2c01")]
             ),
             bad_choices(),
+            *(bad_payloads(*group) for group in each_of.bad_payload_groups()),
         ]
     }
 

@@ -69,6 +69,17 @@ export function pairsOf(document: Json | undefined): [Json, Json][] {
   });
 }
 
+// Different sets of integers from 0 to `last`, at least one and each increasing.
+export function setsOf(document: Json | undefined, last: number): number[][] {
+  const sets = listOf(document).map((set) => listOf(set).map((number) => integer(number, 0, last)));
+  const rising = (set: number[]) => set.length && set.every((number, at) => !at || (set[at - 1] as number) < number);
+  const different = new Set(sets.map(String)).size === sets.length;
+  if (!sets.length || sets.length > 2 ** 20 || !different || !sets.every(rising)) {
+    throw malformed("different sets of numbers, each increasing");
+  }
+  return sets;
+}
+
 export function integer(document: Json | undefined, least: number, most: number): number {
   if (!Number.isSafeInteger(document) || (document as number) < least || (document as number) > most) {
     throw malformed(`an integer from ${least} to ${most}`);
@@ -80,7 +91,7 @@ export function integer(document: Json | undefined, least: number, most: number)
 export function decimal(document: Json | undefined): number {
   const number = Number(document);
   if (typeof document !== "string" || !Number.isFinite(number) || decimalText(number) !== document) {
-    throw malformed("a decimal string, the shortest that reads back as the same number");
+    throw malformed("a decimal string, the shortest");
   }
   return number;
 }

@@ -42,7 +42,7 @@ function categories(document: JsonObject): Parts {
   if (missing !== "refuse" && missing !== "category") throw malformed('"refuse" or "category" for missing values');
   const labels = listed ? listOf(first).map(label) : [];
   const index = new Map(labels.map((name, i) => [name, BigInt(i)]));
-  if (index.size !== labels.length) throw malformed("labels that differ from each other");
+  if (index.size !== labels.length) throw malformed("labels that differ");
   const count = integer(listed ? labels.length : first, 1, EXACT);
   const expected = listed ? `one of the ${count} categories` : `an integer from 0 to ${count - 1}`;
   return {
@@ -79,9 +79,9 @@ function interval(document: JsonObject): Parts {
   const timed = Object.hasOwn(document, "unit");
   const [from, to, count, unit] = take(document, "interval", "lo", "hi", "cells", ...(timed ? ["unit"] : []));
   const [lo, hi, cells] = [decimal(from), decimal(to), integer(count, 1, 2 ** 32)];
-  if (!(lo < hi && hi - lo < Infinity)) throw malformed("an interval from a lower to a higher end, of finite length");
+  if (!(lo < hi && hi - lo < Infinity)) throw malformed("an interval of finite length");
   if (timed && (unit !== "time" || lo < YEAR_1 || hi > YEAR_9999)) {
-    throw malformed("an interval of numbers, or of times between the years 1 and 9999");
+    throw malformed("times between the years 1 and 9999");
   }
   const shown = (end: number): string => (timed ? new Date(end * 1000).toISOString() : String(end));
   const read = timed ? seconds : (value: unknown) => (typeof value === "bigint" ? Number(value) : value);
@@ -139,7 +139,7 @@ function text(document: JsonObject): Parts {
 
 function items(document: JsonObject): Parts {
   const universe = readDomain(take(document, "items", "universe")[0]);
-  if (!universe.indexed || universe.size > EXACT) throw malformed("a universe with one index an item");
+  if (!universe.indexed || universe.size > EXACT) throw malformed("a universe with one index a value");
   return {
     universe,
     size: 0n, // sets are never asked about as a whole
@@ -156,11 +156,11 @@ function items(document: JsonObject): Parts {
 function record(document: JsonObject): Parts {
   const attributes = pairsOf(take(document, "record", "attributes")[0]).map(([name, part]) => {
     const domain = typeof name === "string" && name !== "" ? readDomain(part) : null;
-    if (!domain?.indexed) throw malformed("attributes with a name, and one index a value");
+    if (!domain?.indexed) throw malformed("attributes with one index a value");
     return [name as string, domain] as const;
   });
   const names = new Set(attributes.map(([name]) => name));
-  if (!names.size || names.size !== attributes.length) throw malformed("attributes with names that differ");
+  if (!names.size || names.size !== attributes.length) throw malformed("names that differ");
   return {
     attributes,
     size: 0n, // records are asked about through a projection

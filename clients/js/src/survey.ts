@@ -36,7 +36,7 @@ export class Survey {
     integer(version, VERSION, VERSION);
     const names = pairsOf(columns).map(([name, scale]) => {
       integer(scale, 0, 9);
-      if (typeof name !== "string" || !name) throw malformed("public columns with a name and a scale");
+      if (typeof name !== "string" || !name) throw malformed("public columns with names that differ");
       return name;
     });
     if (new Set(names).size !== names.length) throw malformed("public columns with names that differ");

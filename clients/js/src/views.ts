@@ -1,7 +1,7 @@
 // From what a person holds to what one question asks about: an index, or bytes, of a smaller domain.
 
 import { bigEndian, bytesFor, fromBigEndian } from "./bytes.js";
-import { byKind, decimal, decimalText, integer, isObject, listOf, malformed, take } from "./canonical.js";
+import { byKind, decimal, decimalText, integer, isObject, listOf, malformed, setsOf, take } from "./canonical.js";
 import type { Json } from "./canonical.js";
 import { categoriesOf, readDomain } from "./domains.js";
 import type { Code, Domain } from "./domains.js";
@@ -14,10 +14,12 @@ import type { Words } from "./words.js";
 export interface View {
   readonly domain: Domain; // what it shows
   apply(code: Code, words: Words): Code;
+  readonly random: boolean; // it draws, and is then no part of another view
   outer(behind: Mechanism): Guarantee; // what the mechanism behind it promises, seen from the held value
 }
 
-type Parts = Omit<View, "outer"> & Partial<Pick<View, "outer">>;
+type Attribute = NonNullable<Domain["attributes"]>[number];
+type Parts = Pick<View, "domain" | "apply"> & Partial<View>;
 
 function identity(document: Json, source: Domain): Parts {
   take(document, "identity");
@@ -66,7 +68,7 @@ function channelSegment(document: Json, source: Domain): Parts {
 
 function ancestor(document: Json, source: Domain): Parts {
   const [branching, depth] = take(document, "ancestor", "branching", "level");
-  if (!source.indexed) throw malformed("a tree over a domain with one index a value");
+  if (!source.indexed) throw malformed("a domain with one index a value");
   const branches = BigInt(integer(branching, 2, Number.MAX_SAFE_INTEGER));
   let height = 0;
   for (let reach = 1n; reach < source.size; reach *= branches) height += 1;
@@ -83,15 +85,21 @@ function project(document: Json, source: Domain): Parts {
   const held = source.attributes ?? [];
   const places = names.map((name) => held.findIndex(([known]) => known === name));
   if (!places.length || places.includes(-1) || new Set(places).size !== places.length) {
-    throw malformed("a projection on some attributes of the record");
+    throw malformed("some attributes of the record");
   }
-  const parts = places.map((at) => (held[at] as readonly [string, Domain])[1]);
-  const size = parts.reduce((whole, part) => whole * part.size, 1n);
-  if (size > Number.MAX_SAFE_INTEGER) throw malformed("attributes with fewer than 2^53 combinations");
+  return joined(
+    places.map((at) => ({ domain: (held[at] as Attribute)[1], apply: (codes) => (codes as bigint[])[at] as bigint })),
+  );
+}
+
+// What several views show, as one index: the last varies fastest.
+function joined(views: Parts[]): Parts {
+  const size = views.reduce((whole, { domain }) => whole * domain.size, 1n);
+  if (size > Number.MAX_SAFE_INTEGER) throw malformed("fewer than 2^53 combinations");
   return {
-    domain: parts.length === 1 ? (parts[0] as Domain) : categoriesOf(size),
-    apply: (codes) =>
-      parts.reduce((index, part, k) => index * part.size + ((codes as bigint[])[places[k] as number] as bigint), 0n),
+    domain: views.length === 1 ? (views[0] as Parts).domain : categoriesOf(size),
+    apply: (code, words) =>
+      views.reduce((index, view) => index * view.domain.size + (view.apply(code, words) as bigint), 0n),
   };
 }
 
@@ -107,6 +115,7 @@ function padded([size, most]: Json[], dummies: bigint, codesOf: (code: Code) => 
   const load = most === undefined ? null : integer(most, 1, Math.min(length - 1, MOST_LOAD));
   return {
     domain: categoriesOf(dummies + BigInt(length)),
+    random: true,
     apply(code, words) {
       const codes = codesOf(code);
       const drawn = Number(words.below(BigInt(Math.max(codes.length, length))));
@@ -130,7 +139,7 @@ function padded([size, most]: Json[], dummies: bigint, codesOf: (code: Code) => 
 function squaredDistance(document: Json, source: Domain): Parts {
   const [from, cells] = take(document, "squared-distance", "centre", "cells");
   const { middle, size } = source;
-  if (middle === undefined || size > 1n << 32n) throw malformed("a squared distance of a number of at most 2^32 cells");
+  if (middle === undefined || size > 1n << 32n) throw malformed("numbers on a grid of at most 2^32 cells");
   const centre = decimal(from);
   const square = (cell: bigint): number => {
     const distance = middle(cell) - centre;
@@ -138,7 +147,7 @@ function squaredDistance(document: Json, source: Domain): Parts {
   };
   const reach = Math.max(square(0n), square(size - 1n));
   if (Object.is(centre, -0) || !(0 < reach && reach < Infinity)) {
-    throw malformed("a centre with a largest squared distance that is finite and not 0");
+    throw malformed("a squared distance that is finite and not 0");
   }
   const domain = readDomain({ kind: "interval", lo: "0", hi: decimalText(reach), cells: cells as Json });
   return { domain, apply: (cell) => domain.encode(square(cell as bigint)) };
@@ -160,13 +169,7 @@ function universeOf(source: Domain): bigint {
 
 // A task's candidates, different sets of items' codes: how many, and the numbers of those that a held set contains.
 function candidatesOf(listed: Json | undefined, source: Domain): [bigint, (code: Code) => bigint[]] {
-  const last = Number(universeOf(source)) - 1;
-  const sets = listOf(listed).map((set) => listOf(set).map((item) => integer(item, 0, last)));
-  const rising = (set: number[]) => set.length && set.every((item, at) => !at || (set[at - 1] as number) < item);
-  const different = new Set(sets.map(String)).size === sets.length;
-  if (!sets.length || sets.length > 2 ** 20 || !different || !sets.every(rising)) {
-    throw malformed("candidates: different sets of items' codes, each increasing");
-  }
+  const sets = setsOf(listed, Number(universeOf(source)) - 1);
   const contained = (code: Code) => {
     const held = new Set((code as bigint[]).map(Number));
     return sets.flatMap((set, number) => (set.every((item) => held.has(item)) ? [BigInt(number)] : []));
@@ -192,7 +195,27 @@ function setSize(document: Json, source: Domain): Parts {
   return counted(take(document, "set-size", "most")[0], universeOf(source), (code) => code as bigint[]);
 }
 
-const readers: Record<string, (document: Json, source: Domain) => Parts> = {
+// A view within another: one that draws nothing, and not too deep.
+function inner(document: Json | undefined, source: Domain, depth: number): View {
+  const view = depth < 8 && readView(document, source, depth + 1);
+  if (!view || view.random) throw malformed("views that draw nothing, at most eight deep");
+  return view;
+}
+
+function composed(document: Json, source: Domain, depth: number): Parts {
+  const [one, other] = take(document, "composed", "first", "then");
+  const first = inner(one, source, depth);
+  const then = inner(other, first.domain, depth);
+  return { domain: then.domain, apply: (code, words) => then.apply(first.apply(code, words), words) };
+}
+
+function productOf(document: Json, source: Domain, depth: number): Parts {
+  const views = listOf(take(document, "product", "views")[0]).map((part) => inner(part, source, depth));
+  if (views.length < 2 || !views.every(({ domain }) => domain.indexed)) throw malformed("two views with one index a value");
+  return joined(views);
+}
+
+const readers: Record<string, (document: Json, source: Domain, depth: number) => Parts> = {
   identity,
   segment,
   "channel-segment": channelSegment,
@@ -203,10 +226,12 @@ const readers: Record<string, (document: Json, source: Domain) => Parts> = {
   "sample-contained": sampleContained,
   "count-contained": countContained,
   "set-size": setSize,
+  composed,
+  product: productOf,
 };
 
 // The view that a task describes, of its held domain.
-export function readView(document: Json | undefined, source: Domain): View {
-  const parts = byKind(document, readers, "a view")(document as Json, source);
-  return { outer: ({ ratio }) => ({ ratio, delta: NOTHING }), ...parts };
+export function readView(document: Json | undefined, source: Domain, depth = 1): View {
+  const parts = byKind(document, readers, "a view")(document as Json, source, depth);
+  return { outer: ({ ratio }) => ({ ratio, delta: NOTHING }), random: false, ...parts };
 }

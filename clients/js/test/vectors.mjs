@@ -38,6 +38,7 @@ const GOOD = [
   "piecewise",
   "one-of",
   "set-views",
+  "each-of",
 ];
 
 // Safe, though not what veil itself would compute from epsilon: a device need not refuse it, and cannot tell.

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from veil.collector.forms import FORMATS, Result, form_of
 from veil.collector.store import Store, StoredSurvey
 from veil.collector.tallying import catch_up, count_all, is_maintained
@@ -92,7 +90,7 @@ def _result(store: Store, stored: StoredSurvey, survey: Survey, query: Query) ->
     if not isinstance(number, int) or not 0 <= number < len(survey.questions):
         raise ServiceError(404, "unknown-question", "this survey has no such question")
     tally = _counted(store, stored, survey, number, query.candidates)
-    if tally is None or tally.parts[number].people < stored.minimum:
+    if tally is None or tally.part(number).people < stored.minimum:
         raise _too_few(stored)
     return Reading().question(survey, tally, number), tally.people
 
@@ -117,18 +115,16 @@ def _counted(
 ) -> SurveyTally | None:
     """The tally that an answer about one question is made from."""
     question = survey.question(number)
-    others = [q for q in survey.questions if q is not question]
     if candidates is None:
         _check_size(question)
     if candidates is None and is_maintained(survey):
         return catch_up(store, stored, survey)
-    # the other questions are counted too, for one value each where their domain cannot be listed
-    chosen = {i: _any_value(q) for i, q in enumerate(survey.questions) if q in others and not _listable(q)}
+    chosen = {}
     if candidates is not None:
         values = question.view.values
         chosen[number] = [parse_time(one) for one in candidates] if is_time(values) else list(candidates)
         question.encode_candidates(chosen[number])  # refuses them before the reports are read
-    return count_all(store, stored, survey, chosen)
+    return count_all(store, stored, survey, chosen, [number])
 
 
 def _check_size(question: Question) -> None:
@@ -163,9 +159,3 @@ def _posts() -> tuple[str, ...]:
     from veil.post import METHODS
 
     return ("none", *METHODS)
-
-
-def _any_value(question: Question) -> list[Any]:
-    domain = question.view.values
-    zero = np.zeros((1, domain.code_bytes), np.uint8) if domain.code_bytes else np.zeros(1, np.uint64)
-    return [*domain.decode(zero)]

@@ -79,7 +79,7 @@ def _check_frames(survey: Survey, data: bytes) -> None:
         raise WireError(f"expected wire version {VERSION}")
     if (frames["task"] != np.frombuffer(bytes.fromhex(survey.task), np.uint8)).any():
         raise MismatchError("a report was made for another task")
-    survey.parts(Reports.from_bytes(survey.task, survey.layout, frames["payload"].tobytes()))
+    survey.check(Reports.from_bytes(survey.task, survey.layout, frames["payload"].tobytes()))
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ Sums of integers do not depend on the order or on the split: catching up and reb
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from veil.collector.store import Chunk, Store, StoredSurvey, StoredTally
@@ -23,8 +23,14 @@ _CHUNK_BYTES = 8 << 20
 
 def is_maintained(survey: Survey) -> bool:
     """Whether a tally is kept beside the reports: where the domains can be listed and the counts are not too many."""
-    asked = [question.mechanism for question in survey.questions]
-    return all(kind.closed for kind in asked) and sum(kind.tally_size(None) for kind in asked) <= _MOST_COUNTS
+    if len(survey.questions) > _MOST_COUNTS // 2:  # each has two counts or more
+        return False
+    counts = 0
+    for question in survey.questions:
+        counts += question.mechanism.tally_size(None) if question.mechanism.closed else _MOST_COUNTS + 1
+        if counts > _MOST_COUNTS:
+            return False
+    return True
 
 
 def catch_up(store: Store, stored: StoredSurvey, survey: Survey) -> SurveyTally | None:
@@ -65,12 +71,16 @@ def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyT
 
 
 def count_all(
-    store: Store, stored: StoredSurvey, survey: Survey, candidates: Mapping[int, Any] | None
+    store: Store,
+    stored: StoredSurvey,
+    survey: Survey,
+    candidates: Mapping[int, Any] | None,
+    questions: Sequence[int] | None = None,
 ) -> SurveyTally | None:
-    """Runs at the collector: a tally for given candidates, made from all reports in chunks and not kept."""
+    """Runs at the collector: a tally for given candidates or questions, made from all reports and not kept."""
     total: SurveyTally | None = None
     for chunk in _chunks(store, stored, survey, 0):
-        total = _added(total, survey.tally(_reports(survey, chunk), candidates))
+        total = _added(total, survey.tally(_reports(survey, chunk), candidates, questions=questions))
     return total
 
 

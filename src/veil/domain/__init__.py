@@ -7,6 +7,8 @@ a matrix of indices for records; `Sets` for sets of items. A domain is public: n
     Integers     one of lo .. hi                                Text     a string of at most so many UTF-8 bytes
     Interval     a real number, on a grid of cells              Items    a set of items of a universe
                                                                 Record   one value for each named attribute
+
+`Tuples` labels the cells of several attributes in a result; people never hold them.
 """
 
 from veil.domain.base import Codes, Domain, Sets
@@ -14,6 +16,7 @@ from veil.domain.categories import Categories
 from veil.domain.composite import DOMAINS, DomainLike, Items, Record, as_domain, domain_from_json
 from veil.domain.numbers import Integers, Interval, Numeric
 from veil.domain.strings import Bits, Text
+from veil.domain.tuples import Tuples, labels_from_json
 
 __all__ = [
     "DOMAINS",
@@ -29,6 +32,8 @@ __all__ = [
     "Record",
     "Sets",
     "Text",
+    "Tuples",
     "as_domain",
     "domain_from_json",
+    "labels_from_json",
 ]

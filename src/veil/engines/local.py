@@ -29,6 +29,7 @@ from veil.wire.reports import Reports
 __all__ = ["InFiles", "InMemory", "Streamed"]
 
 _PIECE = 1 << 20
+_FEW_QUESTIONS = 256
 
 
 class Streamed(Collected):
@@ -40,6 +41,7 @@ class Streamed(Collected):
     def __init__(self, survey: Survey, watch: Watch = unwatched) -> None:
         self.survey = survey
         self._watch = watch
+        self._answered: dict[int, int] = {}
 
     @abstractmethod
     def chunks(self) -> Iterator[Reports]:
@@ -51,25 +53,29 @@ class Streamed(Collected):
         return None
 
     @cached_property
-    def _answered(self) -> list[int]:
-        counts = np.zeros(len(self.survey.questions), dtype=np.int64)
-        for chunk in self.chunks():
-            for i, (_, rows, _) in enumerate(self.survey.parts(chunk)):
-                counts[i] += len(rows)
-        return counts.tolist()
-
-    @cached_property
     def people(self) -> int:
         return sum(len(chunk) for chunk in self.chunks()) if self.expected is None else self.expected
 
     def answered(self, question: int) -> int:
-        return int(self._answered[question])
+        if question not in self._answered:
+            if len(self.survey.ask) <= _FEW_QUESTIONS:  # one pass for all: whoever asks for one asks for others too
+                self._answered = self._count_answers(range(len(self.survey.ask)))
+            else:
+                self._answered |= self._count_answers([question])
+        return self._answered[question]
+
+    def _count_answers(self, questions: Questions) -> dict[int, int]:
+        counts = dict.fromkeys(questions, 0)
+        for chunk in self.chunks():
+            for i, (_, rows, _) in zip(questions, self.survey.parts(chunk, questions), strict=True):
+                counts[i] += len(rows)
+        return counts
 
     def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
         total: SurveyTally | None = None
         with self._watch("counting", self.expected) as advance:
             for chunk in self.chunks():
-                part = self.survey.tally(chunk, candidates)
+                part = self.survey.tally(chunk, candidates, questions=questions)
                 total = part if total is None else total + part
                 advance(len(chunk))
         if total is None:
@@ -80,7 +86,7 @@ class Streamed(Collected):
         waiting: list[Columns] = []
         have = 0
         for chunk in self.chunks():
-            _, _, columns = self.survey.parts(chunk)[question]
+            ((_, _, columns),) = self.survey.parts(chunk, [question])
             size = len(next(iter(columns.values())))
             if size:
                 waiting.append(columns)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,6 +187,22 @@ class Mechanism(ABC):
     def check(self, columns: Columns) -> None:
         """Refuse columns that this mechanism cannot have produced."""
         self.layout.check(columns)
+
+    def over(self, domain: Domain) -> Self:
+        """The same mechanism for another domain of as many values, each with an index: only the values' names differ.
+
+        >>> from veil import GRR, Categories
+        >>> GRR(1.0, 2).over(Categories(["no", "yes"])) == GRR(1.0, ["no", "yes"])
+        True
+        """
+        if domain == self.domain:
+            return self
+        if domain.size != self.domain.size or domain.code_bytes or self.domain.code_bytes:
+            raise ParameterError("expected a domain of as many values, each with an index")
+        made = object.__new__(type(self))
+        for part in fields(self):
+            object.__setattr__(made, part.name, domain if part.name == "domain" else getattr(self, part.name))
+        return made
 
     # -- identity --------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from veil.mechanisms import Mechanism
 from veil.planning.rebuilding import rebuilt
 from veil.privacy import check_epsilon
 from veil.study import Study
-from veil.survey import OneOf, Question, Survey
+from veil.survey import EachOf, OneOf, Question, Survey
 from veil.survey.tree import Ask
 
 __all__ = ["at_epsilon"]
@@ -68,6 +68,9 @@ def _mechanism(mechanism: Mechanism, epsilon: float) -> Mechanism:
 def _ask(ask: Ask, epsilon: float) -> Ask:
     if isinstance(ask, OneOf):
         return OneOf(*((share, _ask(branch, epsilon)) for share, branch in ask.branches))
+    if isinstance(ask, EachOf):
+        made = {mechanism.domain: _mechanism(mechanism, epsilon) for mechanism in ask.mechanisms}
+        return EachOf(ask.rule, made.__getitem__)
     if isinstance(ask, Question) and ask.guarantee == ask.mechanism.guarantee:
         return Question(_mechanism(ask.mechanism, epsilon), ask.view)
     raise InputError("this survey's questions share one epsilon in a way that only its plan knows: plan it again")

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 import numpy as np
 
-from veil.domain import Domain, domain_from_json
+from veil.domain import Domain, labels_from_json
 from veil.errors import VeilError, WireError
 from veil.results.noise import NOISES, Noise
 from veil.tools.canonical import Json
@@ -109,7 +109,7 @@ def _read(hint: Any, found: Any) -> Any:
 
 def _read_object(hint: Any, found: Any) -> Any:
     if issubclass(hint, Domain):
-        return _of_type(hint, domain_from_json(found))
+        return _of_type(hint, labels_from_json(found))
     if issubclass(hint, Noise):
         kind = NOISES[_expect(str, _expect(dict, found)["kind"])]
         return read_fields(kind, {name: part for name, part in found.items() if name != "kind"})

@@ -268,7 +268,8 @@ class Estimate(Result):
             return self
         kept = slice(0, values.size) if self.candidates is None else self.candidates < values.size
         candidates = None if self.candidates is None else self.candidates[kept]
-        return replace(self, domain=values, frequencies=self.frequencies[kept], candidates=candidates, whole=False)
+        whole = self.whole and values.size == self.domain.size
+        return replace(self, domain=values, frequencies=self.frequencies[kept], candidates=candidates, whole=whole)
 
     def _positions(self, codes: NDArray[Any]) -> NDArray[np.int64]:
         if self.candidates is None:

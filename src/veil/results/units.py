@@ -142,6 +142,7 @@ def _array(cells: Sequence[Any] | np.ndarray[Any, Any], unit: Unit) -> pyarrow.A
         return pa.array(cells, pa.timestamp("us"))
     if unit.name not in ("label", "integer", "count"):
         return pa.array(np.asarray(cells, dtype=np.float64), from_pandas=True)
+    cells = [", ".join(map(str, cell)) if isinstance(cell, tuple) else cell for cell in cells]  # cells of a pair
     try:
         made = pa.array(cells)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # labels of several types, or above 64 bits

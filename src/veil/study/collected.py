@@ -110,6 +110,8 @@ class Kept(Collected):
             codes, counted = self.survey.question(i).encode_candidates(chosen), self._tally.part(i).candidates
             if not _same(codes, counted):
                 raise MismatchError("this tally was made over other candidates: the reports themselves are needed")
+        for i in questions or ():
+            self._tally.part(i)  # refuses a question that was not counted
         return self._tally
 
     def support(self, questions: Questions, codes: Codes) -> Tally:

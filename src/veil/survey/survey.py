@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,8 +17,9 @@ from veil.errors import EmptyError, InputError, MismatchError, ParameterError, W
 from veil.mechanisms import Mechanism
 from veil.privacy import Guarantee
 from veil.results.estimate import Estimate
+from veil.survey.reading import ask_from_json
 from veil.survey.tally import SurveyTally
-from veil.survey.tree import Ask, Question, Rows, as_ask, ask_from_json
+from veil.survey.tree import Ask, Question, Rows, as_ask
 from veil.tally import check_weights
 from veil.tools.arguments import is_int, own_ints
 from veil.tools.canonical import Json, canonical, digest, parse, take
@@ -28,6 +29,7 @@ from veil.wire.reports import Reports
 __all__ = ["Public", "Survey"]
 
 _JOINT_CELLS = 1 << 22
+_MOST_QUESTIONS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -69,24 +71,24 @@ class Survey:
 
     ask: Ask
     public: tuple[Public, ...] = ()
+    domain: Domain = field(init=False, repr=False, compare=False)
+    """What a person holds."""
 
     def __init__(self, ask: Ask | Mechanism, public: Sequence[Public] = ()) -> None:
         object.__setattr__(self, "ask", as_ask(ask))
         object.__setattr__(self, "public", tuple(public))
-        if len({question.view.held for question in self.questions}) > 1:
+        held = self.ask.held
+        if len(held) > 1:
             raise ParameterError("all questions of a survey look at the same held value")
+        object.__setattr__(self, "domain", next(iter(held)))
         if len({column.name for column in self.public}) != len(self.public):
             raise ParameterError("public columns have different names")
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
     @property
-    def domain(self) -> Domain:
-        """What a person holds."""
-        return self.ask.questions[0].view.held
-
-    @property
-    def questions(self) -> tuple[Question, ...]:
+    def questions(self) -> Sequence[Question]:
+        """All questions, counted from the left of the tree; each is built when it is looked at."""
         return self.ask.questions
 
     def question(self, index: int) -> Question:
@@ -174,47 +176,91 @@ class Survey:
 
     # -- at the collector ------------------------------------------------------------------------------------------
 
-    def parts(self, reports: Reports) -> list[tuple[Question, Rows, Columns]]:
-        """Runs at the collector: each question with the rows that answered it and their columns, checked."""
+    def check(self, reports: Reports) -> None:
+        """Runs at the collector: refuse reports that this survey's devices cannot have made."""
+        self.ask.check(self._columns(reports))
+
+    def parts(
+        self, reports: Reports, questions: Iterable[int] | None = None
+    ) -> Iterator[tuple[Question, Rows, Columns]]:
+        """Runs at the collector: each question with the rows that answered it and their columns, checked.
+
+        With `questions`, those alone and in increasing order; reports to other questions are then passed over.
+        """
+        columns, wanted = self._columns(reports), self._wanted(questions)
+        return self.ask.parts(columns, np.arange(len(reports)), range(len(self.ask)) if wanted is None else wanted)
+
+    def _columns(self, reports: Reports) -> Columns:
         if not isinstance(reports, Reports) or reports.task != self.task:
             raise MismatchError("expected reports of this survey; these were made for another task")
-        columns = {name: reports.columns[name] for name in self.ask.layout.names}
-        return list(self.ask.parts(columns, np.arange(len(reports))))
+        return {name: reports.columns[name] for name in self.ask.layout.names}
 
-    def tally(self, reports: Reports, candidates: Mapping[int, Any] | None = None, weights: Any = None) -> SurveyTally:
-        """Runs at the collector: one tally a question; `candidates` by question where a domain is too large to list."""
-        parts = self.parts(reports)
+    def _wanted(self, questions: Iterable[int] | None) -> tuple[int, ...] | None:
+        """Numbers of questions, increasing; None for all of them."""
+        many = len(self.ask)
+        if questions is None:
+            if many > _MOST_QUESTIONS:
+                raise InputError(f"this survey has {many:,} questions: say which of them, at most {_MOST_QUESTIONS:,}")
+            return None
+        wanted = list(questions)
+        if not wanted or not all(is_int(i) and 0 <= i < many for i in wanted) or len(set(wanted)) != len(wanted):
+            raise InputError(f"questions are given by their numbers, from 0 to {many - 1}, each once and at least one")
+        return None if len(wanted) == many else tuple(sorted(map(int, wanted)))
+
+    def tally(
+        self,
+        reports: Reports,
+        candidates: Mapping[int, Any] | None = None,
+        weights: Any = None,
+        questions: Iterable[int] | None = None,
+    ) -> SurveyTally:
+        """Runs at the collector: one tally per question.
+
+        `candidates` are given by question where a domain is too large to list. With `questions`, those alone are
+        counted: what the others were answered costs next to nothing.
+        """
+        wanted = self._wanted(questions)
+        parts = self.parts(reports, wanted)
+        chosen = self._check_candidates(candidates or {}, wanted)
         checked = check_weights(weights, len(reports))
-        chosen = self._check_questions(candidates or {})
         tallies = []
-        for i, (question, rows, columns) in enumerate(parts):
+        for i, (question, rows, columns) in zip(self._numbers(wanted), parts, strict=True):
             codes = question.encode_candidates(chosen.get(i))
             kept = None if checked is None else checked[rows]
             tallies.append(question.mechanism.tally_columns(columns, codes, kept))
-        return SurveyTally(self.task, len(reports), tuple(tallies))
+        return SurveyTally(self.task, len(reports), tuple(tallies), wanted)
 
     def estimate(self, tally: SurveyTally, population: int | None = None) -> list[Any]:
-        """Runs at the collector: one result per question (an Estimate, a Distribution, ...), about all people.
+        """Runs at the collector: one result per counted question (an Estimate, a Distribution, ...), about all people.
 
-        `population` is the number of people that the reports are a random sample of; without it, those who reported.
+        `population` is the number of people that the reports are a random sample of; default: those who reported.
         """
-        if not isinstance(tally, SurveyTally) or tally.task != self.task or len(tally.parts) != len(self.questions):
+        if not isinstance(tally, SurveyTally) or tally.task != self.task:
             raise MismatchError("this tally was made for another task")
-        return [self.estimate_question(tally, i, population) for i in range(len(self.questions))]
+        numbers = self._numbers(tally.questions)
+        if len(tally.parts) != len(numbers):
+            raise MismatchError("this tally was made for another task")
+        return [self.estimate_question(tally, i, population) for i in numbers]
 
     def estimate_question(self, tally: SurveyTally, index: int, population: int | None = None) -> Any:
         """The result of one question alone."""
-        question = self.question(index)
-        if not tally.parts[index].people:
+        question, part = self.question(index), tally.part(index)
+        if not part.people:
             raise EmptyError(f"nobody answered question {index}: expected at least one report")
         people = tally.people if population is None else population
-        found = question.mechanism.estimate(tally.parts[index], population=people, scale=question.view.scale)
+        if not is_int(people) or people < tally.people:
+            raise InputError(f"a population is at least the {tally.people} people who reported")
+        found = question.mechanism.estimate(part, population=int(people), scale=question.view.scale)
         return found.of(question.view.values) if isinstance(found, Estimate) else found
 
-    def _check_questions(self, by_question: Mapping[int, Any]) -> Mapping[int, Any]:
-        known = range(len(self.questions))
+    def _numbers(self, wanted: tuple[int, ...] | None) -> Sequence[int]:
+        return range(len(self.ask)) if wanted is None else wanted
+
+    def _check_candidates(self, by_question: Mapping[int, Any], wanted: tuple[int, ...] | None) -> Mapping[int, Any]:
+        known = self._numbers(wanted)
         if not isinstance(by_question, Mapping) or not all(is_int(i) and i in known for i in by_question):
-            raise InputError(f"candidates are given by question: a mapping from 0 .. {len(known) - 1}")
+            which = f"a mapping from 0 .. {len(self.ask) - 1}" if wanted is None else "a mapping from counted questions"
+            raise InputError(f"candidates are given by question: {which}")
         return by_question
 
     def joint(self, reports: Reports, candidates: Mapping[int, Any], weights: Any = None) -> NDArray[np.int64]:
@@ -224,9 +270,9 @@ class Survey:
         given, then one axis of length 2 a question: result[a, b, s, t] is how many rows (or how much weight) support a
         (s = 1) or not (s = 0) in the first question and b (t) in the second.
         """
-        parts = self.parts(reports)
         checked = check_weights(weights, len(reports))
-        candidates = self._check_questions(candidates)
+        candidates = self._check_candidates(candidates, None)
+        parts = dict(zip(sorted(candidates), self.parts(reports, candidates), strict=True))
         lists, rows = [], np.arange(len(reports))
         for i in candidates:
             codes = self.question(i).pure.encode_candidates(candidates[i])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veil.errors import MismatchError
+from veil.errors import InputError, MismatchError
 from veil.tally import Tally
 
 __all__ = ["SurveyTally"]
@@ -12,27 +12,37 @@ __all__ = ["SurveyTally"]
 
 @dataclass(frozen=True, eq=False)
 class SurveyTally:
-    """One tally a question, and how many people took part in all. Adds up like its parts."""
+    """One tally per question, and how many people took part in all. Adds up like its parts.
+
+    `questions` are the numbers of the questions that were counted, increasing; None stands for all of them.
+    """
 
     task: str
     people: int
     parts: tuple[Tally, ...]
+    questions: tuple[int, ...] | None = None
 
     def part(self, question: int) -> Tally:
-        """The tally of one question."""
-        return self.parts[question]
+        """The tally of one question, by its number in the survey."""
+        counted = range(len(self.parts)) if self.questions is None else self.questions
+        if question not in counted:
+            raise InputError(f"question {question} is not among those that this tally counted")
+        return self.parts[counted.index(question)]
 
     def __add__(self, other: SurveyTally) -> SurveyTally:
         if not isinstance(other, SurveyTally):
             return NotImplemented
         if self.task != other.task or len(self.parts) != len(other.parts):
             raise MismatchError("tallies of different tasks cannot be added")
+        if self.questions != other.questions:
+            raise MismatchError("tallies of different questions cannot be added")
         added = tuple(a + b for a, b in zip(self.parts, other.parts, strict=True))
-        return SurveyTally(self.task, self.people + other.people, added)
+        return SurveyTally(self.task, self.people + other.people, added, self.questions)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SurveyTally):
             return NotImplemented
-        return (self.task, self.people, self.parts) == (other.task, other.people, other.parts)
+        mine, theirs = (self.task, self.people, self.questions), (other.task, other.people, other.questions)
+        return mine == theirs and self.parts == other.parts
 
     __hash__ = None  # type: ignore[assignment]  # a tally holds arrays

@@ -3,43 +3,68 @@
     Question                    a View and a Mechanism
     OneOf((share, ask), ...)    one of several, drawn with integer shares: people are split, the weakest promise counts
     AllOf(ask, ...)             all of them: the budget is split, ratios multiply, the answers stay together in one row
+    EachOf(rule, make)          one of many that follow a rule, drawn uniformly (`family`)
 
-A report's columns follow the tree: AllOf puts its children's side by side ("0.", "1.", ...), OneOf adds the column
-"choice" and lays its branches' columns over each other, so that every report of a survey has the same length.
+A report's columns follow the tree: AllOf puts its children's side by side ("0.", "1.", ...), OneOf and EachOf add the
+column "choice" and lay their branches' columns over each other, so that every report of a survey has the same length.
+Questions are numbered from the left, and found by their number: nothing here goes through all of them unless asked to.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import accumulate
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import Domain
 from veil.entropy import Source
 from veil.errors import InputError, ParameterError, WireError
-from veil.mechanisms import FrequencyOracle, Mechanism, PureOracle, mechanism_from_json
+from veil.mechanisms import FrequencyOracle, Mechanism, PureOracle
 from veil.privacy import Guarantee
 from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, take
-from veil.view import Identity, View, view_from_json
+from veil.tools.canonical import Json
+from veil.view import Identity, View
 from veil.wire.layout import Columns, Field, Layout
 
-__all__ = ["AllOf", "Ask", "OneOf", "Question", "Rows", "as_ask", "ask_from_json"]
+__all__ = ["AllOf", "Ask", "OneOf", "Question", "Rows", "Wanted", "as_ask", "narrowed", "overlay", "rows_of"]
 
 Rows = NDArray[np.int64]
+Wanted = Sequence[int]
+"""Numbers of questions, increasing."""
+
+_FEW = 16
 
 
 class Ask(ABC):
     """A node of the tree. Its questions are numbered from the left."""
 
+    chooses: ClassVar[bool] = False
+    """Whether its reports have the column "choice"."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many questions there are."""
+
+    @abstractmethod
+    def question(self, index: int) -> Question:
+        """The i-th question; an IndexError where there is none."""
+
+    @property
+    def questions(self) -> Sequence[Question]:
+        """All questions in order, each built when it is looked at."""
+        return Questions(self)
+
     @property
     @abstractmethod
-    def questions(self) -> tuple[Question, ...]:
-        """The leaves below, in order."""
+    def held(self) -> frozenset[Domain]:
+        """The domains that the questions look at; a survey's look at one."""
 
     @property
     @abstractmethod
@@ -56,10 +81,14 @@ class Ask(ABC):
         """Runs on the device: columns of reports, for at most one chunk of rows."""
 
     @abstractmethod
-    def parts(self, columns: Columns, rows: Rows) -> Iterator[tuple[Question, Rows, Columns]]:
-        """Runs at the collector: for each question in order, the rows that answered it and their columns.
+    def check(self, columns: Columns) -> None:
+        """Runs at the collector: refuse columns that no report of this tree can have."""
 
-        Refuses columns that no report of this tree can have.
+    @abstractmethod
+    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+        """Runs at the collector: for each wanted question in order, the rows that answered it and their columns.
+
+        Refuses columns of the wanted questions that no report can have.
         """
 
     @abstractmethod
@@ -88,9 +117,15 @@ class Question(Ask):
         if view.load is not None:
             mechanism.seen_through(view)  # refuses a load where it promises nothing
 
+    def __len__(self) -> int:
+        return 1
+
+    def question(self, index: int) -> Question:
+        return (self,)[index]
+
     @property
-    def questions(self) -> tuple[Question, ...]:
-        return (self,)
+    def held(self) -> frozenset[Domain]:
+        return frozenset({self.view.held})
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -103,9 +138,13 @@ class Question(Ask):
     def draw(self, codes: Any, source: Source) -> dict[str, NDArray[Any]]:
         return self.mechanism.draw(self.view.apply(codes, source), source)
 
-    def parts(self, columns: Columns, rows: Rows) -> Iterator[tuple[Question, Rows, Columns]]:
+    def check(self, columns: Columns) -> None:
         self.mechanism.check(columns)
-        yield self, rows, columns
+
+    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+        if wanted:
+            self.check(columns)
+            yield self, rows, columns
 
     def to_json(self) -> Json:
         # The held domain stands once, in the survey; the mechanism's is what the view shows of it.
@@ -137,6 +176,7 @@ class OneOf(Ask):
     """
 
     branches: tuple[tuple[int, Ask], ...]
+    chooses: ClassVar[bool] = True
 
     def __init__(self, *branches: tuple[int, Ask | Mechanism]) -> None:
         if not branches or not all(isinstance(b, tuple) and len(b) == 2 and is_int(b[0]) for b in branches):
@@ -145,11 +185,23 @@ class OneOf(Ask):
             raise ParameterError("OneOf takes pairs of an integer share, of at least 1, and an ask")
         if any(isinstance(ask, OneOf) for _, ask in branches):
             raise ParameterError("a OneOf directly within a OneOf is one OneOf: multiply the shares out")
+        if any(isinstance(ask, Ask) and ask.chooses for _, ask in branches):
+            raise ParameterError("an EachOf is no branch of a OneOf: put it into an AllOf of its own")
         object.__setattr__(self, "branches", tuple((int(share), as_ask(ask)) for share, ask in branches))
 
     @cached_property
-    def questions(self) -> tuple[Question, ...]:
-        return tuple(question for _, ask in self.branches for question in ask.questions)
+    def _numbers(self) -> _Numbers:
+        return _Numbers([ask for _, ask in self.branches])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def question(self, index: int) -> Question:
+        return self._numbers.question(index)
+
+    @property
+    def held(self) -> frozenset[Domain]:
+        return self._numbers.held
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -165,21 +217,22 @@ class OneOf(Ask):
         choice = np.searchsorted(ends, source.below(int(ends[-1]), len(codes)).astype(np.int64), side="right")
         columns = self.layout.empty(len(codes))
         columns["choice"][:] = choice
-        for (_, ask), rows in zip(self.branches, _groups(choice, len(self.branches)), strict=True):
+        for (_, ask), rows in zip(self.branches, rows_of(choice, range(len(self.branches))), strict=True):
             drawn = ask.draw(codes[rows], source) if len(rows) else {}
             for name, column in drawn.items():
-                _overlay(columns[name], rows, column)
+                overlay(columns[name], rows, column)
         return columns
 
-    def parts(self, columns: Columns, rows: Rows) -> Iterator[tuple[Question, Rows, Columns]]:
+    def check(self, columns: Columns) -> None:
         self.layout.check(columns)
-        for (_, ask), mine in zip(self.branches, _groups(columns["choice"], len(self.branches)), strict=True):
-            own = {field.name: field for field in ask.layout.fields}
-            for name in self.layout.names[1:]:
-                if name not in own and columns[name][mine].any():
-                    raise WireError(f"column {name!r} has bytes where its question has none")
-            narrowed = {name: field.narrow(columns[name][mine]) for name, field in own.items()}
-            yield from ask.parts(narrowed, rows[mine])
+        for (_, ask), mine in zip(self.branches, rows_of(columns["choice"], range(len(self.branches))), strict=True):
+            ask.check(narrowed(self.layout, ask.layout, columns, mine))
+
+    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+        self.layout.check(columns)
+        taken = list(self._numbers.split(wanted))
+        for (_, ask, below), mine in zip(taken, rows_of(columns["choice"], [i for i, _, _ in taken]), strict=True):
+            yield from ask.parts(narrowed(self.layout, ask.layout, columns, mine), rows[mine], below)
 
     def to_json(self) -> Json:
         return {"kind": "one-of", "branches": [[share, ask.to_json()] for share, ask in self.branches]}
@@ -197,8 +250,18 @@ class AllOf(Ask):
         object.__setattr__(self, "asks", tuple(as_ask(ask) for ask in asks))
 
     @cached_property
-    def questions(self) -> tuple[Question, ...]:
-        return tuple(question for ask in self.asks for question in ask.questions)
+    def _numbers(self) -> _Numbers:
+        return _Numbers(self.asks)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def question(self, index: int) -> Question:
+        return self._numbers.question(index)
+
+    @property
+    def held(self) -> frozenset[Domain]:
+        return self._numbers.held
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -213,12 +276,67 @@ class AllOf(Ask):
             f"{i}.{name}": column for i, ask in enumerate(self.asks) for name, column in ask.draw(codes, source).items()
         }
 
-    def parts(self, columns: Columns, rows: Rows) -> Iterator[tuple[Question, Rows, Columns]]:
+    def check(self, columns: Columns) -> None:
         for i, ask in enumerate(self.asks):
-            yield from ask.parts({name: columns[f"{i}.{name}"] for name in ask.layout.names}, rows)
+            ask.check(self._own(columns, i))
+
+    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+        for i, ask, below in self._numbers.split(wanted):
+            yield from ask.parts(self._own(columns, i), rows, below)
+
+    def _own(self, columns: Columns, i: int) -> Columns:
+        return {name: columns[f"{i}.{name}"] for name in self.asks[i].layout.names}
 
     def to_json(self) -> Json:
         return {"kind": "all-of", "asks": [ask.to_json() for ask in self.asks]}
+
+
+class Questions(Sequence[Question]):
+    """The questions of a tree, each built when it is looked at."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    def __len__(self) -> int:
+        return len(self._ask)
+
+    @overload
+    def __getitem__(self, index: int) -> Question: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Question, ...]: ...
+    def __getitem__(self, index: int | slice) -> Question | tuple[Question, ...]:
+        known = range(len(self))[index]
+        return self._ask.question(known) if isinstance(known, int) else tuple(map(self._ask.question, known))
+
+
+class _Numbers:
+    """How the questions below several asks are numbered: through one ask after another."""
+
+    def __init__(self, asks: Sequence[Ask]) -> None:
+        self._asks = asks
+        self._ends = [*accumulate(map(len, asks))]
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def question(self, index: int) -> Question:
+        ask = bisect_right(self._ends, index)
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self._asks[ask].question(index - (self._ends[ask] - len(self._asks[ask])))
+
+    @property
+    def held(self) -> frozenset[Domain]:
+        return frozenset().union(*(ask.held for ask in self._asks))
+
+    def split(self, wanted: Wanted) -> Iterator[tuple[int, Ask, Wanted]]:
+        """The asks with a wanted question below: each with its place, and the questions by its own numbers."""
+        for i, (ask, end) in enumerate(zip(self._asks, self._ends, strict=True)):
+            start = end - len(ask)
+            below = wanted[bisect_left(wanted, start) : bisect_left(wanted, end)]
+            if below:
+                whole = len(below) == len(ask)
+                yield i, ask, range(len(ask)) if whole else [index - start for index in below]
 
 
 def as_ask(ask: Ask | Mechanism) -> Ask:
@@ -226,42 +344,33 @@ def as_ask(ask: Ask | Mechanism) -> Ask:
     if isinstance(ask, Mechanism):
         return Question(ask)
     if not isinstance(ask, Ask):
-        raise ParameterError("expected a mechanism, a Question, a OneOf or an AllOf")
+        raise ParameterError("expected a mechanism, a Question, a OneOf, an AllOf or an EachOf")
     return ask
 
 
-def _groups(choice: NDArray[Any], branches: int) -> list[Rows]:
-    """The rows that chose each branch, in increasing order."""
+def rows_of(choice: NDArray[Any], wanted: Wanted) -> Iterator[Rows]:
+    """The rows that made each wanted choice, in increasing order."""
+    if len(wanted) <= _FEW:  # a pass for each is cheaper than putting all rows in order
+        yield from (np.flatnonzero(choice == index) for index in wanted)
+        return
     order = np.argsort(choice, kind="stable")
-    return np.split(order, np.searchsorted(choice[order], np.arange(1, branches)))
+    ends = np.searchsorted(choice[order], [[index, index + 1] for index in wanted])
+    yield from (order[start:stop] for start, stop in ends)
 
 
-def _overlay(column: NDArray[Any], rows: Rows, part: NDArray[Any]) -> None:
+def narrowed(whole: Layout, part: Layout, columns: Columns, rows: Rows) -> dict[str, NDArray[Any]]:
+    """The columns of one branch, for the rows that chose it; refuses anything but zeros in those of other branches."""
+    own = {field.name: field for field in part.fields}
+    mine = columns if len(rows) == len(columns["choice"]) else {name: columns[name][rows] for name in whole.names[1:]}
+    for name in whole.names[1:]:
+        if name not in own and mine[name].any():
+            raise WireError(f"column {name!r} has bytes where its question has none")
+    return {name: field.narrow(mine[name]) for name, field in own.items()}
+
+
+def overlay(column: NDArray[Any], rows: Rows, part: NDArray[Any]) -> None:
+    """Put a branch's column into the one that it shares with others, which may be wider."""
     if column.ndim == 1:
         column[rows] = part
     else:
         column[rows, : 1 if part.ndim == 1 else part.shape[1]] = part[:, None] if part.ndim == 1 else part
-
-
-def ask_from_json(document: Any, held: Json, depth: int = 0) -> Ask:
-    """The tree that a task describes, about a held domain."""
-    kind = document.get("kind") if isinstance(document, dict) else None
-    if depth > 8:
-        raise WireError("a survey is at most eight levels deep")
-    if kind == "question":
-        view, mechanism = take(document, "question", "view", "mechanism")
-        if not isinstance(view, dict) or not isinstance(mechanism, dict) or "held" in view or "domain" in mechanism:
-            raise WireError("a question has a view and a mechanism, and no domain but its survey's")
-        shown = view_from_json({**view, "held": held})
-        return Question(mechanism_from_json({**mechanism, "domain": shown.domain.to_json()}), shown)
-    if kind == "one-of":
-        (branches,) = take(document, "one-of", "branches")
-        if not isinstance(branches, list) or not all(isinstance(b, list) and len(b) == 2 for b in branches):
-            raise WireError("the branches of one-of are pairs of a share and an ask")
-        return OneOf(*((share, ask_from_json(ask, held, depth + 1)) for share, ask in branches))
-    if kind == "all-of":
-        (asks,) = take(document, "all-of", "asks")
-        if not isinstance(asks, list):
-            raise WireError("the asks of all-of are a list")
-        return AllOf(*(ask_from_json(ask, held, depth + 1) for ask in asks))
-    raise WireError("expected an ask: question, one-of or all-of")

@@ -10,6 +10,7 @@ the held value (privacy amplification). Runs on the device.
     ChannelSegment    a segment of a string behind a channel that a public hash puts it in
     SampleContained, CountContained, SetSize    what a set has of a list of candidates; how many items it has
     SquaredDistance   how far a number lies from a public one, squared
+    Composed, Product   a view of what another one shows; several views of one value, as one index
 
 Views of sets through a list of candidates stand in `veil.view`.
 """
@@ -21,6 +22,7 @@ from typing import Any
 
 from veil.tools.canonical import Json, by_kind
 from veil.view.base import View
+from veil.view.composed import Composed, Product
 from veil.view.numbers import SquaredDistance
 from veil.view.sets import MOST_LOAD, CountContained, ItemSets, SampleContained, SampleItem, SetSize, contained_in
 from veil.view.strings import ChannelSegment, Segment, prefix
@@ -31,9 +33,11 @@ __all__ = [
     "VIEWS",
     "Ancestor",
     "ChannelSegment",
+    "Composed",
     "CountContained",
     "Identity",
     "ItemSets",
+    "Product",
     "Project",
     "SampleContained",
     "SampleItem",
@@ -57,6 +61,8 @@ VIEWS: dict[str, Callable[[Json], View]] = {
     "sample-contained": SampleContained.from_json,
     "count-contained": CountContained.from_json,
     "set-size": SetSize.from_json,
+    "composed": lambda document: Composed.from_json(document, view_from_json),
+    "product": lambda document: Product.from_json(document, view_from_json),
 }
 
 

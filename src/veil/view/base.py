@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
@@ -30,6 +30,8 @@ class View(ABC):
     held: Domain
     load: int | None = None
     """How many elements of a held set may share a bucket of a mechanism that hashes; None where nothing says so."""
+    random: ClassVar[bool] = False
+    """Whether it draws: what a person sees of the same value then differs from time to time."""
 
     @property
     @abstractmethod

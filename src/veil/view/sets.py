@@ -55,6 +55,7 @@ class _Padded(View):
 
     length: int
     load: int | None
+    random = True
 
     def __post_init__(self) -> None:
         if not is_int(self.length) or not 1 <= self.length <= 2**31:

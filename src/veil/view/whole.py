@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from veil.domain import Categories, Codes, Domain, Items, Record, Sets, domain_from_json
+from veil.domain import Categories, Codes, Domain, Items, Record, Sets, Tuples, domain_from_json
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.tools.arguments import is_int, own_ints
@@ -105,7 +105,10 @@ class Ancestor(View):
 class Project(View):
     """Some attributes of a record, as one index: the last attribute varies fastest.
 
-    One attribute alone shows that attribute's own domain, labels and all.
+    One attribute alone shows that attribute's own domain, labels and all; several are labelled with tuples.
+
+    >>> Project(Record.of(sex=["f", "m"], age=2), ("sex", "age")).values.decode([2])
+    [('m', 0)]
     """
 
     held: Record
@@ -130,6 +133,10 @@ class Project(View):
         if len(self.parts) == 1:
             return self.parts[0]
         return Categories.range(math.prod(part.size for part in self.parts))
+
+    @property
+    def values(self) -> Domain:
+        return self.domain if len(self.parts) == 1 else Tuples(self.parts)
 
     def apply(self, codes: Any, source: Source) -> Codes1:
         index = np.zeros(len(codes), dtype=np.uint64)

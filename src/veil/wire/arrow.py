@@ -57,7 +57,7 @@ def from_arrow(batch: pa.RecordBatch, survey: Survey) -> Reports:
         columns[field.name] = _from_arrow_column(array, field)
     reports = Reports(survey.task, survey.layout, columns)
     survey.layout.check(columns)
-    survey.parts(reports)
+    survey.check(reports)
     return reports
 
 

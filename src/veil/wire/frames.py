@@ -67,5 +67,5 @@ def decode_batch(survey: Survey, data: bytes) -> Reports:
 
 def _checked(survey: Survey, payloads: bytes) -> Reports:
     reports = Reports.from_bytes(survey.task, survey.layout, payloads)
-    survey.parts(reports)  # refuses what the tree cannot have produced
+    survey.check(reports)
     return reports

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,15 @@ def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
     try:
         if header["task"] != survey.task:
             raise MismatchError("this tally was made for another task")
+        questions = _read_questions(header["questions"], len(survey.questions)) if "questions" in header else None
+        numbers = range(len(survey.questions)) if questions is None else questions
+        if len(header["parts"]) != len(numbers):
+            raise WireError("this tally does not have one part for each counted question")
         parts = []
-        for described, question in zip(header["parts"], survey.questions, strict=True):
-            part, rest = _read_part(described, question.mechanism, rest)
+        for described, number in zip(header["parts"], numbers, strict=True):
+            part, rest = _read_part(described, survey.question(number).mechanism, rest)
             parts.append(part)
-        tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts))
+        tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts), questions)
     except (LookupError, TypeError, ValueError) as problem:
         if isinstance(problem, VeilError):
             raise
@@ -90,7 +95,17 @@ def _opened(data: bytes) -> tuple[bytes, bytes]:
 
 def _tally_header(tally: SurveyTally) -> bytes:
     parts = [_part_header(part) for part in tally.parts]
-    return canonical({"task": tally.task, "people": str(tally.people), "parts": parts})
+    counted = {} if tally.questions is None else {"questions": list(tally.questions)}
+    return canonical({"task": tally.task, "people": str(tally.people), "parts": parts, **counted})
+
+
+def _read_questions(listed: Any, many: int) -> tuple[int, ...]:
+    """The numbers of the counted questions: some of the survey's, increasing. All of them are not listed."""
+    if not isinstance(listed, list) or not 0 < len(listed) < many or not all(type(number) is int for number in listed):
+        raise WireError("a tally lists the questions that it counts, unless it counts them all")
+    if listed[0] < 0 or listed[-1] >= many or any(a >= b for a, b in pairwise(listed)):
+        raise WireError("a tally lists the questions that it counts in increasing order")
+    return tuple(listed)
 
 
 def _part_header(part: Tally) -> Json:

@@ -46,7 +46,7 @@ export function readMechanism(document: Json | undefined, domain: Domain): Mecha
   const declared = decimal(epsilon);
   if (declared < 1e-6 || declared > 40) throw malformed("an epsilon from 0.000001 to 40");
   if (domain.universe !== undefined || domain.attributes !== undefined || domain.size < 2n) {
-    throw malformed("a question about one of at least two values");
+    throw malformed("a question about at least two values");
   }
   const coins = coinsOf(thresholds, kind.thresholds(keys));
   const coin = (name: string): bigint => coins.get(name) as bigint;

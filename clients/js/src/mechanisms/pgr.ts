@@ -53,7 +53,7 @@ export const PGR = kind(["prime", "dimension"], ["orthogonal"], ({ domain, keys,
   const q = BigInt(prime);
   const points = pointCount(q, t);
   if (!isPrime(prime) || points > EXACT || indices(domain, EXACT) > points) {
-    throw malformed("a prime and a dimension with a point for every value, and fewer than 2^53 of them");
+    throw malformed("a prime and a dimension with a point for every value");
   }
   const [threshold, inside, outside] = [coin("orthogonal"), pointCount(q, t - 1), q ** BigInt(t - 1)];
   return {

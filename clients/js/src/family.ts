@@ -1,0 +1,97 @@
+// Rules that many questions about a record follow, and the mechanisms that they are asked through, by shown size.
+
+import { byKind, canonical, integer, malformed, pairsOf, setsOf, take } from "./canonical.js";
+import type { Json } from "./canonical.js";
+import { categoriesOf } from "./domains.js";
+import type { Code, Domain } from "./domains.js";
+import { readMechanism } from "./mechanisms/index.js";
+import type { Mechanism } from "./mechanisms/index.js";
+
+// What a question asks of an attribute: where it stands in the record, the values in a node, and how many nodes it has.
+interface Asked {
+  readonly name: string;
+  readonly place: number;
+  readonly width: bigint;
+  readonly nodes: number;
+}
+
+export interface Family {
+  readonly count: bigint; // of questions
+  readonly mechanisms: Mechanism[]; // for all shown sizes, increasing
+  // What a question shows of a record, and the mechanism that it is asked through.
+  shown(question: bigint, codes: Code): [bigint, Mechanism];
+}
+
+const wrong = (): Error => malformed("a family of at most 2^20 questions about a record");
+
+// Refuses too many questions before they are made.
+function few(questions: number): void {
+  if (!(questions <= 2 ** 20)) throw wrong();
+}
+
+function attributeSets(document: Json, whole: Asked[]): Asked[][] {
+  const size = integer(take(document, "attribute-sets", "size")[0], 1, Math.min(whole.length, 52));
+  let [sets, count]: [Asked[][], number] = [[[]], 1];
+  for (let k = 1; k <= size; k++) {
+    few((count = (count * (whole.length - k + 1)) / k));
+    sets = sets.flatMap((set) => whole.slice((set.at(-1)?.place ?? -1) + 1).map((next) => [...set, next]));
+  }
+  return sets;
+}
+
+function listedSets(document: Json, whole: Asked[]): Asked[][] {
+  const sets = setsOf(take(document, "listed-sets", "sets")[0], whole.length - 1);
+  return sets.map((set) => set.map((place) => whole[place] as Asked));
+}
+
+// All combinations of levels but that of all roots, the last attribute's varying fastest; level 0 asks for nothing.
+function levels(document: Json, whole: Asked[]): Asked[][] {
+  const trees = pairsOf(take(document, "levels", "trees")[0]).map(([name, branching]) => {
+    const [branches, tree] = [integer(branching, 2, Number.MAX_SAFE_INTEGER), [] as Asked[]];
+    let level = whole.find((attribute) => attribute.name === name);
+    while (level && level.nodes > 1) {
+      tree.unshift(level);
+      level = { ...level, width: level.width * BigInt(branches), nodes: Math.ceil(level.nodes / branches) };
+    }
+    return tree;
+  });
+  if (!trees.every(({ length }) => length) || new Set(trees.map(([top]) => top?.name)).size !== trees.length) {
+    throw wrong();
+  }
+  few(trees.reduce((count, { length }) => count * (length + 1), 1));
+  return trees
+    .reduce<Asked[][]>((sets, tree) => sets.flatMap((set) => [set, ...tree.map((level) => [...set, level])]), [[]])
+    .slice(1);
+}
+
+const rules = { "attribute-sets": attributeSets, "listed-sets": listedSets, levels };
+
+// 2^53, which no domain has, stands for all that is more; a double is below it only where the product is.
+const sizeOf = (asked: Asked[]): number => asked.reduce((size, { nodes }) => Math.min(size * nodes, 2 ** 53), 1);
+
+// The questions of a rule about a record. An entry of the table of mechanisms holds from its size up to the next one's.
+export function readFamily(rule: Json | undefined, table: Json | undefined, { attributes = [] }: Domain): Family {
+  const whole = attributes.map(([name, { size }], place) => ({ name, place, width: 1n, nodes: Number(size) }));
+  const questions = byKind(rule, rules, "a rule")(rule as Json, whole);
+  const sizes = [...new Set(questions.map(sizeOf))].sort((a, b) => a - b);
+  const entries = pairsOf(table);
+  const texts = entries.map(([, bare]) => canonical(bare));
+  let at = -1;
+  const mechanisms = sizes.map((size) => {
+    if (entries[at + 1]?.[0] === size) at += 1;
+    return readMechanism(entries[at]?.[1], categoriesOf(BigInt(size)));
+  });
+  if (at + 1 < texts.length || texts.some((text, i) => text === texts[i - 1])) throw wrong();
+  return {
+    count: BigInt(questions.length),
+    mechanisms,
+    shown(question, codes) {
+      const asked = questions[Number(question)] as Asked[];
+      let index = 0n;
+      for (const { place, width, nodes } of asked) {
+        index = index * BigInt(nodes) + ((codes as bigint[])[place] as bigint) / width;
+      }
+      return [index, mechanisms[sizes.indexOf(sizeOf(asked))] as Mechanism];
+    },
+  };
+}
