@@ -280,7 +280,7 @@ def collector_kills() -> Outcome:
 
 
 def study_kills() -> Outcome:
-    """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit; nobody is asked twice."""
+    """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit."""
     return _pytest("tests/service", "20 kills each of PEM, SVIM and SVSM in the collector", "-k", "20_kills")
 
 
