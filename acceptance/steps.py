@@ -281,7 +281,7 @@ def collector_kills() -> Outcome:
 
 def study_kills() -> Outcome:
     """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit."""
-    return _pytest("tests/service", "20 kills each of PEM, SVIM and SVSM in the collector", "-k", "20_kills")
+    return _pytest("tests", "20 kills each of PEM, SVIM and SVSM, in a folder and in the collector", "-k", "20_kills")
 
 
 def _pytest(path: str, what: str, *options: str) -> Outcome:
