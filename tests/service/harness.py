@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,22 +15,25 @@ from typing import Any
 
 import httpx
 import numpy as np
+from tests.patience import LIMIT, until
 
 from veil import OLH, Survey
-from veil.collector.catalogue import Catalogue, draft_of
+from veil.collector.catalogue import Catalogue
+from veil.collector.rounds import Studies
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.tokens import SCOPES, issue_token
-from veil.entropy import Batch
+from veil.entropy import Batch, Source
+from veil.study import Study, study_from_json
 from veil.wire.frames import VERSION
 
 FRAMED = {"Content-Type": "application/vnd.veil.reports"}
 SURVEY = Survey(OLH(epsilon=1.0, domain=16))
 
 
-def framed(survey: Survey, values: Any, ids: Any = None) -> bytes:
+def framed(survey: Survey, values: Any, ids: Any = None, source: Source | None = None, public: Any = None) -> bytes:
     """Reports of several devices, framed, end to end. Ids are drawn unless they are given."""
-    payloads = survey.randomize(values, Batch()).to_bytes()
+    payloads = survey.randomize(values, source or Batch(), public).to_bytes()
     size, task = survey.layout.size, bytes.fromhex(survey.task)
     ids = [os.urandom(16) for _ in values] if ids is None else ids
     return b"".join(bytes([VERSION]) + task + name + payloads[size * i : size * (i + 1)] for i, name in enumerate(ids))
@@ -64,27 +66,22 @@ class Collector:
         with (self.folder / "log").open("ab") as log:
             before = log.tell()
             self.process = subprocess.Popen(command, env={**os.environ, **self.environment}, stderr=log)
-        if not self.port:
-            self.port = self._announced_port(before)
-        self._wait()
+        self.port = until(lambda: self._announced_port(before), lambda: self.log)
+        until(self._answers, lambda: self.log)
 
     def _announced_port(self, before: int) -> int:
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            for line in (self.folder / "log").read_bytes()[before:].decode().splitlines():
-                if '"listening"' in line:
-                    return int(json.loads(line)["port"])
-            time.sleep(0.02)
-        raise AssertionError(f"the collector does not start: {self.log}")
+        """The port that it listens on; 0 as long as it has not said so."""
+        assert self.process is not None
+        assert self.process.poll() is None, self.log
+        for line in (self.folder / "log").read_bytes()[before:].splitlines(keepends=True):
+            if b'"listening"' in line and line.endswith(b"\n"):
+                return int(json.loads(line)["port"])
+        return 0
 
-    def _wait(self) -> None:
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"{self.url}/healthz").status_code == 200:
-                    return
-            time.sleep(0.02)
-        raise AssertionError(f"the collector does not answer: {self.log}")
+    def _answers(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}/healthz").status_code == 200
+        return False
 
     def kill(self) -> None:
         """As a power cut would: no handler runs."""
@@ -96,16 +93,18 @@ class Collector:
         """As an operator would. Returns the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30)
+        return self.process.wait(LIMIT)
 
-    def open_survey(self, survey: Survey = SURVEY, **options: Any) -> str:
-        """Make and open a survey in the store, as `veil survey create --open` does. Returns its path."""
+    def open_survey(self, survey: Survey | Study = SURVEY, **options: Any) -> str:
+        """Publish and open a survey or a study, as `veil survey create --open` does. Returns the survey's path."""
         store = open_store(self.settings)
         catalogue = Catalogue(store)
-        catalogue.create(draft_of(survey, {"minimum": 1, **options}, precision=86_400, minimum=1))
-        catalogue.open(survey.task)
+        study, options = study_from_json(survey.to_bytes()), {"minimum": 1, **options}
+        bare = isinstance(survey, Survey)
+        stored, _ = Studies(store, catalogue).publish(study, options, precision=86_400, minimum=1, bare=bare)
+        catalogue.open(stored.task)
         store.close()
-        return f"/v1/surveys/{survey.task}"
+        return f"/v1/surveys/{stored.task}"
 
     def token(self, *scopes: str, task: str | None = None) -> dict[str, str]:
         """An Authorization header with these scopes; without any, with all."""

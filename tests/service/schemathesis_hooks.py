@@ -1,4 +1,4 @@
-"""What schemathesis has to be told: how to send reports, and the survey and question that there are."""
+"""What schemathesis has to be told: how to send reports, and the survey and the study that there are."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ def as_bytes(context: Any, value: Any) -> bytes:
 @schemathesis.hook
 def map_path_parameters(context: Any, path_parameters: Any) -> Any:
     """Half of the time a survey that exists: else only 404 would be tested."""
-    if path_parameters and str(path_parameters.get("task", ""))[:1] in "01234567":
-        path_parameters["task"] = os.environ["VEIL_TEST_TASK"]
-        if isinstance(path_parameters.get("question"), int):
-            path_parameters["question"] %= 2
+    for name in ("task", "study"):
+        if path_parameters and str(path_parameters.get(name, "x"))[:1] in "01234567":
+            path_parameters[name] = os.environ[f"VEIL_TEST_{name.upper()}"]
     return path_parameters

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running, values
 
 from veil import GRR, OLH, OUE, OneOf, Survey, Text
@@ -212,39 +215,43 @@ def test_answers_come_in_three_forms_and_not_below_the_minimum(collector: Collec
     labels = [f"label {i}" for i in range(15)] + ["=1+1"]
     survey, token = Survey(GRR(2.0, labels)), collector.token("answers:read", "audit:read")
     path = collector.open_survey(survey, minimum=2_000)
-    answers = f"{path}/answers/0"
+    answers = f"{path}/answer"
     held = [labels[i] for i in values(4_000)]
     client.post(f"{path}/reports", content=framed(survey, held[:1_999]), headers=FRAMED)
     assert code(client.get(answers, headers=token)) == (409, "too-few-reports")
     client.post(f"{path}/reports", content=framed(survey, held[1_999:]), headers=FRAMED)
     found = client.get(answers, headers=token, params={"level": "0.999999"}).json()
-    assert (found["people"], len(found["values"]), found["post"]) == (4_000, 16, "none")
-    for row in found["values"]:
+    assert (found["people"], len(found["rows"]), found["lineage"]) == (4_000, 16, ["GRR(epsilon=2)"])
+    for row in found["rows"]:
         assert row["low"] < held.count(row["value"]) / 4_000 < row["high"]
     table = client.get(answers, headers=token, params={"format": "csv"}).text.splitlines()
-    assert (len(table), table[0]) == (17, '"value","frequency","count","low","high"')
+    assert (len(table), table[0]) == (17, '"value","frequency","count","stderr","low","high","significant"')
     arrow = client.get(answers, headers=token, params={"format": "arrow"}).content
     assert pa.ipc.open_stream(arrow).read_all().column("frequency").to_pylist() == [
-        row["frequency"] for row in found["values"]
+        row["frequency"] for row in found["rows"]
     ]
     asked = client.post(answers, headers=token, json={"candidates": labels[:2], "level": 0.9}).json()
-    assert [row["frequency"] for row in asked["values"]] == [row["frequency"] for row in found["values"]][:2]
+    assert [row["frequency"] for row in asked["rows"]] == [row["frequency"] for row in found["rows"]][:2]
+    posted = client.get(answers, headers=token, params={"set": ["post=norm-sub", "question=0"]}).json()
+    assert posted["lineage"] == ["GRR(epsilon=2)", "norm-sub"]
+    assert sum(row["frequency"] for row in posted["rows"]) == pytest.approx(1)
     for wrong in (
         {"level": "2"},
         {"level": "x"},
         {"format": "xml"},
-        {"post": "no-such"},
+        {"set": "post=no-such"},
+        {"set": "post"},
+        {"set": "nothing=1"},
+        {"set": "self=1"},
+        {"post": "norm-sub"},
         {"other": "1"},
         {"candidates": "a"},
+        *({"set": f"question={number}"} for number in ("1", "-1", "x", "9" * 30)),
     ):
         assert code(client.get(answers, headers=token, params=wrong)) == (422, "bad-input"), wrong
-    for number in ("1", "-1", "x", "9" * 30):
-        assert code(client.get(f"{path}/answers/{number}", headers=token)) == (404, "unknown-question")
     log = client.get("/v1/audit", headers=token).json()["entries"]
     mine = [entry for entry in log if entry["task"] == survey.task]
-    assert {"question": 0, "post": "none", "level": 0.9, "format": "json", "candidates": 2} in [
-        entry["parameters"] for entry in mine
-    ]
+    assert {"set": [], "level": 0.9, "format": "json", "candidates": 2} in [entry["parameters"] for entry in mine]
     assert "label" not in json.dumps(mine)
 
 
@@ -254,12 +261,12 @@ def test_open_domains_are_counted_for_the_candidates_that_are_asked_about(
     survey, token = Survey(OLH(3.0, Text(max_bytes=8))), collector.token("answers:read")
     path = collector.open_survey(survey)
     client.post(f"{path}/reports", content=framed(survey, ["tea"] * 900 + ["cocoa"] * 100), headers=FRAMED)
-    assert code(client.get(f"{path}/answers/0", headers=token)) == (422, "candidates-needed")
-    found = client.post(f"{path}/answers/0", headers=token, json={"candidates": ["tea", "milk"]}).json()
-    assert [row["value"] for row in found["values"]] == ["tea", "milk"]
-    assert found["values"][0]["frequency"] > 0.7 > 0.2 > found["values"][1]["frequency"]
+    assert code(client.get(f"{path}/answer", headers=token)) == (422, "candidates-needed")
+    found = client.post(f"{path}/answer", headers=token, json={"candidates": ["tea", "milk"]}).json()
+    assert [row["value"] for row in found["rows"]] == ["tea", "milk"]
+    assert found["rows"][0]["frequency"] > 0.7 > 0.2 > found["rows"][1]["frequency"]
     for wrong in ([], [1], ["x" * 9_000, None], "tea", {"a": 1}, [["tea"]], ["tea", "tea"]):
-        answer = client.post(f"{path}/answers/0", headers=token, json={"candidates": wrong})
+        answer = client.post(f"{path}/answer", headers=token, json={"candidates": wrong})
         assert answer.status_code == 422, (wrong, answer.text)
 
 
@@ -291,13 +298,17 @@ def test_the_queue_is_bounded_and_says_when_to_come_back(tmp_path: Path) -> None
 
         def send() -> None:
             with httpx.Client(base_url=small.url) as own:
-                answers.extend(
-                    own.post(f"{path}/reports", content=framed(SURVEY, [1] * 30), headers=FRAMED) for _ in range(10)
-                )
+                for _ in range(10):
+                    sent = framed(SURVEY, [1] * 30)
+                    answers.append(own.post(f"{path}/reports", content=sent, headers=FRAMED))
 
         threads = [threading.Thread(target=send) for _ in range(12)]
-        for thread in threads:
-            thread.start()
+        with contextlib.closing(sqlite3.connect(small.folder / "collector.sqlite3", isolation_level=None)) as blocker:
+            blocker.execute("BEGIN IMMEDIATE")  # as long as this is open, nothing can be stored
+            for thread in threads:
+                thread.start()
+            until(lambda: answers)
+            blocker.execute("ROLLBACK")
         for thread in threads:
             thread.join()
         taken = sum(answer.status_code == 200 for answer in answers)
@@ -419,7 +430,7 @@ def test_idle_connections_do_not_keep_others_out(tmp_path: Path) -> None:
     with running(tmp_path / "data", VEIL_BODY_SECONDS="2") as one:
         path = one.open_survey()
         head = f"POST {path}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {FRAMED['Content-Type']}\r\n"
-        idle = [socket.create_connection(("127.0.0.1", one.port), timeout=20) for _ in range(20)]
+        idle = [socket.create_connection(("127.0.0.1", one.port), LIMIT) for _ in range(20)]
         for connection in idle:
             connection.sendall(f"{head}Content-Length: {4 << 20}\r\n\r\n".encode())
         answer = httpx.post(f"{one.url}{path}/reports", content=framed(SURVEY, [1]), headers=FRAMED)
@@ -469,8 +480,8 @@ def test_the_audit_log_can_always_be_read(collector: Collector, client: httpx.Cl
     survey, token = Survey(OLH(1.0, 25)), collector.token()
     path = collector.open_survey(survey)
     header = {**token, "Content-Type": "application/json"}
-    for body in (r'{"post": "\ud800"}', r'{"candidates": ["\ud800"]}'):
-        assert code(client.post(f"{path}/answers/0", headers=header, content=body)) == (422, "bad-input")
+    for body in (r'{"set": ["post=\ud800"]}', r'{"candidates": ["\ud800"]}'):
+        assert code(client.post(f"{path}/answer", headers=header, content=body)) == (422, "bad-input")
     store = open_store(collector.settings)  # as an older version wrote it
     store.note(AuditEntry("2026-01-01T00:00:00Z", "x", "answer", survey.task, r'{"post": "\ud800"}'))
     store.close()
@@ -482,17 +493,17 @@ def test_large_domains_are_answered_for_candidates_only(collector: Collector, cl
     survey, token = Survey(GRR(12.0, 70_000)), collector.token("answers:read")
     path = collector.open_survey(survey)
     client.post(f"{path}/reports", content=framed(survey, [69_999] * 200), headers=FRAMED)
-    assert code(client.get(f"{path}/answers/0", headers=token)) == (422, "candidates-needed")
-    found = client.post(f"{path}/answers/0", headers=token, json={"candidates": [0, 69_999]}).json()
-    assert [row["value"] for row in found["values"]] == [0, 69_999]
+    assert code(client.get(f"{path}/answer", headers=token)) == (422, "candidates-needed")
+    found = client.post(f"{path}/answer", headers=token, json={"candidates": [0, 69_999]}).json()
+    assert [row["value"] for row in found["rows"]] == [0, 69_999]
 
 
 def test_long_work_has_few_threads_and_few_places_to_wait() -> None:
     workers, proceed = Workers("test", threads=1, waiting=1), threading.Event()
 
     async def ask() -> None:
-        first = asyncio.create_task(workers.run(proceed.wait, 10))
-        second = asyncio.create_task(workers.run(proceed.wait, 10))
+        first = asyncio.create_task(workers.run(proceed.wait, LIMIT))
+        second = asyncio.create_task(workers.run(proceed.wait, LIMIT))
         await asyncio.sleep(0)
         for _ in range(2):
             with pytest.raises(ServiceError, match="busy") as refused:

@@ -1,4 +1,4 @@
-"""Heavy hitters through a collector: a search's task is published and reported to, and its export is searched."""
+"""Heavy hitters through a collector: a search is published, reported to, and answered over HTTP; or exported."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from tests.e2e.test_cli import veil, veil_json
 from tests.service.harness import FRAMED, Collector, framed, running
 from tests.service.test_collector import code
 
-from veil import Survey, Text
-from veil.device import Client, Ledger, verified
+from veil import Text
+from veil.device.client import Client
+from veil.device.ledger import Ledger
+from veil.device.verification import verified
+from veil.engines import InFiles
 from veil.entropy import Words
-from veil.files import read_reports
-from veil.hitters import PEM, Stored
+from veil.hitters import PEM
+from veil.results.documents import document
 
 WORDS = ["tea", "milk", "zug", "so"]
 PEOPLE = 4_000
@@ -34,43 +37,51 @@ def held() -> Any:
 
 
 @pytest.mark.parametrize("oracle", ["OLH", "PGR"])
-def test_an_export_is_searched(collector: Collector, tmp_path: Path, oracle: str) -> None:
-    task, export = tmp_path / "task.json", tmp_path / "reports.parquet"
-    asked = ["--epsilon", 4, "-k", 2, "--max-bytes", 3, "--budget", 2**12, "--oracle", oracle]
-    veil("hitters", "plan", *asked, "-o", task)
-    survey = Survey.from_json(task.read_bytes())
-    path = collector.open_survey(survey, precision=3600)
-    with httpx.Client(base_url=collector.url, timeout=60, headers=collector.token()) as client:
+def test_a_search_is_answered_and_its_export_is_searched(collector: Collector, tmp_path: Path, oracle: str) -> None:
+    search, export, file = PEM(4.0, Text(3), 2, 2**12, oracle), tmp_path / "reports.parquet", tmp_path / "study.json"  # type: ignore[arg-type]
+    survey = search.survey
+    path = collector.open_survey(search, precision=3600)
+    with httpx.Client(base_url=collector.url, headers=collector.token()) as client:
         published = verified(client.get(path).json(), task=survey.task)  # what a device checks before it answers
         assert published == survey
         one = Client(published, Ledger(lifetime=4.0)).answer("tea")
         for body in (one, framed(survey, held())):
             assert client.post(f"{path}/reports", content=body, headers=FRAMED).status_code == 200
         export.write_bytes(client.get(f"{path}/export").content)
+        found = client.get(f"{path}/answer").json()
+        assert [row["value"] for row in found["rows"]] == ["tea", "mil"]
+        assert [row["truncated"] for row in found["rows"]] == [True, True]
+        assert client.get(f"{path}/answer").json() == found
+        # the same reports tell about another number of hitters
+        more = client.get(f"{path}/answer", params={"set": "k=3"}).json()
+        assert [row["value"] for row in more["rows"]] == ["tea", "mil", "zug"]
+        assert code(client.post(f"{path}/answer", json={"candidates": ["tea"]})) == (422, "bad-input")
         # a prefix that somebody names is answered as well; to name all is what the search is for
         first = survey.question(0).view.domain
         codes = survey.question(0).view.apply(Text(3).encode(["tea", "xyz"]), Words(b""))
         listed = first.decode(codes)
-        found = client.post(f"{path}/answers/0", json={"candidates": listed})
-        assert found.status_code == 200, found.text
-        shares = {row["value"]: row["frequency"] for row in found.json()["values"]}
+        bare = {"study": survey.to_json(), "set": ["question=0"]}
+        named = client.post(f"{path}/answer", json={**bare, "candidates": listed})
+        assert named.status_code == 200, named.text
+        shares = {row["value"]: row["frequency"] for row in named.json()["rows"]}
         assert shares[listed[0]] > 0.3 > 0.1 > shares[listed[1]]
         last = len(survey.questions) - 1
-        assert code(client.get(f"{path}/answers/{last}")) == (422, "candidates-needed")
-    document = veil_json("hitters", "find", task, export, "-k", 2)
-    assert [row["value"] for row in document["hitters"]] == ["tea", "mil"]
-    assert [row["truncated"] for row in document["hitters"]] == [True, True]
-    assert document["people"] == PEOPLE + 1
-    library = PEM(4.0, Text(3), 2, 2**12, oracle).find(Stored(survey, list(read_reports(export, survey))))  # type: ignore[arg-type]
-    assert [row["frequency"] for row in document["hitters"]] == library.estimates.frequencies.tolist()
+        refused = client.post(f"{path}/answer", json={**bare, "set": [f"question={last}"]})
+        assert code(refused) == (422, "candidates-needed")
+    file.write_bytes(search.to_bytes())
+    by_files = veil_json("estimate", file, export)
+    library = document(search.read(InFiles(survey, [export])))
+    for name in ("rows", "rounds", "population"):
+        assert found[name] == by_files[name] == library[name], name
+    assert found["population"] == PEOPLE + 1
 
 
-def test_the_operator_exports_and_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_operator_publishes_and_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
-    task, out = tmp_path / "task.json", tmp_path / "out.parquet"
-    veil("hitters", "plan", "--epsilon", 4, "-k", 2, "--max-bytes", 3, "--budget", 2**12, "-o", task)
-    survey = Survey.from_json(task.read_bytes())
-    shown = veil_json("survey", "create", task, "--open")
-    assert (shown["state"], shown["task"]) == ("open", survey.task)
-    veil("survey", "export", survey.task, "-o", out)
-    assert "at least one report" in veil("hitters", "find", task, out, "-k", 2, code=3).stderr
+    search, file, out = PEM(4.0, Text(3), 2, 2**12), tmp_path / "study.json", tmp_path / "out.parquet"
+    file.write_bytes(search.to_bytes())
+    shown = veil_json("survey", "create", file, "--open")
+    assert (shown["state"], shown["task"], shown["kind"]) == ("open", search.survey.task, "pem")
+    veil("survey", "export", search.survey.task, "-o", out)
+    assert "at least one report" in veil("estimate", file, out, code=3).stderr
+    assert "too few" in veil("survey", "answer", search.survey.task, code=7).stderr

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
 from veil import GRR, OLH, Survey
@@ -20,10 +21,13 @@ from veil.collector.openapi import document
 from veil.collector.routes import ROUTES
 from veil.collector.service import open_store
 from veil.collector.tokens import SCOPES
+from veil.itemsets import SVIM
+from veil.tools.canonical import digest
 
 TARGET = Survey(OLH(1.0, 30))  # what may be opened and closed here
 SCHEMA_TARGET = Survey(OLH(1.0, 29))
-OPEN = {"postReports", "getSurvey", "getHealth", "getReady", "getOpenapi"}
+STUDY = SVIM(2, 2.0, 9)
+OPEN = {"postReports", "getSurvey", "getRound", "getHealth", "getReady", "getOpenapi"}
 HOSTILE = (
     "' OR 1=1 --",
     "x'; DROP TABLE reports; --",
@@ -46,6 +50,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with running(tmp_path_factory.mktemp("security") / "data", VEIL_MAX_BODY_BYTES="200000") as one:
         one.open_survey()
         one.open_survey(TARGET)
+        one.open_survey(STUDY)
         yield one
 
 
@@ -61,7 +66,7 @@ def operations() -> list[tuple[str, str, str, Any]]:
     for path, item in document()["paths"].items():
         for method, operation in item.items():
             if method != "parameters":
-                real = path.replace("{task}", TARGET.task).replace("{question}", "0")
+                real = path.replace("{task}", TARGET.task).replace("{study}", digest(STUDY.to_json()))
                 found.append((operation["operationId"], method.upper(), real, operation))
     return found
 
@@ -133,7 +138,7 @@ def test_secrets_are_nowhere_on_the_disk(collector: Collector) -> None:
 def test_hostile_text_in_every_place(collector: Collector, client: httpx.Client, text: str) -> None:
     token = collector.token()
     header = {**token, "Content-Type": "application/json"}
-    survey = SURVEY.to_json()
+    survey, study = SURVEY.to_json(), json.loads(STUDY.to_bytes())
     requests: list[tuple[str, str, Any]] = [
         ("POST", "/v1/surveys", {"survey": text}),
         ("POST", "/v1/surveys", {"survey": {**survey, "kind": text}}),
@@ -141,10 +146,19 @@ def test_hostile_text_in_every_place(collector: Collector, client: httpx.Client,
         ("POST", "/v1/surveys", {"survey": survey, "precision": text}),
         ("POST", "/v1/surveys", {"survey": survey, "minimum": text}),
         ("POST", "/v1/surveys", {"survey": survey, text: 1}),
-        ("POST", f"/v1/surveys/{SURVEY.task}/answers/0", {"post": text}),
-        ("POST", f"/v1/surveys/{SURVEY.task}/answers/0", {"format": text}),
-        ("POST", f"/v1/surveys/{SURVEY.task}/answers/0", {"level": text}),
-        ("POST", f"/v1/surveys/{SURVEY.task}/answers/0", {"candidates": [text]}),
+        ("POST", "/v1/surveys", {"survey": {**study, "kind": text}}),
+        ("POST", "/v1/surveys", {"survey": {**study, "version": text}}),
+        ("POST", "/v1/surveys", {"survey": {**study, "study": {**study["study"], "kind": text}}}),
+        ("POST", "/v1/surveys", {"survey": {**study, "study": {**study["study"], "sizes": text}}}),
+        ("POST", "/v1/surveys", {"survey": study, "people": text}),
+        ("POST", f"/v1/surveys/{SURVEY.task}/answer", {"set": [f"post={text}"]}),
+        ("POST", f"/v1/surveys/{SURVEY.task}/answer", {"set": [f"{text}=1"]}),
+        ("POST", f"/v1/surveys/{SURVEY.task}/answer", {"set": text}),
+        ("POST", f"/v1/surveys/{SURVEY.task}/answer", {"format": text}),
+        ("POST", f"/v1/surveys/{SURVEY.task}/answer", {"level": text}),
+        ("POST", f"/v1/surveys/{SURVEY.task}/answer", {"candidates": [text]}),
+        ("POST", f"/v1/surveys/{SURVEY.task}/answer", {"study": text}),
+        ("POST", f"/v1/studies/{digest(STUDY.to_json())}/next", {"round": text}),
     ]
     for method, path, body in requests:
         answer = client.request(method, path, headers=header, content=json.dumps(body))
@@ -158,7 +172,10 @@ def test_hostile_text_in_every_place(collector: Collector, client: httpx.Client,
     for path in (
         b"/v1/surveys/%s",
         b"/v1/surveys/%s/reports",
-        b"/v1/surveys/%s/answers/0",
+        b"/v1/surveys/%s/answer",
+        b"/v1/studies/%s",
+        b"/v1/studies/%s/round",
+        b"/v1/studies/%s/next",
         b"/%s",
         b"/v1/surveys/%s/open",
     ):
@@ -171,7 +188,7 @@ def test_hostile_text_in_every_place(collector: Collector, client: httpx.Client,
 
 def _raw(port: int, method: str, path: bytes, authorization: str) -> int:
     """A request whose path nobody tidies up."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), LIMIT) as connection:
         head = (
             f"HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nAuthorization: {authorization}\r\nConnection: close\r\n\r\n"
         )
@@ -182,7 +199,7 @@ def _raw(port: int, method: str, path: bytes, authorization: str) -> int:
 def test_cors_is_for_devices_only(collector: Collector, client: httpx.Client) -> None:
     path, origin = f"/v1/surveys/{SURVEY.task}", {"Origin": "https://page.example"}
     asked = {**origin, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"}
-    for one in (path, f"{path}/reports"):
+    for one in (path, f"{path}/reports", f"/v1/studies/{digest(STUDY.to_json())}/round"):
         preflight = client.options(one, headers=asked)
         assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (204, "*")
         assert "access-control-allow-credentials" not in preflight.headers
@@ -191,7 +208,17 @@ def test_cors_is_for_devices_only(collector: Collector, client: httpx.Client) ->
     assert answer.headers["access-control-allow-origin"] == "*"
     refused = client.post(f"{path}/reports", content=b"x", headers=FRAMED | origin)  # the page can read why
     assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (422, "*")
-    for one in ("/v1/surveys", f"{path}/answers/0", f"{path}/state", f"{path}/export", "/v1/audit", "/metrics"):
+    study = f"/v1/studies/{digest(STUDY.to_json())}"
+    for one in (
+        "/v1/surveys",
+        study,
+        f"{study}/next",
+        f"{path}/answer",
+        f"{path}/state",
+        f"{path}/export",
+        "/v1/audit",
+        "/metrics",
+    ):
         for answer in (client.options(one, headers=asked), client.get(one, headers=origin)):
             assert "access-control-allow-origin" not in answer.headers
             assert answer.status_code in (401, 405)
@@ -241,11 +268,13 @@ def test_schemathesis_finds_no_server_error(collector: Collector) -> None:
             "none",
         ),
         *("--phases", "examples,coverage,fuzzing", "--no-color", "--suppress-health-check", "all"),
+        *("--request-timeout", str(LIMIT)),
         "--checks",
         "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
         "negative_data_rejection,ignored_auth,unsupported_method",
     ]
     told = {"SCHEMATHESIS_HOOKS": "tests.service.schemathesis_hooks", "VEIL_TEST_TASK": SCHEMA_TARGET.task}
+    told["VEIL_TEST_STUDY"] = digest(STUDY.to_json())
     environment = {**os.environ, **told, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]

@@ -5,37 +5,47 @@ Thin like the other commands; everything of the collector is imported when a com
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from dataclasses import replace
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.outcome import AsJson, Document, console, plural, reporting
+from veil.cli.options import Candidates, Changes, Level, Picture, TableOut, Top, given_changes
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from veil.collector.catalogue import Catalogue
+    from veil.collector.rounds import Studies
     from veil.collector.settings import Settings
-    from veil.collector.store import Store, StoredSurvey
+    from veil.collector.store import Store
 
 __all__ = ["check_installed", "serve", "survey_app", "token_app"]
 
 SettingsFile = Annotated[
-    Path | None, typer.Option("--settings", help="The settings, in TOML; else VEIL_SETTINGS, or veil.toml if there.")
+    Path | None,
+    typer.Option("--settings", help="The settings, a TOML file; default: VEIL_SETTINGS, or veil.toml if it is there."),
 ]
-Folder = Annotated[Path | None, typer.Option(help="Where the database and the key are kept.")]
-TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task id, or its beginning.")]
+Folder = Annotated[Path | None, typer.Option(help="The folder of the database and the key; default: veil-collector.")]
+TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task id of a survey, or the beginning of it.")]
+StudyId = Annotated[
+    str, typer.Argument(metavar="STUDY", help="The id of a study, or the task id of one of its rounds; or a beginning.")
+]
 
-survey_app = typer.Typer(help="Make, open, close and read the collector's surveys.", no_args_is_help=True)
-token_app = typer.Typer(help="Tokens for analysts.", no_args_is_help=True)
+survey_app = typer.Typer(help="Publish studies, open and close their surveys, and read them.", no_args_is_help=True)
+token_app = typer.Typer(help="Make, list and revoke the tokens of analysts.", no_args_is_help=True)
 
 
 @reporting
 def serve(
     settings: SettingsFile = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on; default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one; default: 8321.")] = None,
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> Document:
@@ -49,208 +59,258 @@ def serve(
     return {"stopped": True}
 
 
-@survey_app.command()
-@reporting
+@dataclass(frozen=True)
+class On:
+    """What a command works on: the collector's database, and where people read what came of it."""
+
+    settings: Settings
+    store: Store
+    catalogue: Catalogue
+    studies: Studies
+    screen: Console
+
+    def shown(self, facts: Document) -> Document:
+        """Facts on the screen, and as a document."""
+        from veil.cli.tables import facts_table
+
+        self.screen.print(facts_table(facts))
+        return facts
+
+    def said(self, line: str, **facts: Any) -> Document:
+        """A line on the screen, and facts as a document."""
+        self.screen.print(line, markup=False, soft_wrap=True)
+        return facts
+
+
+def _shared(*, settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> None:
+    """The options of every command on the database."""
+
+
+def _command(app: typer.Typer, name: str, *, make: bool = False) -> Callable[[Callable[..., Document]], None]:
+    """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
+
+    Only where one may be made, an empty database does not pass for the collector's.
+    """
+
+    def register(command: Callable[..., Document]) -> None:
+        @functools.wraps(command)
+        def run(settings: Path | None, folder: Path | None, as_json: bool, **given: Any) -> Document:
+            from veil.collector.catalogue import Catalogue
+            from veil.collector.rounds import Studies
+            from veil.collector.service import open_store
+
+            chosen = _settings(settings, folder)
+            store = open_store(chosen, make=make)
+            try:
+                catalogue = Catalogue(store)
+                on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
+                return command(on, **given)
+            finally:
+                store.close()
+
+        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+        every = [*own, *inspect.signature(_shared, eval_str=True).parameters.values()]
+        run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
+        run.__annotations__ = {part.name: part.annotation for part in every}
+        app.command(name)(reporting(run))
+
+    return register
+
+
+@_command(survey_app, "create", make=True)
 def create(
-    task: Annotated[Path, typer.Argument(metavar="TASK", help="The task: a file that `veil plan --out` wrote.")],
-    opens: Annotated[str | None, typer.Option(help="Takes reports from then on, as in 2026-01-31T12:00:00Z.")] = None,
-    closes: Annotated[str | None, typer.Option(help="Takes none from then on.")] = None,
-    precision: Annotated[int | None, typer.Option(help="Times are truncated to so many seconds.")] = None,
-    minimum: Annotated[int | None, typer.Option(help="No answers below so many reports.")] = None,
-    open_now: Annotated[bool, typer.Option("--open", help="Open it as well: it can not be changed any more.")] = False,
-    settings: SettingsFile = None,
-    folder: Folder = None,
-    as_json: AsJson = False,
+    on: On,
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study: a file of `veil plan`, or a bare task.")],
+    opens: Annotated[str | None, typer.Option(help="Take reports from then on, as in 2026-01-31T12:00:00Z.")] = None,
+    closes: Annotated[str | None, typer.Option(help="Take no reports from then on.")] = None,
+    precision: Annotated[int | None, typer.Option(help="Truncate times to so many seconds; default: 86400.")] = None,
+    minimum: Annotated[int | None, typer.Option(help="Answer nothing below so many reports; default: 100.")] = None,
+    people: Annotated[int | None, typer.Option(help="Close a round once its share of so many people answered.")] = None,
+    round_seconds: Annotated[int | None, typer.Option(help="Close a round after so many seconds.")] = None,
+    open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
 ) -> Document:
-    """Keep a survey as a draft."""
-    from veil.cli.pipeline import load_survey
-    from veil.collector.catalogue import Catalogue, draft_of
+    """Publish a study: its survey is kept as a draft. Another reading of the same task replaces the one before."""
+    from veil.cli.files import read_study
+    from veil.collector.documents import for_devices
+    from veil.tools.canonical import parse
 
-    chosen, survey = _settings(settings, folder), load_survey(task)
     options = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
+    options |= {"people": people, "round_seconds": round_seconds}
     given = {name: value for name, value in options.items() if value is not None}
-    draft = draft_of(survey, given, precision=chosen.precision, minimum=chosen.minimum)
-    with _store(chosen, make=True) as store:
-        catalogue = Catalogue(store)
-        stored, _ = catalogue.create(draft)
-        if open_now:
-            stored = catalogue.open(stored.task)
-        for_devices = _for_devices(chosen, stored) if open_now else {}
-        return _shown({**catalogue.describe(stored), **for_devices, "database": _place(chosen)}, as_json)
+    terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
+    loaded, bare = read_study(study), parse(study.read_bytes())["kind"] != "veil-study"
+    stored, _ = on.studies.publish(loaded, given, bare=bare, **terms)
+    if open_now:
+        stored = on.catalogue.open(stored.task)
+    devices = for_devices(on.settings, stored) if open_now else {}
+    return on.shown({**on.catalogue.describe(stored), **devices, "database": on.settings.place})
 
 
-@survey_app.command("open")
-@reporting
-def open_(task: TaskId, settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> Document:
-    """Open a draft: from now on it takes reports and never changes."""
-    from veil.collector.catalogue import Catalogue
+@_command(survey_app, "open")
+def open_(on: On, task: TaskId) -> Document:
+    """Open a draft: from now on it takes reports, and what it asks never changes."""
+    from veil.collector.documents import for_devices
 
-    chosen = _settings(settings, folder)
-    with _store(chosen) as store:
-        catalogue = Catalogue(store)
-        stored = catalogue.open(_found(store, task).task)
-        return _shown({**catalogue.describe(stored), **_for_devices(chosen, stored)}, as_json)
+    stored = on.catalogue.open(on.catalogue.beginning(task).task)
+    return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, stored)})
 
 
-@survey_app.command()
-@reporting
-def close(task: TaskId, settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> Document:
+@_command(survey_app, "close")
+def close(on: On, task: TaskId) -> Document:
     """Close a survey: no report is stored after this."""
-    from veil.collector.catalogue import Catalogue
-
-    with _store(_settings(settings, folder)) as store:
-        catalogue = Catalogue(store)
-        return _shown(catalogue.describe(catalogue.close(_found(store, task).task)), as_json)
+    return on.shown(on.catalogue.describe(on.catalogue.close(on.catalogue.beginning(task).task)))
 
 
-@survey_app.command()
-@reporting
-def show(task: TaskId, settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> Document:
-    """Say how a survey stands."""
-    from veil.collector.catalogue import Catalogue
+@_command(survey_app, "show")
+def show(on: On, task: StudyId) -> Document:
+    """Say how a survey stands, or a study of several rounds."""
+    from veil.collector.documents import for_devices
 
-    chosen = _settings(settings, folder)
-    with _store(chosen) as store:
-        stored = _found(store, task)
-        return _shown({**Catalogue(store).describe(stored), **_for_devices(chosen, stored)}, as_json)
-
-
-@survey_app.command("list")
-@reporting
-def list_surveys(settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> Document:
-    """All surveys, oldest first."""
-    from veil.collector.catalogue import Catalogue
-
-    with _store(_settings(settings, folder)) as store:
-        described = [Catalogue(store).describe(stored) for stored in store.surveys()]
-    screen = console(as_json)
-    for one in described:
-        screen.print(f"{one['task']}  {one['state']:8} {one['reports']:>12,} reports", markup=False, soft_wrap=True)
-    return {"surveys": described}
+    study = on.studies.beginning(task)
+    if study is not None and study.startswith(task):
+        return on.shown(on.studies.describe(study))
+    stored = on.catalogue.beginning(task)
+    return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, stored)})
 
 
-@survey_app.command()
-@reporting
+@_command(survey_app, "list")
+def list_surveys(on: On) -> Document:
+    """List all surveys, oldest first, and the studies that some of them are rounds of."""
+    surveys = [on.catalogue.describe(stored) for stored in on.store.surveys()]
+    studies = [on.studies.describe(study.id) for study in on.store.studies()]
+    for one in surveys:
+        on.said(f"{one['task']}  {one['state']:8} {plural(one['reports'], 'report'):>20}  {one['kind']}")
+    for one in studies:
+        on.said(f"{one['study']}  {one['state']:8} {plural(len(one['rounds']), 'round'):>20}  {one['kind']} (study)")
+    return {"surveys": surveys, "studies": studies}
+
+
+@_command(survey_app, "next")
+def next_round(
+    on: On,
+    study: StudyId,
+    number: Annotated[
+        int | None, typer.Option("--round", min=0, help="The round to close: again is fine then.")
+    ] = None,
+) -> Document:
+    """Close the current round of a study, read it, and open the next one."""
+    found = on.studies.beginning(study) or study
+    on.studies.request_next(found, number)
+    on.studies.advance(found)
+    return on.shown(on.studies.describe(found))
+
+
+@_command(survey_app, "answer")
+def answer(
+    on: On,
+    task: StudyId,
+    changes: Changes = None,
+    candidates: Candidates = None,
+    level: Level = 0.95,
+    top: Top = 10,
+    out: TableOut = None,
+    plot: Picture = None,
+) -> Document:
+    """Say what the study of a survey found in the reports so far, as `veil estimate` does with files."""
+    from veil.cli.files import Loaded
+    from veil.cli.showing import Wanted, remarked
+    from veil.collector.answers import Query, prepare
+    from veil.collector.catalogue import parsed, parsed_study
+
+    wanted = Wanted(out, plot, level, top)
+    wanted.check([] if candidates is None else [candidates])
+    study = on.studies.beginning(task)
+    stored = on.catalogue.beginning(task if study is None else str(on.studies.first_task(study)))
+    query = Query(level, set=tuple(f"{name}={text}" for name, text in given_changes(changes).items()))
+    if candidates is not None:
+        read = query.applied(parsed_study(stored.study or stored.document))
+        _, chosen = Loaded(read, parsed(stored.document)).with_candidates(candidates)
+        query = replace(query, candidates=tuple(value for values in (chosen or {}).values() for value in values))
+    with remarked() as remarks:
+        found = prepare(on.store, on.studies, stored, query).read()
+    return {"task": stored.task, **wanted.present(found, on.screen, remarks)}
+
+
+@_command(survey_app, "export")
 def export(
-    task: TaskId,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The Parquet file to write.")],
-    settings: SettingsFile = None,
-    folder: Folder = None,
-    as_json: AsJson = False,
+    on: On, task: TaskId, out: Annotated[Path, typer.Option("--out", "-o", help="The Parquet file to write.")]
 ) -> Document:
     """Write a survey's reports to a Parquet file, without ids and in no order of arrival."""
-    from veil.cli.pipeline import check_output
+    from veil.cli.files import check_output
     from veil.collector.exporting import export_parquet
 
     check_output(out, endings=(".parquet",))
-    with _store(_settings(settings, folder)) as store:
-        stored = _found(store, task)
-        rows = export_parquet(store, stored, out)
-    console(as_json).print(f"wrote {plural(rows, 'report')} to {out}", markup=False, soft_wrap=True)
-    return {"task": stored.task, "reports": rows, "out": str(out)}
+    stored = on.catalogue.beginning(task)
+    rows = export_parquet(on.store, stored, out)
+    return on.said(f"wrote {plural(rows, 'report')} to {out}", task=stored.task, reports=rows, out=str(out))
 
 
-@survey_app.command()
-@reporting
-def rebuild(task: TaskId, settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> Document:
+@_command(survey_app, "rebuild")
+def rebuild(on: On, task: TaskId) -> Document:
     """Count all reports again, and put the tally right if it was not."""
     from veil.collector.catalogue import parsed
     from veil.collector.tallying import is_maintained
     from veil.collector.tallying import rebuild as count_again
     from veil.errors import InputError
 
-    with _store(_settings(settings, folder)) as store:
-        stored = _found(store, task)
-        survey = parsed(stored.document)
-        if not is_maintained(survey):
-            raise InputError("no tally is kept for this survey: its answers are counted when they are asked for")
-        tally, right = count_again(store, stored, survey)
+    stored = on.catalogue.beginning(task)
+    survey = parsed(stored.document)
+    if not is_maintained(survey):
+        raise InputError("no tally is kept for this survey: its answers are counted when they are asked for")
+    tally, right = count_again(on.store, stored, survey)
     people = 0 if tally is None else tally.people
     verdict = "the stored tally was right" if right else "the stored tally was wrong and is replaced"
-    console(as_json).print(f"counted {plural(people, 'report')}: {verdict}")
-    return {"task": stored.task, "reports": people, "right": right}
+    return on.said(f"counted {plural(people, 'report')}: {verdict}", task=stored.task, reports=people, right=right)
 
 
-@survey_app.command()
-@reporting
+@_command(survey_app, "purge")
 def purge(
-    task: TaskId,
-    yes: Annotated[bool, typer.Option("--yes", help="Really: the reports cannot be brought back.")] = False,
-    settings: SettingsFile = None,
-    folder: Folder = None,
-    as_json: AsJson = False,
+    on: On, task: TaskId, yes: Annotated[bool, flag("--yes", "Really do it: nothing brings them back.")] = False
 ) -> Document:
     """Forget the reports of a closed survey; where a tally is kept, its answers stay."""
-    from veil.collector.catalogue import parsed
-    from veil.collector.tallying import catch_up, is_maintained
-    from veil.errors import InputError
-
     if not yes:
         raise typer.BadParameter("this forgets reports for good: say --yes")
-    with _store(_settings(settings, folder)) as store:
-        stored = _found(store, task)
-        if stored.state != "closed":
-            raise InputError("only a closed survey's reports can be forgotten")
-        survey = parsed(stored.document)
-        if is_maintained(survey):
-            catch_up(store, stored, survey)
-        rows = store.purge(stored.key)
-    console(as_json).print(f"forgot {plural(rows, 'report')}")
-    return {"task": stored.task, "reports": rows}
+    stored = on.catalogue.beginning(task)
+    rows = on.studies.purge(stored)
+    return on.said(f"forgot {plural(rows, 'report')}", task=stored.task, reports=rows)
 
 
-@token_app.command("create")
-@reporting
+@_command(token_app, "create")
 def create_token(
-    scopes: Annotated[list[str], typer.Option("--scope", help="What it may do; several are fine. See docs/collector.")],
-    survey: Annotated[str | None, typer.Option(help="Only for this survey: its task id, or its beginning.")] = None,
+    on: On,
+    scopes: Annotated[list[str], typer.Option("--scope", help="What it may do, as in answers:read; several are fine.")],
+    survey: Annotated[str | None, typer.Option(help="Only for this survey: a task id, or the beginning of it.")] = None,
     note: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
-    settings: SettingsFile = None,
-    folder: Folder = None,
-    as_json: AsJson = False,
 ) -> Document:
     """Make a token and print it: it cannot be shown again."""
     from veil.collector.tokens import issue_token
 
-    with _store(_settings(settings, folder)) as store:
-        task = None if survey is None else _found(store, survey).task
-        record, secret = issue_token(store, scopes, task, note)
-    console(as_json).print(secret, markup=False, soft_wrap=True)
-    return {"name": record.name, "token": secret, "scopes": list(record.scopes), "task": task}
+    task = None if survey is None else on.catalogue.beginning(survey).task
+    record, secret = issue_token(on.store, scopes, task, note)
+    return on.said(secret, name=record.name, token=secret, scopes=list(record.scopes), task=task)
 
 
-@token_app.command("list")
-@reporting
-def list_tokens(settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> Document:
-    """All tokens by name, without their secrets."""
-    with _store(_settings(settings, folder)) as store:
-        tokens = store.tokens()
-    screen = console(as_json)
-    for token in tokens:
+@_command(token_app, "list")
+def list_tokens(on: On) -> Document:
+    """List all tokens by name, without their secrets."""
+    for token in (tokens := on.store.tokens()):
         state = "revoked" if token.revoked else "valid"
         limit = f" of {token.task[:12]}" if token.task else ""
-        line = f"{token.name}  {token.created}  {state:7} {' '.join(token.scopes)}{limit}  {token.note}"
-        screen.print(line, markup=False, soft_wrap=True)
+        on.said(f"{token.name}  {token.created}  {state:7} {' '.join(token.scopes)}{limit}  {token.note}")
     kept = ("name", "scopes", "task", "note", "created", "revoked")
     return {"tokens": [{name: getattr(token, name) for name in kept} for token in tokens]}
 
 
-@token_app.command("revoke")
-@reporting
+@_command(token_app, "revoke")
 def revoke_token(
-    name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")],
-    settings: SettingsFile = None,
-    folder: Folder = None,
-    as_json: AsJson = False,
+    on: On, name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")]
 ) -> Document:
     """Refuse a token from now on."""
     from veil.errors import InputError
 
-    with _store(_settings(settings, folder)) as store:
-        if not store.revoke_token(name):
-            raise InputError("there is no token of that name")
-    console(as_json).print(f"revoked {name}", markup=False)
-    return {"name": name, "revoked": True}
+    if not on.store.revoke_token(name):
+        raise InputError("there is no token of that name")
+    return on.said(f"revoked {name}", name=name, revoked=True)
 
 
 def check_installed() -> None:
@@ -268,58 +328,3 @@ def _settings(path: Path | None, folder: Path | None) -> Settings:
 
     found = load_settings(path)
     return found if folder is None else replace(found, folder=str(folder))
-
-
-@contextlib.contextmanager
-def _store(settings: Settings, *, make: bool = False) -> Iterator[Store]:
-    """The collector's database; only where one may be made, an empty one does not pass for it."""
-    from veil.collector.service import open_store
-    from veil.errors import InputError
-
-    file = settings.database_file
-    if not make and file is not None and not file.exists():
-        raise InputError(f"there is no database {file}: name its folder with --folder, or its settings with --settings")
-    store = open_store(settings)
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-def _place(settings: Settings) -> str:
-    """Which database it is; of a server neither the account nor the password."""
-    from urllib.parse import urlsplit
-
-    if settings.database_file is not None:
-        return str(settings.database_file)
-    parts = urlsplit(settings.database)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def _for_devices(settings: Settings, stored: StoredSurvey) -> Document:
-    """What goes into the devices' software: where the survey is, and the key that it must be signed with."""
-    import base64
-
-    from veil.collector.keys import load_key, public_bytes
-
-    key = None
-    if settings.key_path.exists() or settings.database_file is not None:  # a server's collectors have theirs elsewhere
-        key = base64.urlsafe_b64encode(public_bytes(load_key(settings.key_path))).rstrip(b"=").decode()
-    return {"path": f"/v1/surveys/{stored.task}", "key": key}
-
-
-def _found(store: Store, task: str) -> StoredSurvey:
-    """The one survey whose task id begins like this."""
-    from veil.errors import InputError
-
-    matching = [stored for stored in store.surveys() if stored.task.startswith(task)]
-    if len(matching) != 1:
-        raise InputError(f"expected the beginning of one task id; {plural(len(matching), 'survey')} begin like this")
-    return matching[0]
-
-
-def _shown(facts: Document, as_json: bool) -> Document:
-    from veil.cli.tables import facts_table
-
-    console(as_json).print(facts_table(facts))
-    return facts

@@ -1,53 +1,61 @@
-"""Answers for analysts: what a question found, or all questions of a protocol together.
+"""Answers for analysts: what a study found in the reports of its survey, in the form that was asked for.
 
-Refused where too few people reported. How an answer is written down is told in `forms`.
+Refused where too few people reported, and where an answer would be too long. Not here: how a result is written down
+(`veil.results`), and who computes it when (`readings`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from veil.collector.forms import FORMATS, Result, form_of
+from veil.collector.catalogue import parsed, parsed_study
+from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal, at_once
+from veil.collector.readings import Reading
+from veil.collector.rounds import Studies
 from veil.collector.store import Store, StoredSurvey
-from veil.collector.tallying import catch_up, count_all, is_maintained
-from veil.domain.times import is_time, parse_time
-from veil.errors import InputError, ServiceError
-from veil.mechanisms import FrequencyOracle
-from veil.numeric.reading import Reading, protocol_of
-from veil.protocol import Protocol
-from veil.results.estimate import Estimate
-from veil.survey import Question, Survey, SurveyTally
+from veil.collector.tallying import is_maintained
+from veil.errors import EmptyError, InputError, MismatchError, ServiceError, WireError
+from veil.results.base import Result
+from veil.results.documents import document
+from veil.results.files import FORMATS, table_bytes
+from veil.study import OneRound, Study, StudyRun
+from veil.study.registry import study_from_json
+from veil.tools.canonical import digest
 
-__all__ = ["ALL", "Query", "answer"]
+__all__ = ["FORMS", "Query", "prepare", "written"]
 
-ALL = "all"
-"""In place of a question's number: all questions together, where a protocol reads them so."""
+FORMS = {"json": "json", "csv": "csv", "arrow": "arrows"}
+"""What an answer can be asked for as, and what `veil.results.files` calls it: Arrow is a stream here."""
 _MOST_CANDIDATES = 100_000
-_MOST_VALUES = 65_536  # in an answer about a whole domain: a larger one is asked about by candidates
-_MOST_COUNTS = 1 << 17  # a reconstruction goes through all of them, again and again
+_MOST_ROWS = 131_072
+_MOST_SETTINGS = 32
 
 
 @dataclass(frozen=True)
 class Query:
-    """What an analyst asks for: a question of a survey, how to post-process, and in which form."""
+    """What an analyst asks for: parameters of the reading as NAME=VALUE, the level of intervals, and the form.
 
-    question: int | str
-    post: str = "none"
+    `candidates` are the values to count, where the study takes them; `study` is another study of the same task, or the
+    bare task itself, to read the reports with in place of the published one.
+    """
+
     level: float = 0.95
     format: str = "json"
-    candidates: Sequence[Any] | None = None
+    set: tuple[str, ...] = ()
+    candidates: tuple[Any, ...] | None = None
+    study: Any = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.format, str) or self.format not in FORMATS:
-            raise InputError(f"the format is one of {', '.join(FORMATS)}")
+        if not isinstance(self.format, str) or self.format not in FORMS:
+            raise InputError(f"the format is one of {', '.join(FORMS)}")
         if not (isinstance(self.level, float) and math.isfinite(self.level) and 0 < self.level < 1):
             raise InputError("the level of an interval lies between 0 and 1")
-        if not isinstance(self.post, str) or self.post not in _posts():
-            raise InputError(f"there is no post-processing of that name; there are {', '.join(_posts())}")
+        if len(self.set) > _MOST_SETTINGS or not all(isinstance(one, str) and "=" in one for one in self.set):
+            raise InputError("a parameter of the reading is set as NAME=VALUE")
         if self.candidates is not None and not 1 <= len(self.candidates) <= _MOST_CANDIDATES:
             raise InputError(f"expected 1 to {_MOST_CANDIDATES:,} candidates")
         if not all(_is_scalar(candidate) for candidate in self.candidates or ()):
@@ -56,85 +64,86 @@ class Query:
     @property
     def parameters(self) -> str:
         """For the audit log: what was asked, without any value."""
-        asked = {"question": self.question, "post": self.post, "level": self.level, "format": self.format}
-        return json.dumps(asked | ({} if self.candidates is None else {"candidates": len(self.candidates)}))
+        asked: dict[str, Any] = {"set": list(self.set), "level": self.level, "format": self.format}
+        if self.candidates is not None:
+            asked["candidates"] = len(self.candidates)
+        return json.dumps(asked | ({} if self.study is None else {"study": study_from_json(self.study).kind}))
+
+    def applied(self, published: Study) -> Study:
+        """The study to read with; refuses one of another task, and parameters that it does not have."""
+        study = published if self.study is None else study_from_json(self.study)
+        if study.survey.task != published.survey.task:
+            raise MismatchError("expected a study of the same task: this one asks people something else")
+        if self.set:
+            study = study.changed(**dict(one.split("=", 1) for one in self.set))
+        return study if self.candidates is None else study.with_candidates(self.candidates)
 
 
-def answer(store: Store, stored: StoredSurvey, query: Query) -> tuple[bytes, str]:
-    """Runs at the collector: what one question, or all together, found over all reports so far; and its media type."""
-    from veil.collector.catalogue import parsed
-
-    found, reports = _result(store, stored, parsed(stored.document), query)
-    people = found.n
-    if query.post != "none":
-        if not isinstance(found, Estimate):
-            raise InputError("frequencies are post-processed, not distributions, means or differences: leave post out")
-        found = found.post(query.post)
-    form = form_of(found, query.level)
-    if query.format != "json":
-        return form.table(query.format), FORMATS[query.format]
-    head = {"task": stored.task, "question": query.question, "kind": form.kind, "people": people, "reports": reports}
-    asked = {"post": query.post} if isinstance(found, Estimate) else {}
-    return json.dumps(head | asked | form.document(), allow_nan=False).encode(), FORMATS["json"]
-
-
-def _result(store: Store, stored: StoredSurvey, survey: Survey, query: Query) -> tuple[Result, int]:
-    """What was found, and how many reports there are in all."""
-    protocol = protocol_of(survey) if query.question == ALL else None
-    if protocol is not None:
-        return _together(store, stored, survey, query, protocol)
-    number = 0 if query.question == ALL and len(survey.questions) == 1 else query.question
-    if number == ALL:
-        message = "the questions of this survey are not read together"
-        raise ServiceError(404, "unknown-question", message, expected="the number of one question")
-    if not isinstance(number, int) or not 0 <= number < len(survey.questions):
-        raise ServiceError(404, "unknown-question", "this survey has no such question")
-    tally = _counted(store, stored, survey, number, query.candidates)
-    if tally is None or tally.part(number).people < stored.minimum:
+def prepare(
+    store: Store, studies: Studies, stored: StoredSurvey, query: Query, check: Callable[[], object] = at_once
+) -> Reading:
+    """What has to be read for an answer, from the reports so far; refuses what can be refused before that."""
+    run = store.study_of(stored.task) if query.study is None else None
+    if run is not None:
+        if query.set or query.candidates is not None:
+            raise InputError("a study of several rounds was read as it was published: leave set and candidates out")
+        return Reading(stored.task, run.id, 0, False, lambda: studies.result(run))
+    survey = parsed(stored.document)
+    published = parsed_study(stored.study or stored.document)
+    study = query.applied(published)
+    assert isinstance(study, OneRound)
+    collected = InStore(store, stored, survey, check=check)
+    if collected.people < stored.minimum:
         raise _too_few(stored)
-    return Reading().question(survey, tally, number), tally.people
+    # what is kept as a tally is read at once; a reading of the published study is written down as it goes
+    kept = is_maintained(survey)
+    journal = None if kept or study != published else StoreJournal(store, stored.task, collected.mark)
+
+    def read() -> Result:
+        try:
+            return _checked(study.read(collected) if journal is None else _recorded(study, journal, collected), stored)
+        except EmptyError:
+            raise _too_few(stored) from None
+        except InterruptedReadingError as problem:
+            raise problem.cause from None
+        except ServiceError as problem:
+            if problem.code == "candidates-needed" and "candidates" not in study.parameters():
+                raise InputError(f"{problem}: export the reports instead") from None
+            raise
+
+    return Reading(stored.task, digest(study.to_json()), collected.mark, not kept, read)
 
 
-def _together(
-    store: Store, stored: StoredSurvey, survey: Survey, query: Query, protocol: Protocol
-) -> tuple[Result, int]:
-    if query.candidates is not None:
-        raise InputError("all questions together take no candidates")
-    if not all(_listable(question) for question in survey.questions):
-        raise InputError(f"an answer has at most {_MOST_VALUES:,} buckets: export the reports instead")
-    for question in survey.questions:
-        _check_size(question)
-    tally = catch_up(store, stored, survey) if is_maintained(survey) else count_all(store, stored, survey, None)
-    if tally is None or tally.people < stored.minimum or not all(part.people for part in tally.parts):
+def written(stored: StoredSurvey, query: Query, found: Result) -> tuple[bytes, str]:
+    """An answer as bytes, and its media type."""
+    form = FORMS[query.format]
+    if form == "json":
+        body = json.dumps({"task": stored.task, **document(found, query.level)}, allow_nan=False).encode()
+    else:
+        body = table_bytes(found, form, query.level)
+    return body, FORMATS[form]
+
+
+def _recorded(study: OneRound[Any], journal: StoreJournal, collected: InStore) -> Result:
+    """A reading that goes on where one before it was broken off."""
+    try:
+        run = StudyRun(study, journal)
+    except (MismatchError, WireError):  # another version of veil wrote it down, or another reading of this task
+        journal.forget(0)
+        run = StudyRun(study, journal)
+    if run.round is not None:
+        run.answer(collected)
+    assert run.result is not None
+    return run.result
+
+
+def _checked(found: Result, stored: StoredSurvey) -> Result:
+    parts = [part for _, part in found.parts()]
+    if any(part.n < stored.minimum for part in parts):
         raise _too_few(stored)
-    return Reading().together(protocol, tally), tally.people
-
-
-def _counted(
-    store: Store, stored: StoredSurvey, survey: Survey, number: int, candidates: Sequence[Any] | None
-) -> SurveyTally | None:
-    """The tally that an answer about one question is made from."""
-    question = survey.question(number)
-    if candidates is None:
-        _check_size(question)
-    if candidates is None and is_maintained(survey):
-        return catch_up(store, stored, survey)
-    chosen = {}
-    if candidates is not None:
-        values = question.view.values
-        chosen[number] = [parse_time(one) for one in candidates] if is_time(values) else list(candidates)
-        question.encode_candidates(chosen[number])  # refuses them before the reports are read
-    return count_all(store, stored, survey, chosen, [number])
-
-
-def _check_size(question: Question) -> None:
-    """Refuse what would be too long an answer, and take too long to make."""
-    if not _listable(question):
-        raise ServiceError(
-            422, "candidates-needed", "this domain is too large to list", expected="candidates to estimate"
-        )
-    if not isinstance(question.mechanism, FrequencyOracle) and question.mechanism.tally_size(None) > _MOST_COUNTS:
-        raise InputError(f"an answer is made from at most {_MOST_COUNTS:,} counts: export the reports instead")
+    if sum(len(part) for part in parts) > _MOST_ROWS:
+        raise InputError(f"an answer has at most {_MOST_ROWS:,} rows: export the reports instead")
+    return found
 
 
 def _too_few(stored: StoredSurvey) -> ServiceError:
@@ -148,14 +157,3 @@ def _is_scalar(value: Any) -> bool:
     if isinstance(value, str):
         return not any("\ud800" <= character <= "\udfff" for character in value)  # half a character: JSON lets it pass
     return value is None or (isinstance(value, float) and math.isfinite(value))
-
-
-def _listable(question: Question) -> bool:
-    asked = question.mechanism
-    return bool(asked.closed) and (not isinstance(asked, FrequencyOracle) or asked.domain.size <= _MOST_VALUES)
-
-
-def _posts() -> tuple[str, ...]:
-    from veil.post import METHODS
-
-    return ("none", *METHODS)

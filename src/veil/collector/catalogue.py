@@ -1,6 +1,7 @@
 """The surveys of a collector: making, opening and closing them, and a short memory of them for the many that report.
 
-draft -> open -> closed, and by time: waiting (open, but not yet), expired. What is open never changes again.
+draft -> open -> closed, and by time: waiting (open, but not yet), expired. What is open never changes again, but for
+how its reports are read: that is the study, which the devices never see.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Any
 from veil.collector.store import Store, StoredSurvey
 from veil.device.verification import read_time, written_time
 from veil.errors import InputError, ServiceError
+from veil.study import Study
+from veil.study.registry import study_from_json
 from veil.survey import Survey
 from veil.tools.canonical import Json
 
-__all__ = ["Catalogue", "draft_of", "parsed"]
+__all__ = ["Catalogue", "draft_of", "is_digest", "parsed", "parsed_study", "whole_number"]
 
 _REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: this only saves it the way
 _MOST_REMEMBERED = 1_000
@@ -31,20 +34,29 @@ def parsed(document: bytes) -> Survey:
     return Survey.from_json(document)
 
 
-def draft_of(survey: Survey, options: Json, *, precision: int, minimum: int) -> StoredSurvey:
-    """A survey that is not open yet, with its times and limits checked."""
+@lru_cache(maxsize=64)
+def parsed_study(document: bytes) -> Study:
+    """The study of a stored study file; of a bare task, the study of its questions."""
+    return study_from_json(document)
+
+
+def draft_of(
+    survey: Survey, options: Json, *, precision: int, minimum: int, study: bytes | None = None
+) -> StoredSurvey:
+    """A survey that is not open yet, with its times and limits checked; `study` is the file of its study."""
     unknown = [name for name in options if name not in _KEYS]
     if unknown:
         raise InputError(f"expected the options {', '.join(_KEYS)}")
     opens, closes = read_time(options.get("opens")), read_time(options.get("closes"))
     if opens is not None and closes is not None and closes <= opens:
         raise InputError("a survey closes after it opens")
-    precision = _whole(options.get("precision", precision), "precision", 366 * 86_400)
-    minimum = _whole(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
-    return StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum)
+    precision = whole_number(options.get("precision", precision), "precision", 366 * 86_400)
+    minimum = whole_number(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
+    return StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
 
 
-def _whole(value: Any, name: str, most: int) -> int:
+def whole_number(value: Any, name: str, most: int) -> int:
+    """An option that is an integer of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
         raise InputError(f"{name} is an integer from 1 to {most}")
     return value
@@ -70,7 +82,7 @@ class Catalogue:
 
     def look_up(self, task: str) -> StoredSurvey:
         """A survey as it is now; refuses an unknown one."""
-        found = self._store.find(task) if _is_task(task) else None
+        found = self._store.find(task) if is_digest(task) else None
         if found is None:
             self._remembered.pop(task, None)
             raise ServiceError(404, "unknown-survey", "there is no survey with this task id")
@@ -79,14 +91,30 @@ class Catalogue:
         self._remembered[task] = _Remembered(found, time.monotonic() + _REMEMBERED_SECONDS)
         return found
 
+    def beginning(self, text: str) -> StoredSurvey:
+        """The one survey whose task id begins like this."""
+        found = [stored for stored in self._store.surveys() if stored.task.startswith(text)]
+        if len(found) != 1:
+            raise InputError(f"expected the beginning of one task id; {len(found)} surveys begin like this")
+        return found[0]
+
     def create(self, draft: StoredSurvey) -> tuple[StoredSurvey, bool]:
-        """Keep a draft, or find the same one there; refuses another with the same task."""
+        """Keep a draft, or find the same one there; refuses another with the same task.
+
+        Another study of the same task replaces the one that was there: it says how reports are read, and no more. A
+        bare task says nothing about that, and leaves it as it is.
+        """
         made = self._store.create(draft)
         found = self.look_up(draft.task)
         terms = [(s.opens, s.closes, s.precision, s.minimum) for s in (draft, found)]
         if not made and terms[0] != terms[1]:
             raise ServiceError(409, "survey-exists", "this survey is there already, with other times or limits")
-        return found, made
+        if draft.study is None or draft.study == found.study:
+            return found, made
+        if self._store.study_of(draft.task) is not None:
+            raise ServiceError(409, "survey-exists", "this survey is a round of a study, which says how it is read")
+        self._store.set_reading(found.key, draft.study)
+        return self.look_up(draft.task), made
 
     def open(self, task: str) -> StoredSurvey:
         """From draft to open. Again is fine; a closed one stays closed."""
@@ -106,9 +134,12 @@ class Catalogue:
 
     def describe(self, stored: StoredSurvey) -> Json:
         """A survey for an analyst."""
-        survey = parsed(stored.document)
+        survey, run = parsed(stored.document), self._store.study_of(stored.task)
+        document = (stored.study or stored.document) if run is None else run.document
         return {
             "task": stored.task,
+            "kind": parsed_study(document).kind,
+            "study": None if run is None else run.id,
             "state": stored.phase(int(self._clock())),
             "opens": written_time(stored.opens),
             "closes": written_time(stored.closes),
@@ -122,5 +153,6 @@ class Catalogue:
         }
 
 
-def _is_task(task: str) -> bool:
-    return len(task) == 64 and all(digit in "0123456789abcdef" for digit in task)
+def is_digest(text: str) -> bool:
+    """Whether a text can be the id of a task or of a study."""
+    return len(text) == 64 and all(digit in "0123456789abcdef" for digit in text)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from veil.collector.keys import public_bytes
+from veil.collector.keys import load_key, public_bytes
+from veil.collector.settings import Settings
 from veil.collector.store import StoredSurvey
 from veil.device.verification import KIND, PURPOSE, VERSION, written_time
 from veil.tools.canonical import Json, canonical, parse
@@ -16,7 +17,7 @@ from veil.tools.canonical import Json, canonical, parse
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["published", "unsigned"]
+__all__ = ["for_devices", "published", "unsigned"]
 
 
 def unsigned(stored: StoredSurvey) -> bytes:
@@ -36,4 +37,16 @@ def published(stored: StoredSurvey, key: Ed25519PrivateKey) -> Json:
     """What a device downloads."""
     document = unsigned(stored)
     parts = {"document": document, "key": public_bytes(key), "signature": key.sign(PURPOSE + document)}
-    return {name: base64.urlsafe_b64encode(part).rstrip(b"=").decode() for name, part in parts.items()}
+    return {name: _text(part) for name, part in parts.items()}
+
+
+def for_devices(settings: Settings, stored: StoredSurvey) -> Json:
+    """What goes into the devices' software: where the survey is, and the key that it must be signed with."""
+    key = None
+    if settings.key_path.exists() or settings.database_file is not None:  # a server's collectors have theirs elsewhere
+        key = _text(public_bytes(load_key(settings.key_path)))
+    return {"path": f"/v1/surveys/{stored.task}", "key": key}
+
+
+def _text(part: bytes) -> str:
+    return base64.urlsafe_b64encode(part).rstrip(b"=").decode()

@@ -14,6 +14,9 @@ _HELP = {
     "veil_commit_failures_total": ("counter", "Commits that the database refused; none of them was acknowledged."),
     "veil_commit_seconds": ("summary", "Durable commits: how many, and how long they took together."),
     "veil_tally_seconds": ("summary", "Updates of tallies: how many, and how long they took together."),
+    "veil_readings_total": ("counter", "Results for answers: made from the reports or their tally, or kept in memory."),
+    "veil_reading_seconds": ("summary", "Results that were made: how many, and how long they took together."),
+    "veil_rounds_total": ("counter", "Rounds of studies that were closed and read."),
     "veil_queue_reports": ("gauge", "Reports that wait for a commit."),
     "veil_body_bytes": ("gauge", "Bytes of request bodies that are being read."),
 }

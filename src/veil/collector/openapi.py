@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from veil import __version__
-from veil.collector.schemas import TASK, Node, answer_schemas, listed, record, reference
+from veil.collector.schemas import TASK, TIME, Node, listed, record, reference, schemas
 
 __all__ = ["document"]
 
-_TIME = {"type": ["string", "null"], "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _REFUSALS = {
     400: "The connection was closed within the body.",
     401: "No token, or one that is unknown or revoked.",
     403: "The token has another scope, or is for another survey.",
-    404: "There is no such survey or question.",
+    404: "There is no such survey or study.",
     405: "The path has no such method.",
     408: "The body did not come in time.",
-    409: "The survey is in another state, or too few people reported.",
-    410: "The survey is closed, or its time is over.",
+    409: "The survey or the study is in another state, or too few people reported.",
+    410: "The survey is closed, its time is over, or the study is finished.",
     413: "The body is too large, or has too many reports.",
     415: "The content type is another.",
     422: "The content is malformed, out of range, or of another survey. Nothing was stored.",
@@ -36,10 +35,10 @@ def document() -> Node:
             "description": "Takes randomized reports, keeps each exactly once, and answers analysts.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "paths": {**_device_paths(), **_survey_paths(), **_answer_paths(), **_operation_paths()},
+        "paths": {**_device_paths(), **_survey_paths(), **_study_paths(), **_answer_paths(), **_operation_paths()},
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": _error(), "Survey": _survey(), "Published": _published(), **answer_schemas()},
+            "schemas": schemas(),
         },
     }
 
@@ -73,16 +72,18 @@ def _device_paths() -> Node:
 def _survey_paths() -> Node:
     one = _json("The survey as it stands.", reference("Survey"))
     terms = {
-        "survey": {"type": "object", "description": "A task: docs/wire-format.md, section 2."},
-        "opens": _TIME,
-        "closes": _TIME,
+        "survey": {"type": "object", "description": "A study file, or a task: docs/wire-format.md, section 2."},
+        "opens": TIME,
+        "closes": TIME,
         "precision": {"type": "integer", "minimum": 1, "maximum": 31_622_400},
         "minimum": {"type": "integer", "minimum": 1, "maximum": 2**40},
+        "people": {"type": "integer", "minimum": 1, "maximum": 2**40},
+        "round_seconds": {"type": "integer", "minimum": 1, "maximum": 2**40},
     }
     made = {"schema": record(terms, required=["survey"])}
     created = _operation(
         "createSurvey",
-        "Keep a survey as a draft.",
+        "Keep a study, or a bare task, with its survey as a draft; another study of the same task changes its reading.",
         one,
         (400, 401, 403, 408, 409, 413, 415, 422, 429, 503),
         scope="surveys:write",
@@ -112,37 +113,73 @@ def _survey_paths() -> Node:
     }
 
 
+def _study_paths() -> Node:
+    one = _json("Where the study stands, round by round.", reference("Study"))
+    number = record({"round": {"type": "integer", "minimum": 0, "maximum": 999_999}}, required=[])
+    with_study = {"parameters": [_in_path("study", TASK)]}
+    return {
+        "/v1/studies/{study}": {
+            **with_study,
+            "get": _operation(
+                "getStudy", "Where a study of several rounds stands.", one, (401, 403, 404, 503), scope="surveys:read"
+            ),
+        },
+        "/v1/studies/{study}/round": {
+            **with_study,
+            "get": _operation(
+                "getRound",
+                "The published survey of the round that is open now, and the part of all people that it is for.",
+                _json("As a published survey, with the round's number and part.", reference("Round")),
+                (404, 409, 410, 503),
+            ),
+        },
+        "/v1/studies/{study}/next": {
+            **with_study,
+            "post": _operation(
+                "nextRound",
+                "Close the current round, read it, and open the next. With the round's number, again is fine.",
+                one,
+                (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503),
+                scope="surveys:write",
+                body={"required": False, "content": {"application/json": {"schema": number}}},
+            ),
+        },
+    }
+
+
 def _answer_paths() -> Node:
     form = {"type": "string", "enum": ["json", "csv", "arrow"]}
     level = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-    post = {"type": "string"}
+    settings = {**listed({"type": "string", "pattern": "="}), "maxItems": 32}
     value = {"type": ["string", "number", "null"]}
-    asked = record(
-        {"candidates": {**listed(value), "minItems": 1}, "post": post, "level": level, "format": form}, required=[]
-    )
+    asked = {
+        "set": settings,
+        "level": level,
+        "format": form,
+        "candidates": {**listed(value), "minItems": 1},
+        "study": {
+            "type": "object",
+            "description": "Another study of this task, or the task, to read the reports with.",
+        },
+    }
     found = _json("What was found.", reference("Answer"))
     found["content"] |= {"text/csv": _BINARY, "application/vnd.apache.arrow.stream": _BINARY}
-    question = {
-        "type": "string",
-        "pattern": "^([0-9]{1,9}|all)$",
-        "description": "A question's number, from 0; or all, where the questions are read together as one.",
-    }
     refusals = (401, 403, 404, 409, 422, 429, 503)
     parquet = {"description": "Parquet.", "content": {"application/vnd.apache.parquet": _BINARY}}
     return {
-        "/v1/surveys/{task}/answers/{question}": {
-            "parameters": [_in_path("task", TASK), _in_path("question", question)],
+        "/v1/surveys/{task}/answer": {
+            "parameters": [_in_path("task", TASK)],
             "get": {
-                **_operation("getAnswer", "What a question found.", found, refusals, scope="answers:read"),
-                "parameters": [_in_query("post", post), _in_query("level", level), _in_query("format", form)],
+                **_operation("getAnswer", "What the study of a survey found.", found, refusals, scope="answers:read"),
+                "parameters": [_in_query(name, asked[name]) for name in ("set", "level", "format")],
             },
             "post": _operation(
                 "postAnswer",
-                "The same; of frequencies, for given candidates.",
+                "The same, for given candidates, or read with another study.",
                 found,
                 (400, 408, 413, 415, *refusals),
                 scope="answers:read",
-                body={"required": True, "content": {"application/json": {"schema": asked}}},
+                body={"required": True, "content": {"application/json": {"schema": record(asked, required=[])}}},
             ),
         },
         "/v1/surveys/{task}/export": {
@@ -192,32 +229,6 @@ def _refusal(status: int) -> Node:
     if status in (429, 503):
         refusal["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
     return refusal
-
-
-def _error() -> Node:
-    inner = {"code": {"type": "string", "pattern": "^[a-z-]+$"}, "message": {"type": "string"}}
-    error = record({**inner, "expected": {"type": "string"}}, required=["code", "message"])
-    return record({"error": error})
-
-
-def _survey() -> Node:
-    whole = {"type": "integer", "minimum": 0}
-    return record(
-        {
-            "task": TASK,
-            "state": {"enum": ["draft", "waiting", "open", "closed", "expired"]},
-            "opens": _TIME,
-            "closes": _TIME,
-            **dict.fromkeys(("precision", "minimum", "reports", "questions", "payload_bytes"), whole),
-            "epsilon": {"type": ["number", "null"]},
-            "delta": {"type": "number", "minimum": 0},
-        }
-    )
-
-
-def _published() -> Node:
-    text = {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"}
-    return record({"document": text, "key": text, "signature": text})
 
 
 def _json(description: str, schema: Node) -> Node:

@@ -17,12 +17,13 @@ from veil.wire.frames import ID_BYTES
 
 __all__ = ["PostgresStore"]
 
-_VERSION = 1
+_VERSION = 2
 _NO_END = 2**63 - 1
 _SCHEMA_LOCK = 0x7665696C  # "veil": collectors that start at the same moment make the tables one after another
 _CONNECT_SECONDS = 5
+# Whatever is there already stays: a database of version 1 gets the column and the tables that it lacks. A survey of
+# version 1 has no study beside it: its bare task is its own.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS veil_version (version integer NOT NULL);
 CREATE TABLE IF NOT EXISTS surveys (
   key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, task text NOT NULL UNIQUE, document bytea NOT NULL,
   state text NOT NULL, opens bigint, closes bigint, precision bigint NOT NULL, minimum bigint NOT NULL,
@@ -37,6 +38,16 @@ CREATE TABLE IF NOT EXISTS tokens (
 CREATE TABLE IF NOT EXISTS audit (
   key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at text NOT NULL, token text NOT NULL, action text NOT NULL,
   task text, parameters text NOT NULL);
+ALTER TABLE surveys ADD COLUMN IF NOT EXISTS study bytea;
+CREATE TABLE IF NOT EXISTS studies (
+  key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, document bytea NOT NULL, people bigint,
+  seconds bigint, wanted bigint NOT NULL DEFAULT 0, finished integer NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS rounds (
+  study text NOT NULL, number bigint NOT NULL, task text NOT NULL UNIQUE, share text NOT NULL, opened bigint,
+  PRIMARY KEY (study, number));
+CREATE TABLE IF NOT EXISTS takes (
+  run text NOT NULL, mark bigint NOT NULL, round bigint NOT NULL, place bigint NOT NULL, data bytea NOT NULL,
+  PRIMARY KEY (run, mark, round, place));
 """
 _INCOMING = """
 CREATE TEMPORARY TABLE IF NOT EXISTS incoming (place integer, report_id bytea, payload bytea) ON COMMIT DELETE ROWS
@@ -74,8 +85,12 @@ class PostgresStore(SqlStore):
         self._lock = threading.Lock()
         self._writer: psycopg.Connection[Any] | None = None
         self._idle: list[psycopg.Connection[Any]] = []
-        with self.writing() as connection:
-            self._prepare(connection)
+        try:
+            with self.writing() as connection:
+                self._prepare(connection)
+        except StoreError:
+            self.close()
+            raise
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[_Marked]:
@@ -143,14 +158,16 @@ class PostgresStore(SqlStore):
 
     def _prepare(self, connection: _Marked) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
-        for statement in _SCHEMA.split(";\n"):
-            if statement.strip():
-                connection.execute(statement)
+        connection.execute("CREATE TABLE IF NOT EXISTS veil_version (version integer NOT NULL)")
         found = connection.execute("SELECT version FROM veil_version").fetchone()
-        if found is None:
+        if found is not None and not 1 <= found[0] <= _VERSION:
+            raise StoreError(f"this database was written by another version of veil (expected {_VERSION} at most)")
+        if found is None or found[0] != _VERSION:
+            for statement in _SCHEMA.split(";\n"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute("DELETE FROM veil_version")
             connection.execute("INSERT INTO veil_version (version) VALUES (?)", (_VERSION,))
-        elif found[0] != _VERSION:
-            raise StoreError(f"this database was written by another version of veil (expected {_VERSION})")
 
 
 def _copy_rows(group: Group) -> bytes:

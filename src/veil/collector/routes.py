@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import time
@@ -16,22 +17,26 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from veil.collector import answers, openapi
 from veil.collector.bodies import read_body, read_json
-from veil.collector.catalogue import draft_of, parsed
+from veil.collector.catalogue import parsed
 from veil.collector.commit import refusal_of
 from veil.collector.decoding import count_frames, frames_of_arrow
 from veil.collector.exporting import open_export
 from veil.collector.logs import log
+from veil.collector.readings import Reading
 from veil.collector.service import Service
 from veil.collector.store import StoredSurvey, TokenRecord
 from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
-from veil.errors import InputError, ServiceError
-from veil.survey import Survey
+from veil.errors import InputError, ServiceError, WireError
+from veil.study.registry import study_from_json
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json
 
 __all__ = ["ROUTES", "Endpoint", "post_reports"]
 
 FRAMED = "application/vnd.veil.reports"
 ARROW = "application/vnd.apache.arrow.stream"
 _MOST_AUDIT = 1_000
+_MOST_ROUNDS = 1_000_000
 _PIECE_BYTES = 1 << 20
 
 Handler = Callable[[Service, Request], Awaitable[Response]]
@@ -77,21 +82,25 @@ async def get_published(service: Service, request: Request) -> Response:
 
 
 async def create_survey(service: Service, request: Request) -> Response:
-    """Keep a survey as a draft."""
+    """Keep a study, or a bare task, with its survey as a draft."""
     token = await _authorised(service, request, "surveys:write", None)
     document = await read_json(service, request)
     if "survey" not in document:
-        raise InputError("expected an object with the task as its member 'survey'")
-    survey = Survey.from_json(document.pop("survey"))
+        raise InputError("expected an object with a study or a task as its member 'survey'")
     settings = service.settings
-    draft = draft_of(survey, document, precision=settings.precision, minimum=settings.minimum)
 
-    def create() -> tuple[StoredSurvey, bool]:
-        service.note(token.name, "create", survey.task)
-        return service.catalogue.create(draft)
+    def create() -> tuple[Json, bool]:
+        file = document.pop("survey")
+        if not isinstance(file, dict):
+            raise WireError("a study or a task is a JSON object")
+        study, bare = study_from_json(file), file.get("kind") != "veil-study"
+        terms = {"precision": settings.precision, "minimum": settings.minimum}
+        service.note(token.name, "create", study.survey.task)
+        stored, made = service.studies.publish(study, document, bare=bare, **terms)
+        return service.catalogue.describe(stored), made
 
-    stored, made = await asyncio.to_thread(create)
-    return JSONResponse(service.catalogue.describe(stored), 201 if made else 200)
+    described, made = await service.decoding.run(create)
+    return JSONResponse(described, 201 if made else 200)
 
 
 async def list_surveys(service: Service, request: Request) -> Response:
@@ -138,47 +147,79 @@ async def _move(service: Service, request: Request, action: str, move: Callable[
 
 
 async def get_answer(service: Service, request: Request) -> Response:
-    """An estimate, asked for by parameters."""
-    query = dict(request.query_params)
-    if "candidates" in query:
-        raise InputError("candidates are sent as a document: use POST")
-    level = query.pop("level", "0.95")
-    try:
-        query["level"] = float(level)  # type: ignore[assignment]  # text until here
-    except ValueError:
-        raise InputError("the level of an interval lies between 0 and 1") from None
-    return await _answer(service, request, query)
+    """What was found, asked for by parameters; `set` may stand several times."""
+    token = await _authorised(service, request, "answers:read", request.path_params["task"])
+    query = request.query_params
+    asked: dict[str, Any] = {name: query[name] for name in query if name != "set"}
+    if "candidates" in asked or "study" in asked:
+        raise InputError("candidates and studies are sent as a document: use POST")
+    with contextlib.suppress(ValueError):  # text stays, and is refused below
+        asked |= {"level": float(asked["level"])} if "level" in asked else {}
+    return await _answer(service, request, {**asked, "set": query.getlist("set")}, token)
 
 
 async def post_answer(service: Service, request: Request) -> Response:
-    """An estimate, asked for by a document: candidates may be many."""
+    """The same, asked for by a document: candidates may be many."""
     token = await _authorised(service, request, "answers:read", request.path_params["task"])
-    document = await read_json(service, request)
-    candidates = document.get("candidates")
-    if candidates is not None and not isinstance(candidates, list):
-        raise InputError("candidates are a list of values")
-    return await _answer(service, request, document, token)
+    return await _answer(service, request, await read_json(service, request), token)
 
 
-async def _answer(
-    service: Service, request: Request, asked: dict[str, Any], token: TokenRecord | None = None
-) -> Response:
-    task, number = request.path_params["task"], request.path_params["question"]
-    token = token or await _authorised(service, request, "answers:read", task)
-    if not set(asked) <= {"post", "level", "format", "candidates"}:
-        raise InputError("expected the parameters post, level, format and candidates")
-    question: int | str = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
-    if number == answers.ALL:
-        question = number
+async def _answer(service: Service, request: Request, asked: dict[str, Any], token: TokenRecord) -> Response:
+    task = request.path_params["task"]
+    if not set(asked) <= {"set", "level", "format", "candidates", "study"}:
+        raise InputError("expected the parameters set, level, format, candidates and study")
+    for name in ("set", "candidates"):
+        if asked.get(name) is not None and not isinstance(asked[name], list):
+            raise InputError(f"{name} is a list")
+    lists = {name: tuple(asked[name]) for name in ("set", "candidates") if asked.get(name) is not None}
 
-    def work() -> tuple[bytes, str]:
-        query = answers.Query(question, **asked)  # refuses what is wrong before it is written to the audit log
+    def prepare() -> tuple[StoredSurvey, answers.Query, Reading]:
+        # refuses what is wrong before it is written to the audit log
+        query = answers.Query(**{**asked, "set": (), "candidates": None, **lists})
         stored = service.catalogue.look_up(task)
+        reading = answers.prepare(service.store, service.studies, stored, query, service.check_stopping)
         service.note(token.name, "answer", task, query.parameters)
-        return answers.answer(service.store, stored, query)
+        return stored, query, reading
 
-    body, kind = await service.answering.run(work)
+    stored, query, reading = await service.answering.run(prepare)
+    found = await service.readings.result(reading)
+    body, kind = await service.answering.run(answers.written, stored, query, found)
     return Response(body, media_type=kind)
+
+
+async def get_study(service: Service, request: Request) -> Response:
+    """Where a study of several rounds stands."""
+    id_, _ = await _authorised_study(service, request, "surveys:read")
+    return JSONResponse(await asyncio.to_thread(service.studies.describe, id_))
+
+
+async def next_round(service: Service, request: Request) -> Response:
+    """Close the current round of a study, read it, and open the next one."""
+    id_, token = await _authorised_study(service, request, "surveys:write")
+    asked = await read_json(service, request) if request.headers.get("content-type") else {}
+    number = asked.pop("round", None)
+    if asked or (number is not None and not (is_int(number) and 0 <= number < _MOST_ROUNDS)):
+        raise InputError("expected the number of the round to close as the member 'round', or nothing")
+
+    def request_next() -> None:
+        service.studies.look_up(id_)
+        service.note(token.name, "next", service.studies.first_task(id_))
+        service.studies.request_next(id_, number)
+
+    await asyncio.to_thread(request_next)
+    await service.move_study(id_)
+    return JSONResponse(await asyncio.to_thread(service.studies.describe, id_))
+
+
+async def get_round(service: Service, request: Request) -> Response:
+    """The signed survey of the round that is open now, for devices; and which part of the people it is for."""
+    id_ = request.path_params["study"]
+    current = service.studies.recall(id_)
+    stored, part = await asyncio.to_thread(service.studies.current, id_) if current is None else current
+    phase = stored.phase(int(time.time()))
+    if phase not in ("open", "waiting"):
+        raise refusal_of(phase)
+    return JSONResponse({**service.published(stored), **part})
 
 
 async def get_export(service: Service, request: Request) -> Response:
@@ -246,8 +287,11 @@ ROUTES = (
     Endpoint("GET", "/v1/surveys/{task}/state", get_state),
     Endpoint("POST", "/v1/surveys/{task}/open", open_survey),
     Endpoint("POST", "/v1/surveys/{task}/close", close_survey),
-    Endpoint("GET", "/v1/surveys/{task}/answers/{question}", get_answer),
-    Endpoint("POST", "/v1/surveys/{task}/answers/{question}", post_answer),
+    Endpoint("GET", "/v1/surveys/{task}/answer", get_answer),
+    Endpoint("POST", "/v1/surveys/{task}/answer", post_answer),
+    Endpoint("GET", "/v1/studies/{study}", get_study),
+    Endpoint("GET", "/v1/studies/{study}/round", get_round),
+    Endpoint("POST", "/v1/studies/{study}/next", next_round),
     Endpoint("GET", "/v1/surveys/{task}/export", get_export),
     Endpoint("GET", "/v1/audit", get_audit),
     Endpoint("GET", "/metrics", get_metrics),
@@ -263,6 +307,12 @@ def _token(service: Service, request: Request, scope: str, task: str | AnySurvey
 
 async def _authorised(service: Service, request: Request, scope: str, task: str | None) -> TokenRecord:
     return await asyncio.to_thread(_token, service, request, scope, task)
+
+
+async def _authorised_study(service: Service, request: Request, scope: str) -> tuple[str, TokenRecord]:
+    id_ = request.path_params["study"]
+    task = await asyncio.to_thread(service.studies.first_task, id_)
+    return id_, await _authorised(service, request, scope, task)
 
 
 async def _survey_of(service: Service, request: Request) -> StoredSurvey:

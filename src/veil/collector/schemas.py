@@ -1,28 +1,32 @@
-"""JSON schemas of answers, one a kind, and what every schema is made of. `openapi` puts them into the description."""
+"""JSON schemas of what the collector sends, and what schemas are made of. `openapi` puts them into the description."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["TASK", "Node", "answer_schemas", "listed", "record", "reference"]
+__all__ = ["TASK", "TIME", "Node", "listed", "record", "reference", "schemas"]
 
 Node = dict[str, Any]
 
 TASK = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-_NUMBER, _OPEN = {"type": "number"}, {"type": ["number", "null"]}
-_UNIT = {"type": ["number", "string", "null"], "description": "In units of the domain; a time as text in ISO 8601."}
+TIME = {"type": ["string", "null"], "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}
 _WHOLE = {"type": "integer", "minimum": 0}
+_TEXT = {"type": "string"}
+_STATE = {"enum": ["draft", "waiting", "open", "closed", "expired"]}
+_SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 
 
-def answer_schemas() -> Node:
-    """By name: an answer, which is one of its kinds, and each of them."""
-    kinds = {
-        "Frequencies": _frequencies(),
-        "Distribution": _distribution(),
-        "Mean": _mean(),
-        "Differences": _differences(),
+def schemas() -> Node:
+    """By name: everything that an answer of the collector may be."""
+    return {
+        "Error": _error(),
+        "Survey": _survey(),
+        "Published": record(_published()),
+        "Round": record({**_published(), "round": _WHOLE, "from": _SHARE, "to": _SHARE}),
+        "Study": _study(),
+        "Result": _result(),
+        "Answer": {"allOf": [{"type": "object", "properties": {"task": TASK}, "required": ["task"]}, _is_result()]},
     }
-    return {"Answer": {"oneOf": [reference(name) for name in kinds]}, **kinds}
 
 
 def record(properties: Node, required: list[str] | None = None) -> Node:
@@ -42,44 +46,63 @@ def reference(name: str) -> Node:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _head(kind: str) -> Node:
-    return {
-        "task": TASK,
-        "question": {"oneOf": [_WHOLE, {"const": "all"}]},
-        "kind": {"const": kind},
-        "people": _WHOLE,
-        "reports": _WHOLE,
-        "lineage": listed({"type": "string"}),
-    }
+def _error() -> Node:
+    inner = {"code": {"type": "string", "pattern": "^[a-z-]+$"}, "message": _TEXT}
+    error = record({**inner, "expected": _TEXT}, required=["code", "message"])
+    return record({"error": error})
 
 
-def _frequencies() -> Node:
-    row = {"value": {}, "frequency": _NUMBER, "count": _NUMBER, "low": _OPEN, "high": _OPEN}
-    asked = {"level": _NUMBER, "post": {"type": "string"}}
-    return record({**_head("frequencies"), **asked, "values": listed(record(row))})
-
-
-def _distribution() -> Node:
-    row = {"low": _UNIT, "high": _UNIT, "frequency": _NUMBER, "count": _NUMBER, "cumulative": _NUMBER}
-    fit = record({"iterations": _WHOLE, "converged": {"type": "boolean"}})
+def _survey() -> Node:
     return record(
         {
-            **_head("distribution"),
-            "proper": {"type": "boolean", "description": "Whether no mass is negative; quantiles need that."},
-            "mean": _UNIT,
-            "std": _OPEN,
-            "quantiles": listed(record({"level": _NUMBER, "value": _UNIT})),
-            "fit": {"oneOf": [fit, {"type": "null"}]},
-            "buckets": listed(record(row)),
+            "task": TASK,
+            "kind": {**_TEXT, "description": "Of the study that its reports are read with."},
+            "study": {"type": ["string", "null"], "description": "The study that this survey is a round of."},
+            "state": _STATE,
+            "opens": TIME,
+            "closes": TIME,
+            **dict.fromkeys(("precision", "minimum", "reports", "questions", "payload_bytes"), _WHOLE),
+            "epsilon": {"type": ["number", "null"]},
+            "delta": {"type": "number"},
         }
     )
 
 
-def _mean() -> Node:
-    found = {"mean": _UNIT, "stderr": _NUMBER, "low": _UNIT, "high": _UNIT}
-    return record({**_head("mean"), "level": _NUMBER, **found})
+def _published() -> Node:
+    return {name: {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"} for name in ("document", "key", "signature")}
 
 
-def _differences() -> Node:
-    row = {"pair": _WHOLE, **dict.fromkeys(("difference", "stderr", "low", "high"), _NUMBER)}
-    return record({**_head("differences"), "level": _NUMBER, "pairs": listed(record(row))})
+def _study() -> Node:
+    part = {"round": _WHOLE, "task": TASK, "state": _STATE, "reports": _WHOLE, "from": _SHARE, "to": _SHARE}
+    return record(
+        {
+            "study": TASK,
+            "kind": _TEXT,
+            "state": {"enum": ["draft", "asking", "reading", "finished"]},
+            "people": {"type": ["integer", "null"]},
+            "round_seconds": {"type": ["integer", "null"]},
+            "rounds": listed(record(part)),
+        }
+    )
+
+
+def _result() -> Node:
+    """Any result: what all of them say, its facts beside it, and its rows; or one result per question."""
+    properties = {
+        "kind": _TEXT,
+        "people": _WHOLE,
+        "population": _WHOLE,
+        "lineage": listed(_TEXT),
+        "guarantee": {"type": ["object", "null"]},
+        "level": {"type": "number"},
+        "rows": listed({"type": "object"}),
+        "remarks": listed(_TEXT),
+        "answers": listed(_is_result()),
+    }
+    needed = ["kind", "people", "population", "lineage", "guarantee", "level"]
+    either = [{"required": ["rows", "remarks"]}, {"required": ["answers"]}]
+    return {"type": "object", "properties": properties, "required": needed, "oneOf": either}
+
+
+def _is_result() -> Node:
+    return reference("Result")

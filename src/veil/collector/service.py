@@ -1,9 +1,14 @@
-"""What the routes work with: the store, the key, the catalogue, the queue; and their life from start to drain."""
+"""What the routes work with: the store, the key, the catalogue, the studies, the queue; their life from start to drain.
+
+Beside the requests, tallies are caught up and rounds of studies are moved on, now and then.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,11 +18,13 @@ from veil.collector.documents import published
 from veil.collector.keys import load_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
+from veil.collector.readings import Readings
+from veil.collector.rounds import Studies
 from veil.collector.settings import Settings
 from veil.collector.store import AuditEntry, Store, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
 from veil.collector.workers import Workers
-from veil.errors import InputError, VeilError
+from veil.errors import InputError, ServiceError, StoreError, VeilError
 from veil.tools.canonical import Json
 from veil.tools.durable import make_private_folder
 
@@ -27,9 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["Service", "open_store"]
 
 
-def open_store(settings: Settings) -> Store:
-    """The store that the settings name, made ready for use."""
+def open_store(settings: Settings, *, make: bool = True) -> Store:
+    """The store that the settings name, made ready for use; where none may be made, a file must be there."""
     url, path = settings.database, settings.database_file
+    if path is not None and not make and not path.exists():
+        raise InputError(f"there is no database {path}: name its folder with --folder, or its settings with --settings")
     if path is not None:
         from veil.collector.sqlite_store import SqliteStore
 
@@ -53,13 +62,22 @@ class Service:
         self.key: Ed25519PrivateKey = load_key(settings.key_path)
         self.metrics = Metrics()
         self.catalogue = Catalogue(self.store)
+        self.studies = Studies(self.store, self.catalogue)
         self.body_bytes = 0
-        # analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them
+        # Analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them.
+        # What goes through reports again and again has threads of its own: an answer from a kept tally is quick.
         self.answering = Workers("answer", threads=2, waiting=8)
+        self.searching = Workers("search", threads=2, waiting=8)
+        self.moving = Workers("rounds", threads=1, waiting=64)
         self.decoding = Workers("decode", threads=2, waiting=16)
+        self.readings = Readings(self.metrics, self.answering, self.searching)
+        self._stopping = threading.Event()
         self._published: dict[str, Json] = {}
         self._seen: dict[int, int] = {}  # how far each survey was when its tally was last caught up
+        self._moves: dict[str, asyncio.Task[None]] = {}
+        self._stuck: set[str] = set()  # studies whose next step was refused: tried again when an operator asks for it
         self._tallier: asyncio.Task[None] | None = None
+        self._mover: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to take reports."""
@@ -70,16 +88,19 @@ class Service:
             most_bytes=self.settings.queue_bytes,
             group_reports=self.settings.group_reports,
         )
-        self._tallier = asyncio.create_task(self._keep_tallies())
+        self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
+        self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
         log("info", "started", store=self.settings.database.partition(":")[0])
 
     async def stop(self) -> None:
         """Commit what waits, then let go of the store."""
-        if self._tallier is not None:
-            self._tallier.cancel()
-            await asyncio.gather(self._tallier, return_exceptions=True)  # however it ended, what waits is committed
-        self.answering.stop()
-        self.decoding.stop()
+        self._stopping.set()
+        beside = [task for task in (self._tallier, self._mover) if task is not None]
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)  # however they ended, what waits is committed
+        for workers in (self.answering, self.searching, self.moving, self.decoding):
+            workers.stop()
         await self.queue.drain()
         self.store.close()
         log("info", "stopped")
@@ -95,18 +116,50 @@ class Service:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.store.note(AuditEntry(now, token, action, task, parameters))
 
-    async def _keep_tallies(self) -> None:
-        """Catch tallies up now and then, so that an answer has little left to count."""
-        while True:
-            await asyncio.sleep(self.settings.tally_seconds)
-            try:
-                await asyncio.to_thread(self._catch_up_all)
-            except VeilError as problem:
-                log("warning", "tallies-wait", problem)
-            except Exception as problem:  # a bug here must not end the task: answers catch up on their own
-                log("error", "tallies-failed", problem)
+    def check_stopping(self) -> None:
+        """Break a long reading off once the collector stops: what it took is written down."""
+        if self._stopping.is_set():
+            raise ServiceError(503, "stopping", "the collector is stopping: ask again later", retry_after=5)
 
-    def _catch_up_all(self) -> None:
+    async def move_study(self, id_: str) -> None:
+        """Close, read and open rounds of a study as far as is wanted; once, however many ask for it."""
+        task = self._moves.get(id_)
+        if task is None:
+            task = self._moves[id_] = asyncio.create_task(self._moved(id_))
+        await asyncio.shield(task)
+
+    async def _moved(self, id_: str) -> None:
+        try:
+            read = await self.moving.run(self.studies.advance, id_, self.check_stopping)
+            self._stuck.discard(id_)
+        except VeilError as problem:
+            if not isinstance(problem, StoreError):
+                self._stuck.add(id_)
+            raise
+        finally:
+            del self._moves[id_]
+        self.metrics.add("veil_rounds_total", read)
+        log("info", "study-moved", study=id_, rounds=read)
+
+    async def _now_and_then(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await work()
+            except VeilError as problem:
+                log("warning", f"{what}-wait", problem)
+            except Exception as problem:  # a bug here must not end the task: answers catch up on their own
+                log("error", f"{what}-failed", problem)
+            await asyncio.sleep(self.settings.tally_seconds)
+
+    async def _move_all(self) -> None:
+        for id_ in await asyncio.to_thread(lambda: list(self.studies.waiting())):
+            if id_ not in self._stuck:
+                await self.move_study(id_)
+
+    async def _catch_up_all(self) -> None:
+        await asyncio.to_thread(self._caught_up)
+
+    def _caught_up(self) -> None:
         for stored in self.store.surveys():
             survey = parsed(stored.document)
             if self._seen.get(stored.key) == stored.sequence or not stored.reports or not is_maintained(survey):

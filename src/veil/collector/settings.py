@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from veil.errors import InputError
 
@@ -70,6 +71,14 @@ class Settings:
     def database_file(self) -> Path | None:
         """The file of an SQLite database; None for any other."""
         return Path(self.database.removeprefix(SQLITE)) if self.database.startswith(SQLITE) else None
+
+    @property
+    def place(self) -> str:
+        """Which database it is; of a server neither the account nor the password."""
+        if self.database_file is not None:
+            return str(self.database_file)
+        parts = urlsplit(self.database)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     @property
     def key_path(self) -> Path:

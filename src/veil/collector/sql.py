@@ -8,13 +8,29 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from fractions import Fraction
 from typing import Any, Protocol
 
-from veil.collector.store import AuditEntry, Phase, Store, StoredSurvey, StoredTally, TokenRecord
+from veil.collector.store import (
+    AuditEntry,
+    Phase,
+    Store,
+    StoredRound,
+    StoredStudy,
+    StoredSurvey,
+    StoredTally,
+    TokenRecord,
+)
 
 __all__ = ["Connection", "SqlStore"]
 
-_SURVEY = "SELECT key, task, document, state, opens, closes, precision, minimum, reports, sequence FROM surveys"
+_SURVEY = "SELECT key, task, document, state, opens, closes, precision, minimum, reports, sequence, study FROM surveys"
+_CREATE = (
+    "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, study)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO NOTHING"
+)
+_STUDY = "SELECT id, document, people, seconds, wanted, finished FROM studies"
+_STUDY_OF = f"{_STUDY} WHERE id = (SELECT study FROM rounds WHERE task = ?)"  # noqa: S608  # our own constant
 _TOKEN = "SELECT name, digest, scopes, task, note, created, revoked FROM tokens"  # noqa: S105  # columns, no secret
 _FIRST_TALLY = (
     "INSERT INTO tallies (survey, sequence, encoded) VALUES (?, ?, ?) ON CONFLICT (survey) DO"
@@ -38,7 +54,7 @@ class Connection(Protocol):
 
 
 class SqlStore(Store):
-    """Surveys, tokens, tallies and the audit log in SQL."""
+    """Surveys, studies and what they took, tokens, tallies and the audit log in SQL."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Connection]:
@@ -49,13 +65,8 @@ class SqlStore(Store):
         """A connection within a transaction that is durable once the block is left."""
 
     def create(self, survey: StoredSurvey) -> bool:
-        statement = (
-            "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO NOTHING"
-        )
-        times = (survey.opens, survey.closes, survey.precision, survey.minimum)
         with self.writing() as connection:
-            return connection.execute(statement, (survey.task, survey.document, survey.state, *times)).rowcount == 1
+            return connection.execute(_CREATE, _row(survey)).rowcount == 1
 
     def find(self, task: str) -> StoredSurvey | None:
         with self.reading() as connection:
@@ -70,6 +81,10 @@ class SqlStore(Store):
         with self.writing() as connection:
             statement = "UPDATE surveys SET state = ? WHERE key = ? AND state = ?"
             return connection.execute(statement, (after, survey, before)).rowcount == 1
+
+    def set_reading(self, survey: int, study: bytes) -> None:
+        with self.writing() as connection:
+            connection.execute("UPDATE surveys SET study = ? WHERE key = ?", (study, survey))
 
     def phase_of(self, connection: Connection, survey: int, now: int, *, lock: str = "") -> tuple[Phase, StoredSurvey]:
         """The phase of a survey within a transaction, and the survey; `lock` locks its row, where that is needed."""
@@ -117,6 +132,76 @@ class SqlStore(Store):
         with self.writing() as connection:
             return connection.execute("DELETE FROM reports WHERE survey = ?", (survey,)).rowcount
 
+    def create_study(self, study: StoredStudy) -> bool:
+        statement = (
+            "INSERT INTO studies (id, document, people, seconds) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"
+        )
+        with self.writing() as connection:
+            row = (study.id, study.document, study.people, study.seconds)
+            return connection.execute(statement, row).rowcount == 1
+
+    def find_study(self, id_: str) -> StoredStudy | None:
+        with self.reading() as connection:
+            row = connection.execute(f"{_STUDY} WHERE id = ?", (id_,)).fetchone()
+        return None if row is None else _study(row)
+
+    def study_of(self, task: str) -> StoredStudy | None:
+        with self.reading() as connection:
+            row = connection.execute(_STUDY_OF, (task,)).fetchone()
+        return None if row is None else _study(row)
+
+    def studies(self) -> list[StoredStudy]:
+        with self.reading() as connection:
+            return [_study(row) for row in connection.execute(f"{_STUDY} ORDER BY key").fetchall()]
+
+    def want_rounds(self, id_: str, wanted: int) -> None:
+        with self.writing() as connection:
+            statement = "UPDATE studies SET wanted = ? WHERE id = ? AND wanted < ?"
+            connection.execute(statement, (wanted, id_, wanted))
+
+    def finish_study(self, id_: str) -> None:
+        with self.writing() as connection:
+            connection.execute("UPDATE studies SET finished = 1 WHERE id = ?", (id_,))
+
+    def add_round(self, id_: str, number: int, share: Fraction, survey: StoredSurvey) -> bool:
+        with self.writing() as connection:
+            if connection.execute(_CREATE, _row(survey)).rowcount == 1:
+                statement = "INSERT INTO rounds (study, number, task, share) VALUES (?, ?, ?, ?)"
+                connection.execute(statement, (id_, number, survey.task, str(share)))
+                return True
+            known = connection.execute("SELECT study, number FROM rounds WHERE task = ?", (survey.task,)).fetchone()
+            return known is not None and tuple(known) == (id_, number)
+
+    def rounds(self, id_: str) -> list[StoredRound]:
+        statement = "SELECT number, task, share, opened FROM rounds WHERE study = ? ORDER BY number"
+        with self.reading() as connection:
+            rows = connection.execute(statement, (id_,)).fetchall()
+        return [StoredRound(number, task, Fraction(share), opened) for number, task, share, opened in rows]
+
+    def note_opened(self, id_: str, number: int, now: int) -> None:
+        statement = "UPDATE rounds SET opened = ? WHERE study = ? AND number = ? AND opened IS NULL"
+        with self.writing() as connection:
+            connection.execute(statement, (now, id_, number))
+
+    def take(self, run: str, mark: int, round_: int, index: int) -> bytes | None:
+        statement = "SELECT data FROM takes WHERE run = ? AND mark = ? AND round = ? AND place = ?"
+        with self.reading() as connection:
+            row = connection.execute(statement, (run, mark, round_, index)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def save_take(self, run: str, mark: int, round_: int, index: int, data: bytes) -> None:
+        statement = "INSERT INTO takes (run, mark, round, place, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        with self.writing() as connection:
+            connection.execute(statement, (run, mark, round_, index, data))
+
+    def forget_takes(self, run: str, mark: int, round_: int) -> None:
+        with self.writing() as connection:
+            connection.execute("DELETE FROM takes WHERE run = ? AND mark = ? AND round = ?", (run, mark, round_))
+
+    def forget_marks_before(self, run: str, mark: int) -> None:
+        with self.writing() as connection:
+            connection.execute("DELETE FROM takes WHERE run = ? AND mark < ?", (run, mark))
+
     def add_token(self, token: TokenRecord) -> None:
         statement = "INSERT INTO tokens (name, digest, scopes, task, note, created) VALUES (?, ?, ?, ?, ?, ?)"
         row = (token.name, token.digest, " ".join(token.scopes), token.task, token.note, token.created)
@@ -151,9 +236,20 @@ class SqlStore(Store):
             connection.execute("SELECT 1 FROM surveys LIMIT 1").fetchone()
 
 
+def _row(survey: StoredSurvey) -> tuple[Any, ...]:
+    terms = (survey.opens, survey.closes, survey.precision, survey.minimum)
+    return (survey.task, survey.document, survey.state, *terms, survey.study)
+
+
 def _survey(row: Any) -> StoredSurvey:
-    key, task, document, *rest = row
+    key, task, document, *rest, study = row
+    rest.append(None if study is None else bytes(study))
     return StoredSurvey(key, task, bytes(document), *rest)
+
+
+def _study(row: Any) -> StoredStudy:
+    id_, document, people, seconds, wanted, finished = row
+    return StoredStudy(id_, bytes(document), people, seconds, wanted, bool(finished))
 
 
 def _token(row: Any) -> TokenRecord:

@@ -15,14 +15,13 @@ from veil.errors import StoreError
 
 __all__ = ["SqliteStore"]
 
-_VERSION = 1
 _NO_END = 2**63 - 1
 _BUSY_SECONDS = 10.0
 # Random ids touch many pages, and moving them from the log to their place takes time: a thread beside the writer does
 # it while commits go on. The writer itself does what is left only when the log has grown to so many pages.
 _PAGES_BEFORE_CHECKPOINT = 50_000
 _CHECKPOINT_SECONDS = 0.5
-_SCHEMA = """
+_FIRST = """
 CREATE TABLE surveys (
   key INTEGER PRIMARY KEY, task TEXT NOT NULL UNIQUE, document BLOB NOT NULL, state TEXT NOT NULL,
   opens INTEGER, closes INTEGER, precision INTEGER NOT NULL, minimum INTEGER NOT NULL,
@@ -39,6 +38,21 @@ CREATE TABLE audit (
   key INTEGER PRIMARY KEY, at TEXT NOT NULL, token TEXT NOT NULL, action TEXT NOT NULL, task TEXT,
   parameters TEXT NOT NULL);
 """
+# A survey of version 1 has no study beside it: its bare task is its own.
+_STUDIES = """
+ALTER TABLE surveys ADD COLUMN study BLOB;
+CREATE TABLE studies (
+  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, document BLOB NOT NULL, people INTEGER, seconds INTEGER,
+  wanted INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE rounds (
+  study TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL UNIQUE, share TEXT NOT NULL, opened INTEGER,
+  PRIMARY KEY (study, number));
+CREATE TABLE takes (
+  run TEXT NOT NULL, mark INTEGER NOT NULL, round INTEGER NOT NULL, place INTEGER NOT NULL, data BLOB NOT NULL,
+  PRIMARY KEY (run, mark, round, place));
+"""
+_VERSIONS = (_FIRST, _STUDIES)
+"""What each version added to the one before: a database of an older version is brought up to date when it is opened."""
 # One statement for a whole group, so that the interpreter's lock is given up once and not once a report: a thread that
 # has to win it back from a busy event loop waits for milliseconds each time.
 _APPEND = """
@@ -158,13 +172,15 @@ class SqliteStore(SqlStore):
     def _prepare(self) -> None:
         with self.writing() as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version == 0:
-                for statement in _SCHEMA.split(";\n"):
+            if not 0 <= version <= len(_VERSIONS):
+                raise StoreError(
+                    f"this database was written by another version of veil (expected {len(_VERSIONS)} at most)"
+                )
+            for schema in _VERSIONS[version:]:
+                for statement in schema.split(";\n"):
                     if statement.strip():
                         connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
-            elif version != _VERSION:
-                raise StoreError(f"this database was written by another version of veil (expected {_VERSION})")
+            connection.execute(f"PRAGMA user_version = {len(_VERSIONS)}")
 
 
 @contextlib.contextmanager

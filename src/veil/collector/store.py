@@ -10,16 +10,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
-__all__ = ["AuditEntry", "Chunk", "Group", "Phase", "Store", "StoredSurvey", "StoredTally", "TokenRecord"]
+__all__ = [
+    "AuditEntry",
+    "Chunk",
+    "Group",
+    "Phase",
+    "Store",
+    "StoredRound",
+    "StoredStudy",
+    "StoredSurvey",
+    "StoredTally",
+    "TokenRecord",
+]
 
 Phase = Literal["draft", "waiting", "open", "closed", "expired"]
 
 
 @dataclass(frozen=True)
 class StoredSurvey:
-    """A survey as it is kept. Times are seconds since 1970, UTC; `reports` counts each report once."""
+    """A survey as it is kept. Times are seconds since 1970, UTC; `reports` counts each report once.
+
+    `study` is the study file that says how its reports are read; None where a bare task was published, which is the
+    study of its questions.
+    """
 
     key: int
     task: str
@@ -31,6 +47,7 @@ class StoredSurvey:
     minimum: int
     reports: int = 0
     sequence: int = 0
+    study: bytes | None = None
 
     def phase(self, now: int) -> Phase:
         """What it takes at a moment: reports only while it is open.
@@ -73,6 +90,32 @@ class StoredTally:
 
     encoded: bytes
     sequence: int
+
+
+@dataclass(frozen=True)
+class StoredStudy:
+    """A study of several rounds under way: its file, its rule for closing rounds, and how far it is to go.
+
+    `people` is how many take part in all, `seconds` how long a round is open; None where there is no such rule.
+    `wanted` is how many rounds are to be closed and read: written down first, so that a restart goes on with it.
+    """
+
+    id: str
+    document: bytes
+    people: int | None = None
+    seconds: int | None = None
+    wanted: int = 0
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class StoredRound:
+    """A round of a study: the task of its survey, the share of all people that it asks, when it was first seen open."""
+
+    number: int
+    task: str
+    share: Fraction
+    opened: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +162,10 @@ class Store(ABC):
         """Change a state, if it is still what it was; no report is stored after it was closed."""
 
     @abstractmethod
+    def set_reading(self, survey: int, study: bytes) -> None:
+        """Keep another study of the same task: how its reports are read from now on."""
+
+    @abstractmethod
     def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
         """Store each group's new reports. How many were new; or the phase of a survey that takes none now.
 
@@ -147,6 +194,58 @@ class Store(ABC):
     @abstractmethod
     def purge(self, survey: int) -> int:
         """Forget the reports of a closed survey, keeping its tally. How many there were."""
+
+    @abstractmethod
+    def create_study(self, study: StoredStudy) -> bool:
+        """Keep a study of several rounds; False if it is there already."""
+
+    @abstractmethod
+    def find_study(self, id_: str) -> StoredStudy | None:
+        """The study of an id."""
+
+    @abstractmethod
+    def study_of(self, task: str) -> StoredStudy | None:
+        """The study that a survey is a round of."""
+
+    @abstractmethod
+    def studies(self) -> list[StoredStudy]:
+        """All studies of several rounds, oldest first."""
+
+    @abstractmethod
+    def want_rounds(self, id_: str, wanted: int) -> None:
+        """So many rounds of a study are to be closed and read; never fewer than before."""
+
+    @abstractmethod
+    def finish_study(self, id_: str) -> None:
+        """A study has its result."""
+
+    @abstractmethod
+    def add_round(self, id_: str, number: int, share: Fraction, survey: StoredSurvey) -> bool:
+        """Keep a round with its survey, both or none; again is fine. False if the task is there outside this round."""
+
+    @abstractmethod
+    def rounds(self, id_: str) -> list[StoredRound]:
+        """The rounds of a study so far, in their order."""
+
+    @abstractmethod
+    def note_opened(self, id_: str, number: int, now: int) -> None:
+        """A round was seen open; the first time counts."""
+
+    @abstractmethod
+    def take(self, run: str, mark: int, round_: int, index: int) -> bytes | None:
+        """What a run took from its reports, which are those up to a mark; None where it did not yet."""
+
+    @abstractmethod
+    def save_take(self, run: str, mark: int, round_: int, index: int, data: bytes) -> None:
+        """Keep what a run took; what is there already stays."""
+
+    @abstractmethod
+    def forget_takes(self, run: str, mark: int, round_: int) -> None:
+        """Nothing was taken in this round."""
+
+    @abstractmethod
+    def forget_marks_before(self, run: str, mark: int) -> None:
+        """Forget what a run took from fewer reports."""
 
     @abstractmethod
     def add_token(self, token: TokenRecord) -> None:

@@ -5,8 +5,7 @@ Sums of integers do not depend on the order or on the split: catching up and reb
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from veil.collector.store import Chunk, Store, StoredSurvey, StoredTally
 from veil.entropy import CHUNK_ROWS
@@ -15,7 +14,7 @@ from veil.survey import Survey, SurveyTally
 from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
 
-__all__ = ["catch_up", "count_all", "is_maintained", "rebuild"]
+__all__ = ["catch_up", "caught_up", "is_maintained", "rebuild", "stored_reports"]
 
 _MOST_COUNTS = 1 << 16  # a larger tally would be written again and again for few reports: it is made when asked for
 _CHUNK_BYTES = 8 << 20
@@ -35,10 +34,11 @@ def is_maintained(survey: Survey) -> bool:
 
 def catch_up(store: Store, stored: StoredSurvey, survey: Survey) -> SurveyTally | None:
     """Runs at the collector: the tally of all reports so far, stored with its new mark. None without reports."""
-    return _caught_up(store, stored, survey)[0]
+    return caught_up(store, stored, survey)[0]
 
 
-def _caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, int]:
+def caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, int]:
+    """The same, with the sequence number up to which it counts."""
     while True:
         before = store.tally(stored.key)
         total = None if before is None else decode_tally(survey, before.encoded)
@@ -53,11 +53,10 @@ def _caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[Surv
 
 def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, bool]:
     """Runs at the collector: the tally from all reports, put in place of the stored one; and whether that was right."""
-    caught, mark = _caught_up(store, stored, survey)
+    caught, mark = caught_up(store, stored, survey)
     total: SurveyTally | None = None
     rows = 0
-    for chunk in _chunks(store, stored, survey, 0, until=mark):
-        reports = _reports(survey, chunk)
+    for reports in stored_reports(store, stored, survey, mark):
         total = _added(total, survey.tally(reports))
         rows += len(reports)
     if caught is None:
@@ -70,18 +69,10 @@ def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyT
     return total, right
 
 
-def count_all(
-    store: Store,
-    stored: StoredSurvey,
-    survey: Survey,
-    candidates: Mapping[int, Any] | None,
-    questions: Sequence[int] | None = None,
-) -> SurveyTally | None:
-    """Runs at the collector: a tally for given candidates or questions, made from all reports and not kept."""
-    total: SurveyTally | None = None
-    for chunk in _chunks(store, stored, survey, 0):
-        total = _added(total, survey.tally(_reports(survey, chunk), candidates, questions=questions))
-    return total
+def stored_reports(store: Store, stored: StoredSurvey, survey: Survey, until: int) -> Iterator[Reports]:
+    """All reports up to a sequence number, a chunk at a time."""
+    for chunk in _chunks(store, stored, survey, 0, until):
+        yield _reports(survey, chunk)
 
 
 def _chunks(

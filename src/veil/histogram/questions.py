@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
+from veil.domain import Domain
+from veil.domain.times import is_time, parse_time
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms import FrequencyOracle
 from veil.results.answers import Answers
@@ -42,8 +46,8 @@ class Histogram(OneRound[Estimate]):
             raise ParameterError("a histogram is asked for through a frequency oracle")
         _check_post(self.post)
         if self.candidates is not None:
-            object.__setattr__(self, "candidates", tuple(self.candidates))
-            self.oracle.encode_candidates(list(self.candidates))  # refuses them before the reports are read
+            object.__setattr__(self, "candidates", _labels(self.candidates))
+            self.oracle.encode_candidates(_values(self.oracle.domain, self.candidates))  # refuses them before the work
 
     def with_candidates(self, candidates: Any) -> Histogram:
         return replace(self, candidates=tuple(candidates))
@@ -53,7 +57,7 @@ class Histogram(OneRound[Estimate]):
         return Survey(self.oracle)
 
     def answer(self, collected: Collected) -> Estimate:
-        chosen = None if self.candidates is None else {0: list(self.candidates)}
+        chosen = None if self.candidates is None else {0: _values(self.oracle.domain, self.candidates)}
         tally = collected.tally(candidates=chosen)
         found: Estimate = self.survey.estimate_question(tally, 0, population=collected.population)
         return found if self.post is None else found.post(self.post)
@@ -86,8 +90,9 @@ class Questions(OneRound[Result]):
         if self.candidates is not None:
             if self.question is None and many > 1:
                 raise InputError("candidates are of one question: say which one")
-            object.__setattr__(self, "candidates", tuple(self.candidates))
-            self.survey.question(self.question or 0).encode_candidates(list(self.candidates))
+            object.__setattr__(self, "candidates", _labels(self.candidates))
+            asked = self.survey.question(self.question or 0)
+            asked.encode_candidates(_values(asked.view.values, self.candidates))
         _check_post(self.post)
 
     def with_candidates(self, candidates: Any) -> Questions:
@@ -95,7 +100,8 @@ class Questions(OneRound[Result]):
 
     def answer(self, collected: Collected) -> Result:
         asked = None if self.question is None else (self.question,)
-        chosen = None if self.candidates is None else {self.question or 0: list(self.candidates)}
+        domain = self.survey.question(self.question or 0).view.values
+        chosen = None if self.candidates is None else {self.question or 0: _values(domain, self.candidates)}
         tally = collected.tally(asked, chosen)
         numbers = range(len(self.survey.questions)) if asked is None else asked
         answered = [i for i in numbers if tally.part(i).people]
@@ -106,6 +112,16 @@ class Questions(OneRound[Result]):
         if len(self.survey.questions) == 1 or self.question is not None:
             return posted[0]
         return Answers(tuple(posted), tuple(answered))
+
+
+def _labels(candidates: Any) -> tuple[Label, ...]:
+    """Candidates as they stand in a study file: times as text in ISO 8601."""
+    return tuple(one.isoformat() if isinstance(one, dt.date) else one for one in candidates)
+
+
+def _values(domain: Domain, labels: Sequence[Label]) -> list[Any]:
+    """The same as values of a domain."""
+    return [parse_time(one) for one in labels] if is_time(domain) else list(labels)
 
 
 def _check_post(post: str | None) -> None:

@@ -71,6 +71,10 @@ class PrivTrie(Study):
     def guarantee(self) -> Guarantee:
         return Guarantee.of(self.epsilon)
 
+    @property
+    def asks_again(self) -> bool:
+        return not self.improved and self.batches > 1
+
     def rounds(self) -> Rounds:
         """One survey per level, asked again of fresh people as long as too few prefixes are above the threshold."""
         prefixes, history = start(), []

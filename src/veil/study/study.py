@@ -67,6 +67,11 @@ class Study(ABC):
         """What people are asked first."""
         return next(self.rounds()).survey
 
+    @property
+    def asks_again(self) -> bool:
+        """Whether two of its rounds may ask the same survey, of different people."""
+        return False
+
     def with_candidates(self, candidates: Any) -> Self:
         """The same study that counts only these values; refused by studies that find their values themselves."""
         raise InputError(f"a study of kind {self.kind} takes no candidates: it knows or finds the values itself")
@@ -99,7 +104,7 @@ class Study(ABC):
         document = {"kind": "veil-study", "version": VERSION, "study": self.to_json(), "task": self.survey.to_json()}
         return canonical(document)
 
-    def changed(self, **texts: str) -> Self:
+    def changed(self, /, **texts: str) -> Self:
         """The study with some of its parameters for reading set from text, as in `--set method=admm`.
 
         What is asked cannot be changed: reports that were made for one task tell nothing about another.

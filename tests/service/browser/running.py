@@ -31,7 +31,7 @@ class Asking:
 
     def frequencies(self) -> list[float]:
         """The estimates, in the order of the domain."""
-        return [row["frequency"] for row in self._ask("answers/0")["values"]]
+        return [row["frequency"] for row in self._ask("answer")["rows"]]
 
     def reports(self) -> int:
         """How many reports count."""

@@ -1,0 +1,132 @@
+"""The reports of a survey in the collector's store, as a study reads them; and what it took, written down there.
+
+Both stand still while a study reads: reports up to a mark, whatever comes in meanwhile. Not here: which study reads
+what (`answers`, `rounds`), and how tallies are kept (`tallying`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from veil.collector.store import Store, StoredSurvey
+from veil.collector.tallying import caught_up, is_maintained, stored_reports
+from veil.engines import Streamed
+from veil.errors import InputError, ServiceError, StoreError
+from veil.mechanisms import FrequencyOracle
+from veil.study.collected import Questions
+from veil.study.records import Journal
+from veil.survey import Survey, SurveyTally
+from veil.wire.reports import Reports
+
+__all__ = ["InStore", "InterruptedReadingError", "StoreJournal", "at_once"]
+
+_MOST_VALUES = 65_536  # in an answer about a whole domain: a larger one is asked about by candidates
+_MOST_COUNTS = 1 << 17  # a reconstruction goes through all of them, again and again
+
+
+class InterruptedReadingError(Exception):
+    """A reading was broken off: the database failed, or the collector stops. No VeilError, which would refuse it.
+
+    What was taken so far stays written down, and the next reading goes on from there.
+    """
+
+    def __init__(self, cause: StoreError | ServiceError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def at_once() -> None:
+    """Nothing stops a reading."""
+
+
+class InStore(Streamed):
+    """All reports of a survey up to a mark. Where a tally is kept, it is caught up first and is what `tally` returns.
+
+    `check` is called before every chunk, and raises a ServiceError where the collector stops. A `limited` one refuses
+    tallies that are too long for an answer before anything is counted.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        stored: StoredSurvey,
+        survey: Survey,
+        *,
+        check: Callable[[], object] = at_once,
+        limited: bool = True,
+    ) -> None:
+        super().__init__(survey)
+        self._store, self._stored, self._check, self._limited = store, stored, check, limited
+        self._kept: SurveyTally | None = None
+        self.mark, self._reports = stored.sequence, stored.reports
+        if is_maintained(survey):
+            self._kept, self.mark = caught_up(store, stored, survey)
+            self._reports = 0 if self._kept is None else self._kept.people
+
+    @property
+    def expected(self) -> int:
+        return self._reports
+
+    def answered(self, question: int) -> int:
+        return super().answered(question) if self._kept is None else self._kept.part(question).people
+
+    def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
+        chosen = candidates or {}
+        if self._limited:
+            asked = range(len(self.survey.questions)) if questions is None else questions
+            self._check_sizes([i for i in asked if i not in chosen])
+        if self._kept is not None and not chosen:
+            return self._kept
+        return super().tally(questions, candidates)
+
+    def chunks(self) -> Iterator[Reports]:
+        found = 0
+        try:
+            for reports in stored_reports(self._store, self._stored, self.survey, self.mark):
+                self._check()
+                found += len(reports)
+                yield reports
+        except (StoreError, ServiceError) as problem:
+            raise InterruptedReadingError(problem) from None
+        if found < self._reports:
+            raise InputError("the reports of this survey were purged: only answers from its kept tally are left")
+
+    def _check_sizes(self, questions: Sequence[int]) -> None:
+        """Refuse what would be too long an answer, and take too long to make."""
+        counts = 0
+        for asked in (self.survey.question(i).mechanism for i in questions):
+            if not asked.closed or (isinstance(asked, FrequencyOracle) and asked.domain.size > _MOST_VALUES):
+                message = f"this domain is too large to list: an answer has at most {_MOST_VALUES:,} values"
+                raise ServiceError(422, "candidates-needed", message, expected="candidates to estimate")
+            counts += asked.tally_size(None)
+            if counts > _MOST_COUNTS:
+                message = f"an answer is made from at most {_MOST_COUNTS:,} counts: ask about one question (set"
+                raise InputError(f"{message} question=0, say), or export the reports")
+
+
+class StoreJournal(Journal):
+    """What a run took, in the store. `run` names the study, `mark` the reports that it reads.
+
+    A study that reads more reports than before begins anew, and what it took from fewer is forgotten.
+    """
+
+    def __init__(self, store: Store, run: str, mark: int = 0) -> None:
+        self._store, self._run, self._mark = store, run, mark
+        if mark:
+            store.forget_marks_before(run, mark)
+
+    def read(self, round_: int, index: int) -> bytes | None:
+        try:
+            return self._store.take(self._run, self._mark, round_, index)
+        except StoreError as problem:
+            raise InterruptedReadingError(problem) from None
+
+    def write(self, round_: int, index: int, data: bytes) -> None:
+        try:
+            self._store.save_take(self._run, self._mark, round_, index, data)
+        except StoreError as problem:
+            raise InterruptedReadingError(problem) from None
+
+    def forget(self, round_: int) -> None:
+        self._store.forget_takes(self._run, self._mark, round_)

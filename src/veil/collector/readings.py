@@ -1,0 +1,69 @@
+"""Results of readings: made once however many ask at the same time, and kept until there are more reports."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from veil.collector.metrics import Metrics
+from veil.collector.workers import Workers
+from veil.results.base import Result
+
+__all__ = ["Reading", "Readings"]
+
+_MOST_KEPT = 32
+
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What is to be read: a study of a task, by their digests, from the reports up to a mark."""
+
+    task: str
+    study: str
+    mark: int
+    long: bool
+    """Whether it goes through the reports themselves, which may take minutes."""
+    read: Callable[[], Result]
+
+
+class Readings:
+    """Runs beside one event loop, which alone touches it. Quick readings never wait for long ones."""
+
+    def __init__(self, metrics: Metrics, quick: Workers, long: Workers) -> None:
+        self._metrics, self._quick, self._long = metrics, quick, long
+        self._kept: OrderedDict[Place, tuple[int, Result]] = OrderedDict()
+        self._under_way: dict[tuple[Place, int], asyncio.Task[Result]] = {}
+
+    async def result(self, reading: Reading) -> Result:
+        """What was found: remembered, under way already, or read now. Whoever goes away leaves it to the others."""
+        place = reading.task, reading.study
+        mark, kept = self._kept.get(place, (-1, None))
+        if kept is not None and mark == reading.mark:
+            self._kept.move_to_end(place)
+            self._metrics.add("veil_readings_total", outcome="kept")
+            return kept
+        task = self._under_way.get((place, reading.mark))
+        if task is None:
+            task = asyncio.create_task(self._made(place, reading))
+            self._under_way[place, reading.mark] = task
+        return await asyncio.shield(task)
+
+    async def _made(self, place: Place, reading: Reading) -> Result:
+        start = time.perf_counter()
+        try:
+            found = await (self._long if reading.long else self._quick).run(reading.read)
+        finally:
+            del self._under_way[place, reading.mark]
+        self._metrics.add("veil_readings_total", outcome="made")
+        self._metrics.observe("veil_reading_seconds", time.perf_counter() - start)
+        if self._kept.get(place, (-1, None))[0] < reading.mark:
+            self._kept[place] = reading.mark, found
+            self._kept.move_to_end(place)
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return found

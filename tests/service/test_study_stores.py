@@ -1,0 +1,298 @@
+"""Studies in the stores, on SQLite and on a real PostgreSQL: a database of version 1, rounds, takes, readings."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from tests.service.harness import SURVEY, framed, values
+from tests.service.people import STUDIES, held, reports, undisturbed
+from tests.service.postgres import Server
+
+from veil import OLH, Survey
+from veil.collector import in_store
+from veil.collector.answers import Query, prepare
+from veil.collector.catalogue import Catalogue, draft_of
+from veil.collector.decoding import decode_requests
+from veil.collector.in_store import InStore
+from veil.collector.metrics import Metrics
+from veil.collector.postgres_store import PostgresStore
+from veil.collector.readings import Reading, Readings
+from veil.collector.rounds import Studies
+from veil.collector.sqlite_store import SqliteStore
+from veil.collector.store import Group, Store, StoredSurvey
+from veil.collector.tallying import catch_up
+from veil.collector.workers import Workers
+from veil.errors import InputError, ServiceError, StoreError
+from veil.histogram import Questions
+from veil.results.documents import document
+from veil.study import Study
+
+VERSION_1 = """
+CREATE TABLE surveys (
+  key {key}, task TEXT NOT NULL UNIQUE, document {bytes} NOT NULL, state TEXT NOT NULL, opens BIGINT, closes BIGINT,
+  precision BIGINT NOT NULL, minimum BIGINT NOT NULL, reports BIGINT NOT NULL DEFAULT 0,
+  sequence BIGINT NOT NULL DEFAULT 0);
+CREATE TABLE reports (
+  survey BIGINT NOT NULL, sequence BIGINT NOT NULL, report_id {bytes} NOT NULL, payload {bytes} NOT NULL,
+  bucket BIGINT NOT NULL, PRIMARY KEY (survey, sequence));
+CREATE UNIQUE INDEX reports_by_id ON reports (survey, report_id);
+CREATE TABLE tallies (survey BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, encoded {bytes} NOT NULL);
+CREATE TABLE tokens (
+  key {key}, name TEXT NOT NULL UNIQUE, digest {bytes} NOT NULL UNIQUE, scopes TEXT NOT NULL, task TEXT,
+  note TEXT NOT NULL, created TEXT NOT NULL, revoked INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE audit (
+  key {key}, at TEXT NOT NULL, token TEXT NOT NULL, action TEXT NOT NULL, task TEXT, parameters TEXT NOT NULL);
+"""
+"""What a collector made before there were studies."""
+SEARCH = STUDIES["pem"]
+PEOPLE = 2_000
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    one = SqliteStore(tmp_path / "x.sqlite3")
+    yield one
+    one.close()
+
+
+def published(store: Store, study: Study, people: int = PEOPLE, **options: Any) -> tuple[Studies, StoredSurvey]:
+    """A study whose people have reported to its first round."""
+    catalogue = Catalogue(store)
+    studies = Studies(store, catalogue)
+    stored, _ = studies.publish(study, options, precision=60, minimum=1)
+    catalogue.open(stored.task)
+    fill(store, stored, reports(study.survey, held(study, people)), study.survey)
+    return studies, catalogue.look_up(stored.task)
+
+
+def fill(store: Store, stored: StoredSurvey, body: bytes, survey: Survey) -> None:
+    decoded = decode_requests(survey, [body])
+    assert store.append([Group(stored.key, decoded.ids, decoded.payloads, decoded.count)], 1_000) == [decoded.count]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_database_of_version_1_keeps_all_its_data(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    body = framed(SURVEY, values(300))
+    decoded = decode_requests(SURVEY, [body])
+    ids = [decoded.ids[i : i + 16] for i in range(0, len(decoded.ids), 16)]
+    size = SURVEY.layout.size
+    rows = [(1, i + 1, name, decoded.payloads[i * size : (i + 1) * size], 0) for i, name in enumerate(ids)]
+    survey = (SURVEY.task, SURVEY.to_bytes(), "open", None, None, 60, 1, 300, 300)
+    add_survey = (
+        "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, reports, sequence)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    )
+    add_report = "INSERT INTO reports VALUES (?, ?, ?, ?, ?)"
+    make: Callable[[], Store]
+    if kind == "sqlite":
+        path = tmp_path / "old.sqlite3"
+        with sqlite3.connect(path) as old:
+            old.executescript(VERSION_1.format(key="INTEGER PRIMARY KEY", bytes="BLOB"))
+            old.execute(add_survey, survey)
+            old.executemany(add_report, rows)
+            old.execute("PRAGMA user_version = 1")
+        old.close()
+
+        def make() -> Store:
+            return SqliteStore(path)
+    else:
+        url = request.getfixturevalue("postgres").database()
+        with psycopg.connect(url, autocommit=True) as new, new.cursor() as cursor:
+            key = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+            cursor.execute(VERSION_1.format(key=key, bytes="BYTEA").encode())
+            cursor.execute(b"CREATE TABLE veil_version (version integer NOT NULL)")
+            cursor.execute(b"INSERT INTO veil_version VALUES (1)")
+            cursor.execute(add_survey.replace("?", "%s").encode(), survey)
+            cursor.executemany(add_report.replace("?", "%s").encode(), rows)
+
+        def make() -> Store:
+            return PostgresStore(url)
+
+    for _ in range(2):  # once to bring it up to date, once more as it is then
+        store = make()
+        (stored,) = store.surveys()
+        assert (stored.task, stored.document, stored.reports, stored.study) == (*survey[:2], 300, None)
+        assert [name for name, _, _ in store.export(stored.key, b"", 1_000)] == sorted(ids)
+        tally = catch_up(store, stored, SURVEY)
+        assert tally is not None
+        assert tally.people == 300
+        studies = Studies(store, Catalogue(store))
+        found = prepare(store, studies, stored, Query()).read()  # a bare task is its own study
+        assert document(found) == document(Questions(SURVEY).read(tally))
+        store.close()
+
+
+def test_a_database_of_a_later_version_is_refused(postgres: Server, tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "x.sqlite3").close()
+    with sqlite3.connect(tmp_path / "x.sqlite3") as late:
+        late.execute("PRAGMA user_version = 3")
+    late.close()
+    with pytest.raises(StoreError, match="another version"):
+        SqliteStore(tmp_path / "x.sqlite3")
+    url = postgres.database()
+    PostgresStore(url).close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE veil_version SET version = 3")
+    with pytest.raises(StoreError, match="another version"):
+        PostgresStore(url)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_rounds_and_takes(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    url = request.getfixturevalue("postgres").database() if kind == "postgres" else ""
+    store: Store = PostgresStore(url) if url else SqliteStore(tmp_path / "x.sqlite3")
+    survey, other = (draft_of(Survey(OLH(1.0, size)), {}, precision=60, minimum=1) for size in (4, 5))
+    assert store.add_round("a", 0, Fraction(1, 3), survey)
+    assert store.add_round("a", 0, Fraction(1, 3), survey)  # again is fine
+    assert not store.add_round("a", 1, Fraction(1, 3), survey)  # the same task in another round is not
+    assert not store.add_round("b", 0, Fraction(1, 3), survey)
+    assert store.create(other)
+    assert not store.add_round("a", 1, Fraction(1, 3), other)
+    assert [(one.number, one.share, one.opened) for one in store.rounds("a")] == [(0, Fraction(1, 3), None)]
+    for now in (5, 9):
+        store.note_opened("a", 0, now)
+    assert store.rounds("a")[0].opened == 5
+    store.save_take("a", 0, 0, 0, b"first")
+    store.save_take("a", 0, 0, 0, b"second")  # what is there already stays
+    store.save_take("a", 7, 0, 0, b"later")
+    assert (store.take("a", 0, 0, 0), store.take("a", 0, 0, 1)) == (b"first", None)
+    store.forget_marks_before("a", 7)
+    assert (store.take("a", 0, 0, 0), store.take("a", 7, 0, 0)) == (None, b"later")
+    store.forget_takes("a", 7, 0)
+    assert store.take("a", 7, 0, 0) is None
+    store.close()
+
+
+def test_a_search_that_was_broken_off_goes_on_where_it_was(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    studies, stored = published(store, SEARCH)
+    searched: list[int] = []
+    best = InStore.best
+
+    def counted(self: InStore, questions: Any, *rest: Any) -> Any:
+        searched.append(questions[0])
+        return best(self, questions, *rest)
+
+    monkeypatch.setattr(InStore, "best", counted)
+
+    def broken_off() -> None:
+        if len(searched) > 1:
+            raise ServiceError(503, "stopping", "the collector is stopping")
+
+    with pytest.raises(ServiceError, match="stopping"):
+        prepare(store, studies, stored, Query(), broken_off).read()
+    assert searched == [0, 1]
+    found = prepare(store, studies, stored, Query()).read()
+    assert searched[2:] == list(range(1, len(SEARCH.survey.questions)))  # what was taken is not taken again
+    assert document(found) == undisturbed(SEARCH, PEOPLE)
+    searched.clear()
+    assert document(prepare(store, studies, stored, Query()).read()) == undisturbed(SEARCH, PEOPLE)
+    assert not searched
+    # more reports are another search, and what was taken from fewer is forgotten
+    fill(store, stored, framed(SEARCH.survey, held(SEARCH, 100)), SEARCH.survey)
+    more = store.find(stored.task)
+    assert more is not None
+    assert prepare(store, studies, more, Query()).read().population == PEOPLE + 100
+    assert searched
+    assert store.take(stored.task, stored.sequence, 0, 0) is None
+
+
+def test_a_reading_stands_still_while_reports_come_in(store: Store) -> None:
+    studies, stored = published(store, SEARCH)
+    reading = prepare(store, studies, stored, Query())
+    fill(store, stored, framed(SEARCH.survey, held(SEARCH, 500)), SEARCH.survey)
+    assert document(reading.read()) == undisturbed(SEARCH, PEOPLE)
+
+
+def test_purged_reports_leave_what_was_taken(store: Store) -> None:
+    studies, stored = published(store, SEARCH)
+    before = document(prepare(store, studies, stored, Query()).read())
+    with pytest.raises(InputError, match="closed"):
+        studies.purge(stored)
+    closed = Catalogue(store).close(stored.task)
+    assert studies.purge(closed) == PEOPLE
+    assert document(prepare(store, studies, closed, Query()).read()) == before
+    with pytest.raises(InputError, match="purged"):
+        prepare(store, studies, closed, Query(set=("k=1",))).read()
+
+
+def test_a_round_is_not_purged_before_its_study_is_finished(store: Store) -> None:
+    studies, stored = published(store, STUDIES["svim"])
+    with pytest.raises(InputError, match="still needed"):
+        studies.purge(Catalogue(store).close(stored.task))
+
+
+def test_a_database_that_fails_within_a_round_loses_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    studies, stored = published(store, STUDIES["svim"])
+    run = store.study_of(stored.task)
+    assert run is not None
+    studies.request_next(run.id)
+    written, save = [], store.save_take
+
+    def failing(*take: Any) -> None:
+        if written:
+            raise StoreError("full")
+        written.append(take)
+        save(*take)
+
+    monkeypatch.setattr(store, "save_take", failing)
+    with pytest.raises(StoreError):
+        studies.advance(run.id)
+    monkeypatch.setattr(store, "save_take", save)
+    assert store.take(run.id, 0, 0, 0) is not None  # what was taken stays
+    assert list(studies.waiting()) == [run.id]  # and whoever looks goes on
+    assert studies.advance(run.id) == 1
+    assert list(studies.waiting()) == []
+
+
+def test_what_is_too_long_is_refused_before_it_is_counted(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_store, "_MOST_VALUES", 16)
+    catalogue = Catalogue(store)
+    survey = Survey(OLH(1.0, 17))
+    catalogue.create(draft_of(survey, {}, precision=60, minimum=1))
+    stored = catalogue.open(survey.task)
+    fill(store, stored, framed(survey, values(50)), survey)
+    with pytest.raises(ServiceError, match="too large to list"):
+        prepare(store, Studies(store, catalogue), catalogue.look_up(survey.task), Query()).read()
+
+
+def test_one_result_is_kept_per_tally_and_made_once() -> None:
+    made: list[int] = []
+    proceed = threading.Event()
+
+    def reading(mark: int, *, long: bool = False, wait: bool = False) -> Reading:
+        def read() -> Any:
+            if wait:
+                assert proceed.wait(60)
+            made.append(mark)
+            return f"result {len(made)}"
+
+        return Reading("task", "study", mark, long, read)
+
+    async def ask() -> None:
+        metrics = Metrics()
+        quick, long = (Workers(name, threads=1, waiting=2) for name in ("quick", "long"))
+        readings = Readings(metrics, quick, long)
+        assert await readings.result(reading(1)) == await readings.result(reading(1)) == "result 1"
+        assert made == [1]
+        both = [asyncio.create_task(readings.result(reading(2, long=True, wait=True))) for _ in range(2)]
+        await asyncio.sleep(0)
+        both[0].cancel()  # who asked first is gone: the other still gets it
+        other = Reading("task", "another study", 2, False, lambda: "quick")  # type: ignore[arg-type,return-value]
+        assert await readings.result(other) == "quick"  # nobody waits for a long reading
+        proceed.set()
+        assert await both[1] == "result 2"
+        assert made == [1, 2]
+        assert await readings.result(reading(2)) == "result 2"
+        assert metrics.value("veil_readings_total", outcome="made") == 3
+        quick.stop()
+        long.stop()
+
+    asyncio.run(ask())
