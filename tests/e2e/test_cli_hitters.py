@@ -136,13 +136,15 @@ def test_a_search_goes_on_in_a_folder(tmp_path: Path) -> None:
     study, folder = save_study(tmp_path, pem()), tmp_path / "run"
     veil("randomize", study, saved(tmp_path), "-o", tmp_path / "r.arrow", "--seed", 5)
     whole = veil_json("estimate", study, tmp_path / "r.arrow")["rows"]
-    assert not veil_json("next", folder, study)["finished"]
+    first = veil_json("next", folder, study)
+    assert (first["finished"], first["begun"]) == (False, False)
     assert veil_json("next", folder, tmp_path / "r.arrow")["rows"] == whole
     takes = sorted(folder.glob("round-000.take-*"))
     assert len(takes) > 4
     for take in takes[3:]:
         take.unlink()
-    assert not veil_json("next", folder)["finished"]  # broken off: it wants the same reports once more
+    assert veil_json("next", folder)["begun"]
+    assert "the same reports once more" in veil("next", folder).stdout
     veil("randomize", study, small(tmp_path, "word\ntea\n"), "-o", tmp_path / "few.arrow")
     assert "expected the same" in veil("next", folder, tmp_path / "few.arrow", code=4).stderr
     assert veil_json("next", folder, tmp_path / "r.arrow")["rows"] == whole

@@ -210,6 +210,7 @@ def test_a_round_takes_its_own_answer_only(tmp_path: Path) -> None:
     veil("tally", folder / "round-000.json", tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
     assert "several rounds" in veil("estimate", study, tmp_path / "t.bin", code=3).stderr
     veil("next", folder, tmp_path / "t.bin")
+    assert "several rounds" in veil("estimate", folder, tmp_path / "t.bin", code=3).stderr
     assert "another task" in veil("next", folder, tmp_path / "t.bin", code=4).stderr
     assert "another task" in veil("next", folder, tmp_path / "r.arrow", code=4).stderr
     assert not list(folder.glob("round-001.take-*"))

@@ -45,3 +45,4 @@ def test_every_command_and_option_is_explained() -> None:
         assert f"## `veil {name}`" in page()
         assert command.help
         assert all(parameter.help for parameter in command.params)
+        assert not any(getattr(parameter, "secondary_opts", ()) for parameter in command.params)  # no --no-clip

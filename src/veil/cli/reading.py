@@ -35,11 +35,12 @@ def estimate(
     loaded, _ = load(study, given_changes(changes)).with_candidates(candidates)
     wanted = Wanted(out, plot, level, top)
     wanted.check([study, *collected])
-    with remarked() as remarks:
-        run = StudyRun(loaded.study)
-        run.answer(collected_of(loaded.survey, collected, progress))
-    if run.result is None:
+    run = StudyRun(loaded.study)
+    if run.round is None or run.round.people != 1:  # of one round, everybody is asked in it
         raise InputError("this study takes several rounds: `veil next FOLDER` goes through them")
+    with remarked() as remarks:
+        run.answer(collected_of(loaded.survey, collected, progress))
+    assert run.result is not None
     return {"task": loaded.survey.task, **wanted.present(run.result, console(as_json), remarks)}
 
 

@@ -51,8 +51,11 @@ def show_round(run: StudyRun, folder: Path, screen: Console) -> Document:
     assert run.round is not None
     asked, task = run.round, folder / f"round-{run.finished:03d}.json"
     write_atomically(task, asked.survey.to_bytes())
+    begun = any(folder.glob(f"round-{run.finished:03d}.take-*"))
     before = ", who were not asked before" if run.finished else ""
     screen.print(f"Round {run.finished}: ask {100 * float(asked.people):g} % of the people{before}.")
+    if begun:
+        screen.print("It was being read when it was interrupted: give the same reports once more, and ask nobody.")
     many = len(asked.survey.questions)
     some = [asked.survey.question(i) for i in range(min(many, _MOST_SHOWN))]
     shown = list(dict.fromkeys(f"{one.view.kind} through {one.mechanism.signature}" for one in some))
@@ -61,6 +64,7 @@ def show_round(run: StudyRun, folder: Path, screen: Console) -> Document:
     wrote(screen, task, f"the task {asked.survey.task[:12]}")
     return {
         "finished": False,
+        "begun": begun,
         "round": run.finished,
         "task": asked.survey.task,
         "share": float(asked.people),
