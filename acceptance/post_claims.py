@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from acceptance.post_cells import one_blas_thread
 from veil.datasets import data_folder
@@ -15,12 +17,13 @@ __all__ = ["claims_of", "judge"]
 Rows = list[tuple[str, str, str]]
 
 
-def claims_of(experiment: str) -> tuple[Claim, ...]:
-    """All claims of a reproduction in full, whose page, figures and tables are written on the way."""
+def claims_of(experiment: str, changes: Mapping[str, Any] | None = None) -> tuple[Claim, ...]:
+    """All claims of a reproduction. Without changes of its plan it is run in full, and its page is written."""
     stamp = commit()
     with one_blas_thread():
-        study = EXPERIMENTS[experiment](Setting(data=data_folder()))
-    write(study, default_folder(experiment), stamp)
+        study = EXPERIMENTS[experiment](Setting(data=data_folder(), changes=changes or {}))
+    if changes is None:
+        write(study, default_folder(experiment), stamp)
     return study.claims
 
 

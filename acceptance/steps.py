@@ -1,4 +1,8 @@
-"""The full numbers, one step each. A step returns what it measured; `passed` says whether the claim holds."""
+"""What is promised, one step each. A step returns what it measured; `passed` says whether the claim holds.
+
+A step whose full form takes too long for every day has a sampled form beside it: fewer runs and points, the same
+thresholds. `--full` runs the full one.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +39,12 @@ from acceptance.post_learned import all_cells, measure_all, write_page
 from acceptance.post_learned import judge as judge_learned
 from acceptance.post_ratios import EPSILONS, measure_errors
 from acceptance.post_ratios import judge as judge_ratios
+from acceptance.sampled import HITTERS, NUMERIC
 from veil.entropy import Seeded
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
 from veil_papers.writing import commit
 
-__all__ = ["STEPS", "Outcome"]
+__all__ = ["ROOT", "STEPS", "Outcome", "Step"]
 
 ROOT = Path(__file__).parent.parent
 CALIBRATE_CLAIMS = (
@@ -82,6 +88,26 @@ class Outcome:
     rows: list[tuple[str, str, str]]
     passed: bool
     seed: str = "fixed in the code"
+
+
+@dataclass(frozen=True)
+class Step:
+    """How a step is run. `seconds` is about what it takes alone on a machine of two cores."""
+
+    run: Callable[[], Outcome]
+    seconds: int
+    full: Callable[[], Outcome] | None = None
+    """The full form, where `run` is a sample of it."""
+    full_seconds: int = 0
+    alone: bool = False
+    """Whether it measures time or memory, so that nothing else may run beside it."""
+    code: tuple[str, ...] = ("src", "acceptance")
+    """The folders with the code that its numbers depend on."""
+
+    @property
+    def what(self) -> str:
+        """What is promised, in a line."""
+        return (self.full or self.run).__doc__ or ""
 
 
 def exact() -> Outcome:
@@ -204,9 +230,9 @@ def consistency_claims() -> Outcome:
     return Outcome(*judge_claims(claims_of("consistency"), CONSISTENCY_CLAIMS))
 
 
-def hitters_claims() -> Outcome:
+def hitters_claims(*, sampled: bool = False) -> Outcome:
     """All claims of the heavy hitters' reproduction, random strings and text; what was promised is required."""
-    return Outcome(*judge_claims(claims_of("heavy-hitters"), (*GOALS, "^Table 4.1")))
+    return Outcome(*judge_claims(claims_of("heavy-hitters", HITTERS if sampled else None), (*GOALS, "^Table 4.1")))
 
 
 def hitters_decode() -> Outcome:
@@ -219,9 +245,9 @@ def itemsets_claims() -> Outcome:
     return Outcome(*judge_claims(claims_of("itemsets"), GOALS))
 
 
-def numeric_claims() -> Outcome:
+def numeric_claims(*, sampled: bool = False) -> Outcome:
     """All claims of the Square Wave paper's reproduction; the verdicts that are promised are required."""
-    return Outcome(*judge_claims(claims_of("numeric"), NUMERIC_CLAIMS))
+    return Outcome(*judge_claims(claims_of("numeric", NUMERIC if sampled else None), NUMERIC_CLAIMS))
 
 
 def spikes_auto() -> Outcome:
@@ -254,7 +280,7 @@ def collector_kills() -> Outcome:
 
 
 def study_kills() -> Outcome:
-    """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit; nobody is asked twice."""
+    """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit."""
     return _pytest("tests/service", "20 kills each of PEM, SVIM and SVSM in the collector", "-k", "20_kills")
 
 
@@ -270,25 +296,27 @@ def _pytest(path: str, what: str, *options: str) -> Outcome:
     return Outcome([(what, measured, "all")], done.returncode == 0 and number > 0)
 
 
-STEPS: dict[str, Callable[[], Outcome]] = {
-    "exact": exact,
-    "golden": golden,
-    "accuracy": accuracy,
-    "pgr": pgr,
-    "hadamard": hadamard,
-    "families": families,
-    "rappor": rappor,
-    "hash-battery": hash_battery,
-    "consistency-ratios": consistency_ratios,
-    "learned-prior": learned_prior,
-    "calibrate-claims": calibrate_claims,
-    "consistency-claims": consistency_claims,
-    "hitters-claims": hitters_claims,
-    "hitters-decode": hitters_decode,
-    "itemsets-claims": itemsets_claims,
-    "numeric-claims": numeric_claims,
-    "spikes-auto": spikes_auto,
-    "speed-and-memory": speed_and_memory,
-    "collector-kills": collector_kills,
-    "study-kills": study_kills,
+TESTED = ("src", "acceptance", "tests")
+
+STEPS = {
+    "exact": Step(exact, 65, code=TESTED),
+    "golden": Step(golden, 5, code=TESTED),
+    "accuracy": Step(accuracy, 65),
+    "pgr": Step(pgr, 10, alone=True),
+    "hadamard": Step(hadamard, 5, alone=True),
+    "families": Step(families, 30, alone=True),
+    "rappor": Step(rappor, 5),
+    "hash-battery": Step(hash_battery, 25),
+    "consistency-ratios": Step(consistency_ratios, 5),
+    "learned-prior": Step(learned_prior, 75),
+    "calibrate-claims": Step(calibrate_claims, 135),
+    "consistency-claims": Step(consistency_claims, 300),
+    "hitters-claims": Step(partial(hitters_claims, sampled=True), 200, hitters_claims, 1_800),
+    "hitters-decode": Step(hitters_decode, 150, alone=True),
+    "itemsets-claims": Step(itemsets_claims, 320),
+    "numeric-claims": Step(partial(numeric_claims, sampled=True), 400, numeric_claims, 3_450),
+    "spikes-auto": Step(spikes_auto, 475),
+    "speed-and-memory": Step(speed_and_memory, 550, alone=True, code=("src", "acceptance", "bench")),
+    "collector-kills": Step(collector_kills, 230, code=TESTED),
+    "study-kills": Step(study_kills, 300, code=TESTED),
 }

@@ -14,8 +14,8 @@ from bench.ours import threads
 from bench.timing import Contestant, Outcome, best_times, local, ratio
 from veil import OLH, Bits, simulate
 from veil.datasets import exponential_bits, pos_baskets
-from veil.entropy import Seeded
 from veil.engines import InMemory
+from veil.entropy import Seeded
 from veil.hitters import PEM
 from veil.itemsets import SVSM
 from veil.kernels.counting import count_hashed, halves

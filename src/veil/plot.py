@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from veil.results.distribution import Distribution
     from veil.results.mean import Mean
 
-__all__ = ["plot_distribution", "plot_mean", "plot_panels", "plot_rows", "save"]
+__all__ = ["plot_distribution", "plot_lines", "plot_mean", "plot_panels", "plot_rows", "save"]
 
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
@@ -60,7 +60,8 @@ def plot_mean(found: Mean, *, truth: Any = None, ax: Axes | None = None) -> Axes
     ax.plot([low, high], [0, 0], "-|", lw=1.5, ms=9, color=_DOT, label="95 % interval")
     ax.plot([value], [0], "o", ms=6, color=_DOT, label="mean")
     if truth is not None:
-        ax.plot([truth], [0], "|", ms=18, mew=2, color=_TRUTH, label="truth")
+        known = domain.shown(float(truth[0])) if isinstance(truth, (list, tuple, np.ndarray)) else truth
+        ax.plot([known], [0], "|", ms=18, mew=2, color=_TRUTH, label="truth")
     ax.set_yticks([])
     ax.set_xlabel(f"mean of {found.population:,} people")
     _finish(ax, found, grid="x")
@@ -112,6 +113,34 @@ def plot_distribution(
     ax.set_ylabel(f"% of {found.population:,} people per bucket")
     ax.set_ylim(bottom=min(0.0, float((found.masses * percent).min())))
     _finish(ax, found if label is None else None)
+    ax.legend(frameon=False, fontsize=8)
+    return ax
+
+
+def plot_lines(
+    x: Sequence[float],
+    lines: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
+    x_label: str,
+    y_label: str,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """One line with standard errors per name, on logarithmic axes, and one legend for all."""
+    ax = ax or _axes(4.0)
+    from matplotlib.ticker import LogLocator
+
+    for i, (name, (height, spread)) in enumerate(lines.items()):
+        known = np.where(np.isnan(spread), 0.0, spread)
+        ax.errorbar(x, height, yerr=known, marker="osD^v<>"[i % 7], ms=5, capsize=3, lw=1.2, label=name)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xticks(list(x), [f"{one:g}" for one in x])
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+    ax.set_xlabel(x_label)
+    ax.set_ylabel(y_label)
+    _finish(ax, None)
     ax.legend(frameon=False, fontsize=8)
     return ax
 

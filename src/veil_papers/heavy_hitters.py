@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from veil.datasets import first_names, web_words
 from veil_papers import hitter_figures, hitter_goals, hitter_tables, hitter_variants
 from veil_papers.hitter_plan import FULL, QUERIES, QUICK, URLS
@@ -15,7 +17,7 @@ SEED = 7
 
 def reproduce(setting: Setting) -> Study:
     """All tables and figures, and what was asked for beyond them."""
-    plan, watch = (QUICK if setting.quick else FULL), setting.watch
+    plan, watch = (QUICK if setting.quick else replace(FULL, **setting.changes)), setting.watch
     names, words = first_names(setting.data), web_words(setting.data)
     sources = {URLS: Source.of(words, 20, plan.urls), QUERIES: Source.of(names, 6, plan.names)}
     cut = {URLS: Source.of(words, 4, plan.urls), QUERIES: Source.of(names, 4, plan.names)}

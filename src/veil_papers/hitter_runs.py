@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from veil.campaign import Campaign
+from veil.hitters.drawn import Drawn, split_people
+
 from veil.datasets import Strings, exponential_bits
 from veil.domain import Bits, Text
 from veil.entropy import Words
 from veil.hitters import PEM, HeavyHitters, HitterSearch, MultipleChannel, PrivTrie, SegmentPairs, pem1
-from veil.hitters.drawn import Drawn, split_people
 from veil.metrics import f1, found_mse, ncr
 from veil.survey import Survey, SurveyTally
 from veil.tally import Tally

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from veil.campaign import Campaign
+
 from veil.datasets import Transactions
 from veil.domain import Items
 from veil.itemsets import FIGURE_5_3, SVIM, SVSM, ItemMining, LDPMiner

@@ -26,7 +26,7 @@ _CRITERIA = (
 
 def reproduce(setting: Setting) -> Study:
     """All six figures."""
-    plan, sets = (QUICK if setting.quick else FULL), data_sets(setting)
+    plan, sets = (QUICK if setting.quick else replace(FULL, **setting.changes)), data_sets(setting)
     found: dict[str, dict[str, Errors]] = {}
     with setting.watch("Figures 2 to 4: all methods", len(plan.epsilons) * sum(plan.runs.values())) as advance:
         for place, (label, people) in enumerate(sets.items()):

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from veil.campaign import Campaign, CampaignRun
+
 from veil.datasets import Numbers
 from veil.domain import Interval
 from veil.entropy import Seeded

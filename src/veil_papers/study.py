@@ -5,10 +5,11 @@ Data only. How it is drawn is `drawing`, how it is written is `writing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 __all__ = ["Advance", "Claim", "Curve", "Exhibit", "Panel", "Setting", "Study", "Watch", "brief", "unwatched"]
 
@@ -30,6 +31,8 @@ class Setting:
     quick: bool = False
     data: Path | None = None
     watch: Watch = unwatched
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Parts of the experiment's plan that are not as in full: fewer runs or points."""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from veil import GRR, OLH, AllOf, Integers, OneOf, Public, Question, Record, Survey, Text
 from veil.cli.main import app
 from veil.errors import BudgetError, LedgerError
+from veil.study import Study, study_from_json
 from veil.view import Project
 
 PEOPLE = 150_000  # more than two chunks of people, so that cuts show
@@ -43,8 +44,8 @@ def held() -> np.ndarray[Any, Any]:
 
 @pytest.fixture
 def task(tmp_path: Path) -> Path:
-    path = tmp_path / "task.json"
-    veil("plan", "--domain", 16, "--epsilon", 1, "--oracle", "OLH", "--out", path)
+    path = tmp_path / "study.json"
+    veil("plan", "histogram", "--domain", 16, "--epsilon", 1, "--method", "OLH", "--out", path)
     return path
 
 
@@ -58,6 +59,11 @@ def save_values(path: Path, table: pa.Table, rows: int = 10_000) -> Path:
         delimiter = "\t" if path.suffix == ".tsv" else ","
         pacsv.write_csv(table, path, write_options=pacsv.WriteOptions(delimiter=delimiter))
     return path
+
+
+def save_study(tmp_path: Path, study: Study, name: str = "study.json") -> Path:
+    (tmp_path / name).write_bytes(study.to_bytes())
+    return tmp_path / name
 
 
 def small(tmp_path: Path, text: str = "app\n1\n2\n3\n", name: str = "values.csv") -> Path:
@@ -100,11 +106,11 @@ def test_together_is_the_same_as_apart_and_merged(tmp_path: Path, task: Path, he
     out, picture = tmp_path / "estimate.csv", tmp_path / "estimate.svg"
     found = veil_json("estimate", task, merged, "-o", out, "--plot", picture, "--top", 3)
     table = pacsv.read_csv(out)
-    assert table.column_names == ["value", "frequency", "count", "stderr", "low", "high"]
+    assert table.column_names == ["value", "frequency", "count", "stderr", "low", "high", "significant"]
     truth = np.bincount(held, minlength=16) / PEOPLE
     frequencies, errors = table["frequency"].to_numpy(), table["stderr"].to_numpy()
     assert (np.abs(frequencies - truth) < 6 * errors).all()  # 1e-9 a value, from fresh entropy
-    assert len(found["questions"][0]["top"]) == 3
+    assert len(found["rows"]) == 3
     assert picture.read_text().startswith("<?xml")
 
 
@@ -114,18 +120,17 @@ def test_estimates_are_post_processed_on_request(tmp_path: Path, task: Path, hel
     veil("randomize", task, values, "-o", tmp_path / "r.arrow", "--seed", 4)
     veil("tally", task, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
     out, picture = tmp_path / "estimate.json", tmp_path / "estimate.svg"
-    found = veil_json("estimate", task, tmp_path / "t.bin", "--post", post, "-o", out, "--plot", picture)
-    question = found["questions"][0]
-    raw = veil_json("estimate", task, tmp_path / "t.bin")["questions"][0]
-    assert question["lineage"][1].startswith("norm-sub" if post == "auto" else post)  # too few values to learn from
-    assert question["significant"] == raw["significant"]
-    rows = json.loads(out.read_text())
+    found = veil_json("estimate", task, tmp_path / "t.bin", "--set", f"post={post}", "-o", out, "--plot", picture)
+    raw = veil_json("estimate", task, tmp_path / "t.bin")
+    assert found["lineage"][1].startswith("norm-sub" if post == "auto" else post)  # too few values to learn from
+    assert found["significant"] == raw["significant"]
+    rows = json.loads(out.read_text())["rows"]
     assert all(row["low"] <= row["frequency"] <= row["high"] for row in rows if post != "post-pos")
     assert all(row["stderr"] is None for row in rows) == (post != "norm")
     if post in ("auto", "norm-sub", "norm"):
         assert sum(row["frequency"] for row in rows) == pytest.approx(1.0)
-    assert "people, " in veil("estimate", task, tmp_path / "t.bin", "--post", post).stdout
-    veil("estimate", task, tmp_path / "t.bin", "--post", "no-such-method", code=3)
+    assert "people, " in veil("estimate", task, tmp_path / "t.bin", "--set", f"post={post}").stdout
+    veil("estimate", task, tmp_path / "t.bin", "--set", "post=no-such-method", code=3)
 
 
 def test_two_runs_without_a_seed_differ(tmp_path: Path, task: Path) -> None:
@@ -156,13 +161,17 @@ def test_estimates_of_several_questions(tmp_path: Path, ending: str) -> None:
         "csv": lambda: pacsv.read_csv(out).to_pylist(),
         "parquet": lambda: pq.read_table(out).to_pylist(),
         "arrow": lambda: pa.ipc.open_file(out.read_bytes()).read_all().to_pylist(),
-        "json": lambda: json.loads(out.read_text()),
+        "json": lambda: [
+            {"question": i, **row} for i in (0, 1) for row in json.loads(out.read_text())["answers"][i]["rows"]
+        ],
     }
     rows = readers[ending]()
-    assert [list(row) for row in rows] == [["question", "value", "frequency", "count", "stderr", "low", "high"]] * 10
+    columns = ["question", "value", "frequency", "count", "stderr", "low", "high", "significant"]
+    assert [list(row) for row in rows] == [columns] * 10
     assert [row["question"] for row in rows] == [0] * 5 + [1] * 5
-    assert len(veil_json("estimate", task, tmp_path / "t.bin", "--question", 1)["questions"]) == 1
-    veil("estimate", task, tmp_path / "t.bin", "--question", 2, code=3)
+    assert [one["question"] for one in veil_json("estimate", task, tmp_path / "t.bin")["answers"]] == [0, 1]
+    assert veil_json("estimate", task, tmp_path / "t.bin", "--set", "question=1")["kind"] == "frequencies"
+    veil("estimate", task, tmp_path / "t.bin", "--set", "question=2", code=3)
 
 
 def test_an_open_domain_needs_candidates(tmp_path: Path) -> None:
@@ -171,25 +180,20 @@ def test_an_open_domain_needs_candidates(tmp_path: Path) -> None:
     veil("randomize", task, small(tmp_path, "drink\n" + "maté\n" * 3000), "-o", reports)
     assert "candidates" in veil("tally", task, reports, "-o", tmp_path / "t.bin", code=3).stderr
     veil("tally", task, reports, "-o", tmp_path / "t.bin", "--candidates", words)
-    best = veil_json("estimate", task, tmp_path / "t.bin")["questions"][0]["top"][0]
+    best = veil_json("estimate", task, tmp_path / "t.bin")["rows"][0]
     assert (best["value"], best["significant"]) == ("maté", True)
 
 
 def test_candidates_of_a_closed_domain(tmp_path: Path, task: Path) -> None:
     veil("randomize", task, small(tmp_path), "-o", tmp_path / "r.arrow")
     veil("tally", task, tmp_path / "r.arrow", "-o", tmp_path / "t.bin", "--candidates", small(tmp_path, "3\n5\n", "c"))
-    found = veil_json("estimate", task, tmp_path / "t.bin")["questions"][0]
-    assert found["candidates"] == 2
-    veil(
-        "tally",
-        task,
-        tmp_path / "r.arrow",
-        "-o",
-        tmp_path / "u.bin",
-        "--candidates",
-        small(tmp_path, "x\n", "c"),
-        code=3,
-    )
+    assert veil_json("estimate", task, tmp_path / "t.bin")["values"] == 2
+    again = veil_json("estimate", task, tmp_path / "r.arrow", "--candidates", tmp_path / "c")
+    assert again["rows"] == veil_json("estimate", task, tmp_path / "t.bin")["rows"]
+    other = small(tmp_path, "3\n6\n", "d")
+    assert "other candidates" in veil("estimate", task, tmp_path / "t.bin", "--candidates", other, code=4).stderr
+    wrong = small(tmp_path, "x\n", "c")
+    veil("tally", task, tmp_path / "r.arrow", "-o", tmp_path / "u.bin", "--candidates", wrong, code=3)
 
 
 def test_a_record_reads_its_own_columns(tmp_path: Path) -> None:
@@ -201,34 +205,10 @@ def test_a_record_reads_its_own_columns(tmp_path: Path) -> None:
     values = small(tmp_path, "age,other,drink\n" + "3,x,tea\n" * 50)
     assert veil_json("randomize", task, values, "-o", tmp_path / "r.arrow")["people"] == 50
     assert veil_json("tally", task, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")["people"] == 50
-    assert len(veil_json("estimate", task, tmp_path / "t.bin")["questions"]) == 2
+    assert len(veil_json("estimate", task, tmp_path / "t.bin")["answers"]) == 2
 
 
 # -- plan, inspect, demo -----------------------------------------------------------------------------------------------
-
-
-def test_plan_shows_every_oracle_and_writes_the_chosen(tmp_path: Path) -> None:
-    from veil import MECHANISMS, choose
-    from veil.mechanisms import FrequencyOracle
-
-    choice = choose(1024, 1.0, 10_000)
-    oracles = {name for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle)}
-    found = veil_json("plan", "--domain", 1024, "--epsilon", 1, "--users", 10_000, "--out", tmp_path / "t.json")
-    assert {option["oracle"] for option in found["options"]} == oracles
-    assert (found["chosen"], found["why"]) == (choice.oracle.name, choice.why)
-    assert Survey.from_json((tmp_path / "t.json").read_bytes()) == Survey(choice.oracle)
-    text = veil("plan", "--domain", 1024, "--epsilon", 1).stdout
-    assert all(name in text for name in oracles)
-    assert veil_json("plan", "--domain", 1024, "--epsilon", 1, "--max-report-bytes", 4)["chosen"] == "PGR"
-
-
-def test_plan_takes_labels(tmp_path: Path) -> None:
-    lines = small(tmp_path, "\n".join(LABELS) + "\n", "labels.txt")
-    first = veil_json("plan", "--labels", "tea, coffee,water,[bold]milk[/],NA", "--epsilon", 1, "--oracle", "oue")
-    second = veil_json("plan", "--labels-file", lines, "--epsilon", 1, "--oracle", "OUE")
-    assert first["task"] == second["task"]
-    veil("plan", "--domain", 4, "--epsilon", 1, "--oracle", "XYZ", code=3)
-    veil("plan", "--domain", 4, "--epsilon", "nan", code=3)
 
 
 def test_inspect_says_what_a_file_is(tmp_path: Path, task: Path) -> None:
@@ -236,10 +216,14 @@ def test_inspect_says_what_a_file_is(tmp_path: Path, task: Path) -> None:
     veil("randomize", task, small(tmp_path), "-o", reports)
     veil("tally", task, reports, "-o", tally)
     facts = veil_json("inspect", task)
-    assert (facts["kind"], facts["columns"]) == ("task", ["seed", "bucket"])
+    assert (facts["kind"], facts["study"], facts["columns"]) == ("study", "histogram", ["seed", "bucket"])
+    assert "study of kind histogram" in veil("inspect", task).stdout
+    bare = tmp_path / "task.json"
+    bare.write_bytes(study_from_json(task.read_bytes()).survey.to_bytes())
+    assert (veil_json("inspect", bare)["kind"], veil_json("inspect", bare)["task"]) == ("task", facts["task"])
     assert 0.999 < facts["epsilon"] <= 1.0
     for path, kind in ((reports, "reports"), (tally, "tally")):
-        for extra in ([], ["--task", task]):
+        for extra in ([], ["--study", task]):
             found = veil_json("inspect", path, *extra)
             assert (found["kind"], found["task"], found["reports"]) == (kind, facts["task"], 3)
             assert found["checked"] is bool(extra)
@@ -256,9 +240,9 @@ def test_demo_walks_the_whole_way(tmp_path: Path) -> None:
     halves = {
         f"{stem}-{i}.{end}" for i in "12" for stem, end in [("people", "csv"), ("reports", "arrow"), ("tally", "bin")]
     }
-    assert names == {"task.json", "tally.bin", "estimate.svg", *halves}
+    assert names == {"study.json", "tally.bin", "estimate.svg", *halves}
     again = veil_json("demo", "--offline", "--folder", tmp_path / "again", "--people", 20_000, "--seed", 3)
-    assert again["estimate"] == found["estimate"]
+    assert again["estimate"]["rows"] == found["estimate"]["rows"]
     text = veil("demo", "--offline", "--folder", tmp_path / "demo", "--people", 5_000).stdout
     assert "covered" in text
     assert "veil estimate" in text
@@ -323,12 +307,13 @@ def test_wrong_columns(tmp_path: Path, task: Path) -> None:
 
 
 def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path, task: Path) -> None:
+    (tmp_path / "empty").mkdir()
     values, before = small(tmp_path), sorted(tmp_path.iterdir())
     missing, out = tmp_path / "missing", tmp_path / "out.arrow"
     veil("randomize", missing, values, "-o", out, code=3)
     veil("randomize", task, missing, "-o", out, code=3)
     veil("randomize", task, tmp_path, "-o", out, code=3)
-    veil("randomize", tmp_path, values, "-o", out, code=3)
+    veil("randomize", tmp_path / "empty", values, "-o", out, code=3)
     veil("randomize", task, values, "-o", missing / "r.arrow", code=3)
     veil("randomize", task, values, "-o", tmp_path, code=3)
     veil("randomize", task, values, "-o", values, code=3)
@@ -337,7 +322,10 @@ def test_files_that_are_not_there_or_cannot_be_written(tmp_path: Path, task: Pat
     veil("merge", task, missing, "-o", out, code=3)
     veil("estimate", task, missing, code=3)
     veil("inspect", missing, code=3)
-    veil("plan", "--domain", 4, "--epsilon", 1, "--out", missing / "t.json", code=3)
+    veil("plan", "histogram", "--domain", 4, "--epsilon", 1, "--out", missing / "t.json", code=3)
+    veil("next", missing, code=3)
+    veil("simulate", task, missing, code=3)
+    veil("compare", values, "--studies", f"{task},{missing}", code=3)
     veil("demo", "--offline", "--folder", values / "x", "--people", 100, code=3)
     assert sorted(tmp_path.iterdir()) == before
 
@@ -348,7 +336,7 @@ def test_damaged_and_foreign_files(tmp_path: Path, task: Path, held: Any) -> Non
     veil("randomize", task, values, "-o", reports)
     veil("tally", task, reports, "-o", tally)
     other = tmp_path / "other.json"
-    veil("plan", "--domain", 17, "--epsilon", 1, "--oracle", "OLH", "--out", other)
+    veil("plan", "histogram", "--domain", 17, "--epsilon", 1, "--method", "OLH", "--out", other)
     before = sorted(tmp_path.iterdir())
     for command in (
         ["tally", other, reports, "-o", out],
@@ -356,7 +344,7 @@ def test_damaged_and_foreign_files(tmp_path: Path, task: Path, held: Any) -> Non
         ["estimate", other, tally],
     ):
         assert veil_json(*command, code=4)["error"]["kind"] == "MismatchError"
-    veil("inspect", reports, "--task", other, code=4)
+    veil("inspect", reports, "--study", other, code=4)
     for data in (reports.read_bytes()[:-100], reports.read_bytes()[:50], b"nothing of ours"):
         (tmp_path / "bad.arrow").write_bytes(data)
         veil("tally", task, reports, tmp_path / "bad.arrow", "-o", out, code=5)
@@ -378,32 +366,36 @@ def test_the_same_file_twice_is_refused(tmp_path: Path, task: Path) -> None:
 def test_no_reports_at_all_are_refused(tmp_path: Path, task: Path) -> None:
     from veil.files import ReportWriter
 
-    with ReportWriter(tmp_path / "empty.arrow", Survey.from_json(task.read_bytes())):
+    with ReportWriter(tmp_path / "empty.arrow", study_from_json(task.read_bytes()).survey):
         pass
     assert "no reports" in veil("tally", task, tmp_path / "empty.arrow", "-o", tmp_path / "t.bin", code=3).stderr
     assert not (tmp_path / "t.bin").exists()
 
 
 def test_usage_and_the_remaining_exit_codes(tmp_path: Path, task: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    veil("plan", "--epsilon", 1, code=2)
+    veil("plan", "histogram", "--domain", 4, code=2)
     veil("nothing", code=2)
     veil("estimate", task, code=2)
-    from veil.cli import pipeline
+    veil("estimate", task, task, "--set", "post", code=2)
+    veil("estimate", task, task, "--set", "post=norm", "--set", "post=norm-sub", code=2)
+    veil("simulate", task, task, "--epsilon", 1, code=2)
+    veil("simulate", task, code=2)
+    from veil.cli import files
 
     for problem, code in ((BudgetError("no"), 6), (LedgerError("no"), 6), (KeyError(PRIVATE), 1)):
 
         def fail(*_: Any, problem: Exception = problem) -> None:
             raise problem
 
-        monkeypatch.setattr(pipeline, "load_survey", fail)
-        assert PRIVATE not in veil("inspect", task, "--task", task, code=code).output
-        assert veil_json("inspect", task, "--task", task, code=code)["error"]["kind"] == type(problem).__name__
+        monkeypatch.setattr(files, "load", fail)
+        assert PRIVATE not in veil("inspect", task, "--study", task, code=code).output
+        assert veil_json("inspect", task, "--study", task, code=code)["error"]["kind"] == type(problem).__name__
 
 
 def test_labels_that_trouble_terminals_and_pictures(tmp_path: Path) -> None:
     lines = small(tmp_path, "$5 {x} and $6\n\x1b[31mred\n\N{GRINNING FACE}\na,b\n", "labels.txt")
     task, picture = tmp_path / "task.json", tmp_path / "p.svg"
-    veil("plan", "--labels-file", lines, "--epsilon", 3, "--out", task)
+    veil("plan", "histogram", "--labels-file", lines, "--epsilon", 3, "--out", task)
     veil("randomize", task, small(tmp_path, 'label\n"a,b"\n\N{GRINNING FACE}\n'), "-o", tmp_path / "r.arrow")
     veil("tally", task, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
     assert "\x1b[31m" not in veil("estimate", task, tmp_path / "t.bin", "--plot", picture).stdout
@@ -428,22 +420,20 @@ def test_namibia_is_a_label_beside_numbers_too(tmp_path: Path) -> None:
         "randomize", tmp_path / "task.json", tmp_path / "values.csv", "-o", tmp_path / "r.arrow", "--column", "country"
     )
     veil("tally", tmp_path / "task.json", tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
-    rows = veil_json("estimate", tmp_path / "task.json", tmp_path / "t.bin")["questions"][0]["top"]
+    rows = veil_json("estimate", tmp_path / "task.json", tmp_path / "t.bin")["rows"]
     assert {row["value"]: round(row["frequency"], 1) for row in rows} == {"NA": 0.5, "DE": 0.5}
 
 
 def test_contradictions_are_refused(tmp_path: Path) -> None:
-    veil("plan", "--domain", 1024, "--epsilon", 1, "--oracle", "OUE", "--max-report-bytes", 3, code=3)
-    veil("plan", "--labels", "tea,,coffee", "--epsilon", 1, code=3)
     twice = tmp_path / "twice.csv"
     twice.write_text("a,a\n1,2\n")
-    veil("plan", "--domain", 16, "--epsilon", 1, "--out", tmp_path / "task.json")
+    veil("plan", "histogram", "--domain", 16, "--epsilon", 1, "--out", tmp_path / "task.json")
     veil("randomize", tmp_path / "task.json", twice, "-o", tmp_path / "r.arrow", "--column", "a", code=3)
     veil("randomize", tmp_path / "task.json", twice, "-o", tmp_path / "r.csv", code=3)
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    command = f"{sys.executable} -m veil.cli plan --domain 1024 --epsilon 1 | head -1"
+    command = f"{sys.executable} -m veil.cli plan histogram --domain 1024 --epsilon 1 | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert done.returncode == 0
     assert "Traceback" not in done.stderr

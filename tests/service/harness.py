@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import httpx
 import numpy as np
+from tests.patience import LIMIT, until
 
 from veil import OLH, Survey
 from veil.collector.catalogue import Catalogue
@@ -66,27 +66,22 @@ class Collector:
         with (self.folder / "log").open("ab") as log:
             before = log.tell()
             self.process = subprocess.Popen(command, env={**os.environ, **self.environment}, stderr=log)
-        if not self.port:
-            self.port = self._announced_port(before)
-        self._wait()
+        self.port = until(lambda: self._announced_port(before), lambda: self.log)
+        until(self._answers, lambda: self.log)
 
     def _announced_port(self, before: int) -> int:
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            for line in (self.folder / "log").read_bytes()[before:].decode().splitlines():
-                if '"listening"' in line:
-                    return int(json.loads(line)["port"])
-            time.sleep(0.02)
-        raise AssertionError(f"the collector does not start: {self.log}")
+        """The port that it listens on; 0 as long as it has not said so."""
+        assert self.process is not None
+        assert self.process.poll() is None, self.log
+        for line in (self.folder / "log").read_bytes()[before:].splitlines(keepends=True):
+            if b'"listening"' in line and line.endswith(b"\n"):
+                return int(json.loads(line)["port"])
+        return 0
 
-    def _wait(self) -> None:
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
-            with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"{self.url}/healthz").status_code == 200:
-                    return
-            time.sleep(0.02)
-        raise AssertionError(f"the collector does not answer: {self.log}")
+    def _answers(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.get(f"{self.url}/healthz").status_code == 200
+        return False
 
     def kill(self) -> None:
         """As a power cut would: no handler runs."""
@@ -98,7 +93,7 @@ class Collector:
         """As an operator would. Returns the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=30)
+        return self.process.wait(LIMIT)
 
     def open_survey(self, survey: Survey | Study = SURVEY, **options: Any) -> str:
         """Publish and open a survey or a study, as `veil survey create --open` does. Returns the survey's path."""

@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, values
 
 from veil.collector.service import open_store
@@ -29,7 +30,7 @@ class Devices:
 
     def send(self, seed: int) -> None:
         chance = random.Random(seed)
-        connection = http.client.HTTPConnection("127.0.0.1", self.collector.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.collector.port, timeout=LIMIT)
         while not self.stopping.is_set():
             body = framed(SURVEY, values(chance.choice([1, 1, 1, 20, 300]), seed))
             while True:
@@ -47,6 +48,10 @@ class Devices:
                 time.sleep(0.02)
         connection.close()
 
+    def wait_for_acknowledgements(self, more: int) -> None:
+        goal = len(self.acknowledged) + more
+        until(lambda: len(self.acknowledged) >= goal, lambda: self.collector.log)
+
 
 def ids_of(bodies: list[bytes]) -> list[bytes]:
     return [body[i + 33 : i + 49] for body in bodies for i in range(0, len(body), EACH)]
@@ -60,11 +65,7 @@ def kill_under_load(collector: Collector, kills: int, seed: int = 0, senders: in
     for thread in threads:
         thread.start()
     for _ in range(kills):
-        before = len(devices.acknowledged)
-        end = time.monotonic() + 20
-        while len(devices.acknowledged) < before + 5 and time.monotonic() < end:
-            time.sleep(0.01)
-        assert len(devices.acknowledged) >= before + 5, collector.log
+        devices.wait_for_acknowledgements(5)
         time.sleep(chance.uniform(0.0, 0.5))
         collector.kill()
         sure = list(devices.acknowledged)
@@ -72,7 +73,7 @@ def kill_under_load(collector: Collector, kills: int, seed: int = 0, senders: in
         check_nothing_lost(collector, sure)
     devices.stopping.set()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(LIMIT)
         assert not thread.is_alive()
     stored = check_nothing_lost(collector, devices.acknowledged)
     assert sorted(ids_of(devices.acknowledged)) == stored  # whoever retried got through, and nothing is there twice

@@ -8,12 +8,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from tests.patience import LIMIT, until
 
 _FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if Path("/usr/lib/postgresql").exists() else []
 
@@ -44,14 +44,12 @@ class Server:
 
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self.folder}"
-        log = str(self.folder / "log")
-        self.run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-l", log, "-o", options, "start")
+        patient = ["-w", "-t", f"{LIMIT:.0f}", "-l", str(self.folder / "log")]
+        self.run("pg_ctl", "-D", str(self.folder / "data"), *patient, "-o", options, "start")
 
     def stop(self) -> None:
         self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-W", "stop")
-        end = time.monotonic() + 20
-        while time.monotonic() < end and (self.folder / "data" / "postmaster.pid").exists():
-            time.sleep(0.02)
+        until(lambda: not (self.folder / "data" / "postmaster.pid").exists())
 
     def database(self) -> str:
         """A new, empty database."""

@@ -25,7 +25,7 @@ def test_people_answer_the_example_page(tmp_path: Path) -> None:
     built_client()
     with asking(tmp_path / "collector", Survey(GRR(epsilon=1.0, domain=LABELS))) as collector:
         job = vars(collector) | {"chromium": browser, "profile": str(tmp_path / "profiles")}
-        seen = json.loads(run_node(SCRIPT, json.dumps(job), timeout=240))
+        seen = json.loads(run_node(SCRIPT, json.dumps(job)))
     estimates = {name: seen[name].pop("estimate") for name in ("before", "afterFirst", "afterChanged")}
     wanted = {
         # a person answers, and the report arrives

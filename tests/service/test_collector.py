@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running, values
 
 from veil import GRR, OLH, OUE, OneOf, Survey, Text
@@ -295,13 +298,17 @@ def test_the_queue_is_bounded_and_says_when_to_come_back(tmp_path: Path) -> None
 
         def send() -> None:
             with httpx.Client(base_url=small.url) as own:
-                answers.extend(
-                    own.post(f"{path}/reports", content=framed(SURVEY, [1] * 30), headers=FRAMED) for _ in range(10)
-                )
+                for _ in range(10):
+                    sent = framed(SURVEY, [1] * 30)
+                    answers.append(own.post(f"{path}/reports", content=sent, headers=FRAMED))
 
         threads = [threading.Thread(target=send) for _ in range(12)]
-        for thread in threads:
-            thread.start()
+        with contextlib.closing(sqlite3.connect(small.folder / "collector.sqlite3", isolation_level=None)) as blocker:
+            blocker.execute("BEGIN IMMEDIATE")  # as long as this is open, nothing can be stored
+            for thread in threads:
+                thread.start()
+            until(lambda: answers)
+            blocker.execute("ROLLBACK")
         for thread in threads:
             thread.join()
         taken = sum(answer.status_code == 200 for answer in answers)
@@ -423,7 +430,7 @@ def test_idle_connections_do_not_keep_others_out(tmp_path: Path) -> None:
     with running(tmp_path / "data", VEIL_BODY_SECONDS="2") as one:
         path = one.open_survey()
         head = f"POST {path}/reports HTTP/1.1\r\nHost: x\r\nContent-Type: {FRAMED['Content-Type']}\r\n"
-        idle = [socket.create_connection(("127.0.0.1", one.port), timeout=20) for _ in range(20)]
+        idle = [socket.create_connection(("127.0.0.1", one.port), LIMIT) for _ in range(20)]
         for connection in idle:
             connection.sendall(f"{head}Content-Length: {4 << 20}\r\n\r\n".encode())
         answer = httpx.post(f"{one.url}{path}/reports", content=framed(SURVEY, [1]), headers=FRAMED)
@@ -495,8 +502,8 @@ def test_long_work_has_few_threads_and_few_places_to_wait() -> None:
     workers, proceed = Workers("test", threads=1, waiting=1), threading.Event()
 
     async def ask() -> None:
-        first = asyncio.create_task(workers.run(proceed.wait, 10))
-        second = asyncio.create_task(workers.run(proceed.wait, 10))
+        first = asyncio.create_task(workers.run(proceed.wait, LIMIT))
+        second = asyncio.create_task(workers.run(proceed.wait, LIMIT))
         await asyncio.sleep(0)
         for _ in range(2):
             with pytest.raises(ServiceError, match="busy") as refused:

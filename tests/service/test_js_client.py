@@ -7,6 +7,7 @@ import re
 import subprocess
 from pathlib import Path
 
+from tests.patience import LIMIT
 from tests.service.browser.javascript import ROOT, built_client, run_node
 
 from veil import Survey
@@ -22,7 +23,7 @@ console.log(JSON.stringify(await Promise.all(tasks.map(async (task) => (await Su
 
 def test_its_own_tests_pass() -> None:
     client = built_client()
-    ran = subprocess.run(["npm", "test"], cwd=client, capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(["npm", "test"], cwd=client, capture_output=True, text=True, timeout=LIMIT, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     passed = re.search(r"^# pass (\d+)$", ran.stdout, re.MULTILINE)
     assert passed

@@ -147,5 +147,4 @@ def report(values: Sequence[Any], survey: Survey, collector: Asking, folder: Pat
     job = {"task": f"{folder}/task.json", "values": f"{folder}/values.json", "seed": 11, "address": collector.address}
     done = json.loads(run_node(SCRIPT, json.dumps(job)))
     assert done["acknowledged"] == PEOPLE
-    assert done["seconds"] < 30  # it takes two or three; a slow machine is not a bug
     assert collector.reports() == PEOPLE

@@ -18,4 +18,4 @@ def test_five_kills_on_sqlite(tmp_path: Path) -> None:
 @pytest.mark.acceptance
 def test_25_kills_on_sqlite(tmp_path: Path) -> None:
     with running(tmp_path / "data", VEIL_TALLY_SECONDS="0.1") as collector:
-        kill_under_load(collector, kills=25, seed=1)
+        assert kill_under_load(collector, kills=25, seed=1)["retries"]

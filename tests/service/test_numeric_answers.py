@@ -34,7 +34,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 
 @pytest.fixture(scope="module")
 def client(collector: Collector) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=collector.url, timeout=60, headers=collector.token("answers:read")) as one:
+    with httpx.Client(base_url=collector.url, headers=collector.token("answers:read")) as one:
         yield one
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
 from veil import GRR, OLH, Survey
@@ -187,7 +188,7 @@ def test_hostile_text_in_every_place(collector: Collector, client: httpx.Client,
 
 def _raw(port: int, method: str, path: bytes, authorization: str) -> int:
     """A request whose path nobody tidies up."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), LIMIT) as connection:
         head = (
             f"HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nAuthorization: {authorization}\r\nConnection: close\r\n\r\n"
         )
@@ -267,6 +268,7 @@ def test_schemathesis_finds_no_server_error(collector: Collector) -> None:
             "none",
         ),
         *("--phases", "examples,coverage,fuzzing", "--no-color", "--suppress-health-check", "all"),
+        *("--request-timeout", str(LIMIT)),
         "--checks",
         "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
         "negative_data_rejection,ignored_auth,unsupported_method",

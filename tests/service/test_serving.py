@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.patience import LIMIT
 from tests.service.harness import Collector
 
 from veil import GRR, Survey
@@ -40,7 +41,7 @@ def test_a_reader_of_the_log_that_goes_away(tmp_path: Path, rival: bool) -> None
                 if rival:
                     with pytest.raises(httpx.TransportError):
                         use(client)
-                    assert process.wait(timeout=10) == -signal.SIGPIPE
+                    assert process.wait(LIMIT) == -signal.SIGPIPE
                 else:
                     use(client)
         finally:

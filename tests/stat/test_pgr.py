@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from acceptance.accuracy import estimates, measure
-from acceptance.pgr import decode_over_fft, error_over_optimum
+from acceptance.pgr import error_over_optimum
 from numpy.typing import NDArray
 from tests.significance import frequency_fits, mean_fits, variance_fits
 
@@ -63,7 +63,3 @@ def test_totals_of_neighbours_have_the_variance_they_say() -> None:
         spreads.append((float(totals.var(ddof=1)), said))
     assert variance_fits(spreads[0][0], runs, spreads[0][1])
     assert not variance_fits(spreads[1][0], runs, spreads[1][1])
-
-
-def test_the_decode_costs_about_one_transform() -> None:
-    assert decode_over_fft(size=200_000, people=200_000, repeats=7) < 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -85,13 +84,12 @@ def test_power_ns_selects_itself() -> None:
 
 
 def test_counts_are_drawn_not_people() -> None:
-    oracle, size, n = OLH(1.0, 1024), 1024, 10**9
+    """A thousand million million people: nobody lives to see each of them drawn."""
+    oracle, size, n = OLH(1.0, 1024), 1024, 10**15
     frequencies = redraw(oracle.noise, np.full(size, n // size), np.random.default_rng(0))
     raw = Estimate(oracle.domain, frequencies, n, oracle.noise, n, float(n), float(n))
-    select(raw, "single", ("norm-sub",), runs=1)
-    start = time.process_time()
-    select(raw, [range(512), range(512, 1024)], METHODS, runs=30)
-    assert time.process_time() - start < 3
+    found = select(raw, [range(512), range(512, 1024)], METHODS, runs=30)
+    assert set(found.errors) == set(METHODS)
 
 
 def test_the_guideline() -> None:

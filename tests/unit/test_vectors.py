@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.patience import LIMIT
 from tests.service.browser.javascript import built_client
 
 from veil import Survey, errors
@@ -166,7 +167,7 @@ def test_the_examples_of_the_specification_are_in_the_vectors() -> None:
 def reproduce(folder: Path) -> tuple[int, int, int, str]:
     """What the browser client's modules make of the vectors: exit code, checks passed and failed, output."""
     built_client()
-    ran = subprocess.run(["node", str(SCRIPT), str(folder)], capture_output=True, text=True, timeout=120, check=False)
+    ran = subprocess.run(["node", str(SCRIPT), str(folder)], capture_output=True, text=True, timeout=LIMIT, check=False)
     counts = re.search(r"^(\d+) passed, (\d+) failed$", ran.stdout, re.MULTILINE)
     assert counts, ran.stdout + ran.stderr
     return ran.returncode, int(counts[1]), int(counts[2]), ran.stdout

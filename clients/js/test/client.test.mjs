@@ -9,7 +9,7 @@ import { MemoryStore } from "../build/memory.js";
 import { IDBFactory } from "fake-indexeddb";
 
 import { GRR_TASK } from "./collector.mjs";
-import { settle, World } from "./world.mjs";
+import { World } from "./world.mjs";
 
 const refused = (code) => (error) => error.code === code;
 const vectors = (name) =>
@@ -430,5 +430,5 @@ test("a closed client sends nothing more", async () => {
   await world.pass(600_000);
   await world.comeOnline();
   assert.equal(world.collector.posts.length, 1);
-  await settle();
+  await world.settle();
 });

@@ -12,9 +12,10 @@ export class World {
   listeners = new Set();
   store = new MemoryStore();
   collector = new Collector();
+  underWay = 0; // calls of clients to the world that have not returned
 
   environment(changes = {}) {
-    return {
+    const environment = {
       fill: (buffer) => void webcrypto.getRandomValues(buffer),
       now: () => this.time,
       fetch: this.collector.fetch,
@@ -31,13 +32,38 @@ export class World {
       },
       ...changes,
     };
+    for (const name of ["fetch", "alone"]) environment[name] = this.#watched(environment[name]);
+    const { open } = environment;
+    environment.open = async (name) => this.#watchedStore(await open(name));
+    return environment;
+  }
+
+  #watched(call) {
+    return async (...given) => {
+      this.underWay++;
+      try {
+        return await call(...given);
+      } finally {
+        this.underWay--;
+      }
+    };
+  }
+
+  #watchedStore(store) {
+    return new Proxy(store, {
+      get: (_, name) => {
+        const member = store[name];
+        if (typeof member !== "function") return member;
+        return name === "close" ? member.bind(store) : this.#watched(member.bind(store));
+      },
+    });
   }
 
   async open(options = {}, changes = {}) {
     const task = options.task ?? (await this.collector.publish(GRR_TASK));
     const given = { collector: this.collector.address, key: this.collector.key, task, budget: 1, ...options };
     const client = await openClient(given, this.environment(changes));
-    await settle();
+    await this.settle();
     return client;
   }
 
@@ -47,15 +73,17 @@ export class World {
     const due = this.timers.filter(({ at }) => at <= this.time);
     this.timers = this.timers.filter(({ at }) => at > this.time);
     for (const { run } of due) run();
-    await settle();
+    await this.settle();
   }
 
   async comeOnline() {
     for (const run of this.listeners) run();
-    await settle();
+    await this.settle();
+  }
+
+  // Returns once no client has anything under way: what they do by themselves is done, however slow the machine.
+  async settle() {
+    do await new Promise(setImmediate);
+    while (this.underWay);
   }
 }
-
-export const settle = async () => {
-  for (let i = 0; i < 5; i++) await new Promise((resolve) => setTimeout(resolve, 1));
-};

@@ -20,18 +20,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veil.cli import planning, tables
 from veil.cli.crowd import call
 from veil.cli.demo import EPSILON, TOP, step
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.outcome import Document, plural
-from veil.cli.pipeline import Watch
+from veil.cli.tables import plain_table
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.tokens import issue_token
 from veil.domain import Categories
+from veil.engines import Watch
 from veil.errors import StoreError
-from veil.results.estimate import Row
+from veil.planning import Wishes, plan
+from veil.results.units import Unit
+from veil.tools.canonical import parse
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,14 +48,14 @@ def walk_online(people: int, screen: Console, watch: Watch) -> Document:
     """Plan, serve, open, report, answer; in a temporary folder that is gone afterwards."""
     screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
     step(screen, 1, "plan", "the oracle that asks it best")
-    planned = planning.plan(Categories(APPS), EPSILON, people)
-    survey, start = planned.survey, time.monotonic()
-    screen.print(f"[bold green]*[/] {planned.choice.why}")
+    choice = plan("histogram", Wishes(EPSILON, Categories(APPS), people))
+    survey, start = choice.study.survey, time.monotonic()
+    screen.print(f"[bold green]*[/] {choice.why}")
 
     step(screen, 2, "serve", "a collector on SQLite; the survey is signed and opened")
     with tempfile.TemporaryDirectory(prefix="veil-demo-") as folder, _serving(Path(folder)) as port:
         token = _token(folder)
-        asked = json.dumps({"survey": survey.to_json()}).encode()
+        asked = json.dumps({"survey": parse(choice.study.to_bytes())}).encode()
         path = f"/v1/surveys/{survey.task}"
         _ask(port, "POST", "/v1/surveys", token, asked)
         _ask(port, "POST", f"{path}/open", token)
@@ -70,20 +72,26 @@ def walk_online(people: int, screen: Console, watch: Watch) -> Document:
         screen.print(f"  {reports} of {size} over HTTP, on the disk before they were acknowledged")
 
         step(screen, 4, "estimate", "what the collector learns, beside the truth that it never saw")
-        answer = _ask(port, "GET", f"{path}/answers/0", token)
+        answer = _ask(port, "GET", f"{path}/answer", token)
     return _shown(screen, answer, held, seconds)
 
 
 def _shown(screen: Console, answer: Document, held: Any, seconds: float) -> Document:
     truth = np.bincount(held, minlength=len(APPS)) / len(held)
     known = {app: float(share) for app, share in zip(APPS, truth, strict=True)}
-    rows = [
-        Row(one["value"], one["frequency"], one["count"], float("nan"), one["low"], one["high"])
-        for one in answer["values"]
+    rows, share = answer["rows"], Unit("share")
+    largest = sorted(rows, key=lambda row: -row["frequency"])[:TOP]
+    cells = [
+        (
+            row["value"],
+            share.text(row["frequency"]),
+            share.interval(row["low"], row["high"]),
+            share.text(known[row["value"]]),
+        )
+        for row in largest
     ]
-    largest = sorted(rows, key=lambda row: -row.frequency)[:TOP]
-    screen.print(tables.rows_table(largest, APPS, "The largest shares", known))
-    covered = sum(row.low <= known[row.value] <= row.high for row in rows)
+    screen.print(plain_table(("value", "share", "95 % interval", "truth"), cells))
+    covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in rows)
     screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected). It took {seconds:.0f} s.")
     screen.print("Next: veil demo --offline (the same through files), docs/collector/service.md", markup=False)
     return {"task": answer["task"], "people": answer["people"], "answer": answer, "truth": known, "covered": covered}

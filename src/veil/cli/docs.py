@@ -23,50 +23,50 @@ _HEAD = """\
 
 Written by `python -m veil.cli.docs` from the commands' own help; change it there.
 
-The way of a value, as commands:
+One set of verbs serves every study. `plan` says what there is to choose from and writes a study. The way of a value:
 
-    veil plan --labels-file labels.txt --epsilon 1 --users 1000000 --out task.json
-    veil randomize task.json values.csv -o reports.arrow          # on the devices
-    veil tally task.json reports*.arrow -o tally.bin              # at the collector
-    veil merge task.json here.bin there.bin -o tally.bin
-    veil estimate task.json tally.bin -o estimate.csv --plot estimate.svg
+    veil plan histogram --labels-file labels.txt --epsilon 1 --users 1000000 -o study.json
+    veil randomize study.json values.csv -o reports.arrow          # on the devices
+    veil tally study.json reports*.arrow -o tally.bin              # at the collector
+    veil merge study.json here.bin there.bin -o tally.bin
+    veil estimate study.json tally.bin -o estimate.csv --plot estimate.svg
 
-Numbers and times are asked for in the same way ([architecture](architecture.md) names what comes out):
+`estimate` takes tallies or files of reports. How the reports are read is a parameter of the study: `--set` changes it
+without asking anybody again. What people were asked cannot be changed:
 
-    veil plan --numeric 0 250000 --epsilon 1 --out task.json      # a distribution, by SquareWave
-    veil plan --numeric 18 99 --integers --mean --epsilon 1       # the mean alone
-    veil plan --numeric 2026-01-01 2027-01-01 --epsilon 1         # dates and times, in ISO 8601 and UTC
-    veil randomize task.json incomes.csv --clip -o reports.arrow  # what lies outside counts as the nearer end
-    veil estimate task.json tally.bin --bands 200 --plot incomes.svg
+    veil estimate study.json tally.bin --set post=norm-sub         # frequencies that are not negative
+    veil plan numbers --range 0 250000 --epsilon 1 -o incomes.json
+    veil randomize incomes.json incomes.csv --clip -o reports.arrow  # what lies outside counts as the nearer end
+    veil estimate incomes.json reports.arrow --set bands=200 --plot incomes.svg
+    veil plan hitters --max-bytes 12 -k 20 --epsilon 2 -o words.json
+    veil estimate words.json reports*.arrow --set k=50             # searched again, for more of them
 
-The plan tells two errors. Of a mean: the standard error in the worst case, from exact moments, in units of the domain.
-Of a range: the root mean square error over all ranges of a tenth of the domain, measured on made-up people who are
-distributed like Beta(5, 2), a million at most. Where a task's questions are read together (Hierarchy, HaarHierarchy,
-HybridMean), `veil estimate` prints their one answer; `--question` asks for a single one.
+Studies of several rounds ask each person once, in one of the rounds. A folder keeps what the study took; `next` takes
+what a round collected and writes the task of the next one, or shows what was learnt. An interruption at any moment
+loses nothing. Where a command takes a study, the folder stands for its current round:
 
-Strings that nobody listed before are found in stored reports; `simulate` walks the whole way on a file of values:
+    veil plan items --universe items.txt -k 20 --sets --epsilon 2 -o baskets.json
+    veil next run baskets.json                                     # writes run/round-000.json
+    veil randomize run some-baskets.csv -o reports.arrow           # the share of the people that the round asks
+    veil next run reports.arrow                                    # or a tally; and so on, to the result
 
-    veil hitters plan --epsilon 2 -k 20 --max-bytes 12 --out task.json
-    veil randomize task.json words.csv -o reports.arrow           # on the devices, each person once
-    veil hitters find task.json reports*.arrow -k 20 -o hitters.csv
-    veil hitters simulate words.csv --epsilon 2 -k 20 --max-bytes 12 --truth
+Trials on data like yours, before anybody is asked:
 
-Frequent items and sets of items take several rounds, each of people who were not asked before. A folder keeps the
-campaign; `next` takes a round's tally and writes the next task, or shows what was found:
+    veil simulate values.csv --epsilon 1 --plot values.svg         # from data to picture in one command
+    veil simulate baskets.json baskets.parquet --truth --people 1000000 --folder trial
+    veil compare values.csv --studies a.json,b.json --epsilon 0.5,1,2 --plot errors.svg
 
-    veil itemsets plan campaign --universe items.txt --epsilon 2 -k 20 --sets
-    veil randomize campaign/round-000.json baskets.csv -o r.arrow # the share of the people that the round asks
-    veil tally campaign/round-000.json r.arrow -o t.bin
-    veil itemsets next campaign t.bin
-    veil itemsets simulate baskets.parquet --epsilon 2 -k 20 --sets --rules 0.5 --folder trial
+`compare` tells the root mean square error of the shares of values or sets (those among the most frequent that were not
+found count as 0), of the share of people below a value for distributions, or the error of a mean: the mean over all
+runs, with its standard error.
 
 Sets are lists in Parquet and Arrow files. In text files they are cells with a separator between the items, and an empty
 cell is an empty set.
 
 The same with a service between the devices and the analyst ([docs/collector](collector/service.md)):
 
-    veil serve                                                    # takes reports over HTTP
-    veil survey create task.json --open
+    veil serve                                                     # takes reports over HTTP
+    veil survey create study.json --open
     veil token create --scope answers:read
 
 Every command takes `--json`: standard output then holds exactly one JSON document. A mistake is one line on standard
@@ -112,7 +112,7 @@ def _entry(parameter: Any) -> tuple[str, str]:
     """How a parameter is written, and what it means."""
     if parameter.param_type_name == "argument":
         many = "..." if parameter.nargs == -1 else ""
-        return parameter.name.upper() + many, parameter.help
+        return (parameter.metavar or parameter.name.upper()) + many, parameter.help
     shown = [] if parameter.default in (None, False) or parameter.required else [f"default: {parameter.default}"]
     if parameter.required:
         shown.append("required")

@@ -1,130 +1,143 @@
-"""What a file is, in plain words: a task, a file of reports, or a tally.
+"""`veil inspect`: what a file is, in plain words.
 
-Reads headers alone; with a task it reads and checks everything.
+Reads headers alone; with a study it reads and checks everything.
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from veil.cli.numbers import domain_text
-from veil.cli.outcome import Document, plural
-from veil.cli.pipeline import check_inputs, load_survey, load_tallies
-from veil.domain import Numeric
-from veil.errors import EmptyError, WireError
-from veil.files import count_rows, describe_reports, read_reports
-from veil.mechanisms import HaarResponse, MeanMechanism, SquareWave
-from veil.numeric.means import HybridMean
-from veil.numeric.reading import protocol_of
-from veil.survey import Question, Survey
-from veil.tools.canonical import parse
-from veil.wire.frames import VERSION, report_size
+import typer
 
-__all__ = ["inspect_file"]
+from veil.cli.outcome import AsJson, Document, console, plural, reporting
 
-_TALLY = b"VEILT"
-_ARROW = b"ARROW1"
-_ANSWERS: dict[type, str] = {SquareWave: "distribution", MeanMechanism: "mean", HaarResponse: "differences"}
+if TYPE_CHECKING:
+    from veil.survey import Survey
+
+__all__ = ["inspect"]
+
+_ARROW = b"ARROW1", b"PAR1"
+_MOST_SHOWN = 12
 
 
-def inspect_file(path: Path, survey: Survey | None) -> tuple[str, Document]:
-    """A sentence about a file, and its facts; checked against the task where that is given."""
+@reporting
+def inspect(
+    file: Annotated[
+        Path,
+        typer.Argument(help="A study, a task, a file of reports, a tally, a saved result or the folder of a run."),
+    ],
+    study: Annotated[
+        Path | None, typer.Option(metavar="STUDY", help="Check the whole file against this study or task.")
+    ] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Say in plain words what a file is."""
+    from veil.cli.files import load
+    from veil.cli.tables import facts_table
+
+    sentence, facts = _inspected(file, None if study is None else load(study).survey)
+    screen = console(as_json)
+    screen.print(sentence, markup=False)
+    screen.print(facts_table(facts))
+    return facts | {"file": str(file)}
+
+
+def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
+    from veil.cli.files import check_inputs, start_of
+    from veil.errors import EmptyError, WireError
+    from veil.wire.tallies import is_tally
+
+    if path.is_dir():
+        return _run(path)
     check_inputs(path)
-    with path.open("rb") as file:
-        start = file.read(8)
+    start = start_of(path)
     if not start:
         raise EmptyError(f"{path} is empty")
     if start.startswith(_ARROW):
         return _reports(path, survey)
-    if start.startswith(_TALLY):
+    if is_tally(start):
         return _tally(path, survey)
-    if start.lstrip().startswith(b"{"):
-        return _task(load_survey(path))
-    raise WireError(f"{path} is not a task, a file of reports or a tally")
+    if not start.startswith(b"{"):
+        raise WireError(f"{path} is not a study, a task, a file of reports, a tally or a result")
+    try:
+        kind = json.loads(path.read_bytes()).get("kind")
+    except (ValueError, RecursionError):
+        kind = None  # said by whoever reads it as a study
+    return _result(path) if kind == "veil-result" else _study(path, is_task=kind == "veil-survey")
 
 
-def _task(survey: Survey) -> tuple[str, Document]:
-    epsilon, protocol = survey.guarantee.epsilon, protocol_of(survey)
-    questions = [_question(i, question) for i, question in enumerate(survey.questions)]
-    by = type(protocol).__name__ if protocol is not None else questions[0]["mechanism"]
-    many = plural(len(questions), "question") + (f", by {by}" if len(questions) == 1 or protocol is not None else "")
-    held, answers = survey.domain, [question["answers"] for question in questions]
-    if protocol is not None:
-        answers = ["mean" if isinstance(protocol, HybridMean) else "distribution"]
-        many += f", read together as one {answers[0]}"
+def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
+    from veil.cli.files import read_study
+    from veil.planning.base import in_words
+    from veil.wire.frames import report_size
+
+    study = read_study(path)
+    survey, promised = study.survey, study.guarantee
+    asked, many = [], len(survey.questions)
+    for i in range(min(many, _MOST_SHOWN)):
+        view, asks = survey.question(i).view, survey.question(i).mechanism
+        shown = {"view": view.kind, "mechanism": asks.name, "epsilon": asks.epsilon, "domain": asks.domain.kind}
+        asked.append({"question": i, **shown, "values": min(asks.domain.size, 2**63)})  # above, it says nothing more
     facts: Document = {
-        "kind": "task",
+        "kind": "task" if is_task else "study",
+        "study": study.kind,
         "task": survey.task,
-        "epsilon": None if math.isinf(epsilon) else epsilon,
-        "ratio": None if survey.guarantee.ratio is None else str(survey.guarantee.ratio),
-        "delta": float(survey.guarantee.delta),
+        "epsilon": None if math.isinf(promised.epsilon) else promised.epsilon,
+        "delta": float(promised.delta),
+        "ratio": None if promised.ratio is None else str(promised.ratio),
+        "parameters": None if is_task else {name: text for name, text in study.to_json().items() if name != "kind"},
         "report_bytes": survey.layout.size,
         "framed_bytes": report_size(survey),
         "columns": list(survey.layout.names),
-        "held": domain_text(held) if isinstance(held, Numeric) else held.kind,
-        "protocol": None if protocol is None else by,
-        "answers": list(dict.fromkeys(answers)),
-        "questions": questions,
+        "held": in_words(survey.domain),
+        "asked": many,
+        "questions": asked,
     }
-    return f"A task: a survey of {many}; one report promises {survey.guarantee}.", facts
-
-
-def _question(index: int, question: Question) -> Document:
-    asked = question.mechanism
-    facts: Document = {
-        "question": index,
-        "view": question.view.kind,
-        "mechanism": asked.name,
-        "epsilon": asked.epsilon,
-        "domain": asked.domain.kind,
-        "values": min(asked.domain.size, 2**63),  # above that the number says nothing more
-        "answers": next((answer for kind, answer in _ANSWERS.items() if isinstance(asked, kind)), "frequencies"),
-    }
-    return facts | ({"buckets": asked.buckets} if isinstance(asked, SquareWave) else {})
+    by = plural(many, "question") + (f", by {survey.question(0).mechanism.name}" if many == 1 else "")
+    what = f"A task: a survey of {by}" if is_task else f"A study of kind {study.kind}: first it asks {by}"
+    return f"{what}; one report promises {promised}.", facts
 
 
 def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
+    from veil.files import count_rows, describe_reports, read_reports
+
     task, columns = describe_reports(path)
-    if survey is None:
-        people, checked = count_rows(path), False
-    else:
-        people, checked = sum(len(reports) for reports in read_reports(path, survey)), True
-    facts: Document = {"kind": "reports", "task": task, "reports": people, "columns": columns, "checked": checked}
-    how = ", each of them one that the task can produce" if checked else ""
-    return f"A file of {people:,} reports{how}.", facts
+    people = count_rows(path) if survey is None else sum(len(reports) for reports in read_reports(path, survey))
+    facts = {"task": task, "reports": people, "columns": columns, "checked": survey is not None}
+    how = "" if survey is None else ", each of them one that the task can produce"
+    return f"A file of {people:,} reports{how}.", {"kind": "reports", **facts}
 
 
 def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
-    header = _tally_header(path.read_bytes())
+    from veil.cli.files import load_tallies
+    from veil.wire.tallies import describe_tally
+
+    facts = describe_tally(path.read_bytes())
     if survey is not None:
         load_tallies(survey, [path])
-    questions = [{"question": i, **part} for i, part in zip(header["questions"], header["parts"], strict=True)]
-    facts: Document = {
-        "kind": "tally",
-        "task": header["task"],
-        "reports": header["people"],
-        "questions": questions,
-        "checked": survey is not None,
-    }
-    how = ", of this task" if survey is not None else ""
-    return f"A tally of {header['people']:,} reports, {plural(len(questions), 'question')}{how}.", facts
+    many, how = plural(len(facts["questions"]), "question"), "" if survey is None else ", of this task"
+    sentence = f"A tally of {facts['reports']:,} reports, {many}{how}."
+    return sentence, {"kind": "tally", **facts, "checked": survey is not None}
 
 
-def _tally_header(data: bytes) -> Document:
-    """What a tally says about itself. Its integers are read by `wire`, and only beside its task."""
-    start = len(_TALLY) + 1 + 8
-    if len(data) < start + 32 or data[len(_TALLY)] != VERSION:
-        raise WireError(f"expected a veil tally of wire version {VERSION}")
-    if hashlib.sha256(data[:-32]).digest() != data[-32:]:
-        raise WireError("this tally is damaged: its checksum does not match")
-    header = parse(data[start : start + int.from_bytes(data[start - 8 : start], "little")])
-    try:
-        parts = [{"counts": int(part["counts"]), "reports": int(part["people"])} for part in header["parts"]]
-        numbers = header.get("questions", range(len(parts)))
-        if len(numbers) != len(parts):
-            raise WireError("this tally's header is not one that veil writes")
-        return {"task": str(header["task"]), "people": int(header["people"]), "parts": parts, "questions": numbers}
-    except (LookupError, TypeError, ValueError):
-        raise WireError("this tally's header is not one that veil writes") from None
+def _run(path: Path) -> tuple[str, Document]:
+    from veil.cli.files import open_run
+
+    run = open_run(path)
+    facts: Document = {"kind": "run", "study": run.study.kind, "answered": run.finished, "finished": run.round is None}
+    said = f"finished, after {plural(run.finished, 'round')}"
+    if run.round is not None:
+        facts |= {"task": run.round.survey.task, "share": float(run.round.people)}
+        said = f"{plural(run.finished, 'round')} answered, round {run.finished} is to ask"
+    return f"A run of a study of kind {run.study.kind}: {said}.", facts
+
+
+def _result(path: Path) -> tuple[str, Document]:
+    from veil.results.files import load
+
+    found = load(path)
+    facts = {"people": found.n, "population": found.population, "lineage": list(found.lineage), **found.facts()}
+    return f"A result of kind {found.kind}, from {found.n:,} people.", {"kind": "result", "result": found.kind, **facts}

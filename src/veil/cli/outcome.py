@@ -34,8 +34,8 @@ __all__ = [
     "EXIT_CODES",
     "AsJson",
     "Document",
-    "Seed",
     "console",
+    "flag",
     "plural",
     "reporting",
     "warn",
@@ -43,8 +43,13 @@ __all__ = [
     "wrote",
 ]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output, and nothing else.")]
-Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.")]
+
+def flag(name: str, text: str) -> Any:
+    """An option that is there or not, and takes no value."""
+    return typer.Option(name, help=text, metavar="")  # else the help shows a type beside it
+
+
+AsJson = Annotated[bool, flag("--json", "Print one JSON document on standard output, and nothing else.")]
 Document = dict[str, Any]
 Parameters = ParamSpec("Parameters")
 
@@ -53,8 +58,8 @@ EXIT_CODES = {
     1: "something unexpected: a bug in veil",
     2: "usage: an option or argument that the command does not have",
     3: "bad input: a value outside the domain, a missing file, a folder that cannot be written",
-    4: "mismatch: reports or tallies of another task",
-    5: "damaged or foreign bytes: not a whole task, report file or tally",
+    4: "mismatch: reports, tallies or a run of another study",
+    5: "damaged or foreign bytes: not a whole study, report file or tally",
     6: "budget: the ledger refuses to spend",
     7: "the collector refuses: a survey in another state, or a database that is down, full or foreign",
 }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veil.engines.searching import Best
 from veil.engines.watching import Watch, unwatched
-from veil.errors import EmptyError, InputError
+from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files import count_rows, read_reports
 from veil.mechanisms import LinearHashing
 from veil.study.collected import Codes, Collected, Questions
@@ -181,7 +181,10 @@ class InFiles(Streamed):
 
     def chunks(self) -> Iterator[Reports]:
         for file in self._files:
-            yield from read_reports(file, self.survey)
+            try:
+                yield from read_reports(file, self.survey)
+            except (WireError, MismatchError) as problem:  # say which file it was: several are read in a row
+                raise problem if str(file) in str(problem) else type(problem)(f"{file}: {problem}") from None
 
     @cached_property
     def expected(self) -> int | None:

@@ -83,11 +83,25 @@ def _exported_reports(path: Path, survey: Survey) -> Iterator[Reports]:
 
 def describe_reports(path: PathLike) -> tuple[str, list[str]]:
     """The task id and the columns that a file of reports declares, without a task to check them against."""
-    with open_arrow(Path(path)) as file:
-        metadata = file.schema.metadata or {}
-        if metadata.get(b"veil.wire") != str(VERSION).encode():
-            raise WireError(f"expected a file of veil reports of wire version {VERSION}")
-        return metadata.get(b"veil.task", b"").decode("ascii", errors="replace"), list(file.schema.names)
+    schema = _exported_schema(Path(path)) if Path(path).suffix.lower() in PARQUET else None
+    if schema is None:
+        with open_arrow(Path(path)) as file:
+            schema = file.schema
+    metadata = schema.metadata or {}
+    if metadata.get(b"veil.wire") != str(VERSION).encode():
+        raise WireError(f"expected a file of veil reports of wire version {VERSION}")
+    names = [name for name in schema.names if name != EXPORTED_TIME]
+    return metadata.get(b"veil.task", b"").decode("ascii", errors="replace"), names
+
+
+def _exported_schema(path: Path) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        raise WireError(f"{path} is not a complete Parquet file") from None
 
 
 def count_rows(path: PathLike) -> int | None:

@@ -2,7 +2,7 @@
 
 Nothing here sees people: it works on what a collector has published anyway, so it costs no privacy. Every method is a
 value that says what it enforces, what it is good for and how it is biased; `estimate.post("norm-sub")` and
-`veil.post.norm_sub(estimate)` are the same. `veil post --list` prints the table.
+`veil.post.norm_sub(estimate)` are the same. `veil post` prints the table.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ Truth = Mapping[Any, float] | Sequence[float] | NDArray[np.float64]
 
 _HOMES = {
     "answers": "veil.results.answers",
+    "comparison": "veil.comparison",
     "differences": "veil.results.coefficients",
     "distribution": "veil.results.distribution",
     "frequencies": "veil.results.estimate",
@@ -208,14 +209,19 @@ class Result(ABC):
 
 
 def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:
-    """A table with the true share of each row, and whether its interval covers it, where the truth is known."""
+    """A table with what is true of each row, and whether its interval covers it, where the truth is known."""
     if truth is None:
         return table
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    estimated = table.schema.field(
+        next(name for name in ("mean", "frequency", "difference") if name in table.column_names)
+    )
     known = pa.array(true_shares(table, truth), pa.float64())
-    table = table.append_column(pa.field("truth", pa.float64(), metadata=Unit("share").metadata), known)
+    if pa.types.is_timestamp(estimated.type):  # times are given in seconds since 1970
+        known = pc.cast(pc.multiply(known, 1e6), pa.int64(), safe=False).cast(estimated.type)
+    table = table.append_column(pa.field("truth", known.type, metadata=estimated.metadata), known)
     if "low" not in table.column_names:
         return table
     covered = pc.and_(pc.less_equal(table["low"], known), pc.less_equal(known, table["high"]))

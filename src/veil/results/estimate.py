@@ -191,7 +191,7 @@ class Estimate(Result):
         return self._positions(np.unique(self.domain.encode(subset), axis=0))
 
     def post(self, name: str, **options: Any) -> Estimate:
-        """What a post-processing method makes of it, by name: see `veil.post`, or `veil post --list`.
+        """What a post-processing method makes of it, by name: see `veil.post`, or `veil post`.
 
         >>> from veil import OLH, simulate
         >>> estimate = simulate(OLH(epsilon=1.0, domain=4), [0] * 700 + [1] * 300, seed=1)

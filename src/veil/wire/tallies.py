@@ -20,7 +20,7 @@ from veil.tally import Tally
 from veil.tools.canonical import Json, canonical, parse
 from veil.wire.frames import VERSION
 
-__all__ = ["decode_tally", "encode_tally"]
+__all__ = ["decode_tally", "describe_tally", "encode_tally", "is_tally"]
 
 _TALLY = b"VEILT" + bytes([VERSION])
 _MOST = 2**63 - 1
@@ -37,14 +37,8 @@ def encode_tally(tally: SurveyTally) -> bytes:
 
 def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
     """Read a tally back; refuses one that is damaged, of another task, or not written by `encode_tally`."""
-    if data[: len(_TALLY)] != _TALLY:
-        raise WireError(f"expected a veil tally of wire version {VERSION}")
-    whole, checksum = data[:-32], data[-32:]
-    if len(whole) < len(_TALLY) + 8 or hashlib.sha256(whole).digest() != checksum:
-        raise WireError("this tally is damaged: its checksum does not match")
-    start = len(_TALLY) + 8
-    end = start + int.from_bytes(whole[len(_TALLY) : start], "little")
-    header, rest = parse(whole[start:end]), whole[end:]
+    head, rest = _opened(data)
+    header = parse(head)
     try:
         if header["task"] != survey.task:
             raise MismatchError("this tally was made for another task")
@@ -63,9 +57,40 @@ def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
         raise WireError("this tally's header is not one that veil writes") from None
     if rest or tally.people < max(part.people for part in parts):
         raise WireError("this tally has bytes or people left over")
-    if _tally_header(tally) != whole[start:end]:
+    if _tally_header(tally) != head:
         raise WireError("this tally's header is not one that veil writes")
     return tally
+
+
+def describe_tally(data: bytes) -> Json:
+    """What a tally says about itself, without a task to check it against: its task, people and questions."""
+    header = parse(_opened(data)[0])
+    try:
+        numbers = header.get("questions", range(len(header["parts"])))
+        parts = [
+            {"question": int(number), "counts": int(part["counts"]), "reports": int(part["people"])}
+            for number, part in zip(numbers, header["parts"], strict=True)
+        ]
+        return {"task": str(header["task"]), "reports": int(header["people"]), "questions": parts}
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise WireError("this tally's header is not one that veil writes") from None
+
+
+def is_tally(data: bytes) -> bool:
+    """Whether bytes begin like a tally, of any version."""
+    return data.startswith(_TALLY[:-1])
+
+
+def _opened(data: bytes) -> tuple[bytes, bytes]:
+    """The header and the integers of a whole tally."""
+    if data[: len(_TALLY)] != _TALLY:
+        raise WireError(f"expected a veil tally of wire version {VERSION}")
+    whole, checksum = data[:-32], data[-32:]
+    if len(whole) < len(_TALLY) + 8 or hashlib.sha256(whole).digest() != checksum:
+        raise WireError("this tally is damaged: its checksum does not match")
+    start = len(_TALLY) + 8
+    end = start + int.from_bytes(whole[len(_TALLY) : start], "little")
+    return whole[start:end], whole[end:]
 
 
 def _tally_header(tally: SurveyTally) -> bytes:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from tests.patience import LIMIT
 
 __all__ = ["CLIENT", "ROOT", "built_client", "missing", "run_node"]
 
@@ -42,10 +43,10 @@ def built_client() -> Path:
     return CLIENT
 
 
-def run_node(*arguments: str | Path, timeout: float = 120) -> str:
+def run_node(*arguments: str | Path) -> str:
     """What a script of the client's prints; its errors are shown where it fails."""
     built_client()
-    ran = subprocess.run(["node", *map(str, arguments)], capture_output=True, text=True, timeout=timeout, check=False)
+    ran = subprocess.run(["node", *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
@@ -54,7 +55,7 @@ def _once(stamp: Path, wanted: str, *command: str) -> str:
     """Run a command unless its stamp says that it ran on the same files. Returns what it says where it fails."""
     if stamp.exists() and stamp.read_text() == wanted:
         return ""
-    ran = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, timeout=600, check=False)
+    ran = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, timeout=2 * LIMIT, check=False)
     if ran.returncode:
         return (ran.stdout + ran.stderr)[-2000:] or "without a word"
     stamp.write_text(wanted)

@@ -37,6 +37,7 @@ const server = createServer(async (request, response) => {
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 const page_ = `http://127.0.0.1:${server.address().port}/`;
 
+const PATIENCE = 240_000; // milliseconds: only a hang takes so long, a slow machine is not a bug
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -47,7 +48,12 @@ const FLAGS = [
   "--disable-sync",
 ];
 const launch = (folder) =>
-  chromium.launchPersistentContext(`${profile}/${folder}`, { executablePath, headless: true, args: FLAGS });
+  chromium.launchPersistentContext(`${profile}/${folder}`, {
+    executablePath,
+    headless: true,
+    args: FLAGS,
+    timeout: PATIENCE,
+  });
 
 // A browser that we hold by its process id, so that it can be killed.
 async function launchToKill(folder) {
@@ -57,9 +63,9 @@ async function launchToKill(folder) {
     [...FLAGS, "--headless", "--remote-debugging-port=0", `--user-data-dir=${home}`],
     { stdio: "ignore" },
   );
-  for (let i = 0; i < 300; i++) {
+  for (const end = Date.now() + PATIENCE; Date.now() < end; ) {
     const port = (await readFile(`${home}/DevToolsActivePort`, "utf8").catch(() => "")).split("\n")[0];
-    const browser = port && (await chromium.connectOverCDP(`http://127.0.0.1:${port}`).catch(() => null));
+    const browser = port && (await chromium.connectOverCDP(`http://127.0.0.1:${port}`, { timeout: PATIENCE }).catch(() => null));
     if (browser) return { context: browser.contexts()[0], process_ };
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
@@ -77,7 +83,7 @@ async function counted() {
 
 const stateOf = (page, ...states) =>
   page.waitForFunction((wanted) => wanted.includes(document.querySelector("#status").dataset.state), states, {
-    timeout: 60_000,
+    timeout: PATIENCE,
   });
 
 // Opens the page, and counts what it posts.
@@ -100,7 +106,7 @@ async function answer(page, label) {
 
 const seen = { problems: [] };
 const watch = (context) => {
-  context.setDefaultTimeout(60_000); // a slow machine is not a bug
+  context.setDefaultTimeout(PATIENCE);
   context.on("weberror", (error) => seen.problems.push(String(error.error())));
 };
 
@@ -181,6 +187,7 @@ await context.close();
 // 6. A fourth person's browser is killed at the moment when the report leaves the page: it is paid for, and arrives later.
 {
   const { context: doomed, process_ } = await launchToKill("fourth");
+  doomed.setDefaultTimeout(PATIENCE);
   const { page } = await visit(doomed);
   const gone = new Promise((resolve) => process_.once("exit", resolve));
   await page.route("**/reports", () => process_.kill("SIGKILL"));

@@ -1,0 +1,36 @@
+"""How much of a reproduction the default form of its step runs: full sizes and thresholds, fewer runs and points.
+
+Verdicts count standard errors, which grow as runs get fewer: a claim fails in a sample only where more than that speaks
+against it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["HITTERS", "NUMERIC"]
+
+
+def _by_set(beta: int, flights: int, income: int, wages: int) -> dict[str, int]:
+    return {"Beta": beta, "flights": flights, "income": income, "wages": wages}
+
+
+HITTERS: dict[str, Any] = {
+    "text_runs": 1,
+    "epsilons": (0.5, 1.0, 2.0, 4.0),
+    "text_epsilons": (2.0, 4.0),
+    "tops": (8, 16, 32, 64),
+    "text_tops": (16,),
+    "step_epsilons": (0.9, 1.0, 2.0),
+    "split_epsilons": (0.6, 1.2, 2.0, 4.0),
+    "real_runs": 5,
+}
+NUMERIC: dict[str, Any] = {
+    "epsilons": (0.5, 1.0, 2.0),
+    "runs": _by_set(200, 40, 40, 40),
+    "auto": _by_set(10, 2, 2, 2),
+    "wave_runs": _by_set(50, 8, 8, 12),
+    "width_runs": _by_set(60, 30, 16, 40),
+    "formula_runs": _by_set(400, 40, 40, 80),
+    "widths": (0.05, 0.1, 0.2, 0.3, 0.38),
+}

@@ -1,0 +1,91 @@
+"""`veil randomize`, `veil tally` and `veil merge`: from values to reports to integers that add up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veil.cli.options import Candidates, Clip, Column, Out, Seed, Separator, StudyFile, Values
+from veil.cli.outcome import AsJson, Document, console, plural, reporting, warn_of_seed, wrote
+
+__all__ = ["merge", "randomize", "tally"]
+
+
+@reporting
+def randomize(
+    study: StudyFile,
+    values: Values,
+    out: Out,
+    column: Column = None,
+    clip: Clip = False,
+    separator: Separator = ";",
+    seed: Seed = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Turn every person's value into a report, as their device would."""
+    from veil.cli.files import check_output, load
+    from veil.cli.progress import progress
+    from veil.cli.values import randomize_file
+
+    warn_of_seed(seed)
+    _, survey = load(study)
+    check_output(out, [study, values], (".arrow",))
+    done = randomize_file(survey, values, out, progress, column=column, seed=seed, clip=clip, separator=separator)
+    screen = console(as_json)
+    if clip:
+        were = "was" if done.clipped == 1 else "were"
+        screen.print(f"{plural(done.clipped, 'value')} {were} outside and {were} clipped")
+    wrote(screen, out, f"{done.people:,} reports of {survey.layout.size} bytes")
+    counted = {"people": done.people, "clipped": done.clipped if clip else None}
+    return {"task": survey.task, **counted, "seeded": seed is not None, "out": str(out)}
+
+
+@reporting
+def tally(
+    study: StudyFile,
+    reports: Annotated[
+        list[Path], typer.Argument(help="Files of reports: from `veil randomize`, or from `veil survey export`.")
+    ],
+    out: Out,
+    candidates: Candidates = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Count what the reports support; memory does not grow with the number of people."""
+    from veil.cli.files import check_inputs, check_output, load
+    from veil.cli.progress import progress
+    from veil.engines import InFiles
+    from veil.tools.durable import write_atomically
+    from veil.wire.tallies import encode_tally
+
+    loaded, chosen = load(study).with_candidates(candidates)
+    check_output(out, [study, *reports])
+    check_inputs(*reports)
+    counted = InFiles(loaded.survey, reports, progress).tally(candidates=chosen)
+    write_atomically(out, encode_tally(counted))
+    return _told(out, loaded.survey.task, counted.people, len(reports), as_json)
+
+
+@reporting
+def merge(
+    study: StudyFile,
+    tallies: Annotated[list[Path], typer.Argument(help="Tallies of the same task, over different people.")],
+    out: Out,
+    as_json: AsJson = False,
+) -> Document:
+    """Add tallies up: the same as one tally of all their reports."""
+    from veil.cli.files import check_output, load, load_tallies
+    from veil.tools.durable import write_atomically
+    from veil.wire.tallies import encode_tally
+
+    _, survey = load(study)
+    check_output(out, [study, *tallies])
+    merged = load_tallies(survey, tallies)
+    write_atomically(out, encode_tally(merged))
+    return _told(out, survey.task, merged.people, len(tallies), as_json)
+
+
+def _told(out: Path, task: str, people: int, files: int, as_json: bool) -> Document:
+    wrote(console(as_json), out, f"a tally of {people:,} reports from {plural(files, 'file')}")
+    return {"task": task, "people": people, "files": files, "out": str(out)}

@@ -1,0 +1,206 @@
+"""Files in: studies and tasks, tallies, reports, candidates; and a refusal before the work, not after it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from veil.domain import Bits, Categories, Domain, Integers, Interval
+from veil.domain.times import is_time, parse_time
+from veil.engines import InFiles, Watch
+from veil.errors import EmptyError, InputError, MismatchError, WireError
+from veil.study import Collected, Kept, Study, StudyRun
+from veil.study.registry import study_from_json
+from veil.survey import Survey, SurveyTally
+from veil.tally import merge
+from veil.wire.tallies import decode_tally, is_tally
+
+__all__ = [
+    "STUDY_NAME",
+    "Loaded",
+    "check_inputs",
+    "check_output",
+    "collected_of",
+    "load",
+    "load_tallies",
+    "naming",
+    "open_run",
+    "read_candidates",
+    "read_lines",
+    "read_study",
+    "start_of",
+]
+
+STUDY_NAME = "study.json"
+"""The study in the folder of a run."""
+
+
+def check_inputs(*paths: Path) -> None:
+    """Refuse what is not there, a folder, and the same file twice: its people would count twice."""
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"there is no file {path}")
+        if path.is_dir():
+            raise InputError(f"{path} is a folder, expected a file")
+    resolved = [path.resolve() for path in paths]
+    twice = [path for i, path in enumerate(paths) if resolved[i] in resolved[:i]]
+    if twice:
+        raise InputError(f"{twice[0]} is given twice")
+
+
+def check_output(out: Path | None, inputs: Sequence[Path] = (), endings: Sequence[str] = ()) -> None:
+    """Refuse an output before the work, not after it."""
+    if out is None:
+        return
+    folder = out.parent
+    if endings and out.suffix.lower() not in endings:
+        raise InputError(f"expected an output that ends in {', '.join(endings)}, got {out.name}")
+    if not folder.is_dir():
+        raise InputError(f"cannot write {out}: there is no folder {folder}")
+    if out.is_dir():
+        raise InputError(f"cannot write {out}: it is a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError(f"cannot write {out}: no permission to write into {folder}")
+    if out.resolve() in {path.resolve() for path in inputs}:
+        raise InputError(f"{out} is an input: writing there would destroy it")
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say which file it was: several are read in a row."""
+    try:
+        yield
+    except (WireError, MismatchError) as problem:
+        if str(path) in str(problem):
+            raise
+        raise type(problem)(f"{path}: {problem}") from None
+
+
+# -- studies -----------------------------------------------------------------------------------------------------------
+
+
+class Loaded(NamedTuple):
+    """A study, and the survey that is asked now: in the folder of a run, that of the current round."""
+
+    study: Study
+    survey: Survey
+
+    def with_candidates(self, file: Path | None) -> tuple[Loaded, dict[int, Any] | None]:
+        """The study that counts only the values in a file, and those values by question."""
+        if file is None:
+            return self, None
+        if type(self.study).with_candidates is Study.with_candidates:
+            self.study.with_candidates(())  # takes none: refused before the file is read
+        question = getattr(self.study, "question", None) or 0  # of a survey with several, the one that is read
+        chosen = read_candidates(file, self.survey.question(question).mechanism.domain)
+        return Loaded(self.study.with_candidates(chosen), self.survey), {question: chosen}
+
+
+def load(path: Path, changes: dict[str, str] | None = None) -> Loaded:
+    """The study of a study file, of a bare task, or of the folder of a run; with other parameters of the reading."""
+    if path.is_dir():
+        run = open_run(path)
+        if run.round is None:
+            raise InputError(f"the study in {path} is finished: there is no round to ask")
+        study, survey = run.study, run.round.survey
+    else:
+        study = read_study(path)
+        survey = study.survey
+    return Loaded(study.changed(**changes) if changes else study, survey)
+
+
+def read_study(path: Path) -> Study:
+    """The study of a study file, or of a bare task."""
+    check_inputs(path)
+    with naming(path):
+        return study_from_json(path.read_bytes())
+
+
+def open_run(folder: Path) -> StudyRun:
+    """The study of a folder, where it was left."""
+    if not (folder / STUDY_NAME).is_file():
+        raise InputError(f"there is no study in {folder}: `veil next {folder} study.json` begins one")
+    study = read_study(folder / STUDY_NAME)
+    with naming(folder):
+        return StudyRun(study, folder)
+
+
+# -- what was collected ------------------------------------------------------------------------------------------------
+
+
+def start_of(path: Path) -> bytes:
+    """How a file begins: enough to tell what it is."""
+    with path.open("rb") as file:
+        return file.read(64).lstrip()
+
+
+def load_tallies(survey: Survey, paths: Sequence[Path]) -> SurveyTally:
+    """The sum of the tallies in the files."""
+    check_inputs(*paths)
+    merged: SurveyTally = merge(_load_tally(survey, path) for path in paths)
+    return merged
+
+
+def _load_tally(survey: Survey, path: Path) -> SurveyTally:
+    with naming(path):
+        return decode_tally(survey, path.read_bytes())
+
+
+def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch) -> Collected:
+    """What is in some files: tallies, added up; or reports, which are gone through a chunk at a time."""
+    check_inputs(*paths)
+    tallies = [path for path in paths if is_tally(start_of(path))]
+    if not tallies:
+        return InFiles(survey, paths, watch)
+    if len(tallies) < len(paths):
+        raise InputError("expected tallies or files of reports, not both at once: tally the reports first")
+    return Kept(survey, load_tallies(survey, paths))
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a text file that are not empty."""
+    check_inputs(path)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not text in UTF-8") from None
+    kept = [line for line in lines if line]
+    if not kept:
+        raise EmptyError(f"{path} is empty: expected one value per line")
+    return kept
+
+
+def read_candidates(path: Path, domain: Domain) -> list[Any]:
+    """The candidates in a text file, one per line, as the values that the domain knows."""
+    parse = _parser(domain)
+    found = []
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            found.append(parse(line))
+        except (KeyError, ValueError):
+            raise InputError(f"candidate {number} of {path} is not a value of the question's domain") from None
+    return found
+
+
+def _parser(domain: Domain) -> Callable[[str], Any]:
+    if isinstance(domain, Categories) and domain.labels is not None:
+        return {str(label): label for label in domain.labels}.__getitem__
+    if isinstance(domain, (Categories, Integers, Bits)):
+        return int
+    if is_time(domain):
+        return _time
+    return float if isinstance(domain, Interval) else str
+
+
+def _time(text: str) -> dt.datetime:
+    found = parse_time(text)
+    if found is None:
+        raise ValueError
+    return found

@@ -1,0 +1,79 @@
+"""The options and arguments that commands share, each written once.
+
+Nothing heavy is imported here: `veil --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veil.cli.outcome import flag
+
+__all__ = [
+    "Candidates",
+    "Changes",
+    "Clip",
+    "Column",
+    "Level",
+    "Out",
+    "Picture",
+    "Seed",
+    "Separator",
+    "StudyFile",
+    "TableOut",
+    "Top",
+    "Values",
+    "given_changes",
+]
+
+StudyFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="STUDY",
+        help="The study: a file that `veil plan` wrote, a bare task, or the folder of a run, for its current round.",
+    ),
+]
+Values = Annotated[Path, typer.Argument(metavar="VALUES", help="People's values: .csv, .tsv, .parquet or .arrow.")]
+
+Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.", metavar="N")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
+TableOut = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Write the whole table here: .csv, .parquet, .arrow or .json.")
+]
+Picture = Annotated[Path | None, typer.Option("--plot", help="Draw a picture of it here: .svg, .png or .pdf.")]
+Level = Annotated[
+    float,
+    typer.Option(help="How sure intervals are; what is called significant is wrong with the remaining chance."),
+]
+Top = Annotated[int, typer.Option(min=1, help="How many rows to show, the most important ones.")]
+Column = Annotated[str | None, typer.Option(help="The column that holds the values, if there are several.")]
+Separator = Annotated[str, typer.Option(help="What stands between the items of a set, in text files.")]
+Clip = Annotated[bool, flag("--clip", "Move numbers outside the domain to its nearer end, and count them.")]
+Candidates = Annotated[
+    Path | None,
+    typer.Option(help="A text file with the values to count, one value per line: where there are too many to list."),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Read the reports in another way: a parameter of the study, as in method=admm. Several are allowed.",
+    ),
+]
+
+
+def given_changes(changes: list[str] | None) -> dict[str, str]:
+    """The parameters of `--set`, each given once."""
+    made: dict[str, str] = {}
+    for change in changes or ():
+        name, equals, text = change.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"--set takes NAME=VALUE, as in --set method=admm; got {change}")
+        if name in made:
+            raise typer.BadParameter(f"--set {name} is given twice")
+        made[name] = text
+    return made

@@ -1,0 +1,75 @@
+"""`veil estimate` and `veil next`: what the reports say, at once or round by round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veil.cli.options import Candidates, Changes, Level, Picture, StudyFile, TableOut, Top, given_changes
+from veil.cli.outcome import AsJson, Document, console, reporting, warn
+
+__all__ = ["estimate", "next_round"]
+
+
+@reporting
+def estimate(
+    study: StudyFile,
+    collected: Annotated[list[Path], typer.Argument(help="Tallies, or files of reports: of different people.")],
+    changes: Changes = None,
+    candidates: Candidates = None,
+    level: Level = 0.95,
+    top: Top = 10,
+    out: TableOut = None,
+    plot: Picture = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Say what the reports of a study tell, with its error: frequencies, a distribution, a mean, what was searched."""
+    from veil.cli.files import collected_of, load
+    from veil.cli.progress import progress
+    from veil.cli.showing import Wanted, remarked
+    from veil.errors import InputError
+    from veil.study import StudyRun
+
+    loaded, _ = load(study, given_changes(changes)).with_candidates(candidates)
+    wanted = Wanted(out, plot, level, top)
+    wanted.check([study, *collected])
+    with remarked() as remarks:
+        run = StudyRun(loaded.study)
+        run.answer(collected_of(loaded.survey, collected, progress))
+    if run.result is None:
+        raise InputError("this study takes several rounds: `veil next FOLDER` goes through them")
+    return {"task": loaded.survey.task, **wanted.present(run.result, console(as_json), remarks)}
+
+
+@reporting
+def next_round(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the study keeps what it took.")],
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="A study, to begin with; later the current round's tallies or files of reports."
+            " With nothing, say where the study stands."
+        ),
+    ] = None,
+    level: Level = 0.95,
+    top: Top = 10,
+    out: TableOut = None,
+    plot: Picture = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Take what a round collected, and write the task of the next one; after the last, show what was learnt."""
+    from veil.cli.progress import progress
+    from veil.cli.rounds import goes_on, show_round
+    from veil.cli.showing import Wanted, remarked
+
+    wanted, screen = Wanted(out, plot, level, top), console(as_json)
+    wanted.check(files or [])
+    with remarked() as remarks:
+        run = goes_on(folder, files or [], progress)
+    if run.result is not None:
+        return {"finished": True, "answered": run.finished, **wanted.present(run.result, screen, remarks)}
+    if out is not None or plot is not None:
+        warn("there is a round to go: --out and --plot wait for the result.")
+    return show_round(run, folder, screen)

@@ -1,0 +1,93 @@
+"""Results out: on the terminal, as a document, into files and pictures. What they say is decided in `veil.results`."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from veil.cli.files import check_output
+from veil.cli.outcome import Document, warn, wrote
+from veil.errors import FitWarning, InputError, PrivacyWarning
+from veil.results.base import Result
+from veil.results.documents import document
+from veil.results.files import FORMATS, write_table
+from veil.results.terminal import render
+from veil.tools.durable import replacing
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from veil.comparison import Held
+
+__all__ = ["Wanted", "remarked"]
+
+_PICTURES = (".svg", ".png", ".pdf")
+
+
+class Wanted(NamedTuple):
+    """How a result is shown, and which files are written."""
+
+    out: Path | None
+    plot: Path | None
+    level: float
+    top: int
+
+    def check(self, inputs: Sequence[Path]) -> None:
+        """Refuse files that cannot be written, before the work."""
+        check_output(self.out, inputs, [f".{ending}" for ending in FORMATS])
+        check_output(self.plot, inputs, _PICTURES)
+        if not 0 < self.level < 1:
+            raise InputError("the level of an interval lies between 0 and 1, as in 0.95")
+
+    def present(
+        self, result: Result, screen: Console, remarks: Sequence[str] = (), held: Held | None = None
+    ) -> Document:
+        """Write, draw and show a result, beside what people hold where that is known; returns a document."""
+        parts = result.parts()
+        truths = [None if held is None else held.truth(part, number) for number, part in parts]
+        if self.out is not None:
+            write_table(result, self.out, self.level)
+        if self.plot is not None:
+            self._draw(result, self.plot, truths[0] if len(parts) == 1 else None)
+        made = document(result, self.level, top=self.top, truth=truths[0] if len(parts) == 1 else None)
+        for place, ((number, part), truth) in enumerate(zip(parts, truths, strict=True)):
+            title = None if number is None else f"question {number}: {part.n:,} people, {' > '.join(part.lineage)}"
+            screen.print(render(part, level=self.level, top=self.top, title=title, truth=truth))
+            if len(parts) > 1 and truth is not None:
+                made["answers"][place] = {"question": number, **document(part, self.level, top=self.top, truth=truth)}
+        for remark in remarks:
+            warn(remark)
+        for path, what in ((self.out, "the table"), (self.plot, "the picture")):
+            if path is not None:
+                wrote(screen, path, what)
+        files = {
+            "out": None if self.out is None else str(self.out),
+            "plot": None if self.plot is None else str(self.plot),
+        }
+        return {**made, "remarks": [*remarks, *result.remarks()], **files}
+
+    def _draw(self, result: Result, path: Path, truth: Sequence[float] | None) -> None:
+        from veil.plot import save
+
+        panel = result.plot(self.top, truth=truth)
+        with replacing(path) as temporary:
+            save(panel, str(temporary))
+
+
+@contextlib.contextmanager
+def remarked() -> Iterator[list[str]]:
+    """What a reading warns about, as sentences."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        for kind in (FitWarning, PrivacyWarning):
+            warnings.simplefilter("always", kind)
+        yield said
+    for one in caught:
+        if issubclass(one.category, (FitWarning, PrivacyWarning)):
+            said.append(str(one.message))
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    said[:] = dict.fromkeys(said)

@@ -1,0 +1,152 @@
+"""`veil simulate` and `veil compare`: the whole way on people whose values are known, before anybody is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veil.cli.options import (
+    Candidates,
+    Changes,
+    Clip,
+    Column,
+    Level,
+    Picture,
+    Seed,
+    Separator,
+    TableOut,
+    Top,
+    Values,
+    given_changes,
+)
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn_of_seed
+
+__all__ = ["compare", "simulate"]
+
+People = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Take so many people, at random and with replacement, not those of the file."
+    ),
+]
+
+
+@reporting
+def simulate(
+    study: Annotated[
+        Path,
+        typer.Argument(metavar="[STUDY]", help="The study. Without one, --epsilon and the domain's options plan it."),
+    ],
+    values: Annotated[
+        Path | None, typer.Argument(metavar="VALUES", help="People's values: .csv, .tsv, .parquet or .arrow.")
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Without a study: the privacy of one report.")] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option("--labels-file", help="Without a study: what people may hold, one label per line."),
+    ] = None,
+    bounds: Annotated[
+        tuple[str, str] | None,
+        typer.Option("--range", metavar="LO HI", help="Without a study: people hold numbers or times in this range."),
+    ] = None,
+    truth: Annotated[
+        bool, flag("--truth", "Show what is true of the people beside it: for trials, it is not private.")
+    ] = False,
+    people: People = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Keep the run here: after an interruption, go on from there, with nobody asked twice."),
+    ] = None,
+    changes: Changes = None,
+    candidates: Candidates = None,
+    column: Column = None,
+    separator: Separator = ";",
+    clip: Clip = False,
+    level: Level = 0.95,
+    top: Top = 10,
+    seed: Seed = None,
+    out: TableOut = None,
+    plot: Picture = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Walk the whole way on a file of values: each person's device reports once, in any number of rounds."""
+    from veil.cli.files import Loaded, load
+    from veil.cli.progress import progress
+    from veil.cli.showing import Wanted, remarked
+    from veil.cli.trials import Trial, plan_for
+
+    planning = {"--epsilon": epsilon, "--labels-file": labels, "--range": bounds}
+    if values is not None and any(option is not None for option in planning.values()):
+        raise typer.BadParameter(f"{', '.join(planning)} are for planning: give them without a study")
+    if values is None and epsilon is None:
+        raise typer.BadParameter("give a study and a file of values, or a file of values and --epsilon")
+    if labels is not None and bounds is not None:
+        raise typer.BadParameter("people hold labels (--labels-file) or numbers (--range), not both")
+    warn_of_seed(seed)
+    wanted, screen = Wanted(out, plot, level, top), console(as_json)
+    wanted.check([path for path in (study, values) if path is not None])
+    if values is None:
+        values, made = study, plan_for(study, epsilon or 0.0, labels, bounds, column, screen)
+        loaded = Loaded(made.changed(**given_changes(changes)), made.survey)
+    else:
+        loaded = load(study, given_changes(changes))
+    loaded, _ = loaded.with_candidates(candidates)
+    trial = Trial(loaded.study, values, column=column, separator=separator, clip=clip, people=people)
+    with remarked() as remarks:
+        result, before = trial.walk(folder, seed, progress)
+    if clip:
+        screen.print(f"{plural(trial.clipped, 'value')} outside the domain moved to its nearer end")
+    if before:
+        screen.print(f"{plural(before, 'round')} had been answered before.")
+    known = {"task": loaded.survey.task, "answered_before": before, "seeded": seed is not None}
+    shown = wanted.present(result, screen, remarks, trial.held if truth else None)
+    return {**known, "clipped": trial.clipped if clip else None, **shown}
+
+
+@reporting
+def compare(
+    values: Values,
+    studies: Annotated[str, typer.Option(help="The studies to compare, as in a.json,b.json.", metavar="FILES")],
+    epsilon: Annotated[str, typer.Option(help="The privacy of one report: several, with commas.")] = "0.5,1,2",
+    runs: Annotated[int, typer.Option(min=1, help="How often each study is run at each epsilon.")] = 5,
+    people: People = None,
+    column: Column = None,
+    separator: Separator = ";",
+    clip: Clip = False,
+    level: Level = 0.95,
+    seed: Seed = None,
+    out: TableOut = None,
+    plot: Picture = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Run several studies on data like mine over a list of epsilons, and show which errs least."""
+    from veil.cli.files import check_inputs, read_study
+    from veil.cli.progress import progress
+    from veil.cli.rounds import some_seed
+    from veil.cli.showing import Wanted, remarked
+    from veil.cli.trials import Trial
+    from veil.comparison import compare as run_all
+    from veil.errors import InputError
+
+    warn_of_seed(seed)
+    files = [Path(name.strip()) for name in studies.split(",")]
+    try:
+        epsilons = [float(part) for part in epsilon.split(",")]
+    except ValueError:
+        raise InputError("expected numbers with commas between them: --epsilon 0.5,1,2") from None
+    check_inputs(*files, values)
+    wanted = Wanted(out, plot, level, 10)
+    wanted.check([*files, values])
+    found = {
+        file.stem if len({one.stem for one in files}) == len(files) else str(file): read_study(file) for file in files
+    }
+    start = some_seed(seed)
+    codes = {
+        name: Trial(study, values, column=column, separator=separator, clip=clip, people=people).codes(start)
+        for name, study in found.items()
+    }
+    with remarked() as remarks:
+        result = run_all(found, codes, epsilons, runs, start, progress)
+    return wanted.present(result, console(as_json), remarks)

@@ -1,0 +1,108 @@
+"""Trials on a file of values: a study in which everybody's device is asked in one of the rounds, planned if need be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from veil.cli.files import check_inputs, read_lines
+from veil.cli.outcome import warn
+from veil.cli.rounds import begin, kept_seed, some_seed
+from veil.cli.values import load_codes
+from veil.comparison import Held
+from veil.domain import Categories, Text
+from veil.engines import Watch
+from veil.entropy import Seeded
+from veil.errors import DomainError, EmptyError, InputError
+from veil.files import read_values
+from veil.mechanisms import OLH
+from veil.planning import GOALS, Wishes
+from veil.planning.held import between
+from veil.results.base import Result
+from veil.simulation import walk_rounds
+from veil.study import Study, StudyRun
+from veil.survey import Survey
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Trial", "plan_for"]
+
+_AS_TEXT = Survey(OLH(1.0, Text(1)))  # reads any one column as it is
+_PEOPLE = 1 << 200  # where the streams that draw people lie, apart from those that randomize
+
+
+class Trial:
+    """A study and the people of a file; with `people`, so many of them, drawn at random with replacement."""
+
+    def __init__(
+        self, study: Study, values: Path, *, column: str | None, separator: str, clip: bool, people: int | None
+    ) -> None:
+        self.study = study
+        self._codes, self.clipped = load_codes(study.survey, values, column, separator, clip)
+        self._people = people
+        self.held = Held(study.survey, self._codes)
+
+    def codes(self, seed: int) -> Any:
+        """What the people of the trial hold."""
+        if self._people is None:
+            return self._codes
+        rows = Seeded(_PEOPLE + seed).below(len(self._codes), self._people).astype(np.int64)
+        return self._codes[rows]
+
+    def walk(self, folder: Path | None, seed: int | None, watch: Watch) -> tuple[Result, int]:
+        """The whole study; also how many rounds had been answered before, in the folder.
+
+        Everything is drawn by one number. In a folder it is kept, so that a run that goes on after an interruption asks
+        the same people in the same rounds, and their reports are the same ones: nobody is asked twice.
+        """
+        run = StudyRun(self.study) if folder is None else begin(self.study, folder)
+        people = self._people or len(self._codes)
+        drawn = some_seed(seed) if folder is None else kept_seed(folder, people, seed)
+        codes, source = self.codes(drawn), Seeded(drawn)
+        self.held, before = Held(self.study.survey, codes), run.finished
+        for _ in walk_rounds(run, codes, source, source, watch):
+            pass
+        assert run.result is not None
+        return run.result, before
+
+
+def plan_for(
+    values: Path,
+    epsilon: float,
+    labels: Path | None,
+    bounds: tuple[str, str] | None,
+    column: str | None,
+    screen: Console,
+) -> Study:
+    """A histogram of labels, or the distribution of numbers in a range."""
+    check_inputs(values)
+    if bounds is not None:
+        goal = GOALS["numbers"]
+        return goal.ways(Wishes(epsilon, between(*bounds)))[goal.usual or ""]()
+    if labels is None:
+        warn("the labels were listed from the values. Of real people the list must be public: --labels-file.")
+    held = Categories(_listed(values, column) if labels is None else read_lines(labels))
+    choice = GOALS["histogram"].choose(Wishes(epsilon, held))
+    screen.print(choice.why, markup=False)
+    return choice.study
+
+
+def _listed(values: Path, column: str | None) -> list[Any]:
+    """What people hold, in order; refused where that is no labels."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: set[Any] = set()
+    for table in read_values(values, _AS_TEXT, column):
+        held = table.column(0)
+        if not (pa.types.is_string(held.type) or pa.types.is_large_string(held.type) or pa.types.is_integer(held.type)):
+            raise InputError(f"expected labels in {values}: text or whole numbers; of numbers, say their --range")
+        if held.null_count:
+            raise DomainError("expected a value for every person, one is missing")
+        found.update(pc.unique(held).to_pylist())
+    if not found:
+        raise EmptyError(f"{values} holds no people")
+    return sorted(found)

@@ -1,0 +1,67 @@
+"""The frame of `make acceptance`: what passed on this code is not run again, and a sample is never taken for all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from acceptance import __main__ as frame
+from acceptance import results
+from acceptance.steps import STEPS, Outcome, Step
+
+LIMIT = 3
+
+
+def outcome(measured: int) -> Outcome:
+    return Outcome([("a number", str(measured), f"at most {LIMIT}")], measured <= LIMIT, seed="7")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for results, and two steps: one with a sample, one that fails."""
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(results, "PAGE", tmp_path / "page.md")
+    monkeypatch.setitem(STEPS, "toy", Step(lambda: outcome(1), 10, lambda: outcome(2), 100))
+    monkeypatch.setitem(STEPS, "wrong", Step(lambda: outcome(4), 10))
+    return tmp_path
+
+
+def test_a_sample_passes_for_a_sample_only(folder: Path) -> None:
+    assert not frame.passed("toy", full=False)
+    assert frame.run_here("toy", full=False)
+    assert frame.passed("toy", full=False)
+    assert not frame.passed("toy", full=True)
+    assert json.loads((folder / "toy.sampled.json").read_text())["form"] == "sampled"
+    assert frame.run_here("toy", full=True)
+    (folder / "toy.sampled.json").unlink()
+    assert frame.passed("toy", full=True)
+    assert frame.passed("toy", full=False)  # all of it serves as a sample
+
+
+def test_what_other_code_measured_and_what_failed_is_run_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not frame.run_here("wrong", full=False)
+    assert not frame.passed("wrong", full=False)
+    assert frame.run_here("toy", full=False)
+    monkeypatch.setattr(frame, "fingerprint", lambda folders: "of other code")
+    assert not frame.passed("toy", full=False)
+
+
+def test_the_page_says_what_was_sampled(folder: Path) -> None:
+    for full in (False, True):
+        frame.run_here("toy", full)
+    frame.run_here("wrong", full=False)
+    results.write_page()
+    page = (folder / "page.md").read_text()
+    assert all(f"\n## {title}\n" in page for title in ("toy: passed", "toy: passed on a sample", "wrong: FAILED"))
+    assert "| a number | 4 | at most 3 |" in page
+
+
+def test_the_rest_is_estimated_from_what_steps_took(folder: Path) -> None:
+    progress = frame.Progress(["toy", "wrong"], full=False)
+    assert progress.remaining() == 10  # two at a time
+    progress.done("toy")
+    assert progress.line().startswith("1 of 2 steps; 0 s so far, about 10 s to go")
+    assert frame.expected("toy", full=True) == 100
+    frame.run_here("toy", full=True)
+    assert frame.expected("toy", full=True) == 0
