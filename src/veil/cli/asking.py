@@ -37,7 +37,7 @@ def randomize(
     if clip:
         were = "was" if done.clipped == 1 else "were"
         screen.print(f"{plural(done.clipped, 'value')} {were} outside and {were} clipped")
-    wrote(screen, out, f"{done.people:,} reports of {survey.layout.size} bytes")
+    wrote(screen, out, f"{done.people:,} reports of {plural(survey.layout.size, 'byte')}")
     counted = {"people": done.people, "clipped": done.clipped if clip else None}
     return {"task": survey.task, **counted, "seeded": seed is not None, "out": str(out)}
 

@@ -223,4 +223,6 @@ def _text(measure: Measure) -> str:
         return f"{100 * value:.3f} %" if value >= 1e-4 else f"{100 * value:.2g} %"
     if measure.unit == "count":
         return f"{value:,.0f}" if value < 1e8 else f"{value:.1e}"
+    if measure.unit == "effort":
+        return "< 1 s" if value < 1 else Unit("duration").text(round(value))
     return Unit(measure.unit).text(value)  # type: ignore[arg-type]  # a length or a duration

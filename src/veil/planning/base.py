@@ -21,14 +21,15 @@ from veil.tools.canonical import Json
 
 __all__ = ["Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 
-Unit = Literal["share", "count", "length", "duration", "text"]
+Unit = Literal["share", "count", "length", "duration", "effort", "text"]
 
 
 @dataclass(frozen=True)
 class Measure:
     """A number about an option, with its unit; None where it is not known.
 
-    A share is a fraction of the people, a length a difference of two values that people hold, a duration in seconds.
+    A share is a fraction of the people, a length a difference of two values that people hold, a duration in seconds, an
+    effort so many seconds of one core.
     """
 
     value: float | int | str | None

@@ -70,7 +70,7 @@ class HistogramGoal(Goal):
             "standard error": Measure(math.sqrt(oracle.variance(people)) if known else None, "share"),
             "detection floor": Measure(oracle.detection_floor(people) if known else None, "share"),
             "steps per report": Measure(oracle.decode_pairs, "count"),
-            "decoding": Measure(oracle.decode_pairs * people / _STEPS_PER_SECOND, "duration"),
+            "decoding": Measure(oracle.decode_pairs * people / _STEPS_PER_SECOND, "effort"),
         }
 
     def doubts(self, study: Study) -> tuple[str, ...]:
