@@ -113,8 +113,6 @@ class StoreJournal(Journal):
 
     def __init__(self, store: Store, run: str, mark: int = 0) -> None:
         self._store, self._run, self._mark = store, run, mark
-        if mark:
-            store.forget_marks_before(run, mark)
 
     def read(self, round_: int, index: int) -> bytes | None:
         try:
@@ -124,6 +122,8 @@ class StoreJournal(Journal):
 
     def write(self, round_: int, index: int, data: bytes) -> None:
         try:
+            if self._mark and not index:
+                self._store.forget_marks_before(self._run, self._mark)
             self._store.save_take(self._run, self._mark, round_, index, data)
         except StoreError as problem:
             raise InterruptedReadingError(problem) from None

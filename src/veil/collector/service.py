@@ -65,12 +65,13 @@ class Service:
         self.studies = Studies(self.store, self.catalogue)
         self.body_bytes = 0
         # Analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them.
-        # What goes through reports again and again has threads of its own: an answer from a kept tally is quick.
+        # What goes through reports again and again has threads of its own, and so has what reads a kept tally.
         self.answering = Workers("answer", threads=2, waiting=8)
+        self.reading = Workers("read", threads=2, waiting=8)
         self.searching = Workers("search", threads=2, waiting=8)
         self.moving = Workers("rounds", threads=1, waiting=64)
         self.decoding = Workers("decode", threads=2, waiting=16)
-        self.readings = Readings(self.metrics, self.answering, self.searching)
+        self.readings = Readings(self.metrics, self.reading, self.searching)
         self._stopping = threading.Event()
         self._published: dict[str, Json] = {}
         self._seen: dict[int, int] = {}  # how far each survey was when its tally was last caught up
@@ -99,7 +100,7 @@ class Service:
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)  # however they ended, what waits is committed
-        for workers in (self.answering, self.searching, self.moving, self.decoding):
+        for workers in (self.answering, self.reading, self.searching, self.moving, self.decoding):
             workers.stop()
         await self.queue.drain()
         self.store.close()
