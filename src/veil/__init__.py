@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from veil.survey import AllOf, EachOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Names are loaded when first used: `import veil` and `veil --help` stay free of numpy, numba and pyarrow.
 _HOMES = {
