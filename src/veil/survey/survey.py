@@ -16,6 +16,7 @@ from veil.entropy import Batch, Source
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.mechanisms import Mechanism
 from veil.privacy import Guarantee
+from veil.results.answers import Answers
 from veil.results.estimate import Estimate
 from veil.survey.reading import ask_from_json
 from veil.survey.tally import SurveyTally
@@ -230,7 +231,7 @@ class Survey:
             tallies.append(question.mechanism.tally_columns(columns, codes, kept))
         return SurveyTally(self.task, len(reports), tuple(tallies), wanted)
 
-    def estimate(self, tally: SurveyTally, population: int | None = None) -> list[Any]:
+    def estimate(self, tally: SurveyTally, population: int | None = None) -> Answers:
         """Runs at the collector: one result per counted question (an Estimate, a Distribution, ...), about all people.
 
         `population` is the number of people that the reports are a random sample of; default: those who reported.
@@ -240,7 +241,8 @@ class Survey:
         numbers = self._numbers(tally.questions)
         if len(tally.parts) != len(numbers):
             raise MismatchError("this tally was made for another task")
-        return [self.estimate_question(tally, i, population) for i in numbers]
+        found = tuple(self.estimate_question(tally, i, population) for i in numbers)
+        return Answers(found, tuple(numbers), guarantee=self.guarantee)
 
     def estimate_question(self, tally: SurveyTally, index: int, population: int | None = None) -> Any:
         """The result of one question alone."""
