@@ -167,18 +167,20 @@ def test_plans_show_it_last_and_never_choose_it() -> None:
     assert choice.oracle.name != "Rappor"
 
 
-def test_the_command_line_says_that_errors_are_not_known() -> None:
+def test_every_rendering_says_that_errors_are_not_known() -> None:
     from rich.console import Console
 
-    from veil.cli.tables import estimate_document, estimate_table, significance
+    from veil.results.documents import document
+    from veil.results.terminal import render
 
     estimate = simulate(Rappor(5.0, ["red", "green", "blue"]), ["red"] * 3000 + ["blue"] * 1000)
-    document = estimate_document(estimate, 3, 0.05)
-    assert json.loads(json.dumps(document, allow_nan=False))["top"][0]["low"] is None
+    written = json.loads(json.dumps(document(estimate), allow_nan=False))
+    assert written["rows"][0]["low"] is None
     screen = Console(record=True, width=100, file=io.StringIO())
-    screen.print(estimate_table(estimate, 3, 0.05, "colours"))
-    assert "nan" not in screen.export_text()
-    assert "no intervals" in significance(estimate, 0.05)
+    screen.print(render(estimate, title="colours"))
+    shown = screen.export_text()
+    assert "nan" not in shown
+    assert "no intervals" in shown
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_a_method_is_the_same_by_name_and_by_function() -> None:
 
 
 def test_the_command_line_lists_them() -> None:
-    listed = CliRunner().invoke(app, ["post", "--list", "--json"])
+    listed = CliRunner().invoke(app, ["post", "--json"])
     assert [method["name"] for method in json.loads(listed.stdout)["methods"]] == list(METHODS)
     one = CliRunner().invoke(app, ["post", "norm-sub"])
     assert "norm-sub" in one.stdout
