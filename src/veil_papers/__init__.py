@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from veil_papers import (
-    calibrate,
-    consistency,
-    frequency_oracles,
-    heavy_hitters,
-    itemset_mining,
-    numeric,
-    splitting,
-)
-from veil_papers.study import Setting, Study
+from veil_papers import calibrate as calibrate
+from veil_papers import consistency as consistency
+from veil_papers import frequency_oracles as frequency_oracles
+from veil_papers import heavy_hitters as heavy_hitters
+from veil_papers import itemsets as itemset_mining
+from veil_papers import splitting as splitting
+from veil_papers import square_wave as numeric
+from veil_papers.common.exhibits import Setting, Study
 
 __all__ = ["EXPERIMENTS", "Experiment"]
 

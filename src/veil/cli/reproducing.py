@@ -12,8 +12,8 @@ from rich.text import Text
 from veil.cli.outcome import Document
 from veil.errors import InputError
 from veil_papers import EXPERIMENTS
-from veil_papers.study import Claim, Exhibit, Panel, Setting, Study, Watch
-from veil_papers.writing import cells, commit, default_folder, write
+from veil_papers.common.exhibits import Claim, Exhibit, Panel, Setting, Study, Watch
+from veil_papers.common.writing import cells, commit, default_folder, write
 
 __all__ = ["reproduce_experiment"]
 

@@ -1,0 +1,108 @@
+"""An experiment's folder: a page, and for every exhibit its figure (SVG) and its numbers (CSV)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import subprocess
+from pathlib import Path
+
+from veil import __version__
+from veil.plot import save
+from veil_papers.common.drawing import draw
+from veil_papers.common.exhibits import Curve, Exhibit, Panel, Study, brief
+
+__all__ = ["cells", "commit", "default_folder", "page", "write"]
+
+
+def default_folder(name: str) -> Path:
+    """Where an experiment's output belongs: the repository's documentation, elsewhere a folder of its own."""
+    documented = Path("docs") / "reproduction"
+    return (documented if documented.is_dir() else Path("reproduction")) / name
+
+
+def write(study: Study, folder: Path, stamp: str) -> list[Path]:
+    """Write the page, figures and tables; the same bytes for the same study. `stamp` is the commit when it began."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / "README.md"]
+    for exhibit in study.exhibits:
+        picture, table = folder / f"{exhibit.name}.svg", folder / f"{exhibit.name}.csv"
+        save(draw(exhibit).axes[0], str(picture))
+        table.write_text(table_text(exhibit), encoding="utf-8", newline="")
+        written += [picture, table]
+    written[0].write_text(page(study, stamp), encoding="utf-8")
+    return written
+
+
+def table_text(exhibit: Exhibit) -> str:
+    """All numbers of an exhibit as CSV, one point a line."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(["panel", "x_axis", "x", "method", "mean", "standard_deviation", "theory"])
+    for panel in exhibit.panels:
+        for curve in panel.curves:
+            for i, x in enumerate(curve.x):
+                extra = ["" if part is None else f"{part[i]:.10g}" for part in (curve.spread, curve.theory)]
+                lines.writerow([panel.title, panel.x_label, f"{x:g}", curve.name, f"{curve.y[i]:.10g}", *extra])
+    return text.getvalue()
+
+
+def cells(panel: Panel, most: int = 12) -> tuple[list[str], list[list[str]]]:
+    """A panel as a table to read: a row a point (at most so many of them), a column a method."""
+    points = sorted({x for curve in panel.curves for x in curve.x})
+    step = -(-len(points) // most)
+    shown = points[::step]
+    head = [panel.x_label, *(curve.name for curve in panel.curves)]
+    return head, [[brief(x), *(_cell(curve, x) for curve in panel.curves)] for x in shown]
+
+
+def _cell(curve: Curve, x: float) -> str:
+    if x not in curve.x:
+        return ""
+    i = curve.x.index(x)
+    text = brief(curve.y[i])
+    if curve.spread is not None:
+        text += f" \N{PLUS-MINUS SIGN} {float(f'{curve.spread[i]:.2g}'):,g}"
+    if curve.theory is not None:
+        text += f" ({curve.y[i] / curve.theory[i]:.2f})"
+    return text
+
+
+def page(study: Study, stamp: str) -> str:
+    """The page: facts, then each exhibit with its claims, figure and tables."""
+    command = f"veil reproduce {study.name}"
+    parts = [f"# {study.title}\n", f"Written by `{command}`; change it there.\n"]
+    parts.append("\n".join(f"- {name}: {fact}" for name, fact in (study.facts | {"Commit": stamp}).items()) + "\n")
+    held = sum(claim.holds for claim in study.claims)
+    parts.append(f"{held} of {len(study.claims)} claims hold.\n")
+    for exhibit in study.exhibits:
+        parts.append(f"## {exhibit.title}\n")
+        parts.append(_rows(["claim", "measured", "verdict"], [[c.says, c.measured, c.verdict] for c in exhibit.claims]))
+        parts.append(f"![{exhibit.title}]({exhibit.name}.svg)\n")
+        parts += [f"{note}\n" for note in exhibit.notes]
+        for panel in exhibit.panels:
+            parts += [f"**{panel.title}** ({panel.y_label}; all points in [{exhibit.name}.csv]({exhibit.name}.csv))\n"]
+            parts.append(_rows(*cells(panel)))
+    return "\n".join(parts)
+
+
+def _rows(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def commit() -> str:
+    """The commit of the code as it is now, as far as git knows: to be asked before a long run, not after."""
+    git = shutil.which("git")
+    if git is None:
+        return f"unknown (veil {__version__})"
+
+    def ask(*words: str) -> str:
+        here = Path(__file__).resolve().parent
+        done = subprocess.run([git, *words], cwd=here, capture_output=True, text=True, check=False)  # noqa: S603
+        return done.stdout.strip()
+
+    head = ask("rev-parse", "--short=12", "HEAD")
+    changed = ask("status", "--porcelain", "--", ":/src")
+    return f"{head or 'unknown'}{' and changes since' if changed else ''} (veil {__version__})"
