@@ -12,7 +12,8 @@ What comes out is a `HeavyHitters`. docs/hitters.md says what to expect.
 """
 
 from veil.hitters.channels import MultipleChannel
-from veil.hitters.drawn import draw_search
+from veil.hitters.continuations import Continuations, cut
+from veil.hitters.drawn import Drawn, draw_search, split_people
 from veil.hitters.pem import PEM
 from veil.hitters.planning import fewest_groups, prefix_lengths, sensitivity_threshold
 from veil.hitters.privtrie import PrivTrie
@@ -24,6 +25,8 @@ from veil.protocol import Stored
 
 __all__ = [
     "PEM",
+    "Continuations",
+    "Drawn",
     "HeavyHitters",
     "HitterSearch",
     "MultipleChannel",
@@ -32,10 +35,12 @@ __all__ = [
     "SearchRound",
     "SegmentPairs",
     "Stored",
+    "cut",
     "draw_search",
     "fewest_groups",
     "pem1",
     "prefix_lengths",
     "sensitivity_threshold",
+    "split_people",
     "tree_hist",
 ]

@@ -1,56 +1,71 @@
-"""Simulated collections of millions of clicks, by the distribution of what the collector counts.
+"""People who answer, by the distribution of what the collector counts; every use of veil's protocols stands here.
 
-Counts are drawn as binomials, which is exactly how counts over people are distributed, not an approximation:
+Counts are drawn, which is exactly how counts over people are distributed, not an approximation:
 
-- OLH and BLH with a random function as hash: given a report's bucket, other values fall into it independently with
-  probability q, so that the counts of all values are independent, Bin(n_v, p) + Bin(n - n_v, q).
+- Pure oracles, OLH and BLH with a random function as hash: given a report, other values are supported independently of
+  each other with probability q, so that counts are independent, Bin(n_v, p) + Bin(n - n_v, q).
 - Rappor: people choose cohorts uniformly (multinomial by value), and every bit of every filter is flipped
   independently: a bit that m of a cohort's N people have set is reported by Bin(m, 1 - f/2) + Bin(N - m, f/2) of them.
+- Stochastic rounding and Piecewise: a report is any at all with one probability, else from the window, whose start is
+  rounded up or down: how many people do which is binomial for each cell, and only where in the window is drawn for
+  each person.
+- Square waves and HaarResponse: their own draws, one for each person; those are quick.
 
-The estimates come from the shipped estimators. Simulation only: numpy's generator protects nobody.
+Estimates come from the shipped estimators. Simulation only: numpy's generator protects nobody.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.mechanisms import FrequencyOracle, PureOracle, Rappor
-from veil.mechanisms.bloom import design_matrix
-from veil.post.redrawing import redraw_counts
-from veil.tally import Tally
+from veil import Campaign, CampaignRun, Estimate, Tally
+from veil.entropy import Seeded
+from veil.mechanisms import FrequencyOracle, MeanMechanism, Mechanism, PureOracle, Rappor, SquareWave, design_matrix
+from veil.numeric import Distribution
+from veil.post import redraw_counts
+from veil.survey import OneOf, Question, Survey, SurveyTally
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-__all__ = ["HOW", "drawn_tally", "estimate_clicks", "rappor_tally"]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Generator = np.random.Generator
 
-HOW = (
-    "Support counts are drawn as binomials (OLH, BLH: Bin(n_v, p) + Bin(n - n_v, q) a value; Rappor: cohorts "
-    "multinomial by value, reported bits binomial a cohort and bit), which equals simulating every person in "
-    "distribution; estimates come from the shipped estimators."
+DRAWN = (
+    "Support counts are drawn as binomials, Bin(n_v, p) + Bin(n - n_v, q) for each value, which equals simulating every "
+    "person in distribution (with an ideal hash); estimates come from the shipped oracle."
 )
 
 
-def estimate_clicks(oracle: FrequencyOracle, held: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """The estimated number of people of every value, from one simulated collection."""
+# -- one question ---------------------------------------------------------------------------------------------------
+
+
+def estimate(oracle: FrequencyOracle, held: Ints, rng: Generator) -> Estimate:
+    """What is estimated from one simulated collection, where so many people hold each value."""
     if isinstance(oracle, Rappor):
-        return oracle.estimate(rappor_tally(oracle, held, rng)).counts
+        return oracle.estimate(rappor_tally(oracle, held, rng))
     assert isinstance(oracle, PureOracle)
-    return oracle.estimate(drawn_tally(oracle, held, rng)).counts
+    return oracle.estimate(drawn_tally(oracle, held, rng))
 
 
-def drawn_tally(oracle: PureOracle, held: NDArray[np.int64], rng: np.random.Generator) -> Tally:
+def unanswered(oracle: PureOracle, people: int) -> Estimate:
+    """An estimate from so many people, for what does not depend on what they hold."""
+    return oracle.estimate(Tally(oracle.digest, np.zeros(oracle.domain.size, np.int64), people, people, people))
+
+
+def drawn_tally(oracle: PureOracle, held: Ints, rng: Generator) -> Tally:
     """What the collector counts of a pure oracle."""
     people = int(held.sum())
-    counts = redraw_counts(oracle.noise, held, rng).astype(np.int64)
-    return Tally(oracle.digest, counts, people, people, people)
+    return Tally(oracle.digest, redraw_counts(oracle.noise, held, rng).astype(np.int64), people, people, people)
 
 
-def rappor_tally(oracle: Rappor, held: NDArray[np.int64], rng: np.random.Generator) -> Tally:
+def rappor_tally(oracle: Rappor, held: Ints, rng: Generator) -> Tally:
     """What the collector counts of Rappor: for every cohort its people, then how many report each bit."""
     assert oracle.instant is None, "the instantaneous step is off in the thesis's experiments"
     people, flip = int(held.sum()), float(oracle.f) / 2
@@ -70,3 +85,78 @@ def _filters(cohorts: int, bits: int, hashes: int, values: int) -> csr_matrix:
     """Which bits each value sets in each cohort: public, and the same for every eps."""
     spread = Rappor(1.0, values).spread(np.arange(values, dtype=np.uint64))
     return design_matrix(np.arange(cohorts), spread, bits, hashes).tocsr()
+
+
+def read_waves(
+    waves: Sequence[SquareWave], codes: NDArray[np.uint64], rng: Generator, smoothing: Sequence[Any] = (True,)
+) -> list[Distribution]:
+    """What each wave reads, with each way of smoothing, from the same reports of all people, who hold these codes."""
+    columns = waves[0].draw(codes, _source(rng))
+    tallies = [(wave, wave.tally_columns(columns, None)) for wave in waves]
+    return [wave.estimate(tally, smoothing=smooth) for wave, tally in tallies for smooth in smoothing]
+
+
+# -- several questions, several rounds ------------------------------------------------------------------------------
+
+
+def read(protocol: Any, held: Ints, rng: Generator, *ways: dict[str, Any]) -> list[Any]:
+    """What a protocol reads from one simulated collection, once for each of the ways; a mechanism is a protocol too."""
+    if isinstance(protocol, Mechanism):
+        survey = Survey(protocol)
+        return [survey.estimate(collect(survey, held, rng))[0]]
+    tally = collect(protocol.survey, held, rng)
+    return [protocol.estimate(tally, **way) for way in ways or ({},)]
+
+
+def collect(survey: Survey, held: Ints, rng: Generator) -> SurveyTally:
+    """What the collector counts of a survey of which everybody answers one question, where so many hold each code."""
+    asked = survey.ask.branches if isinstance(survey.ask, OneOf) else ((1, survey.ask),)
+    left, shares, parts = held, sum(share for share, _ in asked), []
+    for share, question in asked:
+        assert isinstance(question, Question), "AllOf is not drawn here"
+        chosen = rng.binomial(left, share / shares)
+        left, shares = left - chosen, shares - share
+        parts.append(_part(question, chosen, rng))
+    return SurveyTally(survey.task, int(held.sum()), tuple(parts))
+
+
+def run_campaign(campaign: Campaign, held: Ints, rng: Generator) -> Any:
+    """The result of a campaign; every round asks people, drawn at random, that were not asked before."""
+    run, left, people = CampaignRun(campaign), held, int(held.sum())
+    while run.round is not None:
+        asked = min(round(people * run.round.people), int(left.sum()))
+        chosen = rng.multivariate_hypergeometric(left, asked, method="marginals")
+        left = left - chosen
+        run.answer(collect(run.round.survey, chosen, rng))
+    return run.result
+
+
+def _part(question: Question, held: Ints, rng: Generator) -> Tally:
+    mechanism, source = question.mechanism, _source(rng)
+    shown = question.view.apply(np.arange(len(held), dtype=np.uint64), source)
+    if isinstance(mechanism, PureOracle):
+        nodes = np.bincount(shown.astype(np.int64), weights=held, minlength=mechanism.domain.size)
+        return drawn_tally(mechanism, nodes.astype(np.int64), rng)
+    if isinstance(mechanism, MeanMechanism):
+        reports = _windowed(mechanism, shown.astype(np.int64), held, rng)
+        return mechanism.tally_columns({mechanism.layout.names[0]: reports}, None)
+    return mechanism.tally_columns(mechanism.draw(np.repeat(shown, held), source), None)
+
+
+def _windowed(mechanism: MeanMechanism, cells: Ints, held: Ints, rng: Generator) -> NDArray[Any]:
+    """Reports of a mechanism for means, in no order of people."""
+    people, last = int(held.sum()), mechanism.cells - 1
+    starts, rest = np.divmod(cells * mechanism.travel, last)
+    later = rng.binomial(held, rest / last)
+    # All reports are possible, with the probability of one outside; what is left to the window is drawn from it.
+    outside = float((1 - mechanism.p) / mechanism.travel)
+    near = float(mechanism.p) - outside * mechanism.width
+    from_window = rng.binomial(np.concatenate([held - later, later]), near)
+    moved = np.repeat(np.concatenate([starts, starts + 1]), from_window)
+    moved += rng.integers(mechanism.width, size=len(moved))
+    anywhere = rng.integers(mechanism.levels, size=people - len(moved))
+    return np.concatenate([moved, anywhere]).astype(mechanism.layout.fields[0].dtype)
+
+
+def _source(rng: Generator) -> Seeded:
+    return Seeded(int(rng.integers(1 << 62)))

@@ -12,101 +12,34 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw"]
-
 _INK, _GRID = "#22303c", "#d9dee3"
-_COLOURS = {
-    "OLH": "#d1495b",
-    "OUE": "#f2a541",
-    "BLH": "#1f6feb",
-    "SUE": "#2a9d8f",
-    "SHE": "#7a5195",
-    "THE": "#b07aa1",
-    "DE": "#8d6e63",
-    "RAP(8)": "#2a9d8f",
-    "RAP(16)": "#7a5195",
-    "SubsetSelection": "#111111",
-    "PGR": "#6b7785",
-    "people": "#d1495b",
-    "budget": "#1f6feb",
-    "truth": "#22303c",
-    "Base": "#22303c",
-    "Base-Pos": "#1f6feb",
-    "Post-Pos": "#56b4e9",
-    "Norm": "#8a949e",
-    "Norm-Mul": "#f2a541",
-    "Norm-Sub": "#d1495b",
-    "MLE-Apx": "#8d6e63",
-    "Base-Cut": "#7a5195",
-    "Norm-Cut": "#2a9d8f",
-    "Power": "#d977c0",
-    "PowerNS": "#2e7d32",
-    "auto (ours)": "#111111",
-    "noise": "#d1495b",
-    "OUE-Zero": "#1f6feb",
-    "OUE-Calibrate": "#d1495b",
-    "learned prior": "#2e7d32",
-    "probability > 1/2": "#7a5195",
-    "maximum likelihood": "#2a9d8f",
-    "true counts as prior": "#111111",
-    "printed": "#8a949e",
-    "PEM": "#d1495b",
-    "PEM1": "#1f6feb",
-    "SPM": "#2a9d8f",
-    "HASH": "#7a5195",
-    "PrivTrie": "#f2a541",
-    "drawn": "#1f6feb",
-    "reports": "#d1495b",
-    "SVIM": "#d1495b",
-    "SVSM": "#d1495b",
-    "LDPMiner": "#1f6feb",
-    "(BLH,L)(SUE,2k)": "#1f6feb",
-    "(OLH,L)(OLH,2k)": "#2a9d8f",
-    "(OLH,1)(OLH,2k)": "#f2a541",
-    "(OLH,1)(Adap,2k)": "#7a5195",
-    "(OLH,1)(Adap,L)": "#8d6e63",
-    "(OLH,1)(Adap,L)(c)": "#d1495b",
-    "SW-EMS": "#d1495b",
-    "SW-EM": "#f2a541",
-    "SW-auto (ours)": "#111111",
-    "HH-ADMM": "#1f6feb",
-    "HH-exact (ours)": "#56b4e9",
-    "HH": "#2a9d8f",
-    "HaarHRR": "#7a5195",
-    "CFO-16": "#c9b1a8",
-    "CFO-32": "#a5867b",
-    "CFO-64": "#6d4c41",
-    "SR": "#2e7d32",
-    "PM": "#d977c0",
-    "HM (ours)": "#8a949e",
-    "square": "#d1495b",
-    "0.8": "#f2a541",
-    "0.6": "#8d6e63",
-    "0.4": "#2a9d8f",
-    "0.2": "#1f6feb",
-    "triangle": "#7a5195",
-    "Beta": "#d1495b",
-    "flights": "#1f6feb",
-    "income": "#2a9d8f",
-    "wages": "#f2a541",
-    "256 buckets": "#d1495b",
-    "512 buckets": "#f2a541",
-    "1024 buckets": "#1f6feb",
-    "2048 buckets": "#7a5195",
-}
-_MARKS = {
-    "OLH": "o", "OUE": "D", "BLH": "s", "SUE": "^", "SHE": "v", "THE": "<", "DE": "P", "RAP(8)": "^", "RAP(16)": "v",
-    "SubsetSelection": "x", "PGR": "+", "people": "o", "budget": "s",
-    "truth": "", "Base": "o", "Base-Pos": "s", "Post-Pos": "+", "Norm": "x", "Norm-Mul": "v", "Norm-Sub": "D",
-    "MLE-Apx": "x", "Base-Cut": "^", "Norm-Cut": "v", "Power": "P", "PowerNS": "s", "auto (ours)": "o",
-    "noise": "o", "OUE-Zero": "s", "OUE-Calibrate": "o", "learned prior": "^", "probability > 1/2": "v",
-    "maximum likelihood": "D", "true counts as prior": "+", "printed": "x",
-    "PEM": "o", "PEM1": "s", "SPM": "^", "HASH": "v", "PrivTrie": "D", "drawn": "s", "reports": "o",
-    "SVIM": "o", "SVSM": "o", "LDPMiner": "s",
-    "SW-EMS": "o", "SW-EM": "s", "SW-auto (ours)": "o", "HH-ADMM": "D", "HH-exact (ours)": "D", "HH": "v",
-    "HaarHRR": "^", "CFO-16": "x", "CFO-32": "x", "CFO-64": "x", "SR": "P", "PM": "+", "HM (ours)": "+",
-    "square": "s", "triangle": "^", "Beta": "o", "flights": "s", "income": "D", "wages": "v",
+_LOOKS = {  # by colour: the methods that have it, each with its mark
+    "#d1495b": "OLH o|people o|Norm-Sub D|noise o|OUE-Calibrate o|PEM o|reports o|SVIM o|SVSM o|"
+    "(OLH,1)(Adap,L)(c) o|SW-EMS o|square s|Beta o|256 buckets o",
+    "#f2a541": "OUE D|Norm-Mul v|PrivTrie D|(OLH,1)(OLH,2k) o|SW-EM s|0.8 o|wages v|512 buckets o",
+    "#1f6feb": "BLH s|budget s|Base-Pos s|OUE-Zero s|PEM1 s|drawn s|LDPMiner s|(BLH,L)(SUE,2k) o|HH-ADMM D|0.2 o|"
+    "flights s|1024 buckets o",
+    "#2a9d8f": "SUE ^|RAP(8) ^|Norm-Cut v|maximum likelihood D|SPM ^|(OLH,L)(OLH,2k) o|HH v|0.4 o|income D",
+    "#7a5195": "SHE v|RAP(16) v|Base-Cut ^|probability > 1/2 v|HASH v|(OLH,1)(Adap,2k) o|HaarHRR ^|triangle ^|"
+    "2048 buckets o",
+    "#b07aa1": "THE <",
+    "#8d6e63": "DE P|MLE-Apx x|(OLH,1)(Adap,L) o|0.6 o",
+    "#111111": "SubsetSelection x|auto (ours) o|true counts as prior +|SW-auto (ours) o",
+    "#6b7785": "PGR +",
+    "#22303c": "truth none|Base o",
+    "#56b4e9": "Post-Pos +|HH-exact (ours) D",
+    "#8a949e": "Norm x|printed x|HM (ours) +",
+    "#d977c0": "Power P|PM +",
+    "#2e7d32": "PowerNS s|learned prior ^|SR P",
+    "#c9b1a8": "CFO-16 x",
+    "#a5867b": "CFO-32 x",
+    "#6d4c41": "CFO-64 x",
 }  # fmt: skip
+_LOOK = {
+    name: (colour, mark.replace("none", ""))
+    for colour, names in _LOOKS.items()
+    for name, mark in (look.rsplit(" ", 1) for look in names.split("|"))
+}
 _DE_SHADES = ("#c9b1a8", "#a5867b", "#6d4c41")
 _OTHERS = (_INK, "#1f6feb", "#2a9d8f", "#f2a541", "#7a5195", "#d1495b", "#8d6e63", "#56b4e9", "#d977c0")
 
@@ -134,11 +67,11 @@ def draw(exhibit: Exhibit) -> Figure:
 def _panel(panel: Panel, ax: Axes) -> None:
     shades, others = iter(_DE_SHADES), cycle(_OTHERS)
     for curve in panel.curves:
-        family = curve.name if curve.name in _COLOURS else curve.name.split(",")[0]
-        shaded = family == "DE" and "," in curve.name
-        known = _COLOURS.get(family) or next(others)
-        colour = next(shades, _DE_SHADES[-1]) if shaded else known
-        _curve(curve, ax, colour, _MARKS.get(family, "o"))
+        family = curve.name if curve.name in _LOOK else curve.name.split(",")[0]
+        colour, mark = _LOOK.get(family) or (next(others), "o")
+        if family == "DE" and "," in curve.name:
+            colour = next(shades, _DE_SHADES[-1])
+        _curve(curve, ax, colour, mark)
     for mark in panel.marks:
         ax.axvline(mark, color=_INK, lw=0.9, ls=":")
     _axes(panel, ax)

@@ -5,13 +5,13 @@ Data only. How it is drawn is `drawing`, how it is written is `writing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-__all__ = ["Advance", "Claim", "Curve", "Exhibit", "Panel", "Setting", "Study", "Watch", "brief", "unwatched"]
-
+T = TypeVar("T")
 Advance = Callable[[int], None]
 Watch = Callable[[str, int | None], AbstractContextManager[Advance]]
 """Shows progress: called with what is done and how many steps it has; gives a function to be called after each."""
@@ -31,6 +31,10 @@ class Setting:
     data: Path | None = None
     watch: Watch = unwatched
 
+    def pick(self, full: T, quick: T) -> T:
+        """One of the two: how much is run."""
+        return quick if self.quick else full
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -41,14 +45,16 @@ class Claim:
     holds: bool
     exact: bool = False
 
-    @property
-    def verdict(self) -> str:
+    def verdict(self, quick: bool) -> str:
+        """In words; a quick run decides only what involves no chance."""
+        if quick and not self.exact:
+            return "indicative"
         return "holds" if self.holds else "does not hold"
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One method in a panel: means, and where there are several runs their standard deviation; theory beside it."""
+    """One method in a panel: means, their standard deviation (NaN where there is one run), and theory beside it."""
 
     name: str
     x: tuple[float, ...]
@@ -57,10 +63,6 @@ class Curve:
     theory: tuple[float, ...] | None = None
     faint: bool = False
     """Whether it is drawn dashed, as an addition to another curve or to the paper."""
-
-    def at(self, x: float) -> float:
-        """The mean at one of the points."""
-        return self.y[self.x.index(x)]
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,6 @@ class Panel:
     y_log: bool = True
     marks: tuple[float, ...] = ()
 
-    def curve(self, name: str) -> Curve:
-        """The curve of that name."""
-        return next(curve for curve in self.curves if curve.name == name)
-
 
 @dataclass(frozen=True)
 class Exhibit:
@@ -88,22 +86,36 @@ class Exhibit:
     title: str
     panels: tuple[Panel, ...]
     claims: tuple[Claim, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+
+
+def exhibit(title: str, panels: Iterable[Panel], claims: Iterable[Claim], *notes: str, name: str = "") -> Exhibit:
+    """An exhibit; its files are named as its title begins, "figure-4" for "Figure 4: the noise"."""
+    short = name or title.partition(":")[0].lower().replace(" ", "-")
+    return Exhibit(short, title, tuple(panels), tuple(claims), notes)
 
 
 @dataclass(frozen=True)
-class Study:
+class Reproduction:
     """All exhibits of an experiment, and the facts that a reader needs to run it again."""
 
-    name: str
     title: str
     exhibits: tuple[Exhibit, ...]
     facts: dict[str, str]
+    name: str = ""
+    quick: bool = False
 
     @property
     def claims(self) -> tuple[Claim, ...]:
         """The claims of all exhibits."""
         return tuple(claim for exhibit in self.exhibits for claim in exhibit.claims)
+
+    @property
+    def summary(self) -> str:
+        """How many claims hold, in words."""
+        judged = [claim for claim in self.claims if claim.exact or not self.quick]
+        held = f"{sum(claim.holds for claim in judged)} of {len(judged)} claims hold"
+        return held + (f"; {len(self.claims) - len(judged)} are indicative only in a quick run" if self.quick else "")
 
 
 def brief(value: float) -> str:

@@ -1,9 +1,10 @@
-"""An experiment's folder: a page, and for every exhibit its figure (SVG) and its numbers (CSV)."""
+"""An experiment's folder: a page, and for every exhibit its picture (SVG) and its numbers (CSV)."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,9 +12,7 @@ from pathlib import Path
 from veil import __version__
 from veil.plot import save
 from veil_papers.common.drawing import draw
-from veil_papers.common.exhibits import Curve, Exhibit, Panel, Study, brief
-
-__all__ = ["cells", "commit", "default_folder", "page", "write"]
+from veil_papers.common.exhibits import Curve, Exhibit, Panel, Reproduction, brief
 
 
 def default_folder(name: str) -> Path:
@@ -22,34 +21,35 @@ def default_folder(name: str) -> Path:
     return (documented if documented.is_dir() else Path("reproduction")) / name
 
 
-def write(study: Study, folder: Path, stamp: str) -> list[Path]:
-    """Write the page, figures and tables; the same bytes for the same study. `stamp` is the commit when it began."""
+def write(made: Reproduction, folder: Path, stamp: str) -> list[Path]:
+    """Write the page, pictures and tables; the same bytes for the same made. `stamp` is the commit when it began."""
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "README.md"]
-    for exhibit in study.exhibits:
+    for exhibit in made.exhibits:
         picture, table = folder / f"{exhibit.name}.svg", folder / f"{exhibit.name}.csv"
         save(draw(exhibit).axes[0], str(picture))
         table.write_text(table_text(exhibit), encoding="utf-8", newline="")
         written += [picture, table]
-    written[0].write_text(page(study, stamp), encoding="utf-8")
+    written[0].write_text(page(made, stamp), encoding="utf-8")
     return written
 
 
 def table_text(exhibit: Exhibit) -> str:
-    """All numbers of an exhibit as CSV, one point a line."""
+    """All numbers of an exhibit as CSV, one point per line."""
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(["panel", "x_axis", "x", "method", "mean", "standard_deviation", "theory"])
     for panel in exhibit.panels:
         for curve in panel.curves:
             for i, x in enumerate(curve.x):
-                extra = ["" if part is None else f"{part[i]:.10g}" for part in (curve.spread, curve.theory)]
+                parts = (curve.spread, curve.theory)
+                extra = ["" if part is None or math.isnan(part[i]) else f"{part[i]:.10g}" for part in parts]
                 lines.writerow([panel.title, panel.x_label, f"{x:g}", curve.name, f"{curve.y[i]:.10g}", *extra])
     return text.getvalue()
 
 
 def cells(panel: Panel, most: int = 12) -> tuple[list[str], list[list[str]]]:
-    """A panel as a table to read: a row a point (at most so many of them), a column a method."""
+    """A panel as a table to read: one row per point (at most so many), one column per method."""
     points = sorted({x for curve in panel.curves for x in curve.x})
     step = -(-len(points) // most)
     shown = points[::step]
@@ -62,28 +62,29 @@ def _cell(curve: Curve, x: float) -> str:
         return ""
     i = curve.x.index(x)
     text = brief(curve.y[i])
-    if curve.spread is not None:
+    if curve.spread is not None and not math.isnan(curve.spread[i]):
         text += f" \N{PLUS-MINUS SIGN} {float(f'{curve.spread[i]:.2g}'):,g}"
     if curve.theory is not None:
         text += f" ({curve.y[i] / curve.theory[i]:.2f})"
     return text
 
 
-def page(study: Study, stamp: str) -> str:
-    """The page: facts, then each exhibit with its claims, figure and tables."""
-    command = f"veil reproduce {study.name}"
-    parts = [f"# {study.title}\n", f"Written by `{command}`; change it there.\n"]
-    parts.append("\n".join(f"- {name}: {fact}" for name, fact in (study.facts | {"Commit": stamp}).items()) + "\n")
-    held = sum(claim.holds for claim in study.claims)
-    parts.append(f"{held} of {len(study.claims)} claims hold.\n")
-    for exhibit in study.exhibits:
-        parts.append(f"## {exhibit.title}\n")
-        parts.append(_rows(["claim", "measured", "verdict"], [[c.says, c.measured, c.verdict] for c in exhibit.claims]))
-        parts.append(f"![{exhibit.title}]({exhibit.name}.svg)\n")
+def page(made: Reproduction, stamp: str) -> str:
+    """The page: facts, then each exhibit with its claims and tables. Pictures stand beside it, and are not kept."""
+    command = f"`veil reproduce {made.name}{' --quick' if made.quick else ''}`"
+    parts = [
+        f"# {made.title}\n",
+        f"Written by {command}; change it there. It also draws every exhibit beside this page.\n",
+    ]
+    parts.append("\n".join(f"- {name}: {fact}" for name, fact in (made.facts | {"Commit": stamp}).items()) + "\n")
+    parts.append(f"{made.summary}.\n")
+    for exhibit in made.exhibits:
+        claims = [[claim.says, claim.measured, claim.verdict(made.quick)] for claim in exhibit.claims]
+        parts += [f"## {exhibit.title}\n", _rows(["claim", "measured", "verdict"], claims)]
+        parts.append(f"All points: [{exhibit.name}.csv]({exhibit.name}.csv). Picture: `{exhibit.name}.svg`.\n")
         parts += [f"{note}\n" for note in exhibit.notes]
         for panel in exhibit.panels:
-            parts += [f"**{panel.title}** ({panel.y_label}; all points in [{exhibit.name}.csv]({exhibit.name}.csv))\n"]
-            parts.append(_rows(*cells(panel)))
+            parts += [f"**{panel.title}** ({panel.y_label})\n", _rows(*cells(panel))]
     return "\n".join(parts)
 
 

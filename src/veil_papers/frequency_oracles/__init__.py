@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from veil.datasets import kosarak_clicks
-from veil_papers.common.exhibits import Setting, Study
-from veil_papers.frequency_oracles import analysis as variances
-from veil_papers.frequency_oracles import clicks as click_figures
-from veil_papers.frequency_oracles import measured as correctness
-
-__all__ = ["reproduce"]
+from veil_papers.common.exhibits import Reproduction, Setting
+from veil_papers.frequency_oracles import analysis, clicks, measured
 
 SEED = 3
-
-
 _CRITERIA = (
     'the thesis gives words ("match", "tends to", "similar"), the numbers that decide are ours; those of "Var* '
     'tends to underestimate", "the fewest false positives" and of Rappor\'s claims were settled after a first '
@@ -20,19 +14,13 @@ _CRITERIA = (
 )
 
 
-def reproduce(setting: Setting) -> Study:
+def reproduce(setting: Setting) -> Reproduction:
     """All five figures."""
-    clicks = kosarak_clicks(setting.data)
-    exhibits = (
-        variances.figure(setting.quick),
-        correctness.figure(setting, SEED),
-        *click_figures.figures(clicks, setting, SEED),
-    )
+    data = kosarak_clicks(setting.data)
+    exhibits = (analysis.figure(setting), measured.figure(setting, SEED), *clicks.figures(data, setting, SEED))
     facts = {
-        "Source": "Wang's thesis (2021), chapter 3",
         "Seed": str(SEED),
-        "Clicks": f"{clicks.origin}; {clicks.people:,} people, {len(clicks.held):,} pages",
+        "Clicks": f"{data.origin}; {data.people:,} people, {len(data.held):,} pages",
         "Criteria": _CRITERIA,
-        "Run": "quick: fewer runs and points" if setting.quick else "in full",
     }
-    return Study("frequency-oracles", "Frequency oracles: chapter 3 of the thesis, run again", exhibits, facts)
+    return Reproduction("Frequency oracles: chapter 3 of the thesis, run again", exhibits, facts)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets import zipf_people
 from veil.entropy import Seeded
-from veil.mechanisms import PGR, FrequencyOracle, SubsetSelection
-from veil_papers.common.exhibits import Advance, Claim, Curve, Exhibit, Panel, Setting
-from veil_papers.frequency_oracles.analysis import PAPER, Maker
+from veil.mechanisms import PGR, SubsetSelection
+from veil_papers.common.claims import Says, span
+from veil_papers.common.exhibits import Claim, Exhibit, Setting, exhibit
+from veil_papers.common.sweep import Scores, Sweep, measure
+from veil_papers.frequency_oracles.analysis import PAPER, PEOPLE, Maker, star
 
-__all__ = ["figure"]
-
-PEOPLE = 10_000
 EXPONENT = 1.1
 TOLERANCE = 0.15
 """How far apart a match may be: ten runs scatter by several per cent, and a logarithmic axis shows no less."""
@@ -25,148 +25,101 @@ _METHODS: dict[str, Maker] = {**PAPER, "SubsetSelection": SubsetSelection, "PGR"
 _GROUPS = (("SHE", "DE", "THE", "BLH"), ("SUE", "OUE", "OLH", "SubsetSelection", "PGR"))
 
 
-@dataclass(frozen=True)
-class _Cell:
-    """One method at one setting: errors in people squared, Var* (3.3), and the exact expectation with the f terms."""
+class _Case(NamedTuple):
+    """A measured error over what analysis says: of a method with d values at eps."""
 
+    ratio: float
     name: str
     size: int
     epsilon: float
-    errors: tuple[float, ...]
-    star: float
-    exact: float
 
-    @property
-    def mean(self) -> float:
-        return float(np.mean(self.errors))
-
-    @property
-    def over_star(self) -> float:
-        return self.mean / self.star
-
-    @property
-    def over_exact(self) -> float:
-        return self.mean / self.exact
+    def __str__(self) -> str:
+        return f"{self.ratio:.2f} ({self.name}, d = {self.size:,}, eps = {self.epsilon:g})"
 
 
 def figure(setting: Setting, seed: int) -> Exhibit:
     """Figure 3.2: eps = 4 with d varied, and d = 2^10 with eps varied."""
-    runs = 3 if setting.quick else 10
-    powers = (2, 6, 10) if setting.quick else tuple(range(2, 15))
-    budgets = (1.0, 3.0) if setting.quick else tuple(i / 2 for i in range(1, 11))
-    shapes = [(2**power, 4.0) for power in powers] + [(1024, epsilon) for epsilon in budgets]
-    with setting.watch("Figure 3.2: people and their reports", len(shapes) * len(_METHODS)) as advance:
-        found = [cell for shape in shapes for cell in _measure(*shape, runs, seed, advance)]
-    by_size, by_budget = found[: len(powers) * len(_METHODS)], found[len(powers) * len(_METHODS) :]
-    title = "d varied, eps = 4", "eps varied, d = 1,024"
-    label = "mean squared error (people squared)"
-    panels = [
-        Panel(f"({letter}) {title[0]}", "d", label, _curves(by_size, group, "size"), x_log=2)
-        for letter, group in zip("ab", _GROUPS, strict=True)
-    ]
-    panels += [
-        Panel(f"({letter}) {title[1]}", "eps", label, _curves(by_budget, group, "epsilon"))
-        for letter, group in zip("cd", _GROUPS, strict=True)
-    ]
-    notes = (
+    runs = setting.pick(10, 3)
+    sizes = setting.pick(tuple(2**power for power in range(2, 15)), (4, 64, 1024))
+    budgets = setting.pick(tuple(i / 2 for i in range(1, 11)), (1.0, 3.0))
+    shapes = [(size, 4.0) for size in sizes] + [(1024, epsilon) for epsilon in budgets]
+
+    @lru_cache(maxsize=len(shapes))
+    def people(size: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        values = zipf_people(size, PEOPLE, EXPONENT, seed)
+        return values, np.bincount(values, minlength=size) / PEOPLE
+
+    def trial(place: int, run: int) -> Scores:
+        (size, epsilon), scores = shapes[place], {}
+        values, truth = people(size)
+        for name, make in _METHODS.items():
+            oracle = make(epsilon, size)
+            estimate = oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed + run))))
+            error = float(np.mean(((estimate.frequencies - truth) * PEOPLE) ** 2))
+            scores[name] = (error, PEOPLE * star(oracle), PEOPLE * float(np.mean(oracle.noise.variance(truth))))
+        return {part: {name: of[i] for name, of in scores.items()} for i, part in enumerate(("error", "3.3", "3.2"))}
+
+    with setting.watch("Figure 3.2: people and their reports", len(shapes) * runs) as advance:
+        found = measure(range(len(shapes)), runs, trial, advance)
+    axes = {"d": {size: i for i, size in enumerate(sizes)}, "eps": {e: len(sizes) + i for i, e in enumerate(budgets)}}
+    titles, panels = {"d": "d varied, eps = 4", "eps": "eps varied, d = 1,024"}, []
+    for letters, (axis, places) in zip(("ab", "cd"), axes.items(), strict=True):
+        errors, theory = found["error"].at_places(places), found["3.3"].at_places(places)
+        panels += [
+            errors.panel(f"({letter}) {titles[axis]}", axis, "mean squared error (people squared)", group,
+                         theory=theory, faint=("SubsetSelection", "PGR"), x_log=2 if axis == "d" else 0)
+            for letter, group in zip(letters, _GROUPS, strict=True)
+        ]  # fmt: skip
+    note = (
         f"{PEOPLE:,} people drawn from Zipf's law ({EXPONENT}), {runs} runs. Marks: mean and standard deviation of the "
         "squared error, averaged over all values, through `randomize`, `tally` and `estimate` of all reports. "
-        "Lines: Var* (3.3). In the tables the number in brackets is the measured mean over Var*.",
+        "Lines: Var* (3.3). In the tables the number in brackets is the measured mean over Var*."
     )
-    claims = (*_size_claims(by_size), _budget_claim(by_budget), _exact_claim(found))
-    return Exhibit("figure-3.2", "Figure 3.2: measured against analytical variance", tuple(panels), claims, notes)
+    claims = _claims(found, shapes, len(sizes))
+    return exhibit("Figure 3.2: measured against analytical variance", panels, claims, note)
 
 
-def _measure(size: int, epsilon: float, runs: int, seed: int, advance: Advance) -> Iterable[_Cell]:
-    values = zipf_people(size, PEOPLE, EXPONENT, seed)
-    truth = np.bincount(values, minlength=size) / PEOPLE
-    for name, make in _METHODS.items():
-        oracle = make(epsilon, size)
-        errors = tuple(_error(oracle, values, truth, seed + run) for run in range(runs))
-        exact = float(np.mean(oracle.noise.variance(truth)))
-        yield _Cell(name, size, epsilon, errors, PEOPLE * oracle.variance(1), PEOPLE * exact)
-        advance(1)
+def _claims(found: dict[str, Sweep], shapes: list[tuple[int, float]], first: int) -> Iterator[Claim]:
+    """The `first` shapes vary d, the others eps; 3.3 is Var*, 3.2 has the f terms."""
 
+    def cases(part: str, names: dict[str, Maker], places: range) -> list[_Case]:
+        ratios = {name: found["error"].mean(name) / found[part].mean(name) for name in names}
+        return [_Case(float(ratio[i]), name, *shapes[i]) for name, ratio in ratios.items() for i in places]
 
-def _error(oracle: FrequencyOracle, values: NDArray[np.int64], truth: NDArray[np.float64], seed: int) -> float:
-    estimate = oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed))))
-    return float(np.mean(((estimate.frequencies - truth) * PEOPLE) ** 2))
+    def off(case: _Case) -> float:
+        return abs(case.ratio - 1)
 
-
-def _curves(found: list[_Cell], group: tuple[str, ...], axis: str) -> tuple[Curve, ...]:
-    curves = []
-    for name in group:
-        mine = [cell for cell in found if cell.name == name]
-        curves.append(
-            Curve(
-                name,
-                tuple(float(getattr(cell, axis)) for cell in mine),
-                tuple(cell.mean for cell in mine),
-                tuple(float(np.std(cell.errors, ddof=1)) for cell in mine),
-                tuple(cell.star for cell in mine),
-                faint=name not in PAPER,
-            )
-        )
-    return tuple(curves)
-
-
-def _named(cell: _Cell, ratio: float) -> str:
-    return f"{ratio:.2f} ({cell.name}, d = {cell.size:,}, eps = {cell.epsilon:g})"
-
-
-def _size_claims(found: list[_Cell]) -> list[Claim]:
-    paper = [cell for cell in found if cell.name in PAPER]
-    large = [cell for cell in paper if cell.size >= 64]
-    worst = max(large, key=lambda cell: abs(cell.over_star - 1))
-    sizes = sorted({cell.size for cell in paper})
-    good = {size: all(abs(c.over_star - 1) <= TOLERANCE for c in paper if c.size == size) for size in sizes}
-    start = next((size for size in sizes if all(good[other] for other in sizes if other >= size)), None)
-    since = "at no d measured" if start is None else f"for all methods from d = {start:,} on"
-    small = [cell for cell in paper if cell.size < 64]
-    under, highest = sum(cell.over_star > 1 for cell in small), max(small, key=lambda cell: cell.over_star)
-    steady = [_relative_spread(paper, size) for size in (sizes[0], sizes[-1])]
-    return [
-        Claim(
-            f"For d >= 2^6 the measured errors match Var* very well (here: within {TOLERANCE:.0%})",
-            f"worst measured over Var*: {_named(worst, worst.over_star)}; within {TOLERANCE:.0%} {since}",
-            abs(worst.over_star - 1) <= TOLERANCE,
-        ),
-        Claim(
-            "For d < 2^6 Var* tends to underestimate, because it leaves the f terms out",
-            f"measured over Var*: {np.mean([cell.over_star for cell in small]):.2f} on average, above 1 in {under} of "
-            f"{len(small)} settings, up to {_named(highest, highest.over_star)}; SHE and SUE have no f terms and BLH a "
-            "negative one",
-            float(np.mean([cell.over_star for cell in small])) > 1,
-        ),
-        Claim(
-            "The standard deviation between runs decreases when d grows",
-            f"relative to the mean, over the methods: {steady[0]:.1%} at d = {sizes[0]:,}, {steady[1]:.1%} at "
-            f"d = {sizes[-1]:,}",
-            steady[1] < steady[0],
-        ),
-    ]
-
-
-def _relative_spread(found: list[_Cell], size: int) -> float:
-    return float(np.mean([np.std(cell.errors, ddof=1) / cell.mean for cell in found if cell.size == size]))
-
-
-def _budget_claim(found: list[_Cell]) -> Claim:
-    paper = [cell for cell in found if cell.name in PAPER]
-    worst = max(paper, key=lambda cell: abs(cell.over_star - 1))
-    return Claim(
-        f"At d = 2^10 they match for all eps and all methods (here: within {TOLERANCE:.0%})",
-        f"worst measured over Var*: {_named(worst, worst.over_star)}",
-        abs(worst.over_star - 1) <= TOLERANCE,
+    here, paper = f"(here: within {TOLERANCE:.0%})", cases("3.3", PAPER, range(first))
+    small, large = ([c for c in paper if (c.size >= 64) == big] for big in (False, True))
+    bad = [case.size for case in paper if off(case) > TOLERANCE]
+    since = next((size for size, _ in shapes[:first] if size > max(bad, default=0)), None)
+    good = "at no d measured" if since is None else f"for all methods from d = {since:,} on"
+    yield Says(f"For d >= 2^6 the measured errors match Var* very well {here}").given(
+        f"worst measured over Var*: {max(large, key=off)}; within {TOLERANCE:.0%} {good}",
+        max(map(off, large)) <= TOLERANCE,
     )
-
-
-def _exact_claim(found: list[_Cell]) -> Claim:
-    ratios = np.array([cell.over_exact for cell in found])
-    large = np.array([cell.over_exact for cell in found if cell.size >= 64])
-    return Claim(
-        f"(ours) With the f terms (3.2), `oracle.variance(n, f)`, they match for d >= 2^6 (within {TOLERANCE:.0%})",
-        f"measured over (3.2): {large.min():.2f} to {large.max():.2f} for d >= 2^6, {ratios.mean():.3f} on average "
-        f"over all {len(ratios)} settings",
-        bool(np.all(np.abs(large - 1) <= TOLERANCE)) and abs(float(ratios.mean()) - 1) < 0.10,
+    under, mean = sum(case.ratio > 1 for case in small), float(np.mean([case.ratio for case in small]))
+    yield Says("For d < 2^6 Var* tends to underestimate, because it leaves the f terms out").given(
+        f"measured over Var*: {mean:.2f} on average, above 1 in {under} of {len(small)} settings, up to {max(small)}; "
+        "SHE and SUE have no f terms and BLH a negative one",
+        mean > 1,
+    )
+    spread = np.mean([found["error"].deviation(name) / found["error"].mean(name) for name in PAPER], axis=0)
+    yield Says("The standard deviation between runs decreases when d grows").given(
+        f"relative to the mean, over the methods: {spread[0]:.1%} at d = {shapes[0][0]:,}, {spread[first - 1]:.1%} at "
+        f"d = {shapes[first - 1][0]:,}",
+        spread[first - 1] < spread[0],
+    )
+    by_eps = cases("3.3", PAPER, range(first, len(shapes)))
+    yield Says(f"At d = 2^10 they match for all eps and all methods {here}").given(
+        f"worst measured over Var*: {max(by_eps, key=off)}", max(map(off, by_eps)) <= TOLERANCE
+    )
+    exact = cases("3.2", _METHODS, range(len(shapes)))
+    large, mean = [case for case in exact if case.size >= 64], float(np.mean([case.ratio for case in exact]))
+    yield Says(
+        f"(ours) With the f terms (3.2), `oracle.variance(n, f)`, they match for d >= 2^6 (within {TOLERANCE:.0%})"
+    ).given(
+        f"measured over (3.2): {span(case.ratio for case in large)} for d >= 2^6, {mean:.3f} on average over all "
+        f"{len(exact)} settings",
+        max(map(off, large)) <= TOLERANCE and abs(mean - 1) < 0.10,
     )

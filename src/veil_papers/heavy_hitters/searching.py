@@ -1,6 +1,6 @@
 """Searches for heavy hitters on simulated people: who they are, which methods search, and how well each did.
 
-Supports are drawn, as `veil.hitters.drawn` explains. People are kept as the different values and how many hold each, so
+Supports are drawn, as `veil.hitters.Drawn` explains. People are kept as the different values and how many hold each, so
 that a run costs no more than its distinct values.
 """
 
@@ -8,48 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.campaign import Campaign
+from veil import Campaign, Tally
 from veil.datasets import Strings, exponential_bits
 from veil.domain import Bits, Text
 from veil.entropy import Words
-from veil.hitters import PEM, HeavyHitters, HitterSearch, MultipleChannel, PrivTrie, SegmentPairs, pem1
-from veil.hitters.drawn import Drawn, split_people
+from veil.hitters import (
+    PEM,
+    Drawn,
+    HeavyHitters,
+    HitterSearch,
+    MultipleChannel,
+    PrivTrie,
+    SegmentPairs,
+    pem1,
+    split_people,
+)
 from veil.metrics import f1, found_mse, ncr
 from veil.survey import Survey, SurveyTally
-from veil.tally import Tally
-from veil_papers.common.exhibits import Advance, Curve, brief
+from veil_papers.common import sweep
+from veil_papers.common.exhibits import Setting, Watch, brief
+from veil_papers.common.sweep import Scores, Sweep
 
-__all__ = [
-    "BUDGET",
-    "HOW",
-    "IMPROVED",
-    "ORIGINAL",
-    "OURS",
-    "PAPER",
-    "Crowd",
-    "Method",
-    "Source",
-    "Sweep",
-    "found_codes",
-    "keys",
-    "measure",
-    "random_strings",
-    "search",
-    "some",
-    "squared",
-    "supports",
-]
+Ints = NDArray[np.int64]
+Method = Callable[[float, Bits | Text, int, int], HitterSearch | Campaign | None]
+"""What searches: from eps, the domain, k and the number of people. None where it would take minutes."""
 
-Floats = NDArray[np.float64]
-Method = Callable[[float, Bits | Text, int, int], HitterSearch | Campaign]
-"""What searches: from eps, the domain, k and the number of people."""
-
+SYNTHETIC, URLS, QUERIES = "synthetic", "URL stand-in", "query stand-in"
 BUDGET = 1 << 20
 HOW = (
     "OLH. Supports are drawn as binomials, those of absent candidates as exact top order statistics, which equals "
@@ -57,6 +47,70 @@ HOW = (
     "same people."
 )
 _SEGMENTS = {48: 3, 64: 4, 160: 5}
+
+
+# -- methods --------------------------------------------------------------------------------------------------------
+
+
+def _segments(epsilon: float, domain: Bits | Text, k: int, *, improved: bool) -> SegmentPairs | None:
+    return SegmentPairs(epsilon, domain, k, _SEGMENTS[domain.bits], improved) if k <= 16 else None
+
+
+def _channels(epsilon: float, domain: Bits | Text, k: int, *, improved: bool) -> MultipleChannel | None:
+    channels = MultipleChannel(epsilon, domain, k).channels
+    step = max(s for s in range(1, 33) if channels * -(-domain.bits // s) << s <= BUDGET)
+    return (
+        MultipleChannel(epsilon, domain, k, step, improved) if k <= (16 if isinstance(domain, Text) else 32) else None
+    )
+
+
+PAPER, OURS = "PEM", "PEM, default (ours)"
+IMPROVED: dict[str, Method] = {
+    PAPER: lambda eps, domain, k, people: PEM(eps, domain, k, BUDGET, keep=k, fit=False, last=1),
+    OURS: lambda eps, domain, k, people: PEM(eps, domain, k),
+    "PEM1": lambda eps, domain, k, people: pem1(eps, domain, k),
+    "SPM": lambda eps, domain, k, people: _segments(eps, domain, k, improved=True),
+    "HASH": lambda eps, domain, k, people: _channels(eps, domain, k, improved=True),
+    "PrivTrie": lambda eps, domain, k, people: PrivTrie(eps, domain, k, people, improved=False),
+    "PrivTrie, no threshold": lambda eps, domain, k, people: PrivTrie(eps, domain, k, people, improved=True),
+}
+"""What Figures 4.2 and 4.3 compare. PEM is the thesis's: k prefixes kept, equal groups, the last round's ranks."""
+ORIGINAL: dict[str, Method] = {
+    "SPM, original": lambda eps, domain, k, people: _segments(eps, domain, k, improved=False),
+    "HASH, original": lambda eps, domain, k, people: _channels(eps, domain, k, improved=False),
+}
+RIVALS = tuple(name for name in IMPROVED if name not in (PAPER, OURS))
+LETTERED = "PEM, letters known (ours)"
+FAINT = (OURS, LETTERED, "PrivTrie, no threshold", *ORIGINAL)
+"""Additions, which are drawn dashed."""
+
+
+def some(methods: Iterable[str]) -> dict[str, Method]:
+    """Some of the methods."""
+    return {name: (IMPROVED | ORIGINAL)[name] for name in methods}
+
+
+class Plan:
+    """How much is run."""
+
+    def __init__(self, setting: Setting) -> None:
+        pick, self.watch = setting.pick, setting.watch
+        self.runs, self.real_runs = pick(10, 2), pick(10, 2)
+        self.few, self.text_runs = pick(5, 2), pick(3, 2)
+        """Where rivals take long, and on text, where everything does."""
+        self.urls, self.strings = pick(27_000, 1_000), pick(None, 1_000)
+        """How many different strings there are at most."""
+        self.methods = pick(tuple(IMPROVED), (PAPER, OURS, "PrivTrie, no threshold"))
+        """What is run on text."""
+        full = {SYNTHETIC: 1_000_000, URLS: 1_200_000, QUERIES: 500_000, "text": 1_000_000}
+        self.people = pick(full, dict.fromkeys(full, 200_000))
+        self.epsilons = pick((0.5, 1.0, 1.5, 2.0, 3.0, 4.0), (1.0, 2.0))
+        self.text_epsilons = pick((1.0, 2.0, 3.0, 4.0), (4.0,))
+        self.tops, self.text_tops = pick((8, 16, 24, 32, 48, 64), (8,)), pick((8, 16, 32, 64), (8,))
+        self.steps = pick((1, 2, 4, 6, 8, 10, 12, 15, 20), (1, 2, 10))
+        self.step_epsilons = pick((0.6, 0.9, 1.0, 1.2, 1.5, 2.0), (0.9, 1.0))
+        self.split_epsilons = pick((0.6, 0.9, 1.2, 1.5, 2.0, 3.0, 4.0), (1.2, 4.0))
+        self.thetas = pick((0.01, 0.015, 0.02, 0.023, 0.03, 0.04), (0.023,))
 
 
 # -- people ---------------------------------------------------------------------------------------------------------
@@ -68,10 +122,10 @@ class Crowd:
 
     domain: Bits | Text
     codes: NDArray[Any]
-    counts: NDArray[np.int64]
+    counts: Ints
 
     @classmethod
-    def of(cls, domain: Bits | Text, codes: NDArray[Any], counts: NDArray[np.int64]) -> Crowd:
+    def of(cls, domain: Bits | Text, codes: NDArray[Any], counts: Ints) -> Crowd:
         """From different codes in any order; those that nobody holds are left out."""
         order = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)]
         return cls(domain, codes[order], counts[order])
@@ -96,16 +150,14 @@ class Source:
 
     domain: Text
     codes: NDArray[np.uint8]
-    shares: Floats
+    shares: NDArray[np.float64]
 
     @classmethod
     def of(cls, strings: Strings, max_bytes: int, most: int | None = None) -> Source:
         """The `most` most frequent strings; those that are equal once cut are one."""
-        chosen = np.argsort(-strings.held, kind="stable")[:most]
-        domain = Text(max_bytes)
-        codes, places = np.unique(
-            domain.encode([strings.values[i] for i in chosen.tolist()]), axis=0, return_inverse=True
-        )
+        chosen, domain = np.argsort(-strings.held, kind="stable")[:most], Text(max_bytes)
+        shown = domain.encode([strings.values[i] for i in chosen.tolist()])
+        codes, places = np.unique(shown, axis=0, return_inverse=True)
         totals = np.bincount(places.ravel(), strings.held[chosen])
         return cls(domain, codes, totals / totals.sum())
 
@@ -120,82 +172,19 @@ def random_strings(people: int, seed: int, bits: int = 64) -> Crowd:
     return Crowd.of(Bits(bits), codes, counts)
 
 
-# -- methods --------------------------------------------------------------------------------------------------------
-
-
-def _pem(epsilon: float, domain: Bits | Text, k: int, people: int) -> PEM:
-    return PEM(epsilon, domain, k, BUDGET, keep=k, fit=False, last=1)
-
-
-def _default(epsilon: float, domain: Bits | Text, k: int, people: int) -> PEM:
-    return PEM(epsilon, domain, k)
-
-
-def _pem1(epsilon: float, domain: Bits | Text, k: int, people: int) -> HitterSearch:
-    return pem1(epsilon, domain, k)
-
-
-def _segments(improved: bool) -> Method:
-    def method(epsilon: float, domain: Bits | Text, k: int, people: int) -> SegmentPairs:
-        return SegmentPairs(epsilon, domain, k, _SEGMENTS[domain.bits], improved)
-
-    return method
-
-
-def _channels(improved: bool) -> Method:
-    def method(epsilon: float, domain: Bits | Text, k: int, people: int) -> MultipleChannel:
-        channels = MultipleChannel(epsilon, domain, k).channels
-        step = max(s for s in range(1, 33) if channels * -(-domain.bits // s) << s <= BUDGET)
-        return MultipleChannel(epsilon, domain, k, step, improved)
-
-    return method
-
-
-def _trie(improved: bool) -> Method:
-    def method(epsilon: float, domain: Bits | Text, k: int, people: int) -> PrivTrie:
-        return PrivTrie(epsilon, domain, k, people, improved)
-
-    return method
-
-
-PAPER, OURS = "PEM", "PEM, default (ours)"
-IMPROVED: dict[str, Method] = {
-    PAPER: _pem,
-    OURS: _default,
-    "PEM1": _pem1,
-    "SPM": _segments(improved=True),
-    "HASH": _channels(improved=True),
-    "PrivTrie": _trie(improved=False),
-    "PrivTrie, no threshold": _trie(improved=True),
-}
-"""What Figures 4.2 and 4.3 compare. PEM is the thesis's: k prefixes kept, equal groups, the last round's ranks."""
-ORIGINAL: dict[str, Method] = {
-    "SPM, original": _segments(improved=False),
-    "HASH, original": _channels(improved=False),
-}
-
-
-def some(methods: Iterable[str]) -> dict[str, Method]:
-    """Some of the methods."""
-    every = IMPROVED | ORIGINAL
-    return {name: every[name] for name in methods}
-
-
 # -- searching ------------------------------------------------------------------------------------------------------
 
 
-class _DrawnCrowd(Drawn):
-    """`Drawn` from values with their numbers, in place of one value a person."""
+class DrawnCrowd(Drawn):
+    """`Drawn` from values with their numbers, in place of one value for each person."""
 
     def __init__(self, survey: Survey, crowd: Crowd, seed: Sequence[int]) -> None:
-        self.survey = survey
-        self._rng = np.random.default_rng(seed)
+        self.survey, self._rng = survey, np.random.default_rng(seed)
         self._held, self._population = crowd.codes, crowd.people
         self._answers = list(split_people(survey.ask, crowd.counts, self._rng))
-        self._shown = {}
-        self._seen = {}
+        self._shown, self._seen = {}, {}
 
-    def _distinct(self, question: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _distinct(self, question: int) -> tuple[NDArray[Any], Ints]:
         """The same, with rows of bytes sorted as strings: many times faster."""
         if question not in self._shown:
             shown = self.survey.question(question).view.apply(self._held, Words(b""))
@@ -203,7 +192,7 @@ class _DrawnCrowd(Drawn):
             self._shown[question] = shown[firsts], places
         return self._shown[question]
 
-    def support(self, questions: Sequence[int], codes: NDArray[Any]) -> NDArray[np.int64]:
+    def support(self, questions: Sequence[int], codes: NDArray[Any]) -> Ints:
         """The same, by bisection."""
         total, wanted = np.zeros(len(codes), dtype=np.int64), keys(codes)
         for question in questions:
@@ -214,15 +203,10 @@ class _DrawnCrowd(Drawn):
         return total
 
 
-def supports(protocol: HitterSearch, crowd: Crowd, seed: Sequence[int]) -> Drawn:
-    """What a search on this crowd reads."""
-    return _DrawnCrowd(protocol.survey, crowd, seed)
-
-
 def search(protocol: HitterSearch | Campaign, crowd: Crowd, seed: Sequence[int]) -> HeavyHitters:
     """A whole search."""
     if isinstance(protocol, HitterSearch):
-        return protocol.search(supports(protocol, crowd, seed))
+        return protocol.search(DrawnCrowd(protocol.survey, crowd, seed))
     return _campaign(protocol, crowd, np.random.default_rng(seed))
 
 
@@ -235,7 +219,9 @@ def _campaign(campaign: Campaign, crowd: Crowd, rng: np.random.Generator) -> Hea
         if asked.survey is not survey:  # batches of one level have their candidates in common
             survey, question = asked.survey, asked.survey.question(0)
             codes: Any = question.encode_candidates(asked.candidates[0])
-            places = _places(question.view.apply(crowd.codes, Words(b"")), codes)
+            where = {code.tobytes(): i for i, code in enumerate(codes)}
+            shown = question.view.apply(crowd.codes, Words(b""))
+            places = np.array([where.get(code.tobytes(), -1) for code in shown], dtype=np.int64)
         people, waiting = np.split(waiting, [round(crowd.people * asked.people)])
         held = places[people]
         holders = np.bincount(held[held >= 0], minlength=len(codes))
@@ -249,56 +235,9 @@ def _campaign(campaign: Campaign, crowd: Crowd, rng: np.random.Generator) -> Hea
             return end.value  # type: ignore[no-any-return]
 
 
-def _places(shown: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each shown value is among the codes, -1 where it is not."""
-    where = {code.tobytes(): i for i, code in enumerate(codes)}
-    return np.array([where.get(code.tobytes(), -1) for code in shown], dtype=np.int64)
-
-
 def keys(codes: NDArray[Any]) -> NDArray[Any]:
     """Codes as one comparable thing each; bytes are padded to one length, so that trailing zeros say nothing."""
     return codes if codes.ndim == 1 else np.ascontiguousarray(codes).view(f"S{codes.shape[1]}")[:, 0]
-
-
-# -- how well -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Sweep:
-    """A number of every method at every point of an axis, run by run (points in rows)."""
-
-    x: tuple[float, ...]
-    values: dict[str, Floats]
-
-    def at(self, name: str, x: float) -> float:
-        """The mean of the runs at a point."""
-        return float(self.mean(name)[self.x.index(x)])
-
-    def mean(self, name: str) -> Floats:
-        """The mean of the runs, at every point; NaN where no run has a number."""
-        found = self.values[name]
-        known = np.isfinite(found)
-        runs = np.where(known.any(axis=1), known.sum(axis=1), np.nan)
-        return np.asarray(np.where(known, found, 0.0).sum(axis=1) / runs)
-
-    def behind(self, name: str, other: str) -> tuple[Floats, Floats]:
-        """How much less a method has than another at every point, and the standard error of that: paired runs."""
-        gaps = [row[np.isfinite(row)] for row in self.values[other] - self.values[name]]
-        errors = [row.std(ddof=1) / np.sqrt(len(row)) if len(row) > 1 else np.inf for row in gaps]
-        return np.array([row.mean() if len(row) else np.nan for row in gaps]), np.array(errors)
-
-    def curve(self, name: str) -> Curve:
-        """One method, to be drawn, with the standard deviation between runs."""
-        means = self.mean(name)
-        shown = np.flatnonzero(np.isfinite(means))
-        spread = tuple(float(np.nanstd(self.values[name][i])) for i in shown)
-        x, y = tuple(self.x[i] for i in shown), tuple(float(means[i]) for i in shown)
-        return Curve(name, x, y, spread, faint="," in name)
-
-
-def squared(error: float) -> str:
-    """Var in words; there is none where nothing true was found."""
-    return "nothing found" if np.isnan(error) else brief(error)
 
 
 def found_codes(made: HeavyHitters) -> list[bytes]:
@@ -307,30 +246,43 @@ def found_codes(made: HeavyHitters) -> list[bytes]:
     return [code.tobytes() for code in codes]
 
 
+def squared(error: float) -> str:
+    """Var in words; there is none where nothing true was found."""
+    return "nothing found" if np.isnan(error) else brief(error)
+
+
 def measure(
+    title: str,
     crowd_of: Callable[[int], Crowd],
     points: Sequence[tuple[float, float, int]],
     methods: Mapping[str, Method],
     runs: int,
     seed: Sequence[int],
-    advance: Advance,
-    skip: Callable[[str, int], bool] = lambda name, k: False,
+    watch: Watch,
+    theta: Sequence[float] = (),
 ) -> dict[str, Sweep]:
-    """F1, NCR and Var of every method at every point (x, eps, k); `skip` leaves a method out at some k."""
-    shape = (len(points), runs)
-    found = {score: {name: np.full(shape, np.nan) for name in methods} for score in ("F1", "NCR", "Var")}
-    for run in range(runs):
-        crowd = crowd_of(run)
-        for place, (_, epsilon, k) in enumerate(points):
-            truth = crowd.top(k)
-            for number, (name, method) in enumerate(methods.items()):
-                if skip(name, k):
-                    continue
-                made = search(method(epsilon, crowd.domain, k, crowd.people), crowd, [*seed, run, place, number])
-                estimates = dict(zip(found_codes(made), made.estimates.counts.tolist(), strict=True))
-                found["F1"][name][place, run] = f1(estimates, truth)
-                found["NCR"][name][place, run] = ncr(estimates, list(truth))
-                found["Var"][name][place, run] = found_mse(estimates, truth)
-            advance(1)
-    x = tuple(point[0] for point in points)
-    return {score: Sweep(x, values) for score, values in found.items()}
+    """F1, NCR and Var of every method at every point (x, eps, k).
+
+    With a `theta` for each point, F1 is that of the values estimated above it.
+    """
+    crowds = lru_cache(maxsize=1)(crowd_of)
+
+    def trial(place: int, run: int) -> Scores:
+        crowd, (_, epsilon, k), scores = crowds(run), points[place], Scores(F1={}, NCR={}, Var={})
+        truth = crowd.top(k)
+        for number, (name, method) in enumerate(methods.items()):
+            if (protocol := method(epsilon, crowd.domain, k, crowd.people)) is None:
+                continue
+            made = search(protocol, crowd, [*seed, run, place, number])
+            found = dict(zip(found_codes(made), made.estimates.counts.tolist(), strict=True))
+            scores["F1"][name] = f1(found, truth)
+            if theta:
+                shown = made.estimates.frequencies if made.fitted is None else made.fitted
+                kept = [code for code, frequency in zip(found, shown, strict=True) if frequency >= theta[place]]
+                scores["F1"][name] = f1(kept, crowd.above(theta[place]))
+            scores["NCR"][name] = ncr(found, list(truth))
+            scores["Var"][name] = found_mse(found, truth)
+        return scores
+
+    with watch(title, runs * len(points)) as advance:
+        return sweep.measure([x for x, *_ in points], runs, trial, advance)

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-import numpy as np
-
 from veil.datasets import Transactions, kosarak_sets, online_invoices, pos_baskets, synthetic_baskets
-from veil.simulation import simulate
-from veil_papers.common.exhibits import Setting, Study, Watch
-from veil_papers.heavy_hitters.searching import Sweep
-from veil_papers.itemsets import figures as figures
-from veil_papers.itemsets import goals as goals
-from veil_papers.itemsets.figures import Both, Mined
-from veil_papers.itemsets.runs import FULL, ITEMS, MINERS, QUICK, SETS, Plan, measure
-
-__all__ = ["reproduce"]
+from veil_papers.common.exhibits import Reproduction, Setting
+from veil_papers.itemsets import figures
+from veil_papers.itemsets.mining import ITEMS, MINERS, SETS, Both, Data, Plan, at_two, both, identified
 
 SEED = 8
 _CLAIMED = (1.0, 2.0)
 _MADE_ITEMS = 1_000
 
-Data = Callable[[int], Transactions]
 
-
-def reproduce(setting: Setting) -> Study:
+def reproduce(setting: Setting) -> Reproduction:
     """All figures, and what was asked for beyond them."""
-    plan, watch, folder = (QUICK if setting.quick else FULL), setting.watch, setting.data
+    plan, folder = Plan(setting), setting.data
     file, kosarak, online = pos_baskets(folder), kosarak_sets(folder), online_invoices(folder)
     made = synthetic_baskets(plan.made, _MADE_ITEMS, mean_size=5.0, exponent=0.8, seed=SEED, patterns=1)
 
@@ -40,29 +27,23 @@ def reproduce(setting: Setting) -> Study:
     def claimed(epsilon: float, k: int) -> int:
         return plan.runs if epsilon in _CLAIMED and k == 64 else plan.few
 
-    def few(epsilon: float, k: int) -> int:
-        return plan.few
+    def others(*names: str, sets: bool) -> list[Both]:
+        data = {"Kosarak": kosarak, "Online": online, "Synthesize": made}
+        methods = SETS if sets else MINERS
+        return [both(name, fixed(data[name]), methods, lambda epsilon, k: plan.few, plan) for name in names]
 
-    items = _both("POS", pos, MINERS, claimed, plan, watch)
-    sets = _both("POS", pos, SETS, claimed, plan, watch)
-    ours = _at_two("SVIM", pos, ITEMS, plan, watch)
-    own = [_at_two("the file", fixed(file), methods, plan, watch) for methods in (ITEMS, MINERS, SETS)]
-    others = [
-        _both(name, fixed(data), MINERS, few, plan, watch)
-        for name, data in (("Kosarak", kosarak), ("Online", online), ("Synthesize", made))
-    ]
-    other_sets = [
-        _both(name, fixed(data), SETS, few, plan, watch) for name, data in (("Kosarak", kosarak), ("Online", online))
-    ]
+    items, sets = (both("POS", pos, methods, claimed, plan) for methods in (MINERS, SETS))
+    ours = at_two("SVIM", pos, ITEMS, plan)
+    own = [at_two("the file", fixed(file), methods, plan) for methods in (ITEMS, MINERS, SETS)]
+    more = others("Kosarak", "Online", "Synthesize", sets=False)
     exhibits = (
-        figures.singletons(items, (*goals.item_goals(items.by_epsilon, ours), goals.as_it_is(*own)), plan),
-        figures.itemsets(sets, _identified(pos(0), plan), goals.set_goals(sets.by_epsilon), plan),
-        figures.more_items(others, "NCR", "5.6", plan),
-        figures.more_items(others, "Var", "5.7", plan),
-        figures.more_itemsets(other_sets, plan),
+        figures.singletons(items, ours, own, plan),
+        figures.itemsets(sets, identified(pos(0), plan, SEED), plan),
+        figures.more_items(more, "NCR", plan),
+        figures.more_items(more, "Var", plan),
+        figures.more_itemsets(others("Kosarak", "Online", sets=True), plan),
     )
     facts = {
-        "Source": "Wang's thesis (2021), 5.4 and 5.5.2",
         "Seed": str(SEED),
         "POS": f"{file.origin}, resampled to {plan.people:,} people; the thesis has 515,597",
         "Kosarak": f"{kosarak.origin}; {kosarak.people:,} people. The thesis has 990,002",
@@ -70,52 +51,5 @@ def reproduce(setting: Setting) -> Study:
         "Synthesize": f"{made.origin}, {_MADE_ITEMS:,} items, mean size 5; the thesis has 1.8 million",
         "Criteria": 'numbers in brackets that decide are ours; "(ours)" are claims of this project, "(goal)" what was '
         "asked of it",
-        "Run": "quick: fewer people, runs and points" if setting.quick else "in full",
     }
-    return Study("itemsets", "Frequent items and itemsets, run again", exhibits, facts)
-
-
-def _both(
-    name: str,
-    data_of: Data,
-    methods: Mapping[str, Any],
-    runs: Callable[[float, int], int],
-    plan: Plan,
-    watch: Watch,
-) -> Both:
-    by_epsilon = [(epsilon, epsilon, 64) for epsilon in plan.epsilons]
-    by_top = [(float(k), 2.0, k) for k in plan.tops if k != 64]
-    with watch(f"{name}: {next(iter(methods))}", None) as advance:
-        first = measure(data_of, by_epsilon, methods, runs, advance)
-        second = measure(data_of, by_top, methods, runs, advance) if by_top else {}
-    return Both(name, first, _joined(first, second))
-
-
-def _joined(first: Mined, second: Mined) -> Mined:
-    """The points by k, with k = 64 taken from those by eps."""
-    found = {}
-    for score, sweep in first.items():
-        rows: dict[str, dict[float, Any]] = {}
-        for name, values in sweep.values.items():
-            rows[name] = {64.0: values[sweep.x.index(2.0)]}
-            for x, more in zip(second[score].x, second[score].values[name], strict=True) if second else ():
-                rows[name][x] = np.pad(more, (0, values.shape[1] - len(more)), constant_values=np.nan)
-        order = sorted(next(iter(rows.values())))
-        found[score] = Sweep(tuple(order), {name: np.stack([row[x] for x in order]) for name, row in rows.items()})
-    return found
-
-
-def _at_two(name: str, data_of: Data, methods: Mapping[str, Any], plan: Plan, watch: Watch) -> Mined:
-    with watch(f"{name}: {next(iter(methods))}, eps = 2", plan.runs) as advance:
-        return measure(data_of, [(2.0, 2.0, 64)], methods, lambda epsilon, k: plan.runs, advance)
-
-
-def _identified(data: Transactions, plan: Plan) -> dict[int, tuple[float, float]]:
-    """How many of the true k sets SVSM finds at eps = 2, as in the thesis and on LDPMiner."""
-    found, column = {}, data.to_arrow()
-    for k in plan.tops:
-        truth = set(data.top_itemsets(k))
-        methods = (SETS["SVSM, sizes by the threshold"], SETS["LDPMiner"])
-        ours, rival = (len(truth & set(simulate(m(k, 2.0, data.domain), column, seed=SEED).itemsets)) for m in methods)
-        found[k] = (float(ours), float(rival))
-    return found
+    return Reproduction("Frequent items and itemsets, run again", exhibits, facts)

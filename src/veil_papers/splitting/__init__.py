@@ -12,9 +12,9 @@ from veil.privacy import split_epsilon
 from veil.simulation import simulate
 from veil.survey import AllOf, OneOf, Question, Survey
 from veil.view import Project
-from veil_papers.common.exhibits import Claim, Curve, Exhibit, Panel, Setting, Study, brief
-
-__all__ = ["budget_variance", "measure", "people_variance", "reproduce", "surveys", "wins_up_to"]
+from veil_papers.common.claims import Says, by_point
+from veil_papers.common.exhibits import Claim, Curve, Panel, Reproduction, Setting, exhibit
+from veil_papers.common.sweep import Sweep
 
 SEED = 3
 BUDGETS = (1.0, 2.0, 4.0)
@@ -47,7 +47,7 @@ def wins_up_to(epsilon: float, questions: int) -> float:
 
 
 def surveys(epsilon: float, questions: int) -> tuple[Survey, Survey]:
-    """The same questions, one an attribute: people split, and the budget split. Both promise eps."""
+    """The same questions, one for each attribute: people split, and the budget split. Both promise eps."""
     domain = Record.of(**{f"q{i}": Integers(0, _SIZE - 1) for i in range(questions)})
     views = [Project(domain, (f"q{i}",)) for i in range(questions)]
     part = split_epsilon(epsilon, questions)
@@ -74,30 +74,28 @@ def measure(epsilon: float, questions: int, people: int, runs: int) -> tuple[lis
     return errors(split), errors(divided)
 
 
-def reproduce(setting: Setting) -> Study:
+def reproduce(setting: Setting) -> Reproduction:
     """The comparison by analysis at f = 0, as the thesis has it, and through real surveys."""
-    asked = (2, 4) if setting.quick else (2, 4, 6, 8, 10)
-    people, runs = (5_000, 3) if setting.quick else (20_000, 10)
-    panels = tuple(_analysis(epsilon) for epsilon in BUDGETS)
+    asked, people, runs = setting.pick((2, 4, 6, 8, 10), (2, 4)), setting.pick(20_000, 5_000), setting.pick(10, 3)
     with setting.watch("Splitting: surveys", len(asked)) as advance:
         measured = []
         for questions in asked:
             measured.append(measure(2.0, questions, people, runs))
             advance(1)
-    empirical = _empirical(asked, measured, people, runs)
-    notes = (
+    asked_at, names = tuple(float(q) for q in asked), ("people", "budget")
+    errors = Sweep(asked_at, {name: [np.array(at[i]) for at in measured] for i, name in enumerate(names)})
+    shares = np.bincount(zipf_people(_SIZE, people, 1.1, SEED), minlength=_SIZE) / people
+    exact = {"people": people_variance, "budget": budget_variance}
+    theory = {name: [np.array([of(2.0, q, float(f)) for f in shares]) for q in asked] for name, of in exact.items()}
+    title = f"(d) eps = 2, measured: {people:,} people, {runs} runs"
+    empirical = errors.panel(title, "questions Q", "n times squared error", theory=Sweep(asked_at, theory))
+    note = (
         "OLH. Panels (a) to (c): 4 Q e^eps / (e^eps - 1)^2 against 4 e^(eps/Q) / (e^(eps/Q) - 1)^2, with the "
-        "integer hash ranges of the shipped oracle. Panel (d): marks are measured, lines are the analysis with f.",
+        "integer hash ranges of the shipped oracle. Panel (d): marks are measured, lines are the analysis with f."
     )
-    exhibit = Exhibit(
-        "splitting",
-        "Splitting people against splitting the budget",
-        (*panels, empirical),
-        (_analysis_claim(), _measured_claim(empirical), _frequent_claim()),
-        notes,
-    )
-    facts = {"Source": "Wang's thesis (2021), 3.4.2", "Seed": str(SEED)}
-    return Study("splitting", "Several questions: split the people or the budget?", (exhibit,), facts)
+    title, panels = "Splitting people against splitting the budget", (*map(_analysis, BUDGETS), empirical)
+    made = exhibit(title, panels, _claims(errors), note, name="splitting")
+    return Reproduction("Several questions: split the people or the budget?", (made,), {"Seed": str(SEED)})
 
 
 def _analysis(epsilon: float) -> Panel:
@@ -108,54 +106,26 @@ def _analysis(epsilon: float) -> Panel:
     return Panel(f"({letter}) eps = {epsilon:g}, by analysis", "questions Q", "n times variance", (people, budget))
 
 
-def _empirical(
-    asked: tuple[int, ...], measured: list[tuple[list[float], list[float]]], people: int, runs: int
-) -> Panel:
-    at, mean = tuple(float(q) for q in asked), 1 / _SIZE  # frequencies add up to 1, and the noise is linear in them
-    shares = np.bincount(zipf_people(_SIZE, people, 1.1, SEED), minlength=_SIZE) / people
-    theories = (
-        tuple(float(np.mean([people_variance(2.0, q, float(f)) for f in shares])) for q in asked),
-        tuple(budget_variance(2.0, q, mean) for q in asked),
+def _claims(errors: Sweep) -> tuple[Claim, ...]:
+    cases = [(e, q) for e in BUDGETS for q in QUESTIONS]
+    gains, measured = (
+        [budget_variance(*case) / people_variance(*case) for case in cases],
+        errors.over("budget", "people"),
     )
-    curves = []
-    for place, name in enumerate(("people", "budget")):
-        samples = [pair[place] for pair in measured]
-        means = tuple(float(np.mean(sample)) for sample in samples)
-        spread = tuple(float(np.std(sample, ddof=1)) for sample in samples)
-        curves.append(Curve(name, at, means, spread, theories[place]))
-    title = f"(d) eps = 2, measured: {people:,} people, {runs} runs"
-    return Panel(title, "questions Q", "n times squared error", tuple(curves))
-
-
-def _analysis_claim() -> Claim:
-    gains = [budget_variance(e, q) / people_variance(e, q) for e in BUDGETS for q in QUESTIONS]
-    return Claim(
-        "Splitting people always has the smaller variance (of a rare value)",
-        f"splitting the budget has {min(gains):.2f} to {max(gains):.1f} times the variance, "
-        "for Q = 2 to 10 and eps = 1, 2, 4",
-        min(gains) > 1,
-        exact=True,
-    )
-
-
-def _measured_claim(panel: Panel) -> Claim:
-    people, budget = panel.curves
-    gains = [b / a for a, b in zip(people.y, budget.y, strict=True)]
-    return Claim(
-        "The same through real surveys, OneOf against AllOf, at eps = 2",
-        f"splitting the budget has {', '.join(f'{g:.1f}' for g in gains)} times the squared error for "
-        f"Q = {', '.join(brief(x) for x in people.x)}",
-        min(gains) > 1,
-    )
-
-
-def _frequent_claim() -> Claim:
-    ends = {(e, q): wins_up_to(e, q) for e in BUDGETS for q in QUESTIONS}
-    lost = {key: end for key, end in ends.items() if end < 1}
+    lost = {case: end for case in cases if (end := wins_up_to(*case)) < 1}
     listed = ", ".join(f"{end:.0%} (eps = {e:g}, Q = {q})" for (e, q), end in lost.items())
-    return Claim(
-        "(ours) It also holds for values that many people hold, where f and the sampling of people count",
-        f"not for values above {listed}; elsewhere for all" if lost else "for all values",
-        not lost,
-        exact=True,
+    return (
+        Says("Splitting people always has the smaller variance (of a rare value)").given(
+            f"splitting the budget has {min(gains):.2f} to {max(gains):.1f} times the variance, for Q = 2 to 10 and "
+            "eps = 1, 2, 4",
+            min(gains) > 1,
+            exact=True,
+        ),
+        Says("The same through real surveys, OneOf against AllOf, at eps = 2").given(
+            f"splitting the budget has {by_point(errors.x, measured, '.1f', 'Q')} times the squared error",
+            measured.min() > 1,
+        ),
+        Says("(ours) It also holds for values that many people hold, where f and the sampling of people count").given(
+            f"not for values above {listed}; elsewhere for all" if lost else "for all values", not lost, exact=True
+        ),
     )

@@ -1,0 +1,243 @@
+"""Figures 4 to 8 of the consistency paper: errors on all values and on sets of them, and people that a method saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from veil.datasets import Emoji
+from veil.mechanisms import OLH
+from veil_papers.common.claims import PM, Says, each, span
+from veil_papers.common.exhibits import Claim, Exhibit, brief, exhibit
+from veil_papers.common.sweep import Scores, Sweep, measure
+from veil_papers.consistency.runs import AUTO, HOW, LEFT, PAPER, Plan, every_value, pair, pairs, score, zipf
+
+Both = Mapping[str, Sweep]
+"""On Zipf and on emoji."""
+
+_POINTS = (0.5, 1.0, 2.0, 4.0)
+_EXPECTED = {
+    ("Norm-Sub", "Base"): ((0.09, 0.14, 0.21, 0.36), 2),
+    ("MLE-Apx", "Norm-Sub"): ((1.003, 1.005, 1.010, 1.051), 3),
+    ("PowerNS", "Base"): ((0.054, 0.085, 0.134, 0.243), 3),
+}
+"""Ratios on Zipf at those eps as they were measured before this code was written, and their digits."""
+_SIMILAR = ("Norm-Sub", "MLE-Apx", "Power", "PowerNS", "Base-Cut")
+_NORMED = ("Norm", "Norm-Mul", "Norm-Sub", "MLE-Apx", "Norm-Cut", "PowerNS")
+_NOT_NORMED = ("Base", "Base-Pos", "Post-Pos", "Base-Cut", "Power")
+_RHO = ("size of the sets (% of the values)", "mean squared error")
+
+
+def _ours(both: Both, more: str = "") -> Claim:
+    """Never far from the best of the paper's methods, whichever that is."""
+    found = {label: sweep.over_best(AUTO, PAPER)[0] for label, sweep in both.items()}
+    told = "; ".join(f"{label} {span(ratio)} times" for label, ratio in found.items())
+    says = "(ours) The learned prior with Norm-Sub has at most 1.25 times the error of the best of the ten"
+    return Says(says).given(told + more, max(ratio.max() for ratio in found.values()) < 1.25)
+
+
+# -- Figures 4 and 5 ------------------------------------------------------------------------------------------------
+
+
+def full_domain(both: Both, skewed: float, plan: Plan) -> Exhibit:
+    """Figure 4. `skewed` is Base over Norm-Sub on emoji of which one has all uses."""
+    note = f"{HOW} {plan.runs} runs, mean and standard deviation; all methods see the same collections."
+    panels = pairs(both, "", ("eps", "mean squared error"))
+    return exhibit("Figure 4: squared error over the full domain", panels, _about_errors(both, skewed), note)
+
+
+def _about_errors(both: Both, skewed: float) -> Iterator[Claim]:
+    law, small = both["Zipf"], {label: s.only([e for e in s.x if e <= 1]) for label, s in both.items()}
+    yield Says("Base performs very close to Norm (here: within 2 %, at every eps and on both data sets)").ratio_within(
+        both, ("Norm", "Base"), 0.98, 1.02, ".4f"
+    )
+    half = ", the larger the larger eps: clipping helps values that are lost in the noise"
+    for label, sweep in both.items():
+        yield Says(f"Base-Pos has about half the error of Base, {label} (here: 0.45 to 0.6)").ratio_within(
+            {label: sweep}, ("Base-Pos", "Base"), 0.45, 0.6, more=half
+        )
+    last = f" for eps <= 1, {law.over('Base', 'Norm-Sub')[-1]:.1f} at eps = {law.x[-1]:g}"
+    skew = (
+        " for eps <= 1; these 845 emoji are less skewed than the paper's 1,573: if one of 1,573 emoji had all uses, "
+        f"Norm-Sub would reduce the error by {skewed:.0f} at eps = 1"
+    )
+    for label, factor, more in (("Zipf", 10, last), ("emoji", 100, skew)):
+        says = f"Norm-Sub reduces the error of Base by about a factor of {factor}, {label}"
+        yield Says(f"{says} (here: {factor // 2} to {2 * factor} for eps <= 1)").ratio_within(
+            {label: small[label]}, ("Base", "Norm-Sub"), factor / 2, 2 * factor, ".1f", more
+        )
+    falls = {name: law.mean(name)[0] / law.mean(name)[-1] for name in PAPER}
+    slowest = min(fall for name, fall in falls.items() if name != "Norm-Mul")
+    yield Says(
+        "The error of Norm-Mul decreases much slower than others' (here: Zipf, by less than half the factor)"
+    ).given(
+        f"from eps = {law.x[0]:g} to {law.x[-1]:g} by a factor of {brief(falls['Norm-Mul'])}; the others by "
+        f"{brief(slowest)} or more, Base by {brief(falls['Base'])}",
+        falls["Norm-Mul"] < slowest / 2,
+    )
+    yield Says("Norm-Sub and MLE-Apx perform almost exactly the same (here: within 10 %)").ratio_within(
+        both, ("MLE-Apx", "Norm-Sub"), 0.9, 1.1, ".3f"
+    )
+    worst = {label: max(s.over_best(name, _SIMILAR)[0].max() for name in _SIMILAR) for label, s in both.items()}
+    yield Says(
+        "Norm-Sub, MLE-Apx, Power, PowerNS and Base-Cut perform very similarly (here: within a factor of 2)"
+    ).given(f"the worst over the best, at most: {each(worst)}", max(worst.values()) < 2)
+    for label, sweep in both.items():
+        yield Says(f"PowerNS is the best of the ten, {label} (here: at every eps)").not_above(sweep, "PowerNS", PAPER)
+    for (name, other), (known, digits) in _EXPECTED.items():
+        here = law.only(_POINTS)
+        wanted = np.array([known[_POINTS.index(x)] for x in here.x])
+        ratio, error = here.ratio(name, other)
+        off = np.maximum(np.abs(ratio - wanted) - 0.5 * 10.0**-digits, 0.0) / error  # earlier numbers were rounded
+        at, listed = (", ".join(f"{number:g}" for number in of) for of in (here.x, wanted))
+        says = f"(known) {name} over {other} on Zipf at eps = {at}: {listed}"
+        yield Says(f"{says} (here: within three standard errors and rounding)").given(
+            ", ".join(f"{r:.4f} {PM} {e:.4f}" for r, e in zip(ratio, error, strict=True)), off.max() < 3
+        )
+    yield _ours(both)
+
+
+def people_saved(plan: Plan, seed: int) -> Exhibit:
+    """Figure 5: n' people without post-processing are as good as n with it."""
+
+    def trial(place: int, run: int) -> Scores:
+        people = plan.people[place]
+        return score(zipf(people), 1.0, {"full": every_value(1024)}, [seed, 5, people, run])
+
+    with plan.watch("Figure 5: people saved", len(plan.people) * plan.runs) as advance:
+        errors = measure(plan.people, plan.runs, trial, advance)["full"]
+    one = OLH(1.0, 1024).noise.variance(1 / 1024)  # of one person, on average over all values: linear in the frequency
+    millions = tuple(people / 1e6 for people in plan.people)
+    like = Sweep(millions, {name: (one / errors.mean(name) / 1e6)[:, None] for name in errors.runs})
+    axes = ("people n (millions)", "as good as n' people without (millions)")
+    note = (
+        f"{HOW} {plan.runs} runs: n' is the number of people from whom Base has the mean error that the method had "
+        "from n, by the analytical variance (the paper's section V.C)."
+    )
+    title, panels = (
+        "Figure 5: how many people without post-processing are as good",
+        pair(like, "ab", "Zipf, eps = 1", axes),
+    )
+    return exhibit(title, (replace(panel, y_log=False) for panel in panels), _about_saving(like), note)
+
+
+def _about_saving(like: Sweep) -> Iterator[Claim]:
+    n, at = np.array(like.x), like.x.index(1.0)
+    slopes, worse = np.concatenate([like.mean(name) / n for name in ("Base", "Norm")]), like.mean("Norm-Mul") / n
+    saved, auto = (1 - n / like.mean(name) for name in ("PowerNS", AUTO))
+    yield Says("Base and Norm are straight lines with slope 1 (here: n' within 5 % of n)").given(
+        f"n' over n {span(slopes, '.3f')}", np.abs(slopes - 1).max() < 0.05
+    )
+    yield Says("Norm-Mul grows even slower than Base (here: n' over n is below 1 and falls with n)").given(
+        f"n' over n from {worse[0]:.2f} at {n[0]:g} million people to {worse[-1]:.2f} at {n[-1]:g} million",
+        worse[0] < 1 and (np.diff(worse) < 0).all(),
+    )
+    yield Says("PowerNS saves around 90 % of the people (here: 85 % to 95 % at n = 1e6)").given(
+        f"{saved[at]:.1%} at n = 1e6, {span(saved, '.1%')} over all n; auto {auto[at]:.1%}", 0.85 < saved[at] < 0.95
+    )
+    order = dict(sorted(((name, like.at(name, 1.0)) for name in PAPER), key=lambda of: -of[1]))
+    best = np.max([like.mean(name) for name in PAPER], axis=0)
+    yield Says("PowerNS gives the best performance of the ten (here: the largest n' at every n)").given(
+        f"n' in millions at n = 1e6: {each(order, brief)}", (like.mean("PowerNS") == best).all()
+    )
+
+
+# -- Figures 6 to 8 -------------------------------------------------------------------------------------------------
+
+
+def large_sets(both: Both, kept: Mapping[str, float], plan: Plan) -> Exhibit:
+    """Figure 6: rho from 10 to 90. `kept` is what Base-Cut's frequencies add up to on either data set."""
+    note = f"{HOW} {plan.runs_at_one} runs of {plan.sets} random sets each, drawn anew in every run."
+    claims = _about_large_sets(both, kept)
+    return exhibit("Figure 6: random sets, rho = 10 to 90", pairs(both, ", eps = 1", _RHO), claims, note)
+
+
+def _about_large_sets(both: Both, kept: Mapping[str, float]) -> Iterator[Claim]:
+    for label, sweep in both.items():
+        at = sweep.only((90.0,))
+        gains = {name: at.over(name, "PowerNS")[0] for name in _NOT_NORMED}
+        says = "At rho = 90 PowerNS is at least 100 times better than any method that does not normalise"
+        yield Says(f"{says}, {label}").given(
+            f"{each(gains, brief)} times its error; adding up by itself saves a factor of 10, by analysis (Base over "
+            f"Norm: {at.over('Base', 'Norm')[0]:.1f}); the ratio of Base has a standard error of "
+            f"{at.ratio('Base', 'PowerNS')[1][0]:.1f}",
+            min(gains.values()) >= 100,
+        )
+    for label, sweep in both.items():
+        low = [rho for rho in sweep.x if rho < 50]
+        apart = {n: [sweep.at(n, 100 - rho) / sweep.at(n, rho) for rho in low] for n in (*_NORMED, "Base")}
+        worst, name = max((float(np.abs(np.log(apart[name])).max()), name) for name in _NORMED)
+        says = f"The errors of methods that normalise are symmetric about rho = 50, {label}"
+        yield Says(f"{says} (here: within 25 %, as the sets are random)").given(
+            f"errors at rho and 100 - rho differ by a factor of at most {np.exp(worst):.2f} ({name}); Base has "
+            f"{apart['Base'][0]:.1f} times the error at {100 - low[0]:g} that it has at {low[0]:g}",
+            worst < np.log(1.25),
+        )
+    yield from _best_on_sets(both)
+    for label, sweep in both.items():
+        post, cut = sweep.over("Post-Pos", "Base"), sweep.over("Base-Cut", "Base")
+        worst_at = {max(PAPER, key=lambda name: sweep.at(name, x)) for x in sweep.x}
+        yield Says(
+            "Base-Pos is worse than other methods, Post-Pos slightly better than Base, and Base-Cut better than Base, "
+            f"{label} (here: at every rho; slightly is at most as bad)"
+        ).given(
+            f"the worst is {' or '.join(sorted(worst_at))}; Post-Pos over Base {span(post)}; Base-Cut over Base "
+            f"{span(cut)}: what it keeps adds up to {kept[label]:.2f} only",
+            worst_at == {"Base-Pos"} and post.max() <= 1 and cut.max() < 1,
+        )
+    yield _ours(both)
+
+
+def _best_on_sets(both: Both) -> Iterator[Claim]:
+    for label, sweep in both.items():
+        says = f"PowerNS is the best of the ten on random sets, {label} (here: at every rho)"
+        yield Says(says).not_above(sweep, "PowerNS", PAPER, axis="rho")
+
+
+def small_sets(both: Both, plan: Plan) -> Exhibit:
+    """Figure 7: rho from 1 to 10."""
+    note = f"As Figure 6, from the same collections; {plan.sets} random sets per run."
+    panels = pairs(both, ", eps = 1", _RHO)
+    return exhibit("Figure 7: random sets, rho = 1 to 10", panels, _about_small_sets(both), note)
+
+
+def _about_small_sets(both: Both) -> Iterator[Claim]:
+    for label, sweep in both.items():
+        falls = [name for name in PAPER if (np.diff(sweep.mean(name)) < 0).any()]
+        growth = [sweep.mean(name)[-1] / sweep.mean(name)[0] for name in PAPER]
+        yield Says(f"The errors of all methods increase with rho from 1 to 10, {label} (here: at every step)").given(
+            f"by factors of {span(growth)}; not at every step: {', '.join(falls) or 'none'}", not falls
+        )
+    for label, sweep in both.items():
+        large = sweep.only([rho for rho in sweep.x if rho >= 2])
+        says = f"Norm-Cut is better than Base-Cut for rho >= 2, {label}"
+        yield Says(says).not_above(large, "Norm-Cut", ("Base-Cut",), axis="rho")
+    yield from _best_on_sets(both)
+    yield _ours(both)
+
+
+def fixed_sets(fixed: Sweep, emoji: Emoji, plan: Plan) -> Exhibit:
+    """Figure 8: the emoji's own categories."""
+    sizes = np.array([len(places) for places in emoji.sets])
+    noise = np.sqrt(sizes * emoji.people * OLH(1.0, len(emoji.held)).noise.variance(0.0))
+    seen = int((np.array([emoji.held[places].sum() for places in emoji.sets]) > noise).sum())
+    note = (
+        f"{HOW} {plan.runs} runs. {len(sizes)} sets of {np.mean(sizes):.1f} emoji on average (the paper: 68 of 10.4), "
+        f"{int((sizes == 1).sum())} of them of a single one; {seen} hold more people than the noise of Base at eps = 1."
+    )
+    below = fixed.only([epsilon for epsilon in fixed.x if epsilon < 3])
+    others = "; ".join(f"{name} {span(fixed.over_best(name, PAPER)[0])}" for name in ("Norm-Sub", "PowerNS"))
+    claims = (
+        Says("Post-Pos works best of the methods on the left (here: at every eps)").not_above(fixed, "Post-Pos", LEFT),
+        Says("Norm-Cut performs even better than Post-Pos for eps < 3 (here: at every such eps)").not_above(
+            below, "Norm-Cut", ("Post-Pos",)
+        ),
+        Says("Norm-Cut is the best of the ten for eps < 3 (here: at every such eps)").not_above(
+            below, "Norm-Cut", PAPER
+        ),
+        _ours({"emoji": fixed}, f"; so do others that leave something to rare values: {others}"),
+    )
+    panels = pair(fixed, "ab", "emoji, fixed sets", ("eps", "mean squared error"))
+    return exhibit("Figure 8: fixed sets of emoji", panels, claims, note)
