@@ -5,13 +5,14 @@ Data only. How it is drawn is `drawing`, how it is written is `writing`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
-T = TypeVar("T")
+T, P = TypeVar("T"), ParamSpec("P")
 Advance = Callable[[int], None]
 Watch = Callable[[str, int | None], AbstractContextManager[Advance]]
 """Shows progress: called with what is done and how many steps it has; gives a function to be called after each."""
@@ -78,9 +79,13 @@ class Panel:
     marks: tuple[float, ...] = ()
 
 
+Parts = Iterator[Panel | Claim | str]
+"""What an exhibit is made of: its title, then panels, claims and notes."""
+
+
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure of the paper: its panels, what is claimed about it, and remarks on how it was made."""
+    """A figure of the paper: its panels, what is claimed about it, and notes on how it was made."""
 
     name: str
     title: str
@@ -89,10 +94,21 @@ class Exhibit:
     notes: tuple[str, ...]
 
 
-def exhibit(title: str, panels: Iterable[Panel], claims: Iterable[Claim], *notes: str, name: str = "") -> Exhibit:
-    """An exhibit; its files are named as its title begins, "figure-4" for "Figure 4: the noise"."""
-    short = name or title.partition(":")[0].lower().replace(" ", "-")
-    return Exhibit(short, title, tuple(panels), tuple(claims), notes)
+def exhibit(parts: Callable[P, Parts]) -> Callable[P, Exhibit]:
+    """Make an exhibit of what a function yields: its title, then panels, claims and notes in any order.
+
+    Its files are named as its title begins: "figure-4" for "Figure 4: the noise".
+    """
+
+    @wraps(parts)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Exhibit:
+        title, *rest = parts(*args, **kwargs)
+        assert isinstance(title, str)
+        panels, claims, notes = ([part for part in rest if isinstance(part, kind)] for kind in (Panel, Claim, str))
+        name = title.partition(":")[0].lower().replace(" ", "-")
+        return Exhibit(name, title, tuple(panels), tuple(claims), tuple(notes))  # type: ignore[arg-type]
+
+    return made
 
 
 @dataclass(frozen=True)

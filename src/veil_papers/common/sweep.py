@@ -110,12 +110,12 @@ class Sweep:
 
     def panel(
         self, title: str, x_label: str, y_label: str, names: Iterable[str] | None = None, *, faint: Collection[str] = (),
-        x_log: int = 0, y_log: bool = True, marks: tuple[float, ...] = (), spread: bool = True, theory: Sweep | None = None,
+        y_log: bool = True, marks: tuple[float, ...] = (), spread: bool = True, theory: Sweep | None = None,
     ) -> Panel:  # fmt: skip
         """The curves of some methods that have any numbers; those in `faint` are drawn dashed."""
         chosen = self.runs if names is None else [name for name in names if name in self.runs]
         curves = (self.curve(name, faint=name in faint, spread=spread, theory=theory) for name in chosen)
-        return Panel(title, x_label, y_label, tuple(curve for curve in curves if curve.x), x_log, y_log, marks)
+        return Panel(title, x_label, y_label, tuple(curve for curve in curves if curve.x), y_log=y_log, marks=marks)
 
     def _both(self, name: str, other: str) -> Iterator[tuple[Floats, Floats]]:
         for mine, theirs in zip(self.runs[name], self.runs[other], strict=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from veil.post import quietly
 from veil_papers.common.claims import Says, each, span
-from veil_papers.common.exhibits import Claim, Curve, Exhibit, Panel, brief, exhibit
+from veil_papers.common.exhibits import Curve, Exhibit, Panel, Parts, brief, exhibit
 from veil_papers.consistency.runs import AUTO, HOW, LEFT, METHODS, RIGHT, Plan, collections, zipf
 
 Floats = NDArray[np.float64]
@@ -90,40 +89,32 @@ def _panels(
     ]  # fmt: skip
 
 
-def _means(truth: Floats, found: _Found) -> Exhibit:
+@exhibit
+def _means(truth: Floats, found: _Found) -> Parts:
     of = {"truth": truth, **{name: truth + moments.bias for name, moments in found.items()}}
-    panels = _panels({"a": ("truth", *LEFT), "b": ("truth", *RIGHT)}, "mean count (people)", of)
-    note = (
+    yield "Figure 1: means of the estimated counts"
+    yield from _panels({"a": ("truth", *LEFT), "b": ("truth", *RIGHT)}, "mean count (people)", of)
+    yield (
         f"{HOW} {found['Base'].runs:,} runs ({found[AUTO].runs:,} of auto); the paper has 5,000. Ranks above {_ALONE} "
         "are averaged with their neighbours, in bins that grow with the rank. Means below zero have no place here."
     )
     top = np.abs(found["Power"].bias[:4] / truth[:4]).max()
     middle = found["Power"].bias[8:64].sum() / truth[8:64].sum()
     total = of["Base-Pos"].sum() / truth.sum()
-    claims = (
-        Says(
-            "Power changes little in the top values, and more in the low ones (here: the means of the first 4 by less "
-            "than 2 %, those of ranks 9 to 64 by more than 10 %)"
-        ).given(
-            f"the first 4 by at most {top:.2%}, ranks 9 to 64 by {middle:+.0%} together",
-            top < 0.02 and abs(middle) > 0.1,
-        ),
-        Says(
-            "Base-Pos introduces systematic bias, which adds up (here: its counts add up to more than 1.5 times the "
-            "people)"
-        ).given(f"{total:.2f} times; Norm-Sub {of['Norm-Sub'].sum() / truth.sum():.3f}", total > 1.5),
-    )
-    return exhibit("Figure 1: means of the estimated counts", panels, claims, note)
+    yield Says(
+        "Power changes little in the top values, and more in the low ones (here: the means of the first 4 by less than "
+        "2 %, those of ranks 9 to 64 by more than 10 %)"
+    ).given(f"the first 4 by at most {top:.2%}, ranks 9 to 64 by {middle:+.0%}", top < 0.02 and abs(middle) > 0.1)
+    says = "Base-Pos introduces systematic bias, which adds up (here: its counts to more than 1.5 times the people)"
+    yield Says(says).given(f"{total:.2f} times; Norm-Sub {of['Norm-Sub'].sum() / truth.sum():.3f}", total > 1.5)
 
 
-def _biases(found: _Found) -> Exhibit:
-    panels = _panels(_GROUPS, "bias (people)", {name: of.bias for name, of in found.items()}, y_log=False)
+@exhibit
+def _biases(found: _Found) -> Parts:
     one = float(np.sqrt(found["Base"].variance.mean() / found["Base"].runs))
-    note = f"Mind the scales. The standard error of a single value's mean is {one:.0f} people for Base."
-    return exhibit("Figure 2: bias of the estimated counts", panels, _about_bias(found), note)
-
-
-def _about_bias(found: _Found) -> Iterator[Claim]:
+    yield "Figure 2: bias of the estimated counts"
+    yield f"Mind the scales. The standard error of a single value's mean is {one:.0f} people for Base."
+    yield from _panels(_GROUPS, "bias (people)", {name: of.bias for name, of in found.items()}, y_log=False)
     far = {name: np.abs(found[name].z).max() for name in ("Base", "Norm")}
     yield Says(f"Base and Norm are unbiased (here: no value's mean is {_FAR:g} standard errors off)").given(
         f"at most {each(far, '.1f')} standard errors, over 1,024 values", max(far.values()) < _FAR
@@ -158,24 +149,23 @@ def _about_bias(found: _Found) -> Iterator[Claim]:
     yield Says(says).given(f"correlation {alike:.3f}; they differ by at most {brief(widest)} people", alike > 0.9)
 
 
-def _variances(found: _Found) -> Exhibit:
+@exhibit
+def _variances(found: _Found) -> Parts:
     people = zipf().sum()
     of = {name: moments.variance / people for name, moments in found.items()}
-    panels = _panels({"a": LEFT, "b": RIGHT}, "variance (people squared) over n", of)
+    yield "Figure 3: variance of the estimated counts"
+    yield "The same runs as Figure 1."
+    yield from _panels({"a": LEFT, "b": RIGHT}, "variance (people squared) over n", of)
     flat = {name: _binned(of[name]).max() / _binned(of[name]).min() for name in ("Base", "Norm")}
     gain = of["Norm"].mean() / of["Base"].mean()
-    drop = {name: of[name][-102:].mean() / of[name][:10].mean() for name in METHODS if name not in flat}
-    claims = (
-        Says(
-            "The variance is similar for all values in Base and Norm (here: between bins by less than a quarter), with "
-            "Norm slightly smaller"
-        ).given(
-            f"largest over smallest: {each(flat)}; Norm over Base {gain:.5f}",
-            max(flat.values()) < 1.25 and 0.95 < gain < 1,
-        ),
-        Says(
-            "For all other methods the variance drops with the rank (here: that of the rarest tenth is below half that "
-            "of the ten most frequent)"
-        ).given(f"rarest tenth over the ten most frequent: {each(drop, brief)}", max(drop.values()) < 0.5),
+    yield Says(
+        "The variance is similar for all values in Base and Norm (here: between bins by less than a quarter), with Norm "
+        "slightly smaller"
+    ).given(
+        f"largest over smallest: {each(flat)}; Norm over Base {gain:.5f}", max(flat.values()) < 1.25 and 0.95 < gain < 1
     )
-    return exhibit("Figure 3: variance of the estimated counts", panels, claims, "The same runs as Figure 1.")
+    drop = {name: of[name][-102:].mean() / of[name][:10].mean() for name in METHODS if name not in flat}
+    yield Says(
+        "For all other methods the variance drops with the rank (here: that of the rarest tenth is below half that of "
+        "the ten most frequent)"
+    ).given(f"rarest tenth over the ten most frequent: {each(drop, brief)}", max(drop.values()) < 0.5)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from veil.post import Sets, select
 from veil_papers.common.claims import Says, each, span
-from veil_papers.common.exhibits import Claim, Exhibit, brief, exhibit
+from veil_papers.common.exhibits import Claim, Parts, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.consistency.runs import AUTO, HOW, METHODS, PAPER, RIGHT, Ints, Plan, collection, pairs
 
@@ -19,8 +19,14 @@ _ONLY_ADD = ("Base", "Base-Pos", "Post-Pos")
 _LABELS = {name: label for label, name in METHODS.items()}
 
 
-def selection(held: Ints, sets: Sequence[Ints], true: Sweep, plan: Plan, seed: int) -> Exhibit:
+@exhibit
+def selection(held: Ints, sets: Sequence[Ints], true: Sweep, plan: Plan, seed: int) -> Parts:
     """Figure 9: `true` are the errors on the same sets that only somebody who knows the people can measure."""
+    yield "Figure 9: choosing a method on imagined people"
+    yield (
+        f"Emoji, the sets of Figure 8. {plan.imagined} estimates at each eps; for each, `veil.post.select` collects "
+        f"{plan.imagined_runs} times from people imagined from it. Mean and standard deviation between estimates."
+    )
     asked = Sets([places.tolist() for places in sets])
     chosen: dict[str, list[tuple[int, str]]] = {source: [] for source in _SOURCES}
 
@@ -35,15 +41,7 @@ def selection(held: Ints, sets: Sequence[Ints], true: Sweep, plan: Plan, seed: i
     with plan.watch("Figure 9: selection", len(true.x) * plan.imagined) as advance:
         imagined = measure(true.x, plan.imagined, trial, advance)
     shown = {f"imagined from {source}": imagined[source] for source in _SOURCES}
-    panels = pairs(shown, "", ("eps", "squared error on imagined people"), tuple(n for n in RIGHT if n != AUTO))
-    note = (
-        f"Emoji, the sets of Figure 8. {plan.imagined} estimates at each eps; for each, `veil.post.select` collects "
-        f"{plan.imagined_runs} times from people imagined from it. Mean and standard deviation between estimates."
-    )
-    return exhibit("Figure 9: choosing a method on imagined people", panels, _about_choice(true, chosen), note)
-
-
-def _about_choice(true: Sweep, chosen: dict[str, list[tuple[int, str]]]) -> Iterator[Claim]:
+    yield from pairs(shown, "", ("eps", "squared error on imagined people"), tuple(n for n in RIGHT if n != AUTO))
     over, told = {name: true.over_best(name, PAPER)[0] for name in PAPER}, {}
     for source, picks in chosen.items():
         regret, where = max((over[name][place], true.x[place]) for place, name in picks)
@@ -68,19 +66,17 @@ def _about_choice(true: Sweep, chosen: dict[str, list[tuple[int, str]]]) -> Iter
     )
 
 
-def frequent_values(both: Mapping[str, Sweep], reliable: int, plan: Plan) -> Exhibit:
+@exhibit
+def frequent_values(both: Mapping[str, Sweep], reliable: int, plan: Plan) -> Parts:
     """Figure 10: the k values that are truly the most frequent. `reliable` are those that Base-Cut keeps, on Zipf."""
+    yield "Figure 10: the most frequent values"
+    yield from pairs(both, ", eps = 1", ("k", "mean squared error"), _TOP_RIGHT, spread=False)
     law = both["Zipf"]
-    panels = pairs(both, ", eps = 1", ("k", "mean squared error"), _TOP_RIGHT, spread=False)
     vary = [f"{part:.0%}" for part in (law.deviation("Base") / law.mean("Base"))[[0, -1]]]
-    note = (
+    yield (
         f"{HOW} {plan.runs_at_one} runs, means; a single run of Base varies by {vary[0]} (k = {law.x[0]:g}) to "
         f"{vary[1]} (k = {law.x[-1]:g}) on Zipf. On the right Base instead of MLE-Apx, as in the paper."
     )
-    return exhibit("Figure 10: the most frequent values", panels, _about_frequent(both, reliable), note)
-
-
-def _about_frequent(both: Mapping[str, Sweep], reliable: int) -> Iterator[Claim]:
     for label, sweep in both.items():
         yield Says(
             f"Norm or Base is the best on the top k, {label} (here: at every k no other method but Base-Pos and "

@@ -10,7 +10,7 @@ import numpy as np
 from veil.datasets import Emoji
 from veil.mechanisms import OLH
 from veil_papers.common.claims import PM, Says, each, span
-from veil_papers.common.exhibits import Claim, Exhibit, brief, exhibit
+from veil_papers.common.exhibits import Claim, Parts, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.consistency.runs import AUTO, HOW, LEFT, PAPER, Plan, every_value, pair, pairs, score, zipf
 
@@ -41,14 +41,12 @@ def _ours(both: Both, more: str = "") -> Claim:
 # -- Figures 4 and 5 ------------------------------------------------------------------------------------------------
 
 
-def full_domain(both: Both, skewed: float, plan: Plan) -> Exhibit:
+@exhibit
+def full_domain(both: Both, skewed: float, plan: Plan) -> Parts:
     """Figure 4. `skewed` is Base over Norm-Sub on emoji of which one has all uses."""
-    note = f"{HOW} {plan.runs} runs, mean and standard deviation; all methods see the same collections."
-    panels = pairs(both, "", ("eps", "mean squared error"))
-    return exhibit("Figure 4: squared error over the full domain", panels, _about_errors(both, skewed), note)
-
-
-def _about_errors(both: Both, skewed: float) -> Iterator[Claim]:
+    yield "Figure 4: squared error over the full domain"
+    yield from pairs(both, "", ("eps", "mean squared error"))
+    yield f"{HOW} {plan.runs} runs, mean and standard deviation; all methods see the same collections."
     law, small = both["Zipf"], {label: s.only([e for e in s.x if e <= 1]) for label, s in both.items()}
     yield Says("Base performs very close to Norm (here: within 2 %, at every eps and on both data sets)").ratio_within(
         both, ("Norm", "Base"), 0.98, 1.02, ".4f"
@@ -99,8 +97,14 @@ def _about_errors(both: Both, skewed: float) -> Iterator[Claim]:
     yield _ours(both)
 
 
-def people_saved(plan: Plan, seed: int) -> Exhibit:
+@exhibit
+def people_saved(plan: Plan, seed: int) -> Parts:
     """Figure 5: n' people without post-processing are as good as n with it."""
+    yield "Figure 5: how many people without post-processing are as good"
+    yield (
+        f"{HOW} {plan.runs} runs: n' is the number of people from whom Base has the mean error that the method had "
+        "from n, by the analytical variance (the paper's section V.C)."
+    )
 
     def trial(place: int, run: int) -> Scores:
         people = plan.people[place]
@@ -112,18 +116,7 @@ def people_saved(plan: Plan, seed: int) -> Exhibit:
     millions = tuple(people / 1e6 for people in plan.people)
     like = Sweep(millions, {name: (one / errors.mean(name) / 1e6)[:, None] for name in errors.runs})
     axes = ("people n (millions)", "as good as n' people without (millions)")
-    note = (
-        f"{HOW} {plan.runs} runs: n' is the number of people from whom Base has the mean error that the method had "
-        "from n, by the analytical variance (the paper's section V.C)."
-    )
-    title, panels = (
-        "Figure 5: how many people without post-processing are as good",
-        pair(like, "ab", "Zipf, eps = 1", axes),
-    )
-    return exhibit(title, (replace(panel, y_log=False) for panel in panels), _about_saving(like), note)
-
-
-def _about_saving(like: Sweep) -> Iterator[Claim]:
+    yield from (replace(panel, y_log=False) for panel in pair(like, "ab", "Zipf, eps = 1", axes))
     n, at = np.array(like.x), like.x.index(1.0)
     slopes, worse = np.concatenate([like.mean(name) / n for name in ("Base", "Norm")]), like.mean("Norm-Mul") / n
     saved, auto = (1 - n / like.mean(name) for name in ("PowerNS", AUTO))
@@ -147,14 +140,12 @@ def _about_saving(like: Sweep) -> Iterator[Claim]:
 # -- Figures 6 to 8 -------------------------------------------------------------------------------------------------
 
 
-def large_sets(both: Both, kept: Mapping[str, float], plan: Plan) -> Exhibit:
+@exhibit
+def large_sets(both: Both, kept: Mapping[str, float], plan: Plan) -> Parts:
     """Figure 6: rho from 10 to 90. `kept` is what Base-Cut's frequencies add up to on either data set."""
-    note = f"{HOW} {plan.runs_at_one} runs of {plan.sets} random sets each, drawn anew in every run."
-    claims = _about_large_sets(both, kept)
-    return exhibit("Figure 6: random sets, rho = 10 to 90", pairs(both, ", eps = 1", _RHO), claims, note)
-
-
-def _about_large_sets(both: Both, kept: Mapping[str, float]) -> Iterator[Claim]:
+    yield "Figure 6: random sets, rho = 10 to 90"
+    yield from pairs(both, ", eps = 1", _RHO)
+    yield f"{HOW} {plan.runs_at_one} runs of {plan.sets} random sets each, drawn anew in every run."
     for label, sweep in both.items():
         at = sweep.only((90.0,))
         gains = {name: at.over(name, "PowerNS")[0] for name in _NOT_NORMED}
@@ -196,14 +187,12 @@ def _best_on_sets(both: Both) -> Iterator[Claim]:
         yield Says(says).not_above(sweep, "PowerNS", PAPER, axis="rho")
 
 
-def small_sets(both: Both, plan: Plan) -> Exhibit:
+@exhibit
+def small_sets(both: Both, plan: Plan) -> Parts:
     """Figure 7: rho from 1 to 10."""
-    note = f"As Figure 6, from the same collections; {plan.sets} random sets per run."
-    panels = pairs(both, ", eps = 1", _RHO)
-    return exhibit("Figure 7: random sets, rho = 1 to 10", panels, _about_small_sets(both), note)
-
-
-def _about_small_sets(both: Both) -> Iterator[Claim]:
+    yield "Figure 7: random sets, rho = 1 to 10"
+    yield from pairs(both, ", eps = 1", _RHO)
+    yield f"As Figure 6, from the same collections; {plan.sets} random sets per run."
     for label, sweep in both.items():
         falls = [name for name in PAPER if (np.diff(sweep.mean(name)) < 0).any()]
         growth = [sweep.mean(name)[-1] / sweep.mean(name)[0] for name in PAPER]
@@ -218,26 +207,23 @@ def _about_small_sets(both: Both) -> Iterator[Claim]:
     yield _ours(both)
 
 
-def fixed_sets(fixed: Sweep, emoji: Emoji, plan: Plan) -> Exhibit:
+@exhibit
+def fixed_sets(fixed: Sweep, emoji: Emoji, plan: Plan) -> Parts:
     """Figure 8: the emoji's own categories."""
+    yield "Figure 8: fixed sets of emoji"
+    yield from pair(fixed, "ab", "emoji, fixed sets", ("eps", "mean squared error"))
     sizes = np.array([len(places) for places in emoji.sets])
     noise = np.sqrt(sizes * emoji.people * OLH(1.0, len(emoji.held)).noise.variance(0.0))
     seen = int((np.array([emoji.held[places].sum() for places in emoji.sets]) > noise).sum())
-    note = (
+    yield (
         f"{HOW} {plan.runs} runs. {len(sizes)} sets of {np.mean(sizes):.1f} emoji on average (the paper: 68 of 10.4), "
         f"{int((sizes == 1).sum())} of them of a single one; {seen} hold more people than the noise of Base at eps = 1."
     )
+    yield Says("Post-Pos works best of the methods on the left (here: at every eps)").not_above(fixed, "Post-Pos", LEFT)
     below = fixed.only([epsilon for epsilon in fixed.x if epsilon < 3])
+    says = "Norm-Cut performs even better than Post-Pos for eps < 3 (here: at every such eps)"
+    yield Says(says).not_above(below, "Norm-Cut", ("Post-Pos",))
+    says = "Norm-Cut is the best of the ten for eps < 3 (here: at every such eps)"
+    yield Says(says).not_above(below, "Norm-Cut", PAPER)
     others = "; ".join(f"{name} {span(fixed.over_best(name, PAPER)[0])}" for name in ("Norm-Sub", "PowerNS"))
-    claims = (
-        Says("Post-Pos works best of the methods on the left (here: at every eps)").not_above(fixed, "Post-Pos", LEFT),
-        Says("Norm-Cut performs even better than Post-Pos for eps < 3 (here: at every such eps)").not_above(
-            below, "Norm-Cut", ("Post-Pos",)
-        ),
-        Says("Norm-Cut is the best of the ten for eps < 3 (here: at every such eps)").not_above(
-            below, "Norm-Cut", PAPER
-        ),
-        _ours({"emoji": fixed}, f"; so do others that leave something to rare values: {others}"),
-    )
-    panels = pair(fixed, "ab", "emoji, fixed sets", ("eps", "mean squared error"))
-    return exhibit("Figure 8: fixed sets of emoji", panels, claims, note)
+    yield _ours({"emoji": fixed}, f"; so do others that leave something to rare values: {others}")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
 
 from veil.mechanisms import BLH, GRR, OLH, OUE, PGR, SHE, SUE, THE, FrequencyOracle, SubsetSelection
 from veil_papers.common.claims import Says, span
-from veil_papers.common.exhibits import Claim, Curve, Exhibit, Panel, Setting, brief, exhibit
+from veil_papers.common.exhibits import Curve, Panel, Parts, Setting, brief, exhibit
 
 Maker = Callable[[float, int], FrequencyOracle]
 
@@ -28,7 +28,8 @@ def star(oracle: FrequencyOracle) -> float:
     return oracle.variance(1)
 
 
-def figure(setting: Setting) -> Exhibit:
+@exhibit
+def figure(setting: Setting) -> Parts:
     """Figure 3.1 with its claims; two methods that the thesis does not have are drawn dashed."""
     grid = tuple(round(0.5 + i * setting.pick(0.1, 0.5), 1) for i in range(setting.pick(46, 10)))
 
@@ -38,15 +39,12 @@ def figure(setting: Setting) -> Exhibit:
     curves = [curve(f"DE, d = {size:,}", GRR, size) for size in (2, 32, LARGE)]
     curves += [curve(name, PAPER[name]) for name in ("SHE", "THE", "BLH", "SUE", "OUE", "OLH")]
     curves += [curve(f"{kind.__name__}, d = 1,024", kind, faint=True) for kind in (SubsetSelection, PGR)]
-    panel = Panel("Var* of an estimated count, 10,000 people", "eps", "Var* (people squared)", tuple(curves))
-    note = (
+    yield "Figure 3.1: the variance of every oracle"
+    yield Panel("Var* of an estimated count, 10,000 people", "eps", "Var* (people squared)", tuple(curves))
+    yield (
         "All lines are `oracle.variance` of the shipped oracles. OLH has an integer hash range and SHE geometric noise "
         "on integers, so they differ a little from Table 3.1; dashed lines are not in the thesis."
     )
-    return exhibit("Figure 3.1: the variance of every oracle", [panel], _claims(grid), note)
-
-
-def _claims(grid: tuple[float, ...]) -> Iterator[Claim]:
     for over, under, expected in (("BLH", "OLH", 14.15), ("SUE", "OUE", 2.38)):
         ratio = star(PAPER[over](4.0, LARGE)) / star(PAPER[under](4.0, LARGE))
         yield Says(f"At eps = 4 the variance of {over} is {expected} times that of {under}").given(

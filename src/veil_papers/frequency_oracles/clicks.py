@@ -11,7 +11,7 @@ from veil.datasets import Counts
 from veil.mechanisms import BLH, OLH, FrequencyOracle, Rappor
 from veil_papers.common.asking import estimate
 from veil_papers.common.claims import Says, each, span
-from veil_papers.common.exhibits import Exhibit, Setting, brief, exhibit
+from veil_papers.common.exhibits import Exhibit, Parts, Setting, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, across, measure
 from veil_papers.frequency_oracles.analysis import Maker
 
@@ -81,9 +81,11 @@ def _positive(shown: NDArray[np.float64], held: NDArray[np.int64], threshold: fl
     return int(found.sum()), int((found & (held > threshold)).sum())
 
 
-def _errors(errors: Sweep, runs: int) -> Exhibit:
-    panel = errors.panel("The 30 most frequent pages", "eps", "average squared error (clicks squared)")
-    note = (
+@exhibit
+def _errors(errors: Sweep, runs: int) -> Parts:
+    yield "Figure 3.3: squared error of the most frequent pages"
+    yield errors.panel("The 30 most frequent pages", "eps", "average squared error (clicks squared)")
+    yield (
         f"{_HOW} {runs} runs, mean and standard deviation. Rappor: 128 bits, 2 hashes, 8 or 16 cohorts, f set by eps, "
         "decoded by LASSO and least squares."
     )
@@ -93,34 +95,31 @@ def _errors(errors: Sweep, runs: int) -> Exhibit:
     # Taken at its word from eps = 2 on: an error that falls by less than half as much again has not benefited.
     starts = [start for start in (2.0, 3.5) if start in errors.x] or [errors.x[0]]
     falls = {s: {n: errors.at(n, s) / errors.at(n, last) for n in ("OLH", *_RAPPOR)} for s in starts}
-    claims = (
-        Says("For eps > 1 OLH is the best of the four").given(
-            f"the next best has {span(margins)} times its error, for eps {beyond[0]:g} to {last:g}; at eps = {last:g}: "
-            f"{each(errors.each_at(last), brief)}",
-            min(margins) > 1,
-        ),
-        Says("The error of OLH decreases fastest among the four").given(
-            f"from eps = 1 to {last:g} errors fall by a factor of: {each(gains, brief)}",
-            gains["OLH"] == max(gains.values()),
-        ),
-        Says("Because of collisions in its Bloom filters, Rappor does not benefit from larger eps").given(
-            "; ".join(f"from eps = {s:g} to {last:g} errors fall by: {each(of, '.1f')}" for s, of in falls.items()),
-            all(falls[starts[0]][name] < 1.5 for name in _RAPPOR),
-        ),
+    yield Says("For eps > 1 OLH is the best of the four").given(
+        f"the next best has {span(margins)} times its error, for eps {beyond[0]:g} to {last:g}; at eps = {last:g}: "
+        f"{each(errors.each_at(last), brief)}",
+        min(margins) > 1,
     )
-    return exhibit("Figure 3.3: squared error of the most frequent pages", [panel], claims, note)
+    yield Says("The error of OLH decreases fastest among the four").given(
+        f"from eps = 1 to {last:g} errors fall by a factor of: {each(gains, brief)}",
+        gains["OLH"] == max(gains.values()),
+    )
+    yield Says("Because of collisions in its Bloom filters, Rappor does not benefit from larger eps").given(
+        "; ".join(f"from eps = {s:g} to {last:g} errors fall by: {each(of, '.1f')}" for s, of in falls.items()),
+        all(falls[starts[0]][name] < 1.5 for name in _RAPPOR),
+    )
 
 
-def _positives(right: Sweep, found: Sweep) -> Exhibit:
+@exhibit
+def _positives(right: Sweep, found: Sweep) -> Parts:
     """Figure 3.4; the thesis's numbers are for the whole stream, ours for a tenth of it, scaled.
 
     Verdicts on Rappor go by its own threshold; what the threshold of OLH gives is told beside.
     """
-    panels = (
-        sweep.panel(f"({letter}) {what}", "eps", what, (*_METHODS, *_COMMON), faint=_COMMON, y_log=False)
-        for letter, what, sweep in (("a", "true positives", right), ("b", "pages identified", found))
-    )
-    note = (
+    yield "Figure 3.4: true positives at the significance threshold"
+    for letter, what, sweep in (("a", "true positives", right), ("b", "pages identified", found)):
+        yield sweep.panel(f"({letter}) {what}", "eps", what, (*_METHODS, *_COMMON), faint=_COMMON, y_log=False)
+    yield (
         "A page is identified if its estimate is above the significance threshold (3.13) with alpha = 0.05, and a true "
         "positive if its count is, too. Rappor has no analytical variance, and the thesis does not say what it used "
         "instead. Solid: the standard deviation of Rappor's own estimates of pages without a click, of which its "
@@ -131,58 +130,52 @@ def _positives(right: Sweep, found: Sweep) -> Exhibit:
     olh, both, best = hits["OLH"], each(every, ".0f"), max(every.values())
     size = {name: output[name] for name in _METHODS}
     false = {name: output[name] - hits[name] for name in _METHODS}
-    claims = (
-        Says("At eps = 4 OLH finds nearly 200 true positives, BLH only 36 (here: within a quarter)").given(
-            f"{olh:.0f} against {hits['BLH']:.0f}", 150 <= olh <= 250 and 27 <= hits["BLH"] <= 45
-        ),
-        Says("At eps = 4 Rappor finds 75 true positives (here: within a quarter)").given(
-            both, all(75 * 0.75 <= value <= 75 * 1.25 for value in own)
-        ),
-        Says("At eps = 4 OLH finds more than twice Rappor's true positives").given(
-            f"{olh:.0f} against at most {best:.0f}, whichever threshold and number of cohorts Rappor takes",
-            olh > 2 * best,
-        ),
-        Says("The number of true positives increases with eps").given(
-            ", ".join(f"{name} {span(right.mean(name), '.0f')}" for name in ("OLH", "BLH")),
-            all((np.diff(right.mean(name)) >= 0).all() for name in ("OLH", "BLH")),
-        ),
-        Says(
-            "Rappor and OLH identify similar numbers of pages (here: up to a factor of 2), Rappor's more often false"
-        ).given(
-            f"{each(size, '.0f')}; of these false {each(false, '.0f')}",
-            all(0.5 < size[name] / size["OLH"] < 2 and false[name] > false["OLH"] for name in _RAPPOR),
-        ),
-        Says(
-            "The number of cohorts does not affect Rappor much (here: its true positives by less than a quarter)"
-        ).given(both, max(own) < 1.25 * min(own)),
+    yield Says("At eps = 4 OLH finds nearly 200 true positives, BLH only 36 (here: within a quarter)").given(
+        f"{olh:.0f} against {hits['BLH']:.0f}", 150 <= olh <= 250 and 27 <= hits["BLH"] <= 45
     )
-    return exhibit("Figure 3.4: true positives at the significance threshold", panels, claims, note)
+    yield Says("At eps = 4 Rappor finds 75 true positives (here: within a quarter)").given(
+        both, all(75 * 0.75 <= value <= 75 * 1.25 for value in own)
+    )
+    yield Says("At eps = 4 OLH finds more than twice Rappor's true positives").given(
+        f"{olh:.0f} against at most {best:.0f}, whichever threshold and number of cohorts Rappor takes",
+        olh > 2 * best,
+    )
+    yield Says("The number of true positives increases with eps").given(
+        ", ".join(f"{name} {span(right.mean(name), '.0f')}" for name in ("OLH", "BLH")),
+        all((np.diff(right.mean(name)) >= 0).all() for name in ("OLH", "BLH")),
+    )
+    yield Says(
+        "Rappor and OLH identify similar numbers of pages (here: up to a factor of 2), Rappor's more often false"
+    ).given(
+        f"{each(size, '.0f')}; of these false {each(false, '.0f')}",
+        all(0.5 < size[name] / size["OLH"] < 2 and false[name] > false["OLH"] for name in _RAPPOR),
+    )
+    yield Says(
+        "The number of cohorts does not affect Rappor much (here: its true positives by less than a quarter)"
+    ).given(both, max(own) < 1.25 * min(own))
 
 
-def _thresholds(right: Sweep, wrong: Sweep) -> Exhibit:
-    panels = (
-        sweep.panel(f"({letter}) {what} positives", "threshold (clicks)", f"{what} positives")
-        for letter, what, sweep in (("a", "true", right), ("b", "false", wrong))
-    )
-    note = "eps = 4. A false positive is a page whose estimate is above the threshold and whose count is not."
+@exhibit
+def _thresholds(right: Sweep, wrong: Sweep) -> Parts:
+    yield "Figure 3.5: true and false positives against the threshold"
+    for letter, what, sweep in (("a", "true", right), ("b", "false", wrong)):
+        yield sweep.panel(f"({letter}) {what} positives", "threshold (clicks)", f"{what} positives")
+    yield "eps = 4. A false positive is a page whose estimate is above the threshold and whose count is not."
     hits, misses = right.each_at(5000.0), wrong.each_at(5000.0)
     listed, least = f"at 5,000: {each(hits, '.0f')}", wrong.best(_METHODS)
     beaten = [brief(t) for t, name in zip(wrong.x, least, strict=True) if name != "OLH"]
     where = f"; fewer false ones by Rappor at {', '.join(beaten)} alone" if beaten else ""
-    claims = (
-        Says("At a threshold of 5,000 OLH has tens of false positives, BLH thousands").given(
-            f"OLH {misses['OLH']:.1f}, BLH {brief(round(misses['BLH']))}",
-            10 <= misses["OLH"] < 100 and misses["BLH"] >= 1_000,
-        ),
-        Says("At the same threshold OLH and BLH find about as many true positives (here: within a fifth)").given(
-            listed, hits["BLH"] > 0.8 * hits["OLH"]
-        ),
-        Says("Rappor finds slightly fewer true positives (here: at most a fifth fewer)").given(
-            listed, all(0.8 * hits["OLH"] < hits[name] < hits["OLH"] for name in _RAPPOR)
-        ),
-        Says("OLH produces the fewest false positives and the most true positives").given(
-            f"{listed}; false {each(misses, '.0f')}{where}",
-            misses["OLH"] == min(misses.values()) and hits["OLH"] == max(hits.values()),
-        ),
+    yield Says("At a threshold of 5,000 OLH has tens of false positives, BLH thousands").given(
+        f"OLH {misses['OLH']:.1f}, BLH {brief(round(misses['BLH']))}",
+        10 <= misses["OLH"] < 100 and misses["BLH"] >= 1_000,
     )
-    return exhibit("Figure 3.5: true and false positives against the threshold", panels, claims, note)
+    yield Says("At the same threshold OLH and BLH find about as many true positives (here: within a fifth)").given(
+        listed, hits["BLH"] > 0.8 * hits["OLH"]
+    )
+    yield Says("Rappor finds slightly fewer true positives (here: at most a fifth fewer)").given(
+        listed, all(0.8 * hits["OLH"] < hits[name] < hits["OLH"] for name in _RAPPOR)
+    )
+    yield Says("OLH produces the fewest false positives and the most true positives").given(
+        f"{listed}; false {each(misses, '.0f')}{where}",
+        misses["OLH"] == min(misses.values()) and hits["OLH"] == max(hits.values()),
+    )

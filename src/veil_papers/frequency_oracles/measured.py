@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from veil.datasets import zipf_people
 from veil.entropy import Seeded
 from veil.mechanisms import PGR, SubsetSelection
 from veil_papers.common.claims import Says, span
-from veil_papers.common.exhibits import Claim, Exhibit, Setting, exhibit
+from veil_papers.common.exhibits import Claim, Parts, Setting, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.frequency_oracles.analysis import PAPER, PEOPLE, Maker, star
 
@@ -22,6 +23,7 @@ TOLERANCE = 0.15
 """How far apart a match may be: ten runs scatter by several per cent, and a logarithmic axis shows no less."""
 
 _METHODS: dict[str, Maker] = {**PAPER, "SubsetSelection": SubsetSelection, "PGR": PGR}
+_ADDED = ("SubsetSelection", "PGR")
 _GROUPS = (("SHE", "DE", "THE", "BLH"), ("SUE", "OUE", "OLH", "SubsetSelection", "PGR"))
 
 
@@ -37,7 +39,8 @@ class _Case(NamedTuple):
         return f"{self.ratio:.2f} ({self.name}, d = {self.size:,}, eps = {self.epsilon:g})"
 
 
-def figure(setting: Setting, seed: int) -> Exhibit:
+@exhibit
+def figure(setting: Setting, seed: int) -> Parts:
     """Figure 3.2: eps = 4 with d varied, and d = 2^10 with eps varied."""
     runs = setting.pick(10, 3)
     sizes = setting.pick(tuple(2**power for power in range(2, 15)), (4, 64, 1024))
@@ -62,21 +65,19 @@ def figure(setting: Setting, seed: int) -> Exhibit:
     with setting.watch("Figure 3.2: people and their reports", len(shapes) * runs) as advance:
         found = measure(range(len(shapes)), runs, trial, advance)
     axes = {"d": {size: i for i, size in enumerate(sizes)}, "eps": {e: len(sizes) + i for i, e in enumerate(budgets)}}
-    titles, panels = {"d": "d varied, eps = 4", "eps": "eps varied, d = 1,024"}, []
+    yield "Figure 3.2: measured against analytical variance"
     for letters, (axis, places) in zip(("ab", "cd"), axes.items(), strict=True):
         errors, theory = found["error"].at_places(places), found["3.3"].at_places(places)
-        panels += [
-            errors.panel(f"({letter}) {titles[axis]}", axis, "mean squared error (people squared)", group,
-                         theory=theory, faint=("SubsetSelection", "PGR"), x_log=2 if axis == "d" else 0)
-            for letter, group in zip(letters, _GROUPS, strict=True)
-        ]  # fmt: skip
-    note = (
+        for letter, group in zip(letters, _GROUPS, strict=True):
+            title = f"({letter}) {'d varied, eps = 4' if axis == 'd' else 'eps varied, d = 1,024'}"
+            panel = errors.panel(title, axis, "mean squared error (people squared)", group, faint=_ADDED, theory=theory)
+            yield replace(panel, x_log=2 if axis == "d" else 0)
+    yield (
         f"{PEOPLE:,} people drawn from Zipf's law ({EXPONENT}), {runs} runs. Marks: mean and standard deviation of the "
         "squared error, averaged over all values, through `randomize`, `tally` and `estimate` of all reports. "
         "Lines: Var* (3.3). In the tables the number in brackets is the measured mean over Var*."
     )
-    claims = _claims(found, shapes, len(sizes))
-    return exhibit("Figure 3.2: measured against analytical variance", panels, claims, note)
+    yield from _claims(found, shapes, len(sizes))
 
 
 def _claims(found: dict[str, Sweep], shapes: list[tuple[int, float]], first: int) -> Iterator[Claim]:

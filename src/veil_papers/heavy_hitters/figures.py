@@ -13,7 +13,7 @@ from veil.hitters import PEM
 from veil.metrics import f1
 from veil_papers.common import sweep
 from veil_papers.common.claims import PM, Says, by_point, each
-from veil_papers.common.exhibits import Claim, Exhibit, Panel, exhibit
+from veil_papers.common.exhibits import Claim, Panel, Parts, exhibit
 from veil_papers.common.sweep import Scores, Sweep
 from veil_papers.heavy_hitters.searching import (
     FAINT,
@@ -85,14 +85,14 @@ def _best(found: Measured, axis: str) -> Iterator[Claim]:
         yield Says(says).not_below([scores["F1"]], PAPER, RIVALS)
 
 
-def by_epsilon(found: Measured, plan: Plan) -> Exhibit:
+@exhibit
+def by_epsilon(found: Measured, plan: Plan) -> Parts:
     """Figure 4.2, and what was asked for beyond it."""
-    more = f"{plan.runs} runs on random strings, {plan.text_runs} on text; bars are standard deviations."
-    claims, panels = _about_epsilons(found, max(plan.text_epsilons)), _panels(found, "eps", "k = 16")
-    return exhibit("Figure 4.2: by eps, k = 16", panels, claims, HOW, _NOTE, more)
-
-
-def _about_epsilons(found: Measured, most: float) -> Iterator[Claim]:
+    yield "Figure 4.2: by eps, k = 16"
+    yield from _panels(found, "eps", "k = 16")
+    yield from (HOW, _NOTE)
+    yield f"{plan.runs} runs on random strings, {plan.text_runs} on text; bars are standard deviations."
+    most = max(plan.text_epsilons)
     yield from _best(found, "eps")
     urls, queries = (found[name]["F1"].each_at(most) for name in (URLS, QUERIES))
     says = f"URL data at eps = {most:g}: PEM reaches F1 = 0.9 (here: at least 0.8)"
@@ -116,48 +116,52 @@ def _about_epsilons(found: Measured, most: float) -> Iterator[Claim]:
         yield Says(says).given(each(ahead, "+.2f"), right)
 
 
-def by_top(found: Measured, plan: Plan) -> Exhibit:
+@exhibit
+def by_top(found: Measured, plan: Plan) -> Parts:
     """Figure 4.3."""
+    yield "Figure 4.3: by k, eps = 2"
+    yield from _panels(found, "k", "eps = 2")
+    yield from (HOW, _NOTE)
+    yield f"SPM up to k = 16, HASH up to 32 (16 on text), for their cost. {plan.few} runs, on text {plan.text_runs}."
+    yield from _best(found, "k")
     small = found[SYNTHETIC]["F1"].only([k for k in found[SYNTHETIC]["F1"].x if k <= 32])
-    claims = (
-        *_best(found, "k"),
-        Says("On random strings PEM has almost full utility up to k = 30 (here: F1 at least 0.9 up to k = 32)").given(
-            by_point(small.x, small.mean(PAPER), axis="k"), small.mean(PAPER).min() >= 0.9
-        ),
-        Says("Utility decreases with k (here: PEM's F1 is smaller at the largest k than at the smallest)").moves(
-            {name: scores["F1"] for name, scores in found.items()}, PAPER, rises=False, shown=".2f"
-        ),
+    yield Says("On random strings PEM has almost full utility up to k = 30 (here: F1 at least 0.9 up to k = 32)").given(
+        by_point(small.x, small.mean(PAPER), axis="k"), small.mean(PAPER).min() >= 0.9
     )
-    more = f"SPM up to k = 16, HASH up to 32 (16 on text), for their cost. {plan.few} runs, on text {plan.text_runs}."
-    return exhibit("Figure 4.3: by k, eps = 2", _panels(found, "k", "eps = 2"), claims, HOW, _NOTE, more)
+    yield Says("Utility decreases with k (here: PEM's F1 is smaller at the largest k than at the smallest)").moves(
+        {name: scores["F1"] for name, scores in found.items()}, PAPER, rises=False, shown=".2f"
+    )
 
 
-def text(sources: dict[str, Source], plan: Plan, seed: int) -> Exhibit:
+@exhibit
+def text(sources: dict[str, Source], plan: Plan, seed: int) -> Parts:
     """Names and words of 48 bits: F1 by eps."""
-    panels, claims, people = [], [], plan.people["text"]
-    points = [(e, e, 16) for e in sorted({*plan.text_epsilons, 3.0})]
+    yield "Text: names and words (ours), F1 by eps"
+    yield (
+        f"{HOW} {plan.runs} runs, k = 16. Letters known: candidates are strings over the English letters alone, with up "
+        "to 2^22 queries; reports are the same."
+    )
+    people, points = plan.people["text"], [(e, e, 16) for e in sorted({*plan.text_epsilons, 3.0})]
     for place, (name, source) in enumerate(sources.items()):
         letters = _LETTERS + (_LETTERS.upper() if name == "names" else "")
         methods = some((PAPER, OURS)) | {LETTERED: _lettered(letters)}
         crowd_of, what = partial(source.crowd, people), f"Text: {name}"
         found = measure(what, crowd_of, points, methods, plan.runs, [seed, 6, place], plan.watch)["F1"]
-        panels.append(found.panel(f"({'ab'[place]}) {name}, 48 bits", "eps", "F1", faint=FAINT, y_log=False))
+        yield found.panel(f"({'ab'[place]}) {name}, 48 bits", "eps", "F1", faint=FAINT, y_log=False)
         says = f"(goal) {name.capitalize()} of 48 bits, {people:,} people, eps = 3: F1 at least {_ASKED[name]}"
         others = f"; thesis's PEM {found.at(PAPER, 3.0):.2f}, letters known {found.at(LETTERED, 3.0):.2f}"
-        claims.append(Says(f"{says} (here: our default)").reaches(found, OURS, 3.0, _ASKED[name], others))
-    note = (
-        f"{HOW} {plan.runs} runs, k = 16. Letters known: candidates are strings over the English letters alone, with up "
-        "to 2^22 queries; reports are the same."
-    )
-    return exhibit("Names and words (ours): F1 by eps", panels, claims, note, name="text")
+        yield Says(f"{says} (here: our default)").reaches(found, OURS, 3.0, _ASKED[name], others)
 
 
 def _lettered(letters: str) -> Method:
     return lambda eps, domain, k, people: PEM(eps, domain, k, 1 << 22, alphabet=letters)
 
 
-def real_reports(plan: Plan, seed: int, people: int = 50_000) -> Exhibit:
+@exhibit
+def real_reports(plan: Plan, seed: int, people: int = 50_000) -> Parts:
     """A small search on real reports beside drawn supports: the same F1 up to noise."""
+    yield "Real reports: the same searches beside drawn supports"
+    yield f"PEM with 2^13 queries; {plan.real_runs} runs. `simulate` randomizes, sends, decodes and counts."
     epsilons = (2.0, 4.0)
 
     def trial(place: int, run: int) -> Scores:
@@ -173,7 +177,5 @@ def real_reports(plan: Plan, seed: int, people: int = 50_000) -> Exhibit:
         f"{each(found.each_at(e), '.3f')} (gap {gap[i]:+.3f} {PM} {error[i]:.3f})" for i, e in enumerate(epsilons)
     )
     says = "Drawn supports are as good as real reports, and no better (here: F1 within three standard errors)"
-    claim = Says(says).given(f"eps = 2, 4: {'; '.join(listed)}", (abs(gap) <= 3 * error + 1e-9).all())
-    panel = found.panel(f"{people:,} people, 32 bits, k = 8", "eps", "F1", y_log=False)
-    note = f"PEM with 2^13 queries; {plan.real_runs} runs. `simulate` randomizes, sends, decodes and counts."
-    return exhibit("Real reports beside drawn supports", [panel], [claim], note, name="real-reports")
+    yield Says(says).given(f"eps = 2, 4: {'; '.join(listed)}", (abs(gap) <= 3 * error + 1e-9).all())
+    yield found.panel(f"{people:,} people, 32 bits, k = 8", "eps", "F1", y_log=False)

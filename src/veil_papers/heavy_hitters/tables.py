@@ -11,7 +11,7 @@ from veil.entropy import Words
 from veil.hitters import PEM, Continuations, cut, sensitivity_threshold
 from veil.view import prefix
 from veil_papers.common.claims import Says
-from veil_papers.common.exhibits import Curve, Exhibit, Panel, exhibit
+from veil_papers.common.exhibits import Curve, Exhibit, Panel, Parts, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.heavy_hitters.searching import HOW, Crowd, DrawnCrowd, Plan, Source, found_codes, keys, search
 
@@ -44,31 +44,27 @@ def threshold(epsilon: float, bits: int, groups: int, people: int = 1_000_000) -
     return sensitivity_threshold(sigma, float(candidates), people // groups)
 
 
-def thresholds() -> Exhibit:
+@exhibit
+def thresholds() -> Parts:
     """Table 4.1."""
-    ours = {row: tuple(threshold(*row, groups) for groups in _GROUPS) for row in _PRINTED}
-    panels = tuple(
-        Panel(f"({letter}) eps = {epsilon:g}, 1,000,000 people", "groups g", "Psi (over the printed number)", tuple(
-            Curve(f"m = {m}", _AT, psi, None, _PRINTED[e, m]) for (e, m), psi in ours.items() if e == epsilon
-        ), y_log=False)
-        for letter, epsilon in zip("ab", _EPSILONS, strict=True)
-    )  # fmt: skip
-    rising = all((np.diff(psi) > 0).all() for psi in ours.values())
-    worst = np.abs(np.array(list(ours.values())) / np.array(list(_PRINTED.values())) - 1).max(axis=0)
-    off = ", ".join(f"{100 * most:.2f} % (g = {g})" for g, most in zip(_GROUPS, worst, strict=True))
-    claims = (
-        Says("Table 4.1: the sensitivity threshold, n = 1,000,000 (here: within 1 % for g = 1, 3 and 4)").given(
-            f"off by at most {off}", worst[[0, 2, 3]].max() < 0.01, exact=True
-        ),
-        Says("When g increases, the threshold increases").given(
-            "in every row" if rising else "not in every row", rising, exact=True
-        ),
-    )
-    note = (
+    yield "Table 4.1: how frequent a value must be"
+    yield (
         "Lines are the printed numbers. sigma Phi^-1(1 - T/d) / sqrt(n/g), T = 1, d = k 2^floor((m - 10) / g) - k, "
         "k = 1,024; printed are Phi^-1(T/d) and other roundings of the step."
     )
-    return exhibit("Table 4.1: how frequent a value must be", panels, claims, note)
+    ours = {row: tuple(threshold(*row, groups) for groups in _GROUPS) for row in _PRINTED}
+    for letter, epsilon in zip("ab", _EPSILONS, strict=True):
+        curves = [Curve(f"m = {m}", _AT, psi, None, _PRINTED[e, m]) for (e, m), psi in ours.items() if e == epsilon]
+        title, what = f"({letter}) eps = {epsilon:g}, 1,000,000 people", "Psi (over the printed number)"
+        yield Panel(title, "groups g", what, tuple(curves), y_log=False)
+    rising = all((np.diff(psi) > 0).all() for psi in ours.values())
+    worst = np.abs(np.array(list(ours.values())) / np.array(list(_PRINTED.values())) - 1).max(axis=0)
+    off = ", ".join(f"{100 * most:.2f} % (g = {g})" for g, most in zip(_GROUPS, worst, strict=True))
+    yield Says("Table 4.1: the sensitivity threshold, n = 1,000,000 (here: within 1 % for g = 1, 3 and 4)").given(
+        f"off by at most {off}", worst[[0, 2, 3]].max() < 0.01, exact=True
+    )
+    says, shown = "When g increases, the threshold increases", "in every row" if rising else "not in every row"
+    yield Says(says).given(shown, rising, exact=True)
 
 
 def few_groups(sources: dict[str, Source], plan: Plan, seed: int) -> tuple[Exhibit, Exhibit]:
@@ -89,28 +85,32 @@ def few_groups(sources: dict[str, Source], plan: Plan, seed: int) -> tuple[Exhib
 
     with plan.watch("Tables 4.2 and 4.3", plan.runs * len(_GROUPS)) as advance:
         found = measure(_GROUPS, plan.runs, trial, advance)
-    first, second = found["4.2"], found["4.3"]
-    listed = {
-        table: "; ".join(f"{name}: {', '.join(f'{y:.1f}' for y in of.mean(name))}" for name in of.runs)
-        for table, of in found.items()
-    }
-    noise = {name: 2 * np.hypot(first.error(name)[0], first.error(name).max()) for name in first.runs}
-    most = all(first.mean(name)[0] >= first.mean(name).max() - room for name, room in noise.items())
-    late = [second.mean(name) for name in second.runs if name.endswith("eps = 1")]
-    note = f"{HOW} {plan.runs} runs, k = 16, k prefixes kept; 2^32 candidates at g = 1."
-    plain = [Says("g = 1 finds most values (here: no g finds more by two standard errors)").given(listed["4.2"], most)]
-    helped = [
-        Says("With the true prefixes in the last round, g = 4 finds more than without").given(
-            listed["4.3"], min(second.mean(name)[-1] - first.mean(name)[-1] for name in first.runs) > 0
-        ),
-        Says("At eps = 1 g = 3 or 4 then finds more than g = 1, whose other frequent values interfere").given(
-            listed["4.3"], all(max(means[2:]) > means[0] for means in late)
-        ),
-    ]
-    return (
-        exhibit("Table 4.2: values found by the number of groups, 32 bits", _panels("4.2", first), plain, note),
-        exhibit("Table 4.3: the same, with the true prefixes in the last round", _panels("4.3", second), helped, note),
+    return _plain(found["4.2"], plan), _helped(found["4.2"], found["4.3"], plan)
+
+
+@exhibit
+def _plain(found: Sweep, plan: Plan) -> Parts:
+    yield "Table 4.2: values found by the number of groups, 32 bits"
+    yield from _panels("4.2", found, plan)
+    noise = {name: 2 * np.hypot(found.error(name)[0], found.error(name).max()) for name in found.runs}
+    most = all(found.mean(name)[0] >= found.mean(name).max() - room for name, room in noise.items())
+    yield Says("g = 1 finds most values (here: no g finds more by two standard errors)").given(_listed(found), most)
+
+
+@exhibit
+def _helped(plain: Sweep, found: Sweep, plan: Plan) -> Parts:
+    yield "Table 4.3: the same, with the true prefixes in the last round"
+    yield from _panels("4.3", found, plan)
+    more = min(found.mean(name)[-1] - plain.mean(name)[-1] for name in found.runs) > 0
+    yield Says("With the true prefixes in the last round, g = 4 finds more than without").given(_listed(found), more)
+    at_one = [found.mean(name) for name in found.runs if name.endswith("eps = 1")]
+    yield Says("At eps = 1 g = 3 or 4 then finds more than g = 1, whose other frequent values interfere").given(
+        _listed(found), all(max(means[2:]) > means[0] for means in at_one)
     )
+
+
+def _listed(found: Sweep) -> str:
+    return "; ".join(f"{name}: {', '.join(f'{y:.1f}' for y in found.mean(name))}" for name in found.runs)
 
 
 def _last_round(pem: PEM, crowd: Crowd, seed: list[int]) -> int:
@@ -122,8 +122,9 @@ def _last_round(pem: PEM, crowd: Crowd, seed: list[int]) -> int:
     return len(set(keys(values).tolist()) & set(keys(best.codes).tolist()))
 
 
-def _panels(table: str, found: Sweep) -> tuple[Panel, Panel]:
+def _panels(table: str, found: Sweep, plan: Plan) -> Parts:
     axes = ("groups g", "of 16 values, found")
     printed = tuple(Curve(name, _AT, of) for name, of in zip(found.runs, _PRINTED_FOUND[table], strict=True))
-    measured = found.panel("(a) measured", *axes, y_log=False)
-    return measured, Panel("(b) printed, the thesis's data", *axes, printed, y_log=False)
+    yield found.panel("(a) measured", *axes, y_log=False)
+    yield Panel("(b) printed, the thesis's data", *axes, printed, y_log=False)
+    yield f"{HOW} {plan.runs} runs, k = 16, k prefixes kept; 2^32 candidates at g = 1."

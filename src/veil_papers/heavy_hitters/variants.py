@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from veil.hitters import PEM
 from veil_papers.common.claims import Says, by_point, each
-from veil_papers.common.exhibits import Claim, Exhibit, exhibit
+from veil_papers.common.exhibits import Claim, Parts, exhibit
 from veil_papers.common.sweep import Sweep, known
 from veil_papers.heavy_hitters.searching import (
     BUDGET,
@@ -39,8 +39,14 @@ def _crowds(plan: Plan) -> Callable[[int], Crowd]:
 # -- Figure 4.4 -----------------------------------------------------------------------------------------------------
 
 
-def thresholds(plan: Plan, seed: int) -> Exhibit:
+@exhibit
+def thresholds(plan: Plan, seed: int) -> Parts:
     """Figure 4.4: values above a threshold, in place of the k most frequent."""
+    yield "Figure 4.4: values above a threshold"
+    yield (
+        f"{HOW} k is how many values of the law lie above theta, for every method; of its k values a method returns "
+        f"those estimated above theta. {plan.few} runs; SPM up to k = 16."
+    )
 
     def above(points: list[tuple[float, float, float]], place: int) -> Sweep:
         # k is how many values of the exponential law are as frequent as theta
@@ -51,26 +57,15 @@ def thresholds(plan: Plan, seed: int) -> Exhibit:
 
     by_eps = above([(e, e, _THETA) for e in plan.epsilons], 0)
     by_theta = [above([(theta, e, theta) for theta in plan.thetas], 1 + i) for i, e in enumerate((1.0, 2.0))]
-    panels = (
-        by_eps.panel(f"(a) theta = {_THETA}", "eps", "F1", faint=FAINT, y_log=False),
-        *(
-            sweep.panel(f"({letter}) eps = {epsilon}", "theta", "F1", faint=FAINT, y_log=False)
-            for letter, epsilon, sweep in zip("bc", (1, 2), by_theta, strict=True)
-        ),
-    )
+    yield by_eps.panel(f"(a) theta = {_THETA}", "eps", "F1", faint=FAINT, y_log=False)
+    for letter, epsilon, sweep in zip("bc", (1, 2), by_theta, strict=True):
+        yield sweep.panel(f"({letter}) eps = {epsilon}", "theta", "F1", faint=FAINT, y_log=False)
     rivals, at_two = ("PEM1", "SPM", "HASH"), by_eps.each_at(2.0)
-    better = "PEM performs better than the others with a threshold (here: no rival is better by two standard errors)"
-    claims = (
-        Says(better).not_below((by_eps, *by_theta), PAPER, rivals),
-        Says("At eps = 2 and theta = 0.023 PEM is much better (here: by 0.1 in F1)").given(
-            each(at_two), at_two[PAPER] > 0.1 + max(at_two[name] for name in rivals)
-        ),
+    says = "PEM performs better than the others with a threshold (here: no rival is better by two standard errors)"
+    yield Says(says).not_below((by_eps, *by_theta), PAPER, rivals)
+    yield Says("At eps = 2 and theta = 0.023 PEM is much better (here: by 0.1 in F1)").given(
+        each(at_two), at_two[PAPER] > 0.1 + max(at_two[name] for name in rivals)
     )
-    note = (
-        f"{HOW} k is how many values of the law lie above theta, for every method; of its k values a method returns "
-        f"those estimated above theta. {plan.few} runs; SPM up to k = 16."
-    )
-    return exhibit("Figure 4.4: values above a threshold", panels, claims, note)
 
 
 # -- Figure 4.5 -----------------------------------------------------------------------------------------------------
@@ -101,39 +96,35 @@ def measure_steps(plan: Plan, seed: int) -> dict[str, Sweep]:
     return measure("Figure 4.5: steps", _crowds(plan), points, steps | _SHARES, plan.runs, [seed, 5, 1], plan.watch)
 
 
-def design(splits: Sweep, steps: Sweep, plan: Plan) -> Exhibit:
+@exhibit
+def design(splits: Sweep, steps: Sweep, plan: Plan) -> Parts:
     """Figure 4.5: the effects of design choices."""
     names = [f"step {step}" for step in plan.steps]
-    panels = (
-        splits.panel("(a) splitting people or the budget", "eps", "F1", _SPLIT, faint=FAINT, y_log=False),
-        steps.panel("(b) bits of a step", "eps", "F1", names, y_log=False),
-        steps.panel("(c) shares of the groups", "eps", "F1", _SHARES, y_log=False),
-    )
-    apart = max(abs(steps.mean(a) - steps.mean(b)).max() for a in _SHARES for b in _SHARES)
-    split, stepped = splits.each_at(1.2), steps.each_at(0.9)
-    claims = (
-        Says("At eps = 1.2 the original HASH has F1 below 0.2, with people split nearly 0.8 (here: 0.65 to 0.9)").given(
-            each(split), split["HASH, original"] < 0.2 and 0.65 <= split["HASH"] <= 0.9
-        ),
-        Says("Splitting people is better than splitting the budget, HASH and SPM (here: at no eps worse)").given(
-            "; ".join(f"{name} {by_point(splits.x, splits.mean(name))}" for name in _SPLIT),
-            all((splits.mean(name) >= splits.mean(f"{name}, original")).all() for name in ("HASH", "SPM")),
-        ),
-        Says("At eps = 0.9 steps of 2 bits have F1 = 0.4, steps of 10 bits 0.8 (here: within 0.1)").given(
-            f"{stepped['step 2']:.2f}, {stepped['step 10']:.2f}",
-            abs(stepped["step 2"] - 0.4) <= 0.1 and abs(stepped["step 10"] - 0.8) <= 0.1,
-        ),
-        _rising(steps.only((1.0,)), names),
-        Says(
-            "Other assumptions about the distribution hardly change the result (here: other shares of the last group "
-            "change F1 by at most 0.1)"
-        ).given(f"by at most {apart:.2f}", apart <= 0.1),
-    )
-    note = (
+    yield "Figure 4.5: design choices"
+    yield splits.panel("(a) splitting people or the budget", "eps", "F1", _SPLIT, faint=FAINT, y_log=False)
+    yield steps.panel("(b) bits of a step", "eps", "F1", names, y_log=False)
+    yield steps.panel("(c) shares of the groups", "eps", "F1", _SHARES, y_log=False)
+    yield (
         f"{HOW} k = 16. PEM needs no assumption about the distribution here: all groups are alike. What an assumption "
         f"would change is how many people the last group has: panel (c). (a) {plan.few} runs, (b) and (c) {plan.runs}."
     )
-    return exhibit("Figure 4.5: design choices", panels, claims, note)
+    split, stepped = splits.each_at(1.2), steps.each_at(0.9)
+    says = "At eps = 1.2 the original HASH has F1 below 0.2, with people split nearly 0.8 (here: 0.65 to 0.9)"
+    yield Says(says).given(each(split), split["HASH, original"] < 0.2 and 0.65 <= split["HASH"] <= 0.9)
+    yield Says("Splitting people is better than splitting the budget, HASH and SPM (here: at no eps worse)").given(
+        "; ".join(f"{name} {by_point(splits.x, splits.mean(name))}" for name in _SPLIT),
+        all((splits.mean(name) >= splits.mean(f"{name}, original")).all() for name in ("HASH", "SPM")),
+    )
+    yield Says("At eps = 0.9 steps of 2 bits have F1 = 0.4, steps of 10 bits 0.8 (here: within 0.1)").given(
+        f"{stepped['step 2']:.2f}, {stepped['step 10']:.2f}",
+        abs(stepped["step 2"] - 0.4) <= 0.1 and abs(stepped["step 10"] - 0.8) <= 0.1,
+    )
+    yield _rising(steps.only((1.0,)), names)
+    apart = max(abs(steps.mean(a) - steps.mean(b)).max() for a in _SHARES for b in _SHARES)
+    yield Says(
+        "Other assumptions about the distribution hardly change the result (here: other shares of the last group "
+        "change F1 by at most 0.1)"
+    ).given(f"by at most {apart:.2f}", apart <= 0.1)
 
 
 def _rising(steps: Sweep, names: list[str]) -> Claim:
@@ -149,28 +140,23 @@ def _rising(steps: Sweep, names: list[str]) -> Claim:
 # -- Figure 4.6 -----------------------------------------------------------------------------------------------------
 
 
-def errors(splits: Sweep, found: dict[str, dict[str, Sweep]]) -> Exhibit:
+@exhibit
+def errors(splits: Sweep, found: dict[str, dict[str, Sweep]]) -> Parts:
     """Figure 4.6: squared errors of the counts of values that were found."""
     methods, most = (PAPER, "PEM1", "HASH, original", "SPM, original"), splits.x[-1]
-    panels = (
-        splits.panel("(a) as in the thesis: HASH and SPM split eps", "eps", "Var", methods, faint=FAINT),
-        found[SYNTHETIC]["Var"].panel("(b) people split", "eps", "Var", _CHOSEN, faint=FAINT),
-    )
-    var = {name: splits.at(name, most) for name in methods}
-    shown, here = each(var, squared), f"at eps = {most:g}"
-    claims = (
-        Says(f"HASH, with eps/2 for its test, has a smaller variance than SPM, with eps/3 (here: {here})").given(
-            shown, var["HASH, original"] < var["SPM, original"]
-        ),
-        Says(f"PEM1, whose last group is smaller, has a higher variance than PEM (here: {here})").given(
-            shown, var["PEM1"] > var[PAPER]
-        ),
-        Says(f"PEM's last group alone estimates about as well as HASH (here: within a factor of 3 {here})").given(
-            shown, 1 / 3 <= var[PAPER] / var["HASH, original"] <= 3
-        ),
-    )
-    note = (
+    yield "Figure 4.6: squared error of the estimates"
+    yield splits.panel("(a) as in the thesis: HASH and SPM split eps", "eps", "Var", methods, faint=FAINT)
+    yield found[SYNTHETIC]["Var"].panel("(b) people split", "eps", "Var", _CHOSEN, faint=FAINT)
+    yield (
         f"{HOW} k = 16. Counts of people; only values found count, so that where few are found they were found for "
         "being large. No point where a method found nothing."
     )
-    return exhibit("Figure 4.6: squared error of the estimates", panels, claims, note)
+    var = {name: splits.at(name, most) for name in methods}
+    shown, here = each(var, squared), f"at eps = {most:g}"
+    yield Says(f"HASH, with eps/2 for its test, has a smaller variance than SPM, with eps/3 (here: {here})").given(
+        shown, var["HASH, original"] < var["SPM, original"]
+    )
+    says = f"PEM1, whose last group is smaller, has a higher variance than PEM (here: {here})"
+    yield Says(says).given(shown, var["PEM1"] > var[PAPER])
+    says = f"PEM's last group alone estimates about as well as HASH (here: within a factor of 3 {here})"
+    yield Says(says).given(shown, 1 / 3 <= var[PAPER] / var["HASH, original"] <= 3)

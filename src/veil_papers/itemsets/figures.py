@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from veil_papers.common.claims import PM, Says, each
-from veil_papers.common.exhibits import Claim, Exhibit, Panel, brief, exhibit
+from veil_papers.common.exhibits import Claim, Panel, Parts, brief, exhibit
 from veil_papers.heavy_hitters.searching import squared
 from veil_papers.itemsets.mining import HOW, MINERS, SMALL, SMALL_ITEMS, Both, Mined, Plan
 
@@ -24,14 +24,14 @@ def _panels(sets: Iterable[Both], scores: Iterable[str]) -> Iterator[Panel]:
                 yield found[score].panel(title, axis, score, faint=(SMALL,), y_log=score == "Var")
 
 
-def singletons(pos: Both, ours: Mined, own: list[Mined], plan: Plan) -> Exhibit:
+@exhibit
+def singletons(pos: Both, ours: Mined, own: list[Mined], plan: Plan) -> Parts:
     """Figure 5.3; `ours` is SVIM at eps = 2, `own` the same on the file as it is."""
-    more = f"{plan.runs} runs at eps = 1 and 2 with k = 64, elsewhere {plan.few}; every run has people of its own."
-    claims = (*_about_items(pos.by_epsilon), *_goals(pos.by_epsilon, ours), _as_it_is(own))
-    return exhibit("Figure 5.3: frequent items, POS", _panels([pos], ("NCR", "Var")), claims, HOW, more)
-
-
-def _about_items(found: Mined) -> Iterator[Claim]:
+    yield "Figure 5.3: frequent items, POS"
+    yield from _panels([pos], ("NCR", "Var"))
+    yield HOW
+    yield f"{plan.runs} runs at eps = 1 and 2 with k = 64, elsewhere {plan.few}; every run has people of its own."
+    found = pos.by_epsilon
     ncr, var = (found[score].each_at(2.0) for score in ("NCR", "Var"))
     here = f"(here: from eps = {found['NCR'].x[0]:g} to {found['NCR'].x[-1]:g}, every protocol)"
     yield Says(f"NCR increases with eps {here}").moves({"": found["NCR"]}, None, rises=True, shown=squared)
@@ -44,6 +44,11 @@ def _about_items(found: Mined) -> Iterator[Claim]:
     yield Says(
         "Adap in the second phase almost doubles NCR and reduces Var by two magnitudes (here: by 1.5 and by 100)"
     ).given(f"NCR by {more:.2f}, Var by {less:,.0f}", more >= 1.5 and less >= 100)
+    yield from _goals(found, ours)
+    items, six, _ = alone = [mined["NCR"].each_at(2.0) for mined in own]
+    yield Says(
+        "(ours) On the file as it is, 100,000 baskets, the order is the same: SVIM above both LDPMiners (eps = 2)"
+    ).given(f"NCR {'; '.join(each(of, '.3f') for of in alone)}", items["SVIM"] > max(six[_FIRST], six[_SECOND]))
 
 
 def _goals(six: Mined, svim: Mined) -> Iterator[Claim]:
@@ -71,24 +76,15 @@ def _goals(six: Mined, svim: Mined) -> Iterator[Claim]:
     )
 
 
-def _as_it_is(own: list[Mined]) -> Claim:
-    """The file's own 100,000 baskets: items, the six protocols, and sets."""
-    ncr = [found["NCR"].each_at(2.0) for found in own]
-    return Says(
-        "(ours) On the file as it is, 100,000 baskets, the order is the same: SVIM above both LDPMiners (eps = 2)"
-    ).given(f"NCR {'; '.join(each(of, '.3f') for of in ncr)}", ncr[0]["SVIM"] > max(ncr[1][_FIRST], ncr[1][_SECOND]))
-
-
-def itemsets(pos: Both, found: dict[int, tuple[int, int]], plan: Plan) -> Exhibit:
+@exhibit
+def itemsets(pos: Both, found: dict[int, tuple[int, int]], plan: Plan) -> Parts:
     """Figure 5.4; `found` is how many sets SVSM finds by k, and how many on LDPMiner."""
-    more = f"{plan.runs} runs at eps = 1 and 2 with k = 64, elsewhere {plan.few}."
-    claims = _about_sets(pos.by_epsilon, found)
-    return exhibit("Figure 5.4: frequent itemsets, POS", _panels([pos], ("NCR", "Var")), claims, HOW, more)
-
-
-def _about_sets(pos: Mined, found: dict[int, tuple[int, int]]) -> Iterator[Claim]:
-    """SVSM as in the thesis, and with our sizes."""
-    ncr, var, largest = pos["NCR"].each_at(2.0), pos["Var"].each_at(2.0), found[max(found)]
+    yield "Figure 5.4: frequent itemsets, POS"
+    yield from _panels([pos], ("NCR", "Var"))
+    yield HOW
+    yield f"{plan.runs} runs at eps = 1 and 2 with k = 64, elsewhere {plan.few}."
+    scores, largest = pos.by_epsilon["NCR"], found[max(found)]
+    ncr, var = scores.each_at(2.0), pos.by_epsilon["Var"].each_at(2.0)
     yield Says("On LDPMiner SVSM's NCR is around 0.2 (here: 0.1 to 0.35 at eps = 2, k = 64)").given(
         each(ncr, ".3f"), 0.1 <= ncr["LDPMiner"] <= 0.35
     )
@@ -102,37 +98,36 @@ def _about_sets(pos: Mined, found: dict[int, tuple[int, int]]) -> Iterator[Claim
         60 <= largest[0] <= 100 and largest[1] <= 25,
     )
     goals = [("(goal) SVSM at eps = 2, the thesis's sizes", SMALL, 2.0, 0.87)]
-    if 1.0 in pos["NCR"].x:
+    if 1.0 in scores.x:
         goals.append(("(goal) SVSM at eps = 1, the thesis's sizes", SMALL, 1.0, 0.68))
         goals.append(("(ours) SVSM at eps = 1", "SVSM", 1.0, 0.68))
     for says, name, x, least in (*goals, ("(goal) SVSM at eps = 2, our sizes", "SVSM", 2.0, 0.92)):
-        yield Says(f"{says}: NCR at least {least}").reaches(pos["NCR"], name, x, least)
+        yield Says(f"{says}: NCR at least {least}").reaches(scores, name, x, least)
 
 
-def more_items(others: list[Both], score: str, plan: Plan) -> Exhibit:
+@exhibit
+def more_items(others: list[Both], score: str, plan: Plan) -> Parts:
     """Figures 5.6 (NCR) and 5.7 (Var)."""
-    titles = {"NCR": "Figure 5.6: finding items, more data", "Var": "Figure 5.7: estimating items, more data"}
-    more = f"{plan.few} runs. Online has only 25,900 invoices: too few for k = 64 items."
-    claims = (_svim_best(both, score) for both in others)
-    return exhibit(titles[score], _panels(others, (score,)), claims, HOW, more)
+    yield {"NCR": "Figure 5.6: finding items, more data", "Var": "Figure 5.7: estimating items, more data"}[score]
+    yield from _panels(others, (score,))
+    yield HOW
+    yield f"{plan.few} runs. Online has only 25,900 invoices: too few for k = 64 items."
+    for both in others:
+        found = both.by_epsilon[score].each_at(2.0)
+        known = [found[name] for name in (_FIRST, _SECOND) if np.isfinite(found[name])]  # finding nothing is no error
+        better = found[_SIXTH] > max(known) if score == "NCR" else all(found[_SIXTH] < rival for rival in known)
+        says = f"SVIM is better than LDPMiner, {both.name} (here: {score} at eps = 2, k = 64)"
+        yield Says(says).given(each(found, ".3f" if score == "NCR" else squared), better)
 
 
-def _svim_best(both: Both, score: str) -> Claim:
-    found = both.by_epsilon[score].each_at(2.0)
-    known = [found[name] for name in (_FIRST, _SECOND) if np.isfinite(found[name])]  # finding nothing is no error
-    better = found[_SIXTH] > max(known) if score == "NCR" else all(found[_SIXTH] < rival for rival in known)
-    shown = each(found, ".3f" if score == "NCR" else squared)
-    return Says(f"SVIM is better than LDPMiner, {both.name} (here: {score} at eps = 2, k = 64)").given(shown, better)
-
-
-def more_itemsets(others: list[Both], plan: Plan) -> Exhibit:
+@exhibit
+def more_itemsets(others: list[Both], plan: Plan) -> Parts:
     """Figure 5.8."""
-
-    def claim(name: str, ncr: dict[str, float]) -> Claim:
-        says = f"SVSM is better on SVIM than on LDPMiner, {name} (here: NCR at eps = 2, k = 64)"
-        return Says(says).given(each(ncr, ".3f"), ncr[SMALL] > ncr["LDPMiner"])
-
-    claims = (claim(both.name, both.by_epsilon["NCR"].each_at(2.0)) for both in others)
-    return exhibit(
-        "Figure 5.8: frequent itemsets, more data", _panels(others, ("NCR",)), claims, HOW, f"{plan.few} runs."
-    )
+    yield "Figure 5.8: frequent itemsets, more data"
+    yield from _panels(others, ("NCR",))
+    yield HOW
+    yield f"{plan.few} runs."
+    for both in others:
+        ncr = both.by_epsilon["NCR"].each_at(2.0)
+        says = f"SVSM is better on SVIM than on LDPMiner, {both.name} (here: NCR at eps = 2, k = 64)"
+        yield Says(says).given(each(ncr, ".3f"), ncr[SMALL] > ncr["LDPMiner"])

@@ -12,9 +12,8 @@ from veil.datasets import Transactions
 from veil.domain import Items
 from veil.itemsets import FIGURE_5_3, SVIM, SVSM, ItemMining, LDPMiner
 from veil.metrics import found_mse, ncr
-from veil_papers.common import sweep
 from veil_papers.common.exhibits import Advance, Setting
-from veil_papers.common.sweep import Sweep
+from veil_papers.common.sweep import Scores, Sweep, measure
 
 Method = Callable[[int, float, Items], Campaign]
 Data = Callable[[int], Transactions]
@@ -84,19 +83,10 @@ def both(
     points = [(epsilon, epsilon, 64) for epsilon in plan.epsilons] + [(float(k), 2.0, k) for k in tops]
     with plan.watch(f"{name}: {next(iter(methods))}", None) as advance:
         found = _measure(data_of, points, methods, runs, advance)
-    at, by_eps, by_top = plan.epsilons.index(2.0), {}, {}
-    for score, all_ in found.items():
-        by_eps[score] = _only(all_, list(range(len(plan.epsilons))))
-        first = len(plan.epsilons)
-        places = {64: at} | {k: first + i for i, k in enumerate(tops)}
-        shown = _only(all_, [places[k] for k in sorted(places)])
-        by_top[score] = Sweep(tuple(float(k) for k in sorted(places)), shown.runs)
-    return Both(name, by_eps, by_top)
-
-
-def _only(found: Sweep, places: Sequence[int]) -> Sweep:
-    runs = {name: [rows[i] for i in places] for name, rows in found.runs.items()}
-    return Sweep(tuple(found.x[i] for i in places), runs)
+    by_eps = {epsilon: i for i, epsilon in enumerate(plan.epsilons)}
+    by_top = {64: by_eps[2.0]} | {k: len(by_eps) + i for i, k in enumerate(tops)}
+    axes = (by_eps, {float(k): by_top[k] for k in sorted(by_top)})
+    return Both(name, *({score: sweep.at_places(places) for score, sweep in found.items()} for places in axes))
 
 
 def at_two(name: str, data_of: Data, methods: Mapping[str, Method], plan: Plan) -> Mined:
@@ -131,9 +121,9 @@ def _measure(
         truth = data.top_itemsets(largest) if cut else data.top_items(largest)
         return data.domain, data.to_arrow(), list(truth.items())
 
-    def trial(place: int, run: int) -> dict[str, dict[str, float]]:
+    def trial(place: int, run: int) -> Scores:
         (_, epsilon, k), (domain, column, ranking) = points[place], people(run)
-        scores: dict[str, dict[str, float]] = {"NCR": {}, "Var": {}}
+        scores = Scores(NCR={}, Var={})
         for name, method in methods.items():
             rows = simulate(method(k, epsilon, domain), column, seed=run).rows
             counts = {row.items if cut else row.value: row.count for row in rows}
@@ -141,4 +131,4 @@ def _measure(
             scores["Var"][name] = found_mse(counts, dict(ranking[:k]))
         return scores
 
-    return sweep.measure([x for x, *_ in points], [runs(epsilon, k) for _, epsilon, k in points], trial, advance)
+    return measure([x for x, *_ in points], [runs(epsilon, k) for _, epsilon, k in points], trial, advance)

@@ -69,7 +69,7 @@ def reproduce(setting: Setting) -> Reproduction:
         }
     exhibits: tuple[Exhibit, ...] = (
         methods.distances(found["wasserstein"], found["ks"], plan),
-        methods.ranges(found["range 0.1"], found["range 0.4"], plan),
+        methods.ranges({alpha: found[f"range {alpha}"] for alpha in ("0.1", "0.4")}, plan),
         methods.statistics(found["mean"], found["variance"], found["quantiles"], plan),
         waves.wave_shapes(by_shape, _SHAPED_AT, plan),
         waves.wave_widths(by_width, plan),

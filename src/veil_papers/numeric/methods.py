@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from veil.metrics import ks, mean_error, quantile_error, range_mae, variance_err
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, TwoPhaseVariance
 from veil_papers.common.asking import read, read_waves, run_campaign
 from veil_papers.common.claims import Says, by_point, each, with_error
-from veil_papers.common.exhibits import Advance, Claim, Exhibit, Panel, exhibit
+from veil_papers.common.exhibits import Advance, Panel, Parts, exhibit
 from veil_papers.common.sweep import Scores, Sweep, known, measure
 from veil_papers.numeric.people import BETA, FLIGHTS, INCOME, WAGES, Floats, M, People, Plan
 
@@ -123,14 +123,13 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     )
 
 
-def distances(wave: Sets, ks_: Sets, plan: Plan) -> Exhibit:
+@exhibit
+def distances(wave: Sets, ks_: Sets, plan: Plan) -> Parts:
     """Figure 2: Wasserstein and KS distances, with what section 6.2 says."""
-    shown = panels("Wasserstein distance", wave, _HISTOGRAMS) + panels("KS distance", ks_, _HISTOGRAMS, "efgh")
-    title = "Figure 2: distances between the estimated and the true distribution"
-    return exhibit(title, shown, _about_distances(wave, ks_), *_notes(plan))
-
-
-def _about_distances(wave: Sets, ks_: Sets) -> Iterator[Claim]:
+    yield "Figure 2: distances between the estimated and the true distribution"
+    yield from panels("Wasserstein distance", wave, _HISTOGRAMS)
+    yield from panels("KS distance", ks_, _HISTOGRAMS, "efgh")
+    yield from _notes(plan)
     lowest = "SW-EMS has the lowest Wasserstein distance"
     yield Says(f"{BETA}: {lowest} at every eps").not_above(wave[BETA], M.EMS, M.DISTRIBUTIONS)
     says = f"{FLIGHTS}: {lowest} at every eps (here: within 5 % of the lowest)"
@@ -170,16 +169,15 @@ def _about_distances(wave: Sets, ks_: Sets) -> Iterator[Claim]:
         yield Says(says).not_above(sweep, M.EXACT, (M.ADMM,))
 
 
-def ranges(short: Sets, long: Sets, plan: Plan) -> Exhibit:
+@exhibit
+def ranges(alphas: Mapping[str, Sets], plan: Plan) -> Parts:
     """Figure 3: range queries, with what section 6.3 says."""
-    methods, what = (*_HISTOGRAMS[:5], M.HH, M.HAAR, *M.BINS), "mean absolute error, alpha ="
-    shown = panels(f"{what} 0.1", short, methods) + panels(f"{what} 0.4", long, methods, "efgh")
-    more = "Ranges start at 10,000 evenly spread points of [0, 1 - alpha]; the paper draws them."
-    claims = _about_ranges({"0.1": short, "0.4": long})
-    return exhibit("Figure 3: range queries", shown, claims, *_notes(plan), more)
-
-
-def _about_ranges(alphas: Mapping[str, Sets]) -> Iterator[Claim]:
+    yield "Figure 3: range queries"
+    for letters, (alpha, sets) in zip(("abcd", "efgh"), alphas.items(), strict=True):
+        methods = (*_HISTOGRAMS[:5], M.HH, M.HAAR, *M.BINS)
+        yield from panels(f"mean absolute error, alpha = {alpha}", sets, methods, letters)
+    yield from _notes(plan)
+    yield "Ranges start at 10,000 evenly spread points of [0, 1 - alpha]; the paper draws them."
     for label in alphas["0.1"]:
         for alpha, sets in alphas.items():
             says = f"{label}: SW-EMS has a lower error than HH and HaarHRR at every eps, alpha = {alpha}"
@@ -196,22 +194,18 @@ def _about_ranges(alphas: Mapping[str, Sets]) -> Iterator[Claim]:
     )
 
 
-def statistics(mean: Sets, variance: Sets, quantiles: Sets, plan: Plan) -> Exhibit:
+@exhibit
+def statistics(mean: Sets, variance: Sets, quantiles: Sets, plan: Plan) -> Parts:
     """Figure 4: means, variances and quantiles, with what section 6.3 says."""
-    with_means, error = (*_HISTOGRAMS, *_MEANS), "absolute error of"
-    shown = panels(f"{error} the mean", mean, with_means) + panels(
-        f"{error} the variance", variance, with_means, "efgh"
-    )
-    shown += panels(f"{error} quantiles", quantiles, _HISTOGRAMS, "ijkl")
-    more = (
+    yield "Figure 4: means, variances and quantiles"
+    yield from panels("absolute error of the mean", mean, (*_HISTOGRAMS, *_MEANS))
+    yield from panels("absolute error of the variance", variance, (*_HISTOGRAMS, *_MEANS), "efgh")
+    yield from panels("absolute error of quantiles", quantiles, _HISTOGRAMS, "ijkl")
+    yield from _notes(plan)
+    yield (
         "SR, PM and HM see numbers to the bucket. For the variance one half of the people is asked for the mean, the "
         "other half for squared distances to it. HM, the hybrid of both, is not in the paper's figures."
     )
-    claims = _about_statistics(mean, variance, quantiles)
-    return exhibit("Figure 4: means, variances and quantiles", shown, claims, *_notes(plan), more)
-
-
-def _about_statistics(mean: Sets, variance: Sets, quantiles: Sets) -> Iterator[Claim]:
     for label, sweep in mean.items():
         says = f"{label}: SW-EMS's mean is comparable to the better of SR and PM at every eps"
         most, here = (1.0, "its error is at most theirs") if label == BETA else (1.5, "at most 1.5 times their error")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from veil.mechanisms import SquareWave, best_width
 from veil.metrics import wasserstein
 from veil_papers.common.asking import read_waves
 from veil_papers.common.claims import Says, with_error
-from veil_papers.common.exhibits import Advance, Claim, Exhibit, Panel, exhibit
+from veil_papers.common.exhibits import Advance, Claim, Panel, Parts, exhibit
 from veil_papers.common.sweep import Floats, Scores, Sweep, known, measure
 from veil_papers.numeric.methods import panels, told
 from veil_papers.numeric.people import BETA, People, Plan
@@ -79,17 +79,15 @@ def _panels(found: Iterable[tuple[str, float, Sweep]]) -> list[Panel]:
     ]
 
 
-def wave_shapes(found: Mapping[str, Sweep], epsilon: float, plan: Plan) -> Exhibit:
+@exhibit
+def wave_shapes(found: Mapping[str, Sweep], epsilon: float, plan: Plan) -> Parts:
     """Figure 5."""
-    note = (
+    yield "Figure 5: shapes of waves"
+    yield from _panels((f"{label}, eps = {epsilon:g}", epsilon, sweep) for label, sweep in found.items())
+    yield (
         "EMS. Numbers are the ratio of a trapezoid's upper to its lower side. The dotted line is the formula's b. "
         f"{told(plan.wave_runs)} at each point, {told(plan.formula_runs)} at the formula's b."
     )
-    shown = _panels((f"{label}, eps = {epsilon:g}", epsilon, sweep) for label, sweep in found.items())
-    return exhibit("Figure 5: shapes of waves", shown, _about_shapes(found, epsilon), note)
-
-
-def _about_shapes(found: Mapping[str, Sweep], epsilon: float) -> Iterator[Claim]:
     for label, sweep in found.items():
         at, here = sweep.only((formula(epsilon),)), f"{label}: at the formula's b the square wave is"
         says = f"{here} the best of the six shapes (here: within 5 %)"
@@ -105,13 +103,15 @@ def _about_shapes(found: Mapping[str, Sweep], epsilon: float) -> Iterator[Claim]
         )
 
 
-def wave_widths(found: Mapping[float, Sweep], plan: Plan) -> Exhibit:
+@exhibit
+def wave_widths(found: Mapping[float, Sweep], plan: Plan) -> Parts:
     """Figure 6."""
+    yield "Figure 6: widths of the square wave"
+    yield from _panels((f"eps = {epsilon:g}", epsilon, sweep) for epsilon, sweep in found.items())
     at, at_formula = told(plan.width_runs), told(plan.formula_runs)
-    note = f"EMS. The dotted line is the formula's b. {at} at each point, {at_formula} at the formula's b."
-    shown = _panels((f"eps = {epsilon:g}", epsilon, sweep) for epsilon, sweep in found.items())
-    claims = (_among_best(label, found) for label in next(iter(found.values())).runs)
-    return exhibit("Figure 6: widths of the square wave", shown, claims, note)
+    yield f"EMS. The dotted line is the formula's b. {at} at each point, {at_formula} at the formula's b."
+    for label in next(iter(found.values())).runs:
+        yield _among_best(label, found)
 
 
 def _among_best(label: str, found: Mapping[float, Sweep]) -> Claim:
@@ -128,15 +128,15 @@ def _among_best(label: str, found: Mapping[float, Sweep]) -> Claim:
     return Says(says).given(", ".join(listed), right)
 
 
-def buckets(found: Mapping[str, Sweep], plan: Plan) -> Exhibit:
+@exhibit
+def buckets(found: Mapping[str, Sweep], plan: Plan) -> Parts:
     """Figure 7."""
     names, others = tuple(found[BETA].runs), {label: sweep for label, sweep in found.items() if label != BETA}
-    note = (
+    yield "Figure 7: numbers of buckets"
+    yield from panels("Wasserstein distance", found, names)
+    yield (
         f"EMS. {told(plan.wave_runs)}; all numbers of buckets read the same reports, and are held against one truth "
         f"in {max(plan.granularities):,} buckets."
     )
-    claims = (
-        Says(f"{BETA}: 256 buckets are the best at every eps").not_above(found[BETA], names[0], names),
-        Says("On the other sets 1,024 buckets are the best in most cases").mostly(others, "1024 buckets", names),
-    )
-    return exhibit("Figure 7: numbers of buckets", panels("Wasserstein distance", found, names), claims, note)
+    yield Says(f"{BETA}: 256 buckets are the best at every eps").not_above(found[BETA], names[0], names)
+    yield Says("On the other sets 1,024 buckets are the best in most cases").mostly(others, "1024 buckets", names)

@@ -12,8 +12,8 @@ from veil.privacy import split_epsilon
 from veil.simulation import simulate
 from veil.survey import AllOf, OneOf, Question, Survey
 from veil.view import Project
-from veil_papers.common.claims import Says, by_point
-from veil_papers.common.exhibits import Claim, Curve, Panel, Reproduction, Setting, exhibit
+from veil_papers.common.claims import Says, by_point, span
+from veil_papers.common.exhibits import Curve, Panel, Parts, Reproduction, Setting, exhibit
 from veil_papers.common.sweep import Sweep
 
 SEED = 3
@@ -76,56 +76,46 @@ def measure(epsilon: float, questions: int, people: int, runs: int) -> tuple[lis
 
 def reproduce(setting: Setting) -> Reproduction:
     """The comparison by analysis at f = 0, as the thesis has it, and through real surveys."""
+    title = "Several questions: split the people or the budget?"
+    return Reproduction(title, (_comparison(setting),), {"Seed": str(SEED)})
+
+
+@exhibit
+def _comparison(setting: Setting) -> Parts:
     asked, people, runs = setting.pick((2, 4, 6, 8, 10), (2, 4)), setting.pick(20_000, 5_000), setting.pick(10, 3)
+    yield "Splitting: people against the budget"
+    yield (
+        "OLH. Panels (a) to (c): 4 Q e^eps / (e^eps - 1)^2 against 4 e^(eps/Q) / (e^(eps/Q) - 1)^2, with the "
+        "integer hash ranges of the shipped oracle. Panel (d): marks are measured, lines are the analysis with f."
+    )
+    ways, at = {"people": people_variance, "budget": budget_variance}, tuple(float(q) for q in QUESTIONS)
+    for letter, epsilon in zip("abc", BUDGETS, strict=True):
+        curves = (Curve(name, at, tuple(way(epsilon, q) for q in QUESTIONS)) for name, way in ways.items())
+        title = f"({letter}) eps = {epsilon:g}, by analysis"
+        yield Panel(title, "questions Q", "n times variance", tuple(curves))
     with setting.watch("Splitting: surveys", len(asked)) as advance:
         measured = []
         for questions in asked:
             measured.append(measure(2.0, questions, people, runs))
             advance(1)
-    asked_at, names = tuple(float(q) for q in asked), ("people", "budget")
-    errors = Sweep(asked_at, {name: [np.array(at[i]) for at in measured] for i, name in enumerate(names)})
-    shares = np.bincount(zipf_people(_SIZE, people, 1.1, SEED), minlength=_SIZE) / people
-    exact = {"people": people_variance, "budget": budget_variance}
-    theory = {name: [np.array([of(2.0, q, float(f)) for f in shares]) for q in asked] for name, of in exact.items()}
+    shares, x = np.bincount(zipf_people(_SIZE, people, 1.1, SEED), minlength=_SIZE) / people, tuple(map(float, asked))
+    errors = Sweep(x, {name: [np.array(pair[i]) for pair in measured] for i, name in enumerate(ways)})
+    exact = {name: [np.array([way(2.0, q, float(f)) for f in shares]) for q in asked] for name, way in ways.items()}
     title = f"(d) eps = 2, measured: {people:,} people, {runs} runs"
-    empirical = errors.panel(title, "questions Q", "n times squared error", theory=Sweep(asked_at, theory))
-    note = (
-        "OLH. Panels (a) to (c): 4 Q e^eps / (e^eps - 1)^2 against 4 e^(eps/Q) / (e^(eps/Q) - 1)^2, with the "
-        "integer hash ranges of the shipped oracle. Panel (d): marks are measured, lines are the analysis with f."
-    )
-    title, panels = "Splitting people against splitting the budget", (*map(_analysis, BUDGETS), empirical)
-    made = exhibit(title, panels, _claims(errors), note, name="splitting")
-    return Reproduction("Several questions: split the people or the budget?", (made,), {"Seed": str(SEED)})
-
-
-def _analysis(epsilon: float) -> Panel:
-    at = tuple(float(q) for q in QUESTIONS)
-    people = Curve("people", at, tuple(people_variance(epsilon, q) for q in QUESTIONS))
-    budget = Curve("budget", at, tuple(budget_variance(epsilon, q) for q in QUESTIONS))
-    letter = "abc"[BUDGETS.index(epsilon)]
-    return Panel(f"({letter}) eps = {epsilon:g}, by analysis", "questions Q", "n times variance", (people, budget))
-
-
-def _claims(errors: Sweep) -> tuple[Claim, ...]:
+    yield errors.panel(title, "questions Q", "n times squared error", theory=Sweep(x, exact))
     cases = [(e, q) for e in BUDGETS for q in QUESTIONS]
-    gains, measured = (
-        [budget_variance(*case) / people_variance(*case) for case in cases],
-        errors.over("budget", "people"),
+    gains = [budget_variance(*case) / people_variance(*case) for case in cases]
+    yield Says("Splitting people always has the smaller variance (of a rare value)").given(
+        f"splitting the budget has {span(gains)} times the variance, for Q = 2 to 10 and eps = 1, 2, 4",
+        min(gains) > 1,
+        exact=True,
+    )
+    times = errors.over("budget", "people")
+    yield Says("The same through real surveys, OneOf against AllOf, at eps = 2").given(
+        f"splitting the budget has {by_point(x, times, '.1f', 'Q')} times the squared error", times.min() > 1
     )
     lost = {case: end for case in cases if (end := wins_up_to(*case)) < 1}
     listed = ", ".join(f"{end:.0%} (eps = {e:g}, Q = {q})" for (e, q), end in lost.items())
-    return (
-        Says("Splitting people always has the smaller variance (of a rare value)").given(
-            f"splitting the budget has {min(gains):.2f} to {max(gains):.1f} times the variance, for Q = 2 to 10 and "
-            "eps = 1, 2, 4",
-            min(gains) > 1,
-            exact=True,
-        ),
-        Says("The same through real surveys, OneOf against AllOf, at eps = 2").given(
-            f"splitting the budget has {by_point(errors.x, measured, '.1f', 'Q')} times the squared error",
-            measured.min() > 1,
-        ),
-        Says("(ours) It also holds for values that many people hold, where f and the sampling of people count").given(
-            f"not for values above {listed}; elsewhere for all" if lost else "for all values", not lost, exact=True
-        ),
+    yield Says("(ours) It also holds for values that many people hold, where f and the sampling of people count").given(
+        f"not for values above {listed}; elsewhere for all" if lost else "for all values", not lost, exact=True
     )
