@@ -26,11 +26,10 @@ _GRAIN = (
 
 @exhibit
 def noise(kosarak: Collections) -> Parts:
-    """Figure 4."""
+    """Figure 4: the noise is normal."""
     from scipy.stats import binom
 
     shown, runs = (kosarak.plan.grid[0], SWEPT), kosarak.plan.runs
-    yield "Figure 4: the noise is normal"
     for letter, epsilon in zip("ab", shown, strict=True):
         density, sd = kosarak.density(epsilon), float(np.sqrt(kosarak.variance(epsilon)))
         normal = tuple(float(np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)) for x in density.x)
@@ -71,14 +70,10 @@ def noise(kosarak: Collections) -> Parts:
     )
 
 
-# -- errors ---------------------------------------------------------------------------------------------------------
-
-
 @exhibit
 def errors(both: Sequence[Collections]) -> Parts:
-    """Figure 7."""
+    """Figure 7: estimation errors."""
     plan, than = both[0].plan, "has a lower error than OUE-Zero at every eps (here: by two standard errors)"
-    yield "Figure 7: estimation errors"
     for letter, data in zip("ab", both, strict=True):
         label, names = f"average squared error ({data.unit} squared)", (M.RAW, M.ZERO, M.CALIBRATE, M.LEARNED, M.BEST)
         yield data.errors.panel(f"({letter}) {data.name}", "eps", label, names, faint=M.ADDED)
@@ -108,8 +103,19 @@ def errors(both: Sequence[Collections]) -> Parts:
     for epsilon in _PRINTED[both[0].name]:
         if epsilon in plan.grid:
             yield _percentages(both, epsilon)
+    fitted, plain = (
+        {(data.name, e): 1 / (1 - data.gain(name, e)) - 1 for data in both for e in plan.likely}
+        for name in (M.LIKELIHOOD, M.CALIBRATE)
+    )
+    listed = [", ".join(f"{share:.1%} ({of}, eps = {e:g})" for (of, e), share in at.items()) for at in (fitted, plain)]
     if plan.likely:
-        yield _other_reading(both)
+        yield Says(
+            "(ours) Read as how much larger OUE-Zero's error is than Calibrate's, with the power law fitted by maximum "
+            "likelihood, the four percentages come out (here: within 5 points)"
+        ).given(
+            f"{listed[0]}; with the mean-variance method {listed[1]}",
+            all(abs(share - _PRINTED[name][e]) < _CLOSE for (name, e), share in fitted.items()),
+        )
     gains = {data.name: _saving(data, M.CALIBRATE, M.ZERO)[0] for data in both}
     yield Says("The improvement grows with eps").given(
         "; ".join(f"{name} {', '.join(f'{gain:.0%}' for gain in found)}" for name, found in gains.items()),
@@ -122,7 +128,16 @@ def errors(both: Sequence[Collections]) -> Parts:
         "OUE's error over: " + "; ".join(f"{name} {by_point(plan.grid, of, '.1f')}" for name, of in times.items()),
         min(ratio.min() for ratio in times.values()) >= 10,
     )
-    yield _then_zero(both)
+    then = {data.name: data.errors.over(M.THEN_ZERO, M.CALIBRATE) - 1 for data in both}
+    then |= {f"{d.name} where OUE's is below": d.errors.over(M.ZERO_WITH_OUE, M.CALIBRATE) - 1 for d in both}
+    yield Says(
+        "Setting what is below the significance threshold after OUE-Calibrate to zero hardly changes its error (here: "
+        "by less than 5 %)"
+    ).given(
+        "; ".join(f"{of}: {by_point(plan.grid, change, '+.0%')}" for of, change in then.items()) + ". What Calibrate "
+        "saves it saves below the threshold, where zero is a worse guess than the posterior mean",
+        max(np.abs(then[data.name]).max() for data in both) < 0.05,
+    )
     for data in both:
         best = ", ".join(f"{gain:.0%}" for gain in _saving(data, M.BEST, M.CALIBRATE)[0])
         says = f"(ours) {data.name}: the learned prior has a lower error than the power law at every eps"
@@ -164,49 +179,9 @@ def _percentages(both: Sequence[Collections], epsilon: float) -> Claim:
     )
 
 
-def _other_reading(both: Sequence[Collections]) -> Claim:
-    fitted, plain = (
-        {(data.name, e): 1 / (1 - data.gain(name, e)) - 1 for data in both for e in data.plan.likely}
-        for name in (M.LIKELIHOOD, M.CALIBRATE)
-    )
-    first, second = (
-        ", ".join(f"{share:.1%} ({name}, eps = {e:g})" for (name, e), share in found.items())
-        for found in (fitted, plain)
-    )
-    return Says(
-        "(ours) Read as how much larger OUE-Zero's error is than Calibrate's, with the power law fitted by maximum "
-        "likelihood, the four percentages come out (here: within 5 points)"
-    ).given(
-        f"{first}; with the mean-variance method {second}",
-        all(abs(share - _PRINTED[name][e]) < _CLOSE for (name, e), share in fitted.items()),
-    )
-
-
-def _then_zero(both: Sequence[Collections]) -> Claim:
-    then, where = (
-        {d.name: d.errors.over(rule, M.CALIBRATE) - 1 for d in both} for rule in (M.THEN_ZERO, M.ZERO_WITH_OUE)
-    )
-    told = [
-        {name: ", ".join(f"{change:+.0%}" for change in of) for name, of in found.items()} for found in (then, where)
-    ]
-    listed = (f"{name} {told[0][name]} (where OUE's estimate is below it: {told[1][name]})" for name in then)
-    return Says(
-        "Setting what is below the significance threshold after OUE-Calibrate to zero hardly changes its error "
-        "(here: by less than 5 %)"
-    ).given(
-        f"error at eps = {', '.join(f'{e:g}' for e in both[0].plan.grid)}: {'; '.join(listed)}. What Calibrate saves "
-        "it saves below the threshold, where zero is a worse guess than the posterior mean",
-        max(np.abs(change).max() for change in then.values()) < 0.05,
-    )
-
-
-# -- heavy hitters --------------------------------------------------------------------------------------------------
-
-
 @exhibit
 def sweep(data: Collections, number: int) -> Parts:
-    """Figures 5 and 6."""
-    yield f"Figure {number}: heavy hitters against the threshold, {data.name}"
+    """Figure {number}: heavy hitters against the threshold, {data.name}."""
     least, rules = data.threshold(SWEPT), (M.CALIBRATE, M.LEARNED, M.PROBABILITY)
     label, at = f"threshold ({data.unit}); significance threshold {least:,.0f}", [f * least for f in data.plan.factors]
     for letter, part in zip("abc", PARTS, strict=True):
@@ -250,8 +225,7 @@ def sweep(data: Collections, number: int) -> Parts:
 
 @exhibit
 def budgets(data: Collections, number: int) -> Parts:
-    """Figures 8 and 9."""
-    yield f"Figure {number}: heavy hitters at the significance threshold, {data.name}"
+    """Figure {number}: heavy hitters at the significance threshold, {data.name}."""
     for letter, part in zip("abc", PARTS, strict=True):
         shown = (M.ZERO, M.CALIBRATE, M.LEARNED, M.PROBABILITY)
         yield data.by_eps(part).panel(f"({letter}) {part}", "eps", part, shown, faint=M.ADDED, y_log=False)

@@ -23,17 +23,14 @@ class M:
     THEN_ZERO, ZERO_WITH_OUE = "OUE-Calibrate, then zero", "OUE-Calibrate, zero where OUE-Zero is"
     LEARNED, PROBABILITY = "learned prior", "probability > 1/2"
     LIKELIHOOD, BEST = "maximum likelihood", "true counts as prior"
-    ADDED = (LEARNED, PROBABILITY, LIKELIHOOD, BEST)
-    """What is not in the paper; drawn dashed."""
+    ADDED = (LEARNED, PROBABILITY, LIKELIHOOD, BEST)  # what is not in the paper; drawn dashed
 
 
 PARTS = ("precision", "recall", "F-score")
 
 ALPHA = 0.05
-SWEPT = 4.0
-"""The eps at which thresholds are swept."""
-BINS = np.linspace(-4.0, 4.0, 25)
-"""Bins for the noise, in standard deviations."""
+SWEPT = 4.0  # the eps at which thresholds are swept
+BINS = np.linspace(-4.0, 4.0, 25)  # bins for the noise, in standard deviations
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,8 @@ class Plan:
     grid: tuple[float, ...]
     runs: int
     added: int
-    factors: tuple[float, ...]
-    """Thresholds at SWEPT, as multiples of the significance threshold; elsewhere it alone."""
-    likely: tuple[float, ...] = ()
-    """Where the power law is also fitted by maximum likelihood, which takes long."""
+    factors: tuple[float, ...]  # thresholds at SWEPT, as multiples of the significance threshold; elsewhere it alone
+    likely: tuple[float, ...] = ()  # where the power law is also fitted by maximum likelihood, which takes long
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,9 +43,6 @@ DRAWN = (
 )
 
 
-# -- one question ---------------------------------------------------------------------------------------------------
-
-
 def estimate(oracle: FrequencyOracle, held: Ints, rng: Generator) -> Estimate:
     """What is estimated from one simulated collection, where so many people hold each value."""
     if isinstance(oracle, Rappor):
@@ -94,9 +91,6 @@ def read_waves(
     columns = waves[0].draw(codes, _source(rng))
     tallies = [(wave, wave.tally_columns(columns, None)) for wave in waves]
     return [wave.estimate(tally, smoothing=smooth) for wave, tally in tallies for smooth in smoothing]
-
-
-# -- several questions, several rounds ------------------------------------------------------------------------------
 
 
 def read(protocol: Any, held: Ints, rng: Generator, *ways: dict[str, Any]) -> list[Any]:

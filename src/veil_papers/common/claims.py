@@ -11,8 +11,7 @@ import numpy as np
 from veil_papers.common.exhibits import Claim, brief
 from veil_papers.common.sweep import Sweep, known
 
-Shown = str | Callable[[float], str]
-"""How a number is shown: a format, or a function."""
+Shown = str | Callable[[float], str]  # how a number is shown: a format, or a function
 PM = "\N{PLUS-MINUS SIGN}"
 
 
@@ -70,7 +69,13 @@ class Says:
         return Claim(self.sentence, measured, bool(holds), exact)
 
     def ratio_within(
-        self, sweeps: Mapping[str, Sweep], pair: tuple[str, str], low: float, high: float, shown: Shown = ".2f", more: str = ""
+        self,
+        sweeps: Mapping[str, Sweep],
+        pair: tuple[str, str],
+        low: float,
+        high: float,
+        shown: Shown = ".2f",
+        more: str = "",
     ) -> Claim:
         """A method's mean over another's lies between two bounds, at every point of every sweep."""
         found = {label: sweep.over(*pair) for label, sweep in sweeps.items()}
@@ -108,7 +113,8 @@ class Says:
         worst, where = max((ratio, label) for label, sweep in sets.items() for ratio in sweep.over_best(name, names)[0])
         told = ", ".join(f"{winner} in {count}" for winner, count in best.most_common())
         return Says(f"{self.sentence} (here: in more than half of the {best.total()} cases)").given(
-            f"lowest are {told}; {name} has at most {worst:.2f} times the lowest ({where})", 2 * best[name] > best.total()
+            f"lowest are {told}; {name} has at most {worst:.2f} times the lowest ({where})",
+            2 * best[name] > best.total(),
         )
 
     def moves(self, sweeps: Mapping[str, Sweep], name: str | None, *, rises: bool, shown: Shown = brief) -> Claim:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import cycle
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import InputError
@@ -13,38 +13,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INK, _GRID = "#22303c", "#d9dee3"
-_LOOKS = {  # by colour: the methods that have it, each with its mark
-    "#d1495b": "OLH o|people o|Norm-Sub D|noise o|OUE-Calibrate o|PEM o|reports o|SVIM o|SVSM o|"
-    "(OLH,1)(Adap,L)(c) o|SW-EMS o|square s|Beta o|256 buckets o",
-    "#f2a541": "OUE D|Norm-Mul v|PrivTrie D|(OLH,1)(OLH,2k) o|SW-EM s|0.8 o|wages v|512 buckets o",
-    "#1f6feb": "BLH s|budget s|Base-Pos s|OUE-Zero s|PEM1 s|drawn s|LDPMiner s|(BLH,L)(SUE,2k) o|HH-ADMM D|0.2 o|"
-    "flights s|1024 buckets o",
-    "#2a9d8f": "SUE ^|RAP(8) ^|Norm-Cut v|maximum likelihood D|SPM ^|(OLH,L)(OLH,2k) o|HH v|0.4 o|income D",
-    "#7a5195": "SHE v|RAP(16) v|Base-Cut ^|probability > 1/2 v|HASH v|(OLH,1)(Adap,2k) o|HaarHRR ^|triangle ^|"
-    "2048 buckets o",
-    "#b07aa1": "THE <",
-    "#8d6e63": "DE P|MLE-Apx x|(OLH,1)(Adap,L) o|0.6 o",
-    "#111111": "SubsetSelection x|auto (ours) o|true counts as prior +|SW-auto (ours) o",
-    "#6b7785": "PGR +",
-    "#22303c": "truth none|Base o",
-    "#56b4e9": "Post-Pos +|HH-exact (ours) D",
-    "#8a949e": "Norm x|printed x|HM (ours) +",
-    "#d977c0": "Power P|PM +",
-    "#2e7d32": "PowerNS s|learned prior ^|SR P",
-    "#c9b1a8": "CFO-16 x",
-    "#a5867b": "CFO-32 x",
-    "#6d4c41": "CFO-64 x",
-}  # fmt: skip
-_LOOK = {
-    name: (colour, mark.replace("none", ""))
-    for colour, names in _LOOKS.items()
-    for name, mark in (look.rsplit(" ", 1) for look in names.split("|"))
-}
-_DE_SHADES = ("#c9b1a8", "#a5867b", "#6d4c41")
-_OTHERS = (_INK, "#1f6feb", "#2a9d8f", "#f2a541", "#7a5195", "#d1495b", "#8d6e63", "#56b4e9", "#d977c0")
+_COLOURS = (
+    "#d1495b", "#1f6feb", "#2a9d8f", "#f2a541", "#7a5195", "#8d6e63", "#56b4e9", "#d977c0", "#2e7d32", "#8a949e",
+    "#b07aa1", "#111111",
+)  # fmt: skip
+_MARKS = "osD^vPx+<>*"
+Looks = dict[str, tuple[str, str]]  # a colour and a mark for each method
 
 
-def draw(exhibit: Exhibit) -> Figure:
+def looks(exhibits: Iterable[Exhibit]) -> Looks:
+    """One look for each method throughout: in the order in which they appear."""
+    names = dict.fromkeys(curve.name for one in exhibits for panel in one.panels for curve in panel.curves)
+    return {name: (_COLOURS[i % len(_COLOURS)], _MARKS[i % len(_MARKS)]) for i, name in enumerate(names)}
+
+
+def draw(exhibit: Exhibit, look: Looks) -> Figure:
     """The exhibit's figure, ready to be saved."""
     try:
         from matplotlib.figure import Figure
@@ -57,21 +40,16 @@ def draw(exhibit: Exhibit) -> Figure:
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for panel, ax in zip(exhibit.panels, grid.flat, strict=False):
-        _panel(panel, ax)
+        _panel(panel, ax, look)
     for ax in list(grid.flat)[count:]:
         ax.remove()
     figure.suptitle(exhibit.title, x=0.01, ha="left", fontsize=12, color=_INK, fontweight="bold")
     return figure
 
 
-def _panel(panel: Panel, ax: Axes) -> None:
-    shades, others = iter(_DE_SHADES), cycle(_OTHERS)
+def _panel(panel: Panel, ax: Axes, look: Looks) -> None:
     for curve in panel.curves:
-        family = curve.name if curve.name in _LOOK else curve.name.split(",")[0]
-        colour, mark = _LOOK.get(family) or (next(others), "o")
-        if family == "DE" and "," in curve.name:
-            colour = next(shades, _DE_SHADES[-1])
-        _curve(curve, ax, colour, mark)
+        _curve(curve, ax, *look[curve.name])
     for mark in panel.marks:
         ax.axvline(mark, color=_INK, lw=0.9, ls=":")
     _axes(panel, ax)
@@ -97,10 +75,8 @@ def _curve(curve: Curve, ax: Axes, colour: str, mark: str) -> None:
     if curve.theory is not None:  # the line is the analysis, the marks are measured
         ax.plot(curve.x, curve.theory, color=colour, lw=1.1, ls=style["ls"], alpha=0.75)
         style["ls"] = "none"
-    bars = None
-    if curve.spread is not None:  # a bar that reaches down to zero has no end on a logarithmic axis
-        lower = [min(spread, 0.9 * y) for spread, y in zip(curve.spread, curve.y, strict=True)]
-        bars = [lower, curve.spread]
+    # a bar that reaches down to zero has no end on a logarithmic axis
+    bars = curve.spread and [[min(of, 0.9 * y) for of, y in zip(curve.spread, curve.y, strict=True)], curve.spread]
     ax.errorbar(curve.x, curve.y, yerr=bars, capsize=2, elinewidth=0.9, label=curve.name, **style)
 
 

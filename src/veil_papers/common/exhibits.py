@@ -5,6 +5,7 @@ Data only. How it is drawn is `drawing`, how it is written is `writing`.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -62,8 +63,7 @@ class Curve:
     y: tuple[float, ...]
     spread: tuple[float, ...] | None = None
     theory: tuple[float, ...] | None = None
-    faint: bool = False
-    """Whether it is drawn dashed, as an addition to another curve or to the paper."""
+    faint: bool = False  # whether it is drawn dashed, as an addition to another curve or to the paper
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,7 @@ class Panel:
     marks: tuple[float, ...] = ()
 
 
-Parts = Iterator[Panel | Claim | str]
-"""What an exhibit is made of: its title, then panels, claims and notes."""
+Parts = Iterator[Panel | Claim | str]  # what an exhibit is made of: panels, claims and notes
 
 
 @dataclass(frozen=True)
@@ -95,18 +94,23 @@ class Exhibit:
 
 
 def exhibit(parts: Callable[P, Parts]) -> Callable[P, Exhibit]:
-    """Make an exhibit of what a function yields: its title, then panels, claims and notes in any order.
+    """Make an exhibit of what a function yields: panels, claims and notes, in any order.
 
-    Its files are named as its title begins: "figure-4" for "Figure 4: the noise".
+    Its title is the first line of the function's docstring, with the function's arguments filled in; its files are
+    named as the title begins, "figure-4" for "Figure 4: the noise".
     """
+    text, signature = (parts.__doc__ or "").partition("\n")[0].rstrip("."), inspect.signature(parts)
 
     @wraps(parts)
     def made(*args: P.args, **kwargs: P.kwargs) -> Exhibit:
-        title, *rest = parts(*args, **kwargs)
-        assert isinstance(title, str)
-        panels, claims, notes = ([part for part in rest if isinstance(part, kind)] for kind in (Panel, Claim, str))
-        name = title.partition(":")[0].lower().replace(" ", "-")
-        return Exhibit(name, title, tuple(panels), tuple(claims), tuple(notes))  # type: ignore[arg-type]
+        title, found = text.format(**signature.bind(*args, **kwargs).arguments), list(parts(*args, **kwargs))
+        return Exhibit(
+            title.partition(":")[0].lower().replace(" ", "-"),
+            title,
+            tuple(part for part in found if isinstance(part, Panel)),
+            tuple(part for part in found if isinstance(part, Claim)),
+            tuple(part for part in found if isinstance(part, str)),
+        )
 
     return made
 

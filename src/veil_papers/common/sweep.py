@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from veil_papers.common.exhibits import Advance, Curve, Panel
 
 Floats = NDArray[np.float64]
-Scores = dict[str, dict[str, float]]
-"""What one trial gives: for each score, a number of every method."""
+Scores = dict[str, dict[str, float]]  # what one trial gives: for each score, a number of every method
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +152,10 @@ def measure(
                 for name, number in by_method.items():
                     found.setdefault(score, {}).setdefault(name, [[] for _ in x])[place].append(number)
             advance(1)
-    rows = {score: {name: [np.array(row, np.float64) for row in of] for name, of in by.items()} for score, by in found.items()}
+    rows = {
+        score: {name: [np.array(row, np.float64) for row in of] for name, of in by.items()}
+        for score, by in found.items()
+    }
     return {score: Sweep(tuple(float(point) for point in x), by, paired) for score, by in rows.items()}
 
 

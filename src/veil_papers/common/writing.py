@@ -11,7 +11,7 @@ from pathlib import Path
 
 from veil import __version__
 from veil.plot import save
-from veil_papers.common.drawing import draw
+from veil_papers.common.drawing import draw, looks
 from veil_papers.common.exhibits import Curve, Exhibit, Panel, Reproduction, brief
 
 
@@ -22,12 +22,12 @@ def default_folder(name: str) -> Path:
 
 
 def write(made: Reproduction, folder: Path, stamp: str) -> list[Path]:
-    """Write the page, pictures and tables; the same bytes for the same made. `stamp` is the commit when it began."""
+    """Write the page, pictures and tables; the same bytes for the same run. `stamp` is the commit when it began."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = [folder / "README.md"]
+    written, look = [folder / "README.md"], looks(made.exhibits)
     for exhibit in made.exhibits:
         picture, table = folder / f"{exhibit.name}.svg", folder / f"{exhibit.name}.csv"
-        save(draw(exhibit).axes[0], str(picture))
+        save(draw(exhibit, look).axes[0], str(picture))
         table.write_text(table_text(exhibit), encoding="utf-8", newline="")
         written += [picture, table]
     written[0].write_text(page(made, stamp), encoding="utf-8")
@@ -51,10 +51,9 @@ def table_text(exhibit: Exhibit) -> str:
 def cells(panel: Panel, most: int = 12) -> tuple[list[str], list[list[str]]]:
     """A panel as a table to read: one row per point (at most so many), one column per method."""
     points = sorted({x for curve in panel.curves for x in curve.x})
-    step = -(-len(points) // most)
-    shown = points[::step]
-    head = [panel.x_label, *(curve.name for curve in panel.curves)]
-    return head, [[brief(x), *(_cell(curve, x) for curve in panel.curves)] for x in shown]
+    shown = points[:: -(-len(points) // most)]
+    rows = [[brief(x), *(_cell(curve, x) for curve in panel.curves)] for x in shown]
+    return [panel.x_label, *(curve.name for curve in panel.curves)], rows
 
 
 def _cell(curve: Curve, x: float) -> str:
@@ -72,12 +71,9 @@ def _cell(curve: Curve, x: float) -> str:
 def page(made: Reproduction, stamp: str) -> str:
     """The page: facts, then each exhibit with its claims and tables. Pictures stand beside it, and are not kept."""
     command = f"`veil reproduce {made.name}{' --quick' if made.quick else ''}`"
-    parts = [
-        f"# {made.title}\n",
-        f"Written by {command}; change it there. It also draws every exhibit beside this page.\n",
-    ]
-    parts.append("\n".join(f"- {name}: {fact}" for name, fact in (made.facts | {"Commit": stamp}).items()) + "\n")
-    parts.append(f"{made.summary}.\n")
+    facts = (f"- {name}: {fact}" for name, fact in (made.facts | {"Commit": stamp}).items())
+    drawn = f"Written by {command}, which also draws every exhibit beside this page; change it there."
+    parts = [f"# {made.title}\n", f"{drawn}\n", "\n".join(facts) + "\n", f"{made.summary}.\n"]
     for exhibit in made.exhibits:
         claims = [[claim.says, claim.measured, claim.verdict(made.quick)] for claim in exhibit.claims]
         parts += [f"## {exhibit.title}\n", _rows(["claim", "measured", "verdict"], claims)]

@@ -12,17 +12,7 @@ from veil.post import quietly
 from veil_papers.common.exhibits import Reproduction, Setting
 from veil_papers.common.sweep import Scores, Sweep, across, measure
 from veil_papers.consistency import bias, choice, errors
-from veil_papers.consistency.runs import (
-    Asks,
-    Ints,
-    Plan,
-    base_cut_keeps,
-    collections,
-    every_value,
-    random_sets,
-    score,
-    zipf,
-)
+from veil_papers.consistency.runs import Asks, Ints, Plan, base_cut_keeps, collections, random_sets, score, zipf
 
 SEED = 4
 _EMOJI_OF_THE_PAPER = 1_573
@@ -72,7 +62,7 @@ def reproduce(setting: Setting) -> Reproduction:
 def _measure(held: Ints, more: Asks, plan: Plan, seed: int) -> dict[str, Sweep]:
     """Every value at every eps; sets and the most frequent values at eps = 1, with more runs."""
     falling = list(np.argsort(-held, kind="stable")[:, None])
-    everywhere: Asks = {"full": every_value(len(held)), **more}
+    everywhere: Asks = {"full": lambda rng: list(np.arange(len(held))[:, None]), **more}
     at_one = {f"sets {rho}": random_sets(len(held), rho, plan.sets) for rho in {*plan.wide, *plan.narrow}}
     at_one |= {f"top {k}": lambda rng, k=k: falling[:k] for k in plan.top}  # type: ignore[misc]
 

@@ -91,8 +91,8 @@ def _panels(
 
 @exhibit
 def _means(truth: Floats, found: _Found) -> Parts:
+    """Figure 1: means of the estimated counts."""
     of = {"truth": truth, **{name: truth + moments.bias for name, moments in found.items()}}
-    yield "Figure 1: means of the estimated counts"
     yield from _panels({"a": ("truth", *LEFT), "b": ("truth", *RIGHT)}, "mean count (people)", of)
     yield (
         f"{HOW} {found['Base'].runs:,} runs ({found[AUTO].runs:,} of auto); the paper has 5,000. Ranks above {_ALONE} "
@@ -111,8 +111,8 @@ def _means(truth: Floats, found: _Found) -> Parts:
 
 @exhibit
 def _biases(found: _Found) -> Parts:
+    """Figure 2: bias of the estimated counts."""
     one = float(np.sqrt(found["Base"].variance.mean() / found["Base"].runs))
-    yield "Figure 2: bias of the estimated counts"
     yield f"Mind the scales. The standard error of a single value's mean is {one:.0f} people for Base."
     yield from _panels(_GROUPS, "bias (people)", {name: of.bias for name, of in found.items()}, y_log=False)
     far = {name: np.abs(found[name].z).max() for name in ("Base", "Norm")}
@@ -151,9 +151,9 @@ def _biases(found: _Found) -> Parts:
 
 @exhibit
 def _variances(found: _Found) -> Parts:
+    """Figure 3: variance of the estimated counts."""
     people = zipf().sum()
     of = {name: moments.variance / people for name, moments in found.items()}
-    yield "Figure 3: variance of the estimated counts"
     yield "The same runs as Figure 1."
     yield from _panels({"a": LEFT, "b": RIGHT}, "variance (people squared) over n", of)
     flat = {name: _binned(of[name]).max() / _binned(of[name]).min() for name in ("Base", "Norm")}

@@ -21,8 +21,8 @@ _LABELS = {name: label for label, name in METHODS.items()}
 
 @exhibit
 def selection(held: Ints, sets: Sequence[Ints], true: Sweep, plan: Plan, seed: int) -> Parts:
-    """Figure 9: `true` are the errors on the same sets that only somebody who knows the people can measure."""
-    yield "Figure 9: choosing a method on imagined people"
+    """Figure 9: choosing a method on imagined people."""
+    # `true` are the errors on the same sets that only somebody who knows the people can measure
     yield (
         f"Emoji, the sets of Figure 8. {plan.imagined} estimates at each eps; for each, `veil.post.select` collects "
         f"{plan.imagined_runs} times from people imagined from it. Mean and standard deviation between estimates."
@@ -68,8 +68,8 @@ def selection(held: Ints, sets: Sequence[Ints], true: Sweep, plan: Plan, seed: i
 
 @exhibit
 def frequent_values(both: Mapping[str, Sweep], reliable: int, plan: Plan) -> Parts:
-    """Figure 10: the k values that are truly the most frequent. `reliable` are those that Base-Cut keeps, on Zipf."""
-    yield "Figure 10: the most frequent values"
+    """Figure 10: the most frequent values."""
+    # values that are truly the most frequent; `reliable` are those that Base-Cut keeps, on Zipf
     yield from pairs(both, ", eps = 1", ("k", "mean squared error"), _TOP_RIGHT, spread=False)
     law = both["Zipf"]
     vary = [f"{part:.0%}" for part in (law.deviation("Base") / law.mean("Base"))[[0, -1]]]
@@ -82,17 +82,14 @@ def frequent_values(both: Mapping[str, Sweep], reliable: int, plan: Plan) -> Par
             f"Norm or Base is the best on the top k, {label} (here: at every k no other method but Base-Pos and "
             "Post-Pos, which leave frequent values alone, is better than Norm)"
         ).not_above(sweep, "Norm", [name for name in PAPER if name not in _ONLY_ADD], axis="k")
-    for label, sweep in both.items():
         worst = sweep.mean("Norm-Mul") / np.max([sweep.mean(name) for name in PAPER if name != "Norm-Mul"], axis=0)
         says = f"Norm-Mul is at least 10 times worse than any other method on the top k, {label} (here: at every k)"
         yield Says(says).given(f"it has {span(worst, brief)} times the error of the next worst", worst.min() >= 10)
-    for label, sweep in both.items():
         over, under = sweep.over("Norm-Sub", "Base"), sweep.over("Norm-Mul", "Norm-Sub")
         yield Says(f"Norm-Sub is worse than Base but better than Norm-Mul, {label} (here: at every k)").given(
             f"Norm-Sub over Base {span(over, brief)}; Norm-Mul over Norm-Sub {span(under, brief)}",
             over.min() > 1 and under.min() > 1,
         )
-    for label, sweep in both.items():
         grown = {name: sweep.mean(name)[-1] / sweep.mean(name)[0] for name in _TOP_RIGHT if name != AUTO}
         steady = ("Base", "Norm-Sub")
         yield Says(
@@ -102,7 +99,6 @@ def frequent_values(both: Mapping[str, Sweep], reliable: int, plan: Plan) -> Par
             f"from k = {sweep.x[0]:g} to {sweep.x[-1]:g} by: {each(grown)}",
             all(1 / 1.5 < of < 1.5 if name in steady else of > 1.5 for name, of in grown.items()),
         )
-    for label, sweep in both.items():
         yield _cuts(label, sweep.only([k for k in sweep.x if k > 10]))
     yield Says(
         "At eps = 1 around 10 values can be reliably estimated (here: on Zipf, Base-Cut keeps 8 to 12 values in at "

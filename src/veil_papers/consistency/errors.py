@@ -12,10 +12,9 @@ from veil.mechanisms import OLH
 from veil_papers.common.claims import PM, Says, each, span
 from veil_papers.common.exhibits import Claim, Parts, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
-from veil_papers.consistency.runs import AUTO, HOW, LEFT, PAPER, Plan, every_value, pair, pairs, score, zipf
+from veil_papers.consistency.runs import AUTO, HOW, LEFT, PAPER, Plan, every_value, pairs, score, zipf
 
-Both = Mapping[str, Sweep]
-"""On Zipf and on emoji."""
+Both = Mapping[str, Sweep]  # on Zipf and on emoji
 
 _POINTS = (0.5, 1.0, 2.0, 4.0)
 _EXPECTED = {
@@ -38,13 +37,10 @@ def _ours(both: Both, more: str = "") -> Claim:
     return Says(says).given(told + more, max(ratio.max() for ratio in found.values()) < 1.25)
 
 
-# -- Figures 4 and 5 ------------------------------------------------------------------------------------------------
-
-
 @exhibit
 def full_domain(both: Both, skewed: float, plan: Plan) -> Parts:
-    """Figure 4. `skewed` is Base over Norm-Sub on emoji of which one has all uses."""
-    yield "Figure 4: squared error over the full domain"
+    """Figure 4: squared error over the full domain."""
+    # `skewed` is Base over Norm-Sub on emoji of which one has all uses
     yield from pairs(both, "", ("eps", "mean squared error"))
     yield f"{HOW} {plan.runs} runs, mean and standard deviation; all methods see the same collections."
     law, small = both["Zipf"], {label: s.only([e for e in s.x if e <= 1]) for label, s in both.items()}
@@ -99,8 +95,8 @@ def full_domain(both: Both, skewed: float, plan: Plan) -> Parts:
 
 @exhibit
 def people_saved(plan: Plan, seed: int) -> Parts:
-    """Figure 5: n' people without post-processing are as good as n with it."""
-    yield "Figure 5: how many people without post-processing are as good"
+    """Figure 5: how many people without post-processing are as good."""
+    # n' people without post-processing are as good as n with it
     yield (
         f"{HOW} {plan.runs} runs: n' is the number of people from whom Base has the mean error that the method had "
         "from n, by the analytical variance (the paper's section V.C)."
@@ -116,7 +112,7 @@ def people_saved(plan: Plan, seed: int) -> Parts:
     millions = tuple(people / 1e6 for people in plan.people)
     like = Sweep(millions, {name: (one / errors.mean(name) / 1e6)[:, None] for name in errors.runs})
     axes = ("people n (millions)", "as good as n' people without (millions)")
-    yield from (replace(panel, y_log=False) for panel in pair(like, "ab", "Zipf, eps = 1", axes))
+    yield from (replace(panel, y_log=False) for panel in pairs({"Zipf": like}, ", eps = 1", axes))
     n, at = np.array(like.x), like.x.index(1.0)
     slopes, worse = np.concatenate([like.mean(name) / n for name in ("Base", "Norm")]), like.mean("Norm-Mul") / n
     saved, auto = (1 - n / like.mean(name) for name in ("PowerNS", AUTO))
@@ -137,13 +133,10 @@ def people_saved(plan: Plan, seed: int) -> Parts:
     )
 
 
-# -- Figures 6 to 8 -------------------------------------------------------------------------------------------------
-
-
 @exhibit
 def large_sets(both: Both, kept: Mapping[str, float], plan: Plan) -> Parts:
-    """Figure 6: rho from 10 to 90. `kept` is what Base-Cut's frequencies add up to on either data set."""
-    yield "Figure 6: random sets, rho = 10 to 90"
+    """Figure 6: random sets, rho = 10 to 90."""
+    # `kept` is what Base-Cut's frequencies add up to on either data set
     yield from pairs(both, ", eps = 1", _RHO)
     yield f"{HOW} {plan.runs_at_one} runs of {plan.sets} random sets each, drawn anew in every run."
     for label, sweep in both.items():
@@ -156,7 +149,6 @@ def large_sets(both: Both, kept: Mapping[str, float], plan: Plan) -> Parts:
             f"{at.ratio('Base', 'PowerNS')[1][0]:.1f}",
             min(gains.values()) >= 100,
         )
-    for label, sweep in both.items():
         low = [rho for rho in sweep.x if rho < 50]
         apart = {n: [sweep.at(n, 100 - rho) / sweep.at(n, rho) for rho in low] for n in (*_NORMED, "Base")}
         worst, name = max((float(np.abs(np.log(apart[name])).max()), name) for name in _NORMED)
@@ -166,8 +158,6 @@ def large_sets(both: Both, kept: Mapping[str, float], plan: Plan) -> Parts:
             f"{apart['Base'][0]:.1f} times the error at {100 - low[0]:g} that it has at {low[0]:g}",
             worst < np.log(1.25),
         )
-    yield from _best_on_sets(both)
-    for label, sweep in both.items():
         post, cut = sweep.over("Post-Pos", "Base"), sweep.over("Base-Cut", "Base")
         worst_at = {max(PAPER, key=lambda name: sweep.at(name, x)) for x in sweep.x}
         yield Says(
@@ -178,6 +168,7 @@ def large_sets(both: Both, kept: Mapping[str, float], plan: Plan) -> Parts:
             f"{span(cut)}: what it keeps adds up to {kept[label]:.2f} only",
             worst_at == {"Base-Pos"} and post.max() <= 1 and cut.max() < 1,
         )
+    yield from _best_on_sets(both)
     yield _ours(both)
 
 
@@ -189,8 +180,7 @@ def _best_on_sets(both: Both) -> Iterator[Claim]:
 
 @exhibit
 def small_sets(both: Both, plan: Plan) -> Parts:
-    """Figure 7: rho from 1 to 10."""
-    yield "Figure 7: random sets, rho = 1 to 10"
+    """Figure 7: random sets, rho = 1 to 10."""
     yield from pairs(both, ", eps = 1", _RHO)
     yield f"As Figure 6, from the same collections; {plan.sets} random sets per run."
     for label, sweep in both.items():
@@ -199,7 +189,6 @@ def small_sets(both: Both, plan: Plan) -> Parts:
         yield Says(f"The errors of all methods increase with rho from 1 to 10, {label} (here: at every step)").given(
             f"by factors of {span(growth)}; not at every step: {', '.join(falls) or 'none'}", not falls
         )
-    for label, sweep in both.items():
         large = sweep.only([rho for rho in sweep.x if rho >= 2])
         says = f"Norm-Cut is better than Base-Cut for rho >= 2, {label}"
         yield Says(says).not_above(large, "Norm-Cut", ("Base-Cut",), axis="rho")
@@ -209,9 +198,8 @@ def small_sets(both: Both, plan: Plan) -> Parts:
 
 @exhibit
 def fixed_sets(fixed: Sweep, emoji: Emoji, plan: Plan) -> Parts:
-    """Figure 8: the emoji's own categories."""
-    yield "Figure 8: fixed sets of emoji"
-    yield from pair(fixed, "ab", "emoji, fixed sets", ("eps", "mean squared error"))
+    """Figure 8: fixed sets of emoji."""
+    yield from pairs({"emoji": fixed}, ", fixed sets", ("eps", "mean squared error"))
     sizes = np.array([len(places) for places in emoji.sets])
     noise = np.sqrt(sizes * emoji.people * OLH(1.0, len(emoji.held)).noise.variance(0.0))
     seen = int((np.array([emoji.held[places].sum() for places in emoji.sets]) > noise).sum())

@@ -40,18 +40,15 @@ class Plan:
 
     def __init__(self, setting: Setting) -> None:
         pick, self.watch = setting.pick, setting.watch
-        self.runs = pick(30, 3)
-        self.runs_at_one = pick(300, 3)
-        """At eps = 1, where sets and frequent values are asked for: Base's error on a large set is one draw per run."""
-        self.long_runs, self.auto_runs = pick(2_000, 40), pick(200, 2)
-        """For means and variances of single values; `auto` takes longer."""
+        # More at eps = 1, where sets and frequent values are asked for: Base's error on a large set is one draw per run.
+        self.runs, self.runs_at_one = pick(30, 3), pick(300, 3)
+        self.long_runs, self.auto_runs = pick(2_000, 40), pick(200, 2)  # for means and variances of single values
         self.sets = pick(100, 50)
         self.epsilons = pick((0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0), (1.0, 4.0))
         self.people = pick(tuple(range(200_000, 2_000_001, 200_000)), (200_000, 1_000_000))
         self.wide, self.narrow = pick(tuple(range(10, 91, 10)), (10, 50, 90)), pick(tuple(range(1, 11)), (1, 5, 10))
         self.top = pick((2, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32), (2, 10, 32))
-        self.imagined, self.imagined_runs = pick(3, 1), pick(10, 3)
-        """Estimates that a method is selected for, at each eps."""
+        self.imagined, self.imagined_runs = pick(3, 1), pick(10, 3)  # estimates that a method is selected for
 
 
 def zipf(people: int = 1_000_000) -> Ints:
@@ -102,19 +99,11 @@ def score(held: Ints, epsilon: float, asks: Asks, seed: Sequence[int]) -> Scores
     }
 
 
-def pair(
-    sweep: Sweep, letters: str, title: str, axes: tuple[str, str], right: Sequence[str] = RIGHT, *, spread: bool = True
-) -> tuple[Panel, ...]:
-    """The paper's two panels: simple methods on the left, on the right Norm-Sub with the others."""
-    return tuple(
-        sweep.panel(f"({letter}) {title}", *axes, names, faint=(AUTO,), spread=spread)
-        for letter, names in zip(letters, (LEFT, right), strict=True)
-    )
-
-
 def pairs(
-    both: Mapping[str, Sweep], at: str, axes: tuple[str, str], right: Sequence[str] = RIGHT, *, spread: bool = True
-) -> list[Panel]:
-    """Two panels for each of two sweeps."""
-    shown = zip(("ab", "cd"), both.items(), strict=True)
-    return [panel for ab, (label, of) in shown for panel in pair(of, ab, f"{label}{at}", axes, right, spread=spread)]
+    sweeps: Mapping[str, Sweep], at: str, axes: tuple[str, str], right: Sequence[str] = RIGHT, *, spread: bool = True
+) -> Iterator[Panel]:
+    """The paper's two panels for each sweep: simple methods on the left, on the right Norm-Sub with the others."""
+    letters = iter("abcd")
+    for label, sweep in sweeps.items():
+        for names in (LEFT, right):
+            yield sweep.panel(f"({next(letters)}) {label}{at}", *axes, names, faint=(AUTO,), spread=spread)

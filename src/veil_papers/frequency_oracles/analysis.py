@@ -30,7 +30,7 @@ def star(oracle: FrequencyOracle) -> float:
 
 @exhibit
 def figure(setting: Setting) -> Parts:
-    """Figure 3.1 with its claims; two methods that the thesis does not have are drawn dashed."""
+    """Figure 3.1: the variance of every oracle."""
     grid = tuple(round(0.5 + i * setting.pick(0.1, 0.5), 1) for i in range(setting.pick(46, 10)))
 
     def curve(name: str, make: Maker, size: int = LARGE, *, faint: bool = False) -> Curve:
@@ -39,7 +39,6 @@ def figure(setting: Setting) -> Parts:
     curves = [curve(f"DE, d = {size:,}", GRR, size) for size in (2, 32, LARGE)]
     curves += [curve(name, PAPER[name]) for name in ("SHE", "THE", "BLH", "SUE", "OUE", "OLH")]
     curves += [curve(f"{kind.__name__}, d = 1,024", kind, faint=True) for kind in (SubsetSelection, PGR)]
-    yield "Figure 3.1: the variance of every oracle"
     yield Panel("Var* of an estimated count, 10,000 people", "eps", "Var* (people squared)", tuple(curves))
     yield (
         "All lines are `oracle.variance` of the shipped oracles. OLH has an integer hash range and SHE geometric noise "

@@ -83,7 +83,7 @@ def _positive(shown: NDArray[np.float64], held: NDArray[np.int64], threshold: fl
 
 @exhibit
 def _errors(errors: Sweep, runs: int) -> Parts:
-    yield "Figure 3.3: squared error of the most frequent pages"
+    """Figure 3.3: squared error of the most frequent pages."""
     yield errors.panel("The 30 most frequent pages", "eps", "average squared error (clicks squared)")
     yield (
         f"{_HOW} {runs} runs, mean and standard deviation. Rappor: 128 bits, 2 hashes, 8 or 16 cohorts, f set by eps, "
@@ -112,11 +112,9 @@ def _errors(errors: Sweep, runs: int) -> Parts:
 
 @exhibit
 def _positives(right: Sweep, found: Sweep) -> Parts:
-    """Figure 3.4; the thesis's numbers are for the whole stream, ours for a tenth of it, scaled.
-
-    Verdicts on Rappor go by its own threshold; what the threshold of OLH gives is told beside.
-    """
-    yield "Figure 3.4: true positives at the significance threshold"
+    """Figure 3.4: true positives at the significance threshold."""
+    # The thesis's numbers are for the whole stream, ours for a tenth of it, scaled. Verdicts on Rappor go by its own
+    # threshold; what the threshold of OLH gives is told beside.
     for letter, what, sweep in (("a", "true positives", right), ("b", "pages identified", found)):
         yield sweep.panel(f"({letter}) {what}", "eps", what, (*_METHODS, *_COMMON), faint=_COMMON, y_log=False)
     yield (
@@ -157,7 +155,7 @@ def _positives(right: Sweep, found: Sweep) -> Parts:
 
 @exhibit
 def _thresholds(right: Sweep, wrong: Sweep) -> Parts:
-    yield "Figure 3.5: true and false positives against the threshold"
+    """Figure 3.5: true and false positives against the threshold."""
     for letter, what, sweep in (("a", "true", right), ("b", "false", wrong)):
         yield sweep.panel(f"({letter}) {what} positives", "threshold (clicks)", f"{what} positives")
     yield "eps = 4. A false positive is a page whose estimate is above the threshold and whose count is not."

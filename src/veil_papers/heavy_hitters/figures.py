@@ -15,30 +15,10 @@ from veil_papers.common import sweep
 from veil_papers.common.claims import PM, Says, by_point, each
 from veil_papers.common.exhibits import Claim, Panel, Parts, exhibit
 from veil_papers.common.sweep import Scores, Sweep
-from veil_papers.heavy_hitters.searching import (
-    FAINT,
-    HOW,
-    IMPROVED,
-    LETTERED,
-    OURS,
-    PAPER,
-    QUERIES,
-    RIVALS,
-    SYNTHETIC,
-    URLS,
-    Crowd,
-    Method,
-    Plan,
-    Source,
-    found_codes,
-    measure,
-    random_strings,
-    search,
-    some,
-)
+from veil_papers.heavy_hitters import searching as hh
+from veil_papers.heavy_hitters.searching import FAINT, HOW, OURS, PAPER, RIVALS, SYNTHETIC, Crowd, Method, Plan, Source
 
-Measured = dict[str, dict[str, Sweep]]
-"""For each data set F1, NCR and Var."""
+Measured = dict[str, dict[str, Sweep]]  # for each data set F1, NCR and Var
 
 _NOTE = (
     "PEM is the thesis's (k prefixes kept, equal groups, 2^20 queries); ours keeps 2k (4k for text), asks twice "
@@ -55,11 +35,11 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 def measure_by(axis: str, sources: dict[str, Source], plan: Plan, seed: int) -> Measured:
     """Everything at k = 16 by "eps", or at eps = 2 by "k"."""
     text = {name: partial(source.crowd, plan.people[name]) for name, source in sources.items()}
-    crowds: dict[str, Callable[[int], Crowd]] = {SYNTHETIC: partial(random_strings, plan.people[SYNTHETIC]), **text}
+    crowds: dict[str, Callable[[int], Crowd]] = {SYNTHETIC: partial(hh.random_strings, plan.people[SYNTHETIC]), **text}
     found = {}
     for place, (name, crowd_of) in enumerate(crowds.items()):
         drawn = name == SYNTHETIC
-        methods = IMPROVED if drawn else some(plan.methods)
+        methods = hh.IMPROVED if drawn else hh.some(plan.methods)
         if axis == "eps":
             figure, runs = 2, plan.runs if drawn else plan.text_runs
             points = [(epsilon, epsilon, 16) for epsilon in (plan.epsilons if drawn else plan.text_epsilons)]
@@ -67,7 +47,7 @@ def measure_by(axis: str, sources: dict[str, Source], plan: Plan, seed: int) -> 
             figure, runs = 3, plan.few if drawn else plan.text_runs
             points = [(float(k), 2.0, k) for k in (plan.tops if drawn else plan.text_tops)]
         what = f"Figure 4.{figure}: {name}"
-        found[name] = measure(what, crowd_of, points, methods, runs, [seed, figure, place], plan.watch)
+        found[name] = hh.measure(what, crowd_of, points, methods, runs, [seed, figure, place], plan.watch)
     return found
 
 
@@ -87,14 +67,13 @@ def _best(found: Measured, axis: str) -> Iterator[Claim]:
 
 @exhibit
 def by_epsilon(found: Measured, plan: Plan) -> Parts:
-    """Figure 4.2, and what was asked for beyond it."""
-    yield "Figure 4.2: by eps, k = 16"
+    """Figure 4.2: by eps, k = 16."""
     yield from _panels(found, "eps", "k = 16")
     yield from (HOW, _NOTE)
     yield f"{plan.runs} runs on random strings, {plan.text_runs} on text; bars are standard deviations."
     most = max(plan.text_epsilons)
     yield from _best(found, "eps")
-    urls, queries = (found[name]["F1"].each_at(most) for name in (URLS, QUERIES))
+    urls, queries = (found[name]["F1"].each_at(most) for name in (hh.URLS, hh.QUERIES))
     says = f"URL data at eps = {most:g}: PEM reaches F1 = 0.9 (here: at least 0.8)"
     yield Says(says).given(each(urls), urls[PAPER] >= 0.8)
     says = f"URL data at eps = {most:g}: the others find only two of 16 (here: F1 at most 0.2), PrivTrie none"
@@ -118,8 +97,7 @@ def by_epsilon(found: Measured, plan: Plan) -> Parts:
 
 @exhibit
 def by_top(found: Measured, plan: Plan) -> Parts:
-    """Figure 4.3."""
-    yield "Figure 4.3: by k, eps = 2"
+    """Figure 4.3: by k, eps = 2."""
     yield from _panels(found, "k", "eps = 2")
     yield from (HOW, _NOTE)
     yield f"SPM up to k = 16, HASH up to 32 (16 on text), for their cost. {plan.few} runs, on text {plan.text_runs}."
@@ -135,8 +113,7 @@ def by_top(found: Measured, plan: Plan) -> Parts:
 
 @exhibit
 def text(sources: dict[str, Source], plan: Plan, seed: int) -> Parts:
-    """Names and words of 48 bits: F1 by eps."""
-    yield "Text: names and words (ours), F1 by eps"
+    """Text: names and words (ours), F1 by eps."""
     yield (
         f"{HOW} {plan.runs} runs, k = 16. Letters known: candidates are strings over the English letters alone, with up "
         "to 2^22 queries; reports are the same."
@@ -144,12 +121,12 @@ def text(sources: dict[str, Source], plan: Plan, seed: int) -> Parts:
     people, points = plan.people["text"], [(e, e, 16) for e in sorted({*plan.text_epsilons, 3.0})]
     for place, (name, source) in enumerate(sources.items()):
         letters = _LETTERS + (_LETTERS.upper() if name == "names" else "")
-        methods = some((PAPER, OURS)) | {LETTERED: _lettered(letters)}
+        methods = hh.some((PAPER, OURS)) | {hh.LETTERED: _lettered(letters)}
         crowd_of, what = partial(source.crowd, people), f"Text: {name}"
-        found = measure(what, crowd_of, points, methods, plan.runs, [seed, 6, place], plan.watch)["F1"]
+        found = hh.measure(what, crowd_of, points, methods, plan.runs, [seed, 6, place], plan.watch)["F1"]
         yield found.panel(f"({'ab'[place]}) {name}, 48 bits", "eps", "F1", faint=FAINT, y_log=False)
         says = f"(goal) {name.capitalize()} of 48 bits, {people:,} people, eps = 3: F1 at least {_ASKED[name]}"
-        others = f"; thesis's PEM {found.at(PAPER, 3.0):.2f}, letters known {found.at(LETTERED, 3.0):.2f}"
+        others = f"; thesis's PEM {found.at(PAPER, 3.0):.2f}, letters known {found.at(hh.LETTERED, 3.0):.2f}"
         yield Says(f"{says} (here: our default)").reaches(found, OURS, 3.0, _ASKED[name], others)
 
 
@@ -159,16 +136,15 @@ def _lettered(letters: str) -> Method:
 
 @exhibit
 def real_reports(plan: Plan, seed: int, people: int = 50_000) -> Parts:
-    """A small search on real reports beside drawn supports: the same F1 up to noise."""
-    yield "Real reports: the same searches beside drawn supports"
+    """Real reports: the same searches beside drawn supports."""
     yield f"PEM with 2^13 queries; {plan.real_runs} runs. `simulate` randomizes, sends, decodes and counts."
     epsilons = (2.0, 4.0)
 
     def trial(place: int, run: int) -> Scores:
-        crowd, pem = random_strings(people, run, bits=32), PEM(epsilons[place], Bits(32), 8, 1 << 13)
+        crowd, pem = hh.random_strings(people, run, bits=32), PEM(epsilons[place], Bits(32), 8, 1 << 13)
         real = simulate(pem, np.repeat(crowd.codes, crowd.counts), seed=run)
-        made = {"drawn": search(pem, crowd, [seed, 7, place, run]), "reports": real}
-        return {"F1": {name: f1(found_codes(of), crowd.top(8)) for name, of in made.items()}}
+        made = {"drawn": hh.search(pem, crowd, [seed, 7, place, run]), "reports": real}
+        return {"F1": {name: f1(hh.found_codes(of), crowd.top(8)) for name, of in made.items()}}
 
     with plan.watch("Real reports", plan.real_runs * len(epsilons)) as advance:
         found = sweep.measure(epsilons, plan.real_runs, trial, advance)["F1"]

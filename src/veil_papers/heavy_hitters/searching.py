@@ -14,21 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil import Campaign, Tally
+from veil import Campaign, Tally, hitters
 from veil.datasets import Strings, exponential_bits
 from veil.domain import Bits, Text
 from veil.entropy import Words
-from veil.hitters import (
-    PEM,
-    Drawn,
-    HeavyHitters,
-    HitterSearch,
-    MultipleChannel,
-    PrivTrie,
-    SegmentPairs,
-    pem1,
-    split_people,
-)
+from veil.hitters import PEM, Drawn, HeavyHitters, HitterSearch, MultipleChannel, PrivTrie, SegmentPairs
 from veil.metrics import f1, found_mse, ncr
 from veil.survey import Survey, SurveyTally
 from veil_papers.common import sweep
@@ -49,9 +39,6 @@ HOW = (
 _SEGMENTS = {48: 3, 64: 4, 160: 5}
 
 
-# -- methods --------------------------------------------------------------------------------------------------------
-
-
 def _segments(epsilon: float, domain: Bits | Text, k: int, *, improved: bool) -> SegmentPairs | None:
     return SegmentPairs(epsilon, domain, k, _SEGMENTS[domain.bits], improved) if k <= 16 else None
 
@@ -59,16 +46,15 @@ def _segments(epsilon: float, domain: Bits | Text, k: int, *, improved: bool) ->
 def _channels(epsilon: float, domain: Bits | Text, k: int, *, improved: bool) -> MultipleChannel | None:
     channels = MultipleChannel(epsilon, domain, k).channels
     step = max(s for s in range(1, 33) if channels * -(-domain.bits // s) << s <= BUDGET)
-    return (
-        MultipleChannel(epsilon, domain, k, step, improved) if k <= (16 if isinstance(domain, Text) else 32) else None
-    )
+    most = 16 if isinstance(domain, Text) else 32
+    return MultipleChannel(epsilon, domain, k, step, improved) if k <= most else None
 
 
 PAPER, OURS = "PEM", "PEM, default (ours)"
 IMPROVED: dict[str, Method] = {
     PAPER: lambda eps, domain, k, people: PEM(eps, domain, k, BUDGET, keep=k, fit=False, last=1),
     OURS: lambda eps, domain, k, people: PEM(eps, domain, k),
-    "PEM1": lambda eps, domain, k, people: pem1(eps, domain, k),
+    "PEM1": lambda eps, domain, k, people: hitters.pem1(eps, domain, k),
     "SPM": lambda eps, domain, k, people: _segments(eps, domain, k, improved=True),
     "HASH": lambda eps, domain, k, people: _channels(eps, domain, k, improved=True),
     "PrivTrie": lambda eps, domain, k, people: PrivTrie(eps, domain, k, people, improved=False),
@@ -81,8 +67,7 @@ ORIGINAL: dict[str, Method] = {
 }
 RIVALS = tuple(name for name in IMPROVED if name not in (PAPER, OURS))
 LETTERED = "PEM, letters known (ours)"
-FAINT = (OURS, LETTERED, "PrivTrie, no threshold", *ORIGINAL)
-"""Additions, which are drawn dashed."""
+FAINT = (OURS, LETTERED, "PrivTrie, no threshold", *ORIGINAL)  # additions, which are drawn dashed
 
 
 def some(methods: Iterable[str]) -> dict[str, Method]:
@@ -96,12 +81,9 @@ class Plan:
     def __init__(self, setting: Setting) -> None:
         pick, self.watch = setting.pick, setting.watch
         self.runs, self.real_runs = pick(10, 2), pick(10, 2)
-        self.few, self.text_runs = pick(5, 2), pick(3, 2)
-        """Where rivals take long, and on text, where everything does."""
-        self.urls, self.strings = pick(27_000, 1_000), pick(None, 1_000)
-        """How many different strings there are at most."""
-        self.methods = pick(tuple(IMPROVED), (PAPER, OURS, "PrivTrie, no threshold"))
-        """What is run on text."""
+        self.few, self.text_runs = pick(5, 2), pick(3, 2)  # where rivals take long, and on text, where everything does
+        self.urls, self.strings = pick(27_000, 1_000), pick(None, 1_000)  # how many different strings there are at most
+        self.methods = pick(tuple(IMPROVED), (PAPER, OURS, "PrivTrie, no threshold"))  # what is run on text
         full = {SYNTHETIC: 1_000_000, URLS: 1_200_000, QUERIES: 500_000, "text": 1_000_000}
         self.people = pick(full, dict.fromkeys(full, 200_000))
         self.epsilons = pick((0.5, 1.0, 1.5, 2.0, 3.0, 4.0), (1.0, 2.0))
@@ -111,9 +93,6 @@ class Plan:
         self.step_epsilons = pick((0.6, 0.9, 1.0, 1.2, 1.5, 2.0), (0.9, 1.0))
         self.split_epsilons = pick((0.6, 0.9, 1.2, 1.5, 2.0, 3.0, 4.0), (1.2, 4.0))
         self.thetas = pick((0.01, 0.015, 0.02, 0.023, 0.03, 0.04), (0.023,))
-
-
-# -- people ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,16 +151,13 @@ def random_strings(people: int, seed: int, bits: int = 64) -> Crowd:
     return Crowd.of(Bits(bits), codes, counts)
 
 
-# -- searching ------------------------------------------------------------------------------------------------------
-
-
 class DrawnCrowd(Drawn):
     """`Drawn` from values with their numbers, in place of one value for each person."""
 
     def __init__(self, survey: Survey, crowd: Crowd, seed: Sequence[int]) -> None:
         self.survey, self._rng = survey, np.random.default_rng(seed)
         self._held, self._population = crowd.codes, crowd.people
-        self._answers = list(split_people(survey.ask, crowd.counts, self._rng))
+        self._answers = list(hitters.split_people(survey.ask, crowd.counts, self._rng))
         self._shown, self._seen = {}, {}
 
     def _distinct(self, question: int) -> tuple[NDArray[Any], Ints]:

@@ -46,8 +46,7 @@ def threshold(epsilon: float, bits: int, groups: int, people: int = 1_000_000) -
 
 @exhibit
 def thresholds() -> Parts:
-    """Table 4.1."""
-    yield "Table 4.1: how frequent a value must be"
+    """Table 4.1: how frequent a value must be."""
     yield (
         "Lines are the printed numbers. sigma Phi^-1(1 - T/d) / sqrt(n/g), T = 1, d = k 2^floor((m - 10) / g) - k, "
         "k = 1,024; printed are Phi^-1(T/d) and other roundings of the step."
@@ -90,7 +89,7 @@ def few_groups(sources: dict[str, Source], plan: Plan, seed: int) -> tuple[Exhib
 
 @exhibit
 def _plain(found: Sweep, plan: Plan) -> Parts:
-    yield "Table 4.2: values found by the number of groups, 32 bits"
+    """Table 4.2: values found by the number of groups, 32 bits."""
     yield from _panels("4.2", found, plan)
     noise = {name: 2 * np.hypot(found.error(name)[0], found.error(name).max()) for name in found.runs}
     most = all(found.mean(name)[0] >= found.mean(name).max() - room for name, room in noise.items())
@@ -99,7 +98,7 @@ def _plain(found: Sweep, plan: Plan) -> Parts:
 
 @exhibit
 def _helped(plain: Sweep, found: Sweep, plan: Plan) -> Parts:
-    yield "Table 4.3: the same, with the true prefixes in the last round"
+    """Table 4.3: the same, with the true prefixes in the last round."""
     yield from _panels("4.3", found, plan)
     more = min(found.mean(name)[-1] - plain.mean(name)[-1] for name in found.runs) > 0
     yield Says("With the true prefixes in the last round, g = 4 finds more than without").given(_listed(found), more)

@@ -39,8 +39,8 @@ def reproduce(setting: Setting) -> Reproduction:
     exhibits = (
         figures.singletons(items, ours, own, plan),
         figures.itemsets(sets, identified(pos(0), plan, SEED), plan),
-        figures.more_items(more, "NCR", plan),
-        figures.more_items(more, "Var", plan),
+        figures.more_items(more, "5.6: finding", "NCR", plan),
+        figures.more_items(more, "5.7: estimating", "Var", plan),
         figures.more_itemsets(others("Kosarak", "Online", sets=True), plan),
     )
     facts = {

@@ -26,8 +26,8 @@ def _panels(sets: Iterable[Both], scores: Iterable[str]) -> Iterator[Panel]:
 
 @exhibit
 def singletons(pos: Both, ours: Mined, own: list[Mined], plan: Plan) -> Parts:
-    """Figure 5.3; `ours` is SVIM at eps = 2, `own` the same on the file as it is."""
-    yield "Figure 5.3: frequent items, POS"
+    """Figure 5.3: frequent items, POS."""
+    # `ours` is SVIM at eps = 2, `own` the same on the file as it is
     yield from _panels([pos], ("NCR", "Var"))
     yield HOW
     yield f"{plan.runs} runs at eps = 1 and 2 with k = 64, elsewhere {plan.few}; every run has people of its own."
@@ -78,8 +78,8 @@ def _goals(six: Mined, svim: Mined) -> Iterator[Claim]:
 
 @exhibit
 def itemsets(pos: Both, found: dict[int, tuple[int, int]], plan: Plan) -> Parts:
-    """Figure 5.4; `found` is how many sets SVSM finds by k, and how many on LDPMiner."""
-    yield "Figure 5.4: frequent itemsets, POS"
+    """Figure 5.4: frequent itemsets, POS."""
+    # `found` is how many sets SVSM finds by k, and how many on LDPMiner
     yield from _panels([pos], ("NCR", "Var"))
     yield HOW
     yield f"{plan.runs} runs at eps = 1 and 2 with k = 64, elsewhere {plan.few}."
@@ -106,9 +106,8 @@ def itemsets(pos: Both, found: dict[int, tuple[int, int]], plan: Plan) -> Parts:
 
 
 @exhibit
-def more_items(others: list[Both], score: str, plan: Plan) -> Parts:
-    """Figures 5.6 (NCR) and 5.7 (Var)."""
-    yield {"NCR": "Figure 5.6: finding items, more data", "Var": "Figure 5.7: estimating items, more data"}[score]
+def more_items(others: list[Both], figure: str, score: str, plan: Plan) -> Parts:
+    """Figure {figure} items, more data."""
     yield from _panels(others, (score,))
     yield HOW
     yield f"{plan.few} runs. Online has only 25,900 invoices: too few for k = 64 items."
@@ -122,8 +121,7 @@ def more_items(others: list[Both], score: str, plan: Plan) -> Parts:
 
 @exhibit
 def more_itemsets(others: list[Both], plan: Plan) -> Parts:
-    """Figure 5.8."""
-    yield "Figure 5.8: frequent itemsets, more data"
+    """Figure 5.8: frequent itemsets, more data."""
     yield from _panels(others, ("NCR",))
     yield HOW
     yield f"{plan.few} runs."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from veil import Campaign, simulate
@@ -17,8 +17,7 @@ from veil_papers.common.sweep import Scores, Sweep, measure
 
 Method = Callable[[int, float, Items], Campaign]
 Data = Callable[[int], Transactions]
-Mined = dict[str, Sweep]
-"""NCR and Var."""
+Mined = dict[str, Sweep]  # NCR and Var
 
 HOW = (
     "Every person's set is randomized, sent and counted (`simulate`). NCR as in 5.4.1; Var is the squared error of "
@@ -31,39 +30,21 @@ class Plan:
 
     def __init__(self, setting: Setting) -> None:
         pick, self.watch = setting.pick, setting.watch
-        self.runs, self.few = pick(10, 1), pick(3, 1)
-        """At eps = 1 and 2 with k = 64 on POS, which the claims are about, and elsewhere."""
-        self.people, self.made = pick(515_597, 100_000), pick(300_000, 20_000)
-        """POS, resampled, and the generator's baskets."""
+        self.runs, self.few = pick(10, 1), pick(3, 1)  # few but at eps = 1 and 2 with k = 64 on POS, as claimed
+        self.people, self.made = pick(515_597, 100_000), pick(300_000, 20_000)  # POS, and the generator's baskets
         self.epsilons, self.tops = pick((0.5, 1.0, 2.0, 4.0), (2.0,)), pick((32, 64, 128), (64,))
 
 
-def _six(name: str) -> Method:
-    return lambda k, epsilon, domain: ItemMining(k, epsilon, domain, **FIGURE_5_3[name])
-
-
-def _on_ldpminer(improved: bool) -> Method:
-    def method(k: int, epsilon: float, domain: Items) -> Campaign:
-        return SVSM(k, epsilon, domain, items=LDPMiner(k, epsilon, domain, improved=improved, sizes="threshold"))
-
-    return method
-
-
-SMALL = "SVSM, sizes by the threshold"
-SMALL_ITEMS = "SVIM, sizes by the threshold"
-MINERS: dict[str, Method] = {name: _six(name) for name in FIGURE_5_3}
-"""The six protocols of Figure 5.3."""
-SETS: dict[str, Method] = {
+_ORIGINAL = partial(LDPMiner, improved=False, sizes="threshold")
+SMALL, SMALL_ITEMS = "SVSM, sizes by the threshold", "SVIM, sizes by the threshold"
+MINERS: dict[str, Method] = {name: partial(ItemMining, **parts) for name, parts in FIGURE_5_3.items()}
+SETS: dict[str, Method] = {  # SVSM on SVIM, with our sizes and with the thesis's, and on LDPMiner
     "SVSM": SVSM,
-    SMALL: lambda k, epsilon, domain: SVSM(k, epsilon, domain, sizes="threshold"),
-    "LDPMiner, improved": _on_ldpminer(improved=True),
-    "LDPMiner": _on_ldpminer(improved=False),
+    SMALL: partial(SVSM, sizes="threshold"),
+    "LDPMiner, improved": lambda k, eps, held: SVSM(k, eps, held, items=LDPMiner(k, eps, held, sizes="threshold")),
+    "LDPMiner": lambda k, eps, held: SVSM(k, eps, held, items=_ORIGINAL(k, eps, held)),
 }
-"""SVSM on SVIM, with our sizes and with the thesis's, and on LDPMiner."""
-ITEMS: dict[str, Method] = {
-    "SVIM": SVIM,
-    SMALL_ITEMS: lambda k, epsilon, domain: SVIM(k, epsilon, domain, sizes="threshold"),
-}
+ITEMS: dict[str, Method] = {"SVIM": SVIM, SMALL_ITEMS: partial(SVIM, sizes="threshold")}
 
 
 @dataclass(frozen=True)

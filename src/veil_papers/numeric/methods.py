@@ -16,8 +16,7 @@ from veil_papers.common.exhibits import Advance, Panel, Parts, exhibit
 from veil_papers.common.sweep import Scores, Sweep, known, measure
 from veil_papers.numeric.people import BETA, FLIGHTS, INCOME, WAGES, Floats, M, People, Plan
 
-Sets = Mapping[str, Sweep]
-"""The same measure on every data set."""
+Sets = Mapping[str, Sweep]  # the same measure on every data set
 
 HOW = (
     "People who hold the same cell are drawn together, which equals simulating every person in distribution (OLH with "
@@ -39,9 +38,6 @@ _RANGES: dict[str, Callable[[Floats, Floats], float]] = {
     "range 0.1": lambda found, truth: range_mae(found, truth, 0.1),
     "range 0.4": lambda found, truth: range_mae(found, truth, 0.4),
 }
-
-
-# -- how they are run -----------------------------------------------------------------------------------------------
 
 
 def run(people: People, plan: Plan, seed: Sequence[int], advance: Advance) -> dict[str, Sweep]:
@@ -93,8 +89,6 @@ def _moment_errors(people: People, epsilon: float, name: str, rng: np.random.Gen
     return abs((mean.value - lo) / length - true_mean), abs(spread.value / length**2 - true_variance)
 
 
-# -- the figures ----------------------------------------------------------------------------------------------------
-
 _STANDS_FOR = (
     "Flight times stand for the paper's taxi pick-up times, wages below 60,000 dollars for its retirement plans, and "
     "IPUMS incomes for its ACS incomes. HaarHRR is a binary tree, as it must be; the paper says 4."
@@ -125,8 +119,8 @@ def _notes(plan: Plan) -> tuple[str, ...]:
 
 @exhibit
 def distances(wave: Sets, ks_: Sets, plan: Plan) -> Parts:
-    """Figure 2: Wasserstein and KS distances, with what section 6.2 says."""
-    yield "Figure 2: distances between the estimated and the true distribution"
+    """Figure 2: distances between the estimated and the true distribution."""
+    # what section 6.2 says
     yield from panels("Wasserstein distance", wave, _HISTOGRAMS)
     yield from panels("KS distance", ks_, _HISTOGRAMS, "efgh")
     yield from _notes(plan)
@@ -171,8 +165,8 @@ def distances(wave: Sets, ks_: Sets, plan: Plan) -> Parts:
 
 @exhibit
 def ranges(alphas: Mapping[str, Sets], plan: Plan) -> Parts:
-    """Figure 3: range queries, with what section 6.3 says."""
-    yield "Figure 3: range queries"
+    """Figure 3: range queries."""
+    # what section 6.3 says
     for letters, (alpha, sets) in zip(("abcd", "efgh"), alphas.items(), strict=True):
         methods = (*_HISTOGRAMS[:5], M.HH, M.HAAR, *M.BINS)
         yield from panels(f"mean absolute error, alpha = {alpha}", sets, methods, letters)
@@ -196,8 +190,8 @@ def ranges(alphas: Mapping[str, Sets], plan: Plan) -> Parts:
 
 @exhibit
 def statistics(mean: Sets, variance: Sets, quantiles: Sets, plan: Plan) -> Parts:
-    """Figure 4: means, variances and quantiles, with what section 6.3 says."""
-    yield "Figure 4: means, variances and quantiles"
+    """Figure 4: means, variances and quantiles."""
+    # what section 6.3 says
     yield from panels("absolute error of the mean", mean, (*_HISTOGRAMS, *_MEANS))
     yield from panels("absolute error of the variance", variance, (*_HISTOGRAMS, *_MEANS), "efgh")
     yield from panels("absolute error of quantiles", quantiles, _HISTOGRAMS, "ijkl")

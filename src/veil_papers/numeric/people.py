@@ -25,10 +25,8 @@ class M:
     ADMM, EXACT, HH, HAAR = "HH-ADMM", "HH-exact (ours)", "HH", "HaarHRR"
     SR, PM, HM = "SR", "PM", "HM (ours)"
     BINS = ("CFO-16", "CFO-32", "CFO-64")
-    DISTRIBUTIONS = (EMS, EM, ADMM, *BINS)
-    """The paper's methods whose results are probability distributions."""
-    OURS = (AUTO, EXACT, HM)
-    """What is not in the paper's figures; drawn dashed."""
+    DISTRIBUTIONS = (EMS, EM, ADMM, *BINS)  # the paper's methods whose results are probability distributions
+    OURS = (AUTO, EXACT, HM)  # what is not in the paper's figures; drawn dashed
 
 
 class Plan:
@@ -44,8 +42,7 @@ class Plan:
         self.runs = by_set((500, 100, 100, 100), (20, 3, 3, 3))
         self.auto = by_set((100, 20, 20, 20), (2, 1, 1, 1))
         """In how many of them smoothing="auto" is tried, which takes 26 fits instead of one."""
-        self.wave_runs = by_set((100, 12, 12, 25), (4, 1, 1, 1))
-        """Runs at a point of Figures 5 and 7."""
+        self.wave_runs = by_set((100, 12, 12, 25), (4, 1, 1, 1))  # runs at a point of Figures 5 and 7
         self.width_runs = by_set((100, 40, 20, 60), (4, 1, 1, 1))
         """Runs at a point of Figure 6: the least of many means is too small by chance, where they are of few runs."""
         self.formula_runs = by_set((800, 60, 60, 125), (12, 2, 2, 2))

@@ -68,9 +68,6 @@ def granularities(people: People, plan: Plan, seed: Sequence[int], advance: Adva
     return measure(plan.epsilons, plan.wave_runs[people.label], trial, advance, paired=False)[""]
 
 
-# -- the figures ----------------------------------------------------------------------------------------------------
-
-
 def _panels(found: Iterable[tuple[str, float, Sweep]]) -> list[Panel]:
     """By b, with the formula's marked: title, eps, and distances."""
     return [
@@ -81,8 +78,7 @@ def _panels(found: Iterable[tuple[str, float, Sweep]]) -> list[Panel]:
 
 @exhibit
 def wave_shapes(found: Mapping[str, Sweep], epsilon: float, plan: Plan) -> Parts:
-    """Figure 5."""
-    yield "Figure 5: shapes of waves"
+    """Figure 5: shapes of waves."""
     yield from _panels((f"{label}, eps = {epsilon:g}", epsilon, sweep) for label, sweep in found.items())
     yield (
         "EMS. Numbers are the ratio of a trapezoid's upper to its lower side. The dotted line is the formula's b. "
@@ -105,8 +101,7 @@ def wave_shapes(found: Mapping[str, Sweep], epsilon: float, plan: Plan) -> Parts
 
 @exhibit
 def wave_widths(found: Mapping[float, Sweep], plan: Plan) -> Parts:
-    """Figure 6."""
-    yield "Figure 6: widths of the square wave"
+    """Figure 6: widths of the square wave."""
     yield from _panels((f"eps = {epsilon:g}", epsilon, sweep) for epsilon, sweep in found.items())
     at, at_formula = told(plan.width_runs), told(plan.formula_runs)
     yield f"EMS. The dotted line is the formula's b. {at} at each point, {at_formula} at the formula's b."
@@ -130,9 +125,8 @@ def _among_best(label: str, found: Mapping[float, Sweep]) -> Claim:
 
 @exhibit
 def buckets(found: Mapping[str, Sweep], plan: Plan) -> Parts:
-    """Figure 7."""
+    """Figure 7: numbers of buckets."""
     names, others = tuple(found[BETA].runs), {label: sweep for label, sweep in found.items() if label != BETA}
-    yield "Figure 7: numbers of buckets"
     yield from panels("Wasserstein distance", found, names)
     yield (
         f"EMS. {told(plan.wave_runs)}; all numbers of buckets read the same reports, and are held against one truth "

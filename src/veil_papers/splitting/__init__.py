@@ -82,8 +82,8 @@ def reproduce(setting: Setting) -> Reproduction:
 
 @exhibit
 def _comparison(setting: Setting) -> Parts:
+    """Splitting: people against the budget."""
     asked, people, runs = setting.pick((2, 4, 6, 8, 10), (2, 4)), setting.pick(20_000, 5_000), setting.pick(10, 3)
-    yield "Splitting: people against the budget"
     yield (
         "OLH. Panels (a) to (c): 4 Q e^eps / (e^eps - 1)^2 against 4 e^(eps/Q) / (e^(eps/Q) - 1)^2, with the "
         "integer hash ranges of the shipped oracle. Panel (d): marks are measured, lines are the analysis with f."
