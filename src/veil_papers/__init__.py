@@ -27,11 +27,15 @@ class Experiment:
 
     def __call__(self, setting: Setting) -> Reproduction:
         """Run it."""
-        made: Reproduction = importlib.import_module(f"veil_papers.{self.name.replace('-', '_')}").reproduce(setting)
-        how = setting.pick("in full", "quick: fewer runs, points and people; only verdicts without chance are given")
-        return replace(
-            made, name=self.name, quick=setting.quick, facts={"Source": self.paper, **made.facts, "Run": how}
+        module = importlib.import_module(f"veil_papers.{self.name.replace('-', '_')}")
+        made: Reproduction = module.reproduce(setting)
+        facts = {"Source": self.paper, "Seed": str(module.SEED), **made.facts}
+        if criteria := getattr(module, "CRITERIA", ""):
+            facts["Criteria"] = criteria
+        facts["Run"] = setting.pick(
+            "in full", "quick: fewer runs, points and people; only what involves no chance is decided"
         )
+        return replace(made, name=self.name, quick=setting.quick, facts=facts)
 
 
 EXPERIMENTS = {

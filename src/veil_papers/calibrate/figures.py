@@ -36,10 +36,8 @@ def noise(kosarak: Collections) -> Parts:
         curve = replace(density.curve(M.RAW), name="noise", x=tuple(x * sd for x in density.x), theory=normal)
         title, axis = f"({letter}) {kosarak.name}, eps = {epsilon:g}", f"noise ({kosarak.unit})"
         yield Panel(title, axis, "density, per standard deviation", (curve,), y_log=False)
-    yield (
-        f"{DRAWN} Marks: all pages of one collection, mean and standard deviation of {runs}; line: the normal with the "
-        "variance of the analysis. The paper does not give the eps of its figure."
-    )
+    yield f"{DRAWN} Marks: all pages of one collection, mean and standard deviation of {runs}."
+    yield "Line: the normal with the variance of the analysis. The paper does not give the eps of its figure."
     values, moments, near = len(kosarak.counts.held) * runs, [], True
     for epsilon in shown:
         variance = kosarak.variance(epsilon)
@@ -50,16 +48,13 @@ def noise(kosarak: Collections) -> Parts:
             f"eps = {epsilon:g}: mean {mean:.2f} ({off[0]:+.1f} standard errors), variance {ratio:.4f} of the "
             f"predicted {brief(variance)} ({off[1]:+.1f})"
         )
-    yield Says(
-        "The noise has mean 0 and the variance n q (1 - q) / (p - q)^2 (here: within three standard errors)"
-    ).given("; ".join(moments), near)
+    says = "The noise has mean 0 and the variance n q (1 - q) / (p - q)^2 (here: within three standard errors)"
+    yield Says(says).given("; ".join(moments), near)
     most = int(binom.ppf(0.99, runs, 0.05))
     refused, rivals = ({e: int((kosarak.noise(p, e) < 0.05).sum()) for e in shown} for p in ("p", "rival p"))
     listed = (f"{refused[e]} at eps = {e:g} ({rivals[e]} against a normal with a fifth more variance)" for e in shown)
-    yield Says(
-        f"The noise is normal (here: a Kolmogorov-Smirnov test at 5 % rejects it in at most {most} of {runs} "
-        "collections, as chance would)"
-    ).given(f"rejected in {' and '.join(listed)}", max(refused.values()) <= most)
+    says = f"The noise is normal (here: Kolmogorov-Smirnov rejects it at 5 % in at most {most} of {runs} collections)"
+    yield Says(says).given(f"rejected in {' and '.join(listed)}", max(refused.values()) <= most)
     predicted = OUE(1.0, _PAGES).noise.variance(0.0) * _PEOPLE
     mean, variance = (kosarak.noise(part, shown[0])[0] for part in ("mean", "variance"))
     yield Says(f"The predicted variance is {_PRINTED_VARIANCE:,}, and the fitted one 5,405 with a mean of -3.2").given(
@@ -92,10 +87,8 @@ def errors(both: Sequence[Collections]) -> Parts:
         "(only at both ends, and not in a quick run); and the true distribution of counts as prior, which no collector "
         "has. By theorem 2 no rule that treats all values alike has a smaller expected error than the last."
     )
-    yield (
-        "Kosarak here is a tenth of the stream times ten: counts are multiples of ten and many are zero, which a power "
-        "law on 1 .. n is not. Noise is far larger than ten clicks at every eps shown."
-    )
+    yield "Kosarak is a tenth of the stream times ten: multiples of ten, many zero, unlike a power law on 1 .. n."
+    yield "Noise is far larger than ten clicks at every eps shown."
     for data in both:
         yield _saves(data, M.CALIBRATE, M.ZERO, f"{data.name}: OUE-Calibrate {than}")
     for data in both:
@@ -109,10 +102,10 @@ def errors(both: Sequence[Collections]) -> Parts:
     )
     listed = [", ".join(f"{share:.1%} ({of}, eps = {e:g})" for (of, e), share in at.items()) for at in (fitted, plain)]
     if plan.likely:
-        yield Says(
-            "(ours) Read as how much larger OUE-Zero's error is than Calibrate's, with the power law fitted by maximum "
-            "likelihood, the four percentages come out (here: within 5 points)"
-        ).given(
+        says = (
+            "(ours) As OUE-Zero's excess over a maximum-likelihood fit, the four percentages come out (within 5 points)"
+        )
+        yield Says(says).given(
             f"{listed[0]}; with the mean-variance method {listed[1]}",
             all(abs(share - _PRINTED[name][e]) < _CLOSE for (name, e), share in fitted.items()),
         )
@@ -122,18 +115,15 @@ def errors(both: Sequence[Collections]) -> Parts:
         all((np.diff(found) >= 0).all() for found in gains.values()),
     )
     times = {f"{d.name}, {name}": d.errors.over(M.RAW, name) for d in both for name in (M.ZERO, M.CALIBRATE)}
-    yield Says(
-        "OUE-Zero and OUE-Calibrate outperform OUE by orders of magnitude (here: at least one, at every eps)"
-    ).given(
+    says = "OUE-Zero and OUE-Calibrate outperform OUE by orders of magnitude (here: at least one, at every eps)"
+    yield Says(says).given(
         "OUE's error over: " + "; ".join(f"{name} {by_point(plan.grid, of, '.1f')}" for name, of in times.items()),
         min(ratio.min() for ratio in times.values()) >= 10,
     )
     then = {data.name: data.errors.over(M.THEN_ZERO, M.CALIBRATE) - 1 for data in both}
     then |= {f"{d.name} where OUE's is below": d.errors.over(M.ZERO_WITH_OUE, M.CALIBRATE) - 1 for d in both}
-    yield Says(
-        "Setting what is below the significance threshold after OUE-Calibrate to zero hardly changes its error (here: "
-        "by less than 5 %)"
-    ).given(
+    says = "Zeroing what is below the significance threshold after Calibrate hardly changes its error (here: below 5 %)"
+    yield Says(says).given(
         "; ".join(f"{of}: {by_point(plan.grid, change, '+.0%')}" for of, change in then.items()) + ". What Calibrate "
         "saves it saves below the threshold, where zero is a worse guess than the posterior mean",
         max(np.abs(then[data.name]).max() for data in both) < 0.05,
@@ -187,14 +177,11 @@ def sweep(data: Collections, number: int) -> Parts:
     for letter, part in zip("abc", PARTS, strict=True):
         shown = replace(data.by_factor(part), x=tuple(at))
         yield shown.panel(f"({letter}) {part}", label, part, (M.RAW, M.ZERO, *rules), faint=M.ADDED, y_log=False)
-    leads = {name: shown.gap(name, M.ZERO)[0].tolist() for name in (M.RAW, *rules)}
-    ahead = tuple(Curve(name, tuple(at), tuple(lead), faint=name in M.ADDED) for name, lead in leads.items())
+    gaps = {name: shown.gap(name, M.ZERO)[0].tolist() for name in (M.RAW, *rules)}
+    ahead = tuple(Curve(name, tuple(at), tuple(gap), faint=name in M.ADDED) for name, gap in gaps.items())
     yield Panel("(d) F-score less that of OUE-Zero", label, "difference", ahead, y_log=False)
     yield f"eps = {SWEPT:g}. {_identified(data)} Thresholds are multiples of the significance threshold (22)."
-    yield (
-        "Panel (d) compares the same runs. OUE-Calibrate and OUE-Zero meet where the posterior mean of an estimate at "
-        "the significance threshold is: there both find the same values."
-    )
+    yield "Panel (d) compares the same runs. At the posterior mean of an estimate that is just significant, both meet."
     yield from [_GRAIN] if data.name == "Kosarak" else []
     precision, recall, f_score = (data.by_factor(part) for part in PARTS)
     below, above = ([f for f in f_score.x if (f <= 1) == low] for low in (True, False))
@@ -202,18 +189,14 @@ def sweep(data: Collections, number: int) -> Parts:
     yield _ahead(f_score.only(below), M.CALIBRATE, M.ZERO, f"{better} at and below the significance threshold")
     yield _ahead(f_score.only(above), M.CALIBRATE, M.ZERO, f"{better} above the significance threshold")
     leads = dict(zip(f_score.x, f_score.gap(M.CALIBRATE, M.ZERO)[0].tolist(), strict=True))
-    yield Says(
-        "The improvement is more significant for smaller thresholds (here: larger at half the significance threshold "
-        "than at it, and larger there than at twice)"
-    ).given(by_point(leads, leads.values(), "+.3f", "factor"), leads[0.5] > leads[1.0] > leads[2.0])
+    says = "The improvement is more significant for smaller thresholds (here: larger at 0.5 than at 1, there than at 2)"
+    yield Says(says).given(by_point(leads, leads.values(), "+.3f", "factor"), leads[0.5] > leads[1.0] > leads[2.0])
     yield _more_precise(precision, recall, "at every threshold")
     beyond = [of.only((1.0, *above)) for of in (precision, recall, f_score)]
     yield _same(beyond, "At and above the significance threshold")
     p, r = (of.only(below).mean(M.ZERO) for of in (precision, recall))
-    yield Says(
-        "Below the significance threshold, the smaller the threshold, the higher the precision of OUE-Zero and the "
-        "lower its recall"
-    ).given(
+    says = "Below the significance threshold, the smaller it is, the higher OUE-Zero's precision, the lower its recall"
+    yield Says(says).given(
         f"from {below[-1]:g} of it down to {below[0]:g}: precision {p[-1]:.3f} to {p[0]:.3f}, recall {r[-1]:.3f} to "
         f"{r[0]:.3f}",
         (np.diff(p) <= 0).all() and (np.diff(r) >= 0).all(),
@@ -228,11 +211,11 @@ def budgets(data: Collections, number: int) -> Parts:
     """Figure {number}: heavy hitters at the significance threshold, {data.name}."""
     for letter, part in zip("abc", PARTS, strict=True):
         shown = (M.ZERO, M.CALIBRATE, M.LEARNED, M.PROBABILITY)
-        yield data.by_eps(part).panel(f"({letter}) {part}", "eps", part, shown, faint=M.ADDED, y_log=False)
+        yield data.found[f"{part} 1"].panel(f"({letter}) {part}", "eps", part, shown, faint=M.ADDED, y_log=False)
     cuts = {epsilon: data.threshold(epsilon) for epsilon in data.plan.grid}
     truly = (f"{cut:,.0f} at eps = {e:g} ({(data.counts.held > cut).sum()} truly above it)" for e, cut in cuts.items())
     yield f"At the significance threshold: {', '.join(truly)}. {_identified(data)} OUE has the curves of OUE-Zero."
-    precision, recall, f_score = (data.by_eps(part) for part in PARTS)
+    precision, recall, f_score = (data.found[f"{part} 1"] for part in PARTS)
     says = "At the significance threshold OUE-Calibrate has a better F-score than OUE-Zero at every eps"
     yield _ahead(f_score, M.CALIBRATE, M.ZERO, says, "eps =")
     yield _more_precise(precision, recall, "at every eps")
@@ -273,6 +256,5 @@ def _same(sweeps: Sequence[Sweep], where: str) -> Claim:
     alike = [
         all(np.array_equal(of.runs[M.RAW][i], of.runs[M.ZERO][i]) for of in sweeps) for i in range(len(sweeps[0].x))
     ]
-    return Says(f"{where} OUE and OUE-Zero have the same precision, recall and F-score").given(
-        f"they find the same in all runs at {sum(alike)} of {len(alike)} points", all(alike), exact=True
-    )
+    says = f"{where} OUE and OUE-Zero have the same precision, recall and F-score"
+    return Says(says).exactly(f"they find the same in all runs at {sum(alike)} of {len(alike)} points", all(alike))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veil.datasets import Counts
 from veil.mechanisms import OUE
 from veil.post import Calibrated, Prior
-from veil_papers.common.asking import estimate, unanswered
+from veil_papers.common.asking import estimate, significance
 from veil_papers.common.exhibits import Advance
 from veil_papers.common.sweep import Scores, Sweep, across, measure
 
@@ -53,7 +53,7 @@ class Collections:
     counts: Counts
     plan: Plan
     found: dict[str, Sweep]
-    """By eps: the squared "error" of a value, the noise's moments, and precision, recall and F-score by factor."""
+    """By eps: the squared "error" of a value, numbers of the noise, and by factor precision to F-score ("recall 1")."""
 
     @property
     def errors(self) -> Sweep:
@@ -62,7 +62,7 @@ class Collections:
 
     def threshold(self, epsilon: float) -> float:
         """The significance threshold (22), in people."""
-        return unanswered(_oracle(self.counts, epsilon), self.counts.people).threshold(ALPHA) * self.counts.people
+        return significance(_oracle(self.counts, epsilon), self.counts.people, ALPHA)
 
     def variance(self, epsilon: float) -> float:
         """The predicted variance of the noise (14), in people squared."""
@@ -81,10 +81,6 @@ class Collections:
     def by_factor(self, part: str) -> Sweep:
         """Precision, recall or F-score at SWEPT, by multiples of the significance threshold."""
         return across(self.found, {factor: f"{part} {factor:g}" for factor in self.plan.factors}, SWEPT)
-
-    def by_eps(self, part: str) -> Sweep:
-        """The same at the significance threshold, by eps."""
-        return self.found[f"{part} 1"]
 
     def gain(self, name: str, epsilon: float, other: str = M.ZERO) -> float:
         """The share of the other's error that the method saves, over the runs that had it."""

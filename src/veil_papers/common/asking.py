@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,8 +39,8 @@ Ints = NDArray[np.int64]
 Generator = np.random.Generator
 
 DRAWN = (
-    "Support counts are drawn as binomials, Bin(n_v, p) + Bin(n - n_v, q) for each value, which equals simulating every "
-    "person in distribution (with an ideal hash); estimates come from the shipped oracle."
+    "Support counts are drawn as binomials, Bin(n_v, p) + Bin(n - n_v, q) for each value, which equals simulating "
+    "every person in distribution (with an ideal hash); estimates come from the shipped oracle."
 )
 
 
@@ -51,9 +52,9 @@ def estimate(oracle: FrequencyOracle, held: Ints, rng: Generator) -> Estimate:
     return oracle.estimate(drawn_tally(oracle, held, rng))
 
 
-def unanswered(oracle: PureOracle, people: int) -> Estimate:
-    """An estimate from so many people, for what does not depend on what they hold."""
-    return oracle.estimate(Tally(oracle.digest, np.zeros(oracle.domain.size, np.int64), people, people, people))
+def significance(oracle: FrequencyOracle, people: int, alpha: float = 0.05) -> float:
+    """How many people a value that nobody holds exceeds with probability alpha, over all values (3.13)."""
+    return -NormalDist().inv_cdf(alpha / oracle.domain.size) * float(np.sqrt(oracle.noise.variance(0.0) * people))
 
 
 def drawn_tally(oracle: PureOracle, held: Ints, rng: Generator) -> Tally:

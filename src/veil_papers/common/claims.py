@@ -64,9 +64,13 @@ class Says:
 
     sentence: str
 
-    def given(self, measured: str, holds: bool | np.bool_, *, exact: bool = False) -> Claim:
+    def given(self, measured: str, holds: bool | np.bool_) -> Claim:
         """It holds or not, for reasons that no predicate below has a name for."""
-        return Claim(self.sentence, measured, bool(holds), exact)
+        return Claim(self.sentence, measured, bool(holds))
+
+    def exactly(self, measured: str, holds: bool | np.bool_) -> Claim:
+        """The same without any chance."""
+        return Claim(self.sentence, measured, bool(holds), exact=True)
 
     def ratio_within(
         self,

@@ -66,7 +66,7 @@ def _curve(curve: Curve, ax: Axes, colour: str, mark: str) -> None:
     dense = len(curve.x) > 24
     style: dict[str, Any] = {
         "color": colour,
-        "lw": 1.2 if curve.faint else 3.4 if curve.name == "OUE" and dense else 1.6,  # OUE shows below OLH
+        "lw": 1.2 if curve.faint else 1.6,
         "ls": "--" if curve.faint else "-",
         "marker": None if dense else mark,
         "ms": 4.5,

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-T, P = TypeVar("T"), ParamSpec("P")
+T = TypeVar("T")
+P = ParamSpec("P")
 Advance = Callable[[int], None]
 Watch = Callable[[str, int | None], AbstractContextManager[Advance]]
 """Shows progress: called with what is done and how many steps it has; gives a function to be called after each."""
-
-
-@contextmanager
-def unwatched(what: str, total: int | None = None) -> Iterator[Advance]:
-    """Progress that nobody watches."""
-    yield lambda steps: None
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,7 @@ class Setting:
 
     quick: bool = False
     data: Path | None = None
-    watch: Watch = unwatched
+    watch: Watch = lambda what, total: nullcontext(lambda steps: None)
 
     def pick(self, full: T, quick: T) -> T:
         """One of the two: how much is run."""
@@ -104,13 +99,8 @@ def exhibit(parts: Callable[P, Parts]) -> Callable[P, Exhibit]:
     @wraps(parts)
     def made(*args: P.args, **kwargs: P.kwargs) -> Exhibit:
         title, found = text.format(**signature.bind(*args, **kwargs).arguments), list(parts(*args, **kwargs))
-        return Exhibit(
-            title.partition(":")[0].lower().replace(" ", "-"),
-            title,
-            tuple(part for part in found if isinstance(part, Panel)),
-            tuple(part for part in found if isinstance(part, Claim)),
-            tuple(part for part in found if isinstance(part, str)),
-        )
+        kinds: Any = (tuple(part for part in found if isinstance(part, kind)) for kind in (Panel, Claim, str))
+        return Exhibit(title.partition(":")[0].lower().replace(" ", "-"), title, *kinds)
 
     return made
 

@@ -108,8 +108,9 @@ class Sweep:
         return Curve(name, tuple(self.x[i] for i in shown), tuple(means[shown].tolist()), bars, beside, faint)
 
     def panel(
-        self, title: str, x_label: str, y_label: str, names: Iterable[str] | None = None, *, faint: Collection[str] = (),
-        y_log: bool = True, marks: tuple[float, ...] = (), spread: bool = True, theory: Sweep | None = None,
+        self, title: str, x_label: str, y_label: str, names: Iterable[str] | None = None, *,
+        faint: Collection[str] = (), y_log: bool = True, marks: tuple[float, ...] = (), spread: bool = True,
+        theory: Sweep | None = None,
     ) -> Panel:  # fmt: skip
         """The curves of some methods that have any numbers; those in `faint` are drawn dashed."""
         chosen = self.runs if names is None else [name for name in names if name in self.runs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,10 +15,11 @@ from veil_papers.common.exhibits import Curve, Exhibit, Panel, Parts, brief, exh
 from veil_papers.consistency.runs import AUTO, HOW, LEFT, METHODS, RIGHT, Plan, collections, zipf
 
 Floats = NDArray[np.float64]
+Groups = dict[str, tuple[str, ...]]
 
 _ALONE = 8  # ranks shown one by one; beyond, neighbours are averaged
 _FAR = 5.0  # standard errors: one value in a thousand experiments strays as far by chance
-_GROUPS = {
+_GROUPS: Groups = {
     "a": ("Base", "Norm", "Base-Pos", "Post-Pos"),
     "b": ("Norm-Mul",),
     "c": ("Norm-Sub", "MLE-Apx", "Base-Cut", "Norm-Cut"),
@@ -73,20 +75,11 @@ def _binned(values: Floats) -> Floats:
     return np.array([values[places].mean() for places in _bins(len(values))])
 
 
-def _curve(label: str, values: Floats, *, faint: bool = False) -> Curve:
-    ranks = tuple(float(np.exp(np.log(places + 1.0).mean())) for places in _bins(len(values)))
-    return Curve(label, ranks, tuple(_binned(values).tolist()), faint=faint)
-
-
-def _panels(
-    groups: dict[str, tuple[str, ...]], y_label: str, of: dict[str, Floats], *, y_log: bool = True
-) -> list[Panel]:
-    return [
-        Panel(f"({letter}) Zipf, eps = 1", "rank", y_label, tuple(
-            _curve(name, of[name], faint=name == AUTO) for name in names
-        ), x_log=10, y_log=y_log)
-        for letter, names in groups.items()
-    ]  # fmt: skip
+def _panels(groups: Groups, y_label: str, of: dict[str, Floats], *, y_log: bool = True) -> Iterator[Panel]:
+    ranks = tuple(float(np.exp(np.log(places + 1.0).mean())) for places in _bins(1024))
+    for letter, names in groups.items():
+        curves = (Curve(name, ranks, tuple(_binned(of[name]).tolist()), faint=name == AUTO) for name in names)
+        yield Panel(f"({letter}) Zipf, eps = 1", "rank", y_label, tuple(curves), x_log=10, y_log=y_log)
 
 
 @exhibit
@@ -94,17 +87,15 @@ def _means(truth: Floats, found: _Found) -> Parts:
     """Figure 1: means of the estimated counts."""
     of = {"truth": truth, **{name: truth + moments.bias for name, moments in found.items()}}
     yield from _panels({"a": ("truth", *LEFT), "b": ("truth", *RIGHT)}, "mean count (people)", of)
-    yield (
-        f"{HOW} {found['Base'].runs:,} runs ({found[AUTO].runs:,} of auto); the paper has 5,000. Ranks above {_ALONE} "
-        "are averaged with their neighbours, in bins that grow with the rank. Means below zero have no place here."
-    )
+    yield f"{HOW} {found['Base'].runs:,} runs ({found[AUTO].runs:,} of auto); the paper has 5,000."
+    yield f"Ranks above {_ALONE} are averaged in bins that grow with the rank. Means below zero have no place here."
     top = np.abs(found["Power"].bias[:4] / truth[:4]).max()
     middle = found["Power"].bias[8:64].sum() / truth[8:64].sum()
     total = of["Base-Pos"].sum() / truth.sum()
-    yield Says(
-        "Power changes little in the top values, and more in the low ones (here: the means of the first 4 by less than "
-        "2 %, those of ranks 9 to 64 by more than 10 %)"
-    ).given(f"the first 4 by at most {top:.2%}, ranks 9 to 64 by {middle:+.0%}", top < 0.02 and abs(middle) > 0.1)
+    says = "Power changes top values little, low ones more (here: ranks 1 to 4 below 2 %, 9 to 64 above 10 %)"
+    yield Says(says).given(
+        f"the first 4 by at most {top:.2%}, ranks 9 to 64 by {middle:+.0%}", top < 0.02 and abs(middle) > 0.1
+    )
     says = "Base-Pos introduces systematic bias, which adds up (here: its counts to more than 1.5 times the people)"
     yield Says(says).given(f"{total:.2f} times; Norm-Sub {of['Norm-Sub'].sum() / truth.sum():.3f}", total > 1.5)
 
@@ -116,9 +107,8 @@ def _biases(found: _Found) -> Parts:
     yield f"Mind the scales. The standard error of a single value's mean is {one:.0f} people for Base."
     yield from _panels(_GROUPS, "bias (people)", {name: of.bias for name, of in found.items()}, y_log=False)
     far = {name: np.abs(found[name].z).max() for name in ("Base", "Norm")}
-    yield Says(f"Base and Norm are unbiased (here: no value's mean is {_FAR:g} standard errors off)").given(
-        f"at most {each(far, '.1f')} standard errors, over 1,024 values", max(far.values()) < _FAR
-    )
+    says = f"Base and Norm are unbiased (here: no value's mean is {_FAR:g} standard errors off)"
+    yield Says(says).given(f"at most {each(far, '.1f')} standard errors, over 1,024 values", max(far.values()) < _FAR)
     rare = found["Base-Pos"].z[100:]
     says = f"Base-Pos has a positive bias (here: at least {_FAR:g} standard errors for every value beyond rank 100)"
     yield Says(says).given(
@@ -127,10 +117,8 @@ def _biases(found: _Found) -> Parts:
     )
     cut = found["Base-Cut"]
     lowest, first = int(cut.bias.argmin()), np.abs(cut.z[:5]).max()
-    yield Says(
-        f"Base-Cut is unbiased for the first few values (here: 5 values, within {_FAR:g} standard errors), not for "
-        "values in between"
-    ).given(
+    says = f"Base-Cut is unbiased for the first few values (here: 5, within {_FAR:g} standard errors), not in between"
+    yield Says(says).given(
         f"the first 5 within {first:.1f} standard errors; most biased at rank {lowest + 1}, by "
         f"{brief(cut.bias[lowest])} people ({cut.z[lowest]:.0f} standard errors)",
         first < _FAR and cut.z[lowest] < -_FAR,
@@ -140,7 +128,7 @@ def _biases(found: _Found) -> Parts:
     falls = ((binned[:-1] - binned[1:]) / np.hypot(error[:-1], error[1:])).max()
     says = "The bias of Norm-Sub is an increasing line (here: from bin to bin it never falls by 3 standard errors)"
     yield Says(says).given(
-        f"from {brief(binned[0])} to {brief(binned[-1])} people; the deepest fall is {max(falls, 0.0):.1f} standard errors",
+        f"from {brief(binned[0])} to {brief(binned[-1])} people; deepest fall {max(falls, 0.0):.1f} standard errors",
         falls < 3 and binned[0] < 0 < binned[-1],
     )
     power, normed = found["Power"].bias, found["PowerNS"].bias
@@ -158,14 +146,12 @@ def _variances(found: _Found) -> Parts:
     yield from _panels({"a": LEFT, "b": RIGHT}, "variance (people squared) over n", of)
     flat = {name: _binned(of[name]).max() / _binned(of[name]).min() for name in ("Base", "Norm")}
     gain = of["Norm"].mean() / of["Base"].mean()
-    yield Says(
-        "The variance is similar for all values in Base and Norm (here: between bins by less than a quarter), with Norm "
-        "slightly smaller"
-    ).given(
+    says = "The variance is similar for all values in Base and Norm (here: within a quarter), Norm's slightly smaller"
+    yield Says(says).given(
         f"largest over smallest: {each(flat)}; Norm over Base {gain:.5f}", max(flat.values()) < 1.25 and 0.95 < gain < 1
     )
     drop = {name: of[name][-102:].mean() / of[name][:10].mean() for name in METHODS if name not in flat}
-    yield Says(
-        "For all other methods the variance drops with the rank (here: that of the rarest tenth is below half that of "
-        "the ten most frequent)"
-    ).given(f"rarest tenth over the ten most frequent: {each(drop, brief)}", max(drop.values()) < 0.5)
+    says = (
+        "For all other methods the variance drops with the rank (here: the rarest tenth has below half the top ten's)"
+    )
+    yield Says(says).given(f"rarest tenth over the ten most frequent: {each(drop, brief)}", max(drop.values()) < 0.5)

@@ -40,7 +40,7 @@ class Plan:
 
     def __init__(self, setting: Setting) -> None:
         pick, self.watch = setting.pick, setting.watch
-        # More at eps = 1, where sets and frequent values are asked for: Base's error on a large set is one draw per run.
+        # More at eps = 1, where sets are asked for: Base's error on a large one is a single draw for each run.
         self.runs, self.runs_at_one = pick(30, 3), pick(300, 3)
         self.long_runs, self.auto_runs = pick(2_000, 40), pick(200, 2)  # for means and variances of single values
         self.sets = pick(100, 50)
@@ -76,12 +76,6 @@ def base_cut_keeps(held: Ints, runs: int, seed: Sequence[int]) -> tuple[int, flo
     return int((kept >= 0.95 * runs).sum()), total
 
 
-def every_value(size: int) -> Callable[[np.random.Generator], list[Ints]]:
-    """Each value of the domain."""
-    groups = list(np.arange(size)[:, None])
-    return lambda rng: groups
-
-
 def random_sets(size: int, percent: int, count: int) -> Callable[[np.random.Generator], list[Ints]]:
     """So many sets of a part of the domain, drawn anew in every run."""
     kept = max(round(size * percent / 100), 1)
@@ -89,9 +83,10 @@ def random_sets(size: int, percent: int, count: int) -> Callable[[np.random.Gene
 
 
 def score(held: Ints, epsilon: float, asks: Asks, seed: Sequence[int]) -> Scores:
-    """The mean squared error of every method for every query, from one simulated collection."""
+    """The mean squared error of every method for "full", all values, and every query, from one simulated collection."""
     truth, drawn = held / held.sum(), collection(held, epsilon, seed)
     asked = {ask: draw(np.random.default_rng([*seed, 1])) for ask, draw in asks.items()}
+    asked["full"] = list(np.arange(len(held))[:, None])
     made = {label: quietly(drawn, name) for label, name in METHODS.items()}
     return {
         ask: {label: float(squared_errors(of, groups, truth).mean()) for label, of in made.items()}

@@ -9,14 +9,13 @@ from numpy.typing import NDArray
 
 from veil.datasets import Counts
 from veil.mechanisms import BLH, OLH, FrequencyOracle, Rappor
-from veil_papers.common.asking import estimate
+from veil_papers.common.asking import estimate, significance
 from veil_papers.common.claims import Says, each, span
 from veil_papers.common.exhibits import Exhibit, Parts, Setting, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, across, measure
 from veil_papers.frequency_oracles.analysis import Maker
 
 FREQUENT = 30
-ALPHA = 0.05
 SWEPT = 4.0
 THRESHOLDS = tuple(range(1_000, 20_001, 1_000))
 _RAPPOR = ("RAP(8)", "RAP(16)")
@@ -56,12 +55,11 @@ def _scores(name: str, oracle: FrequencyOracle, clicks: Counts, epsilon: float, 
     held = clicks.held
     shown = estimate(oracle, held, rng).counts
     frequent = np.argsort(-held, kind="stable")[:FREQUENT]
-    reach = -NormalDist().inv_cdf(ALPHA / len(held))
-    common = reach * np.sqrt(OLH(epsilon, len(held)).noise.variance(0.0) * clicks.people)
+    common = significance(OLH(epsilon, len(held)), clicks.people)
     if oracle.noise.known:
-        own = reach * float(np.sqrt(oracle.noise.variance(0.0) * clicks.people))  # (3.13)
+        own = significance(oracle, clicks.people)
     else:  # Rappor has no variance: take what the estimates of pages without a click scatter by
-        own = reach * float(np.std(shown[held == 0]))
+        own = -NormalDist().inv_cdf(0.05 / len(held)) * float(np.std(shown[held == 0]))
     cuts = {name: own} | ({f"{name}, OLH's threshold": common} if name in _RAPPOR else {})
     pairs = {label: _positive(shown, held, cut) for label, cut in cuts.items()}
     scores: Scores = {
@@ -85,10 +83,8 @@ def _positive(shown: NDArray[np.float64], held: NDArray[np.int64], threshold: fl
 def _errors(errors: Sweep, runs: int) -> Parts:
     """Figure 3.3: squared error of the most frequent pages."""
     yield errors.panel("The 30 most frequent pages", "eps", "average squared error (clicks squared)")
-    yield (
-        f"{_HOW} {runs} runs, mean and standard deviation. Rappor: 128 bits, 2 hashes, 8 or 16 cohorts, f set by eps, "
-        "decoded by LASSO and least squares."
-    )
+    yield f"{_HOW} {runs} runs, mean and standard deviation."
+    yield "Rappor: 128 bits, 2 hashes, 8 or 16 cohorts, f set by eps, decoded by LASSO and least squares."
     beyond, last = [epsilon for epsilon in errors.x if epsilon > 1], errors.x[-1]
     margins = [min(errors.at(n, e) for n in _METHODS if n != "OLH") / errors.at("OLH", e) for e in beyond]
     gains = {name: errors.at(name, 1.0) / errors.at(name, last) for name in errors.runs}
@@ -128,29 +124,24 @@ def _positives(right: Sweep, found: Sweep) -> Parts:
     olh, both, best = hits["OLH"], each(every, ".0f"), max(every.values())
     size = {name: output[name] for name in _METHODS}
     false = {name: output[name] - hits[name] for name in _METHODS}
-    yield Says("At eps = 4 OLH finds nearly 200 true positives, BLH only 36 (here: within a quarter)").given(
-        f"{olh:.0f} against {hits['BLH']:.0f}", 150 <= olh <= 250 and 27 <= hits["BLH"] <= 45
-    )
-    yield Says("At eps = 4 Rappor finds 75 true positives (here: within a quarter)").given(
-        both, all(75 * 0.75 <= value <= 75 * 1.25 for value in own)
-    )
+    says = "At eps = 4 OLH finds nearly 200 true positives, BLH only 36 (here: within a quarter)"
+    yield Says(says).given(f"{olh:.0f} against {hits['BLH']:.0f}", 150 <= olh <= 250 and 27 <= hits["BLH"] <= 45)
+    says = "At eps = 4 Rappor finds 75 true positives (here: within a quarter)"
+    yield Says(says).given(both, all(75 * 0.75 <= value <= 75 * 1.25 for value in own))
     yield Says("At eps = 4 OLH finds more than twice Rappor's true positives").given(
-        f"{olh:.0f} against at most {best:.0f}, whichever threshold and number of cohorts Rappor takes",
-        olh > 2 * best,
+        f"{olh:.0f} against at most {best:.0f}, whichever threshold and number of cohorts Rappor takes", olh > 2 * best
     )
     yield Says("The number of true positives increases with eps").given(
         ", ".join(f"{name} {span(right.mean(name), '.0f')}" for name in ("OLH", "BLH")),
         all((np.diff(right.mean(name)) >= 0).all() for name in ("OLH", "BLH")),
     )
-    yield Says(
-        "Rappor and OLH identify similar numbers of pages (here: up to a factor of 2), Rappor's more often false"
-    ).given(
+    says = "Rappor and OLH identify similar numbers of pages (here: up to a factor of 2), Rappor's more often false"
+    yield Says(says).given(
         f"{each(size, '.0f')}; of these false {each(false, '.0f')}",
         all(0.5 < size[name] / size["OLH"] < 2 and false[name] > false["OLH"] for name in _RAPPOR),
     )
-    yield Says(
-        "The number of cohorts does not affect Rappor much (here: its true positives by less than a quarter)"
-    ).given(both, max(own) < 1.25 * min(own))
+    says = "The number of cohorts does not affect Rappor much (here: its true positives by less than a quarter)"
+    yield Says(says).given(both, max(own) < 1.25 * min(own))
 
 
 @exhibit
@@ -167,12 +158,10 @@ def _thresholds(right: Sweep, wrong: Sweep) -> Parts:
         f"OLH {misses['OLH']:.1f}, BLH {brief(round(misses['BLH']))}",
         10 <= misses["OLH"] < 100 and misses["BLH"] >= 1_000,
     )
-    yield Says("At the same threshold OLH and BLH find about as many true positives (here: within a fifth)").given(
-        listed, hits["BLH"] > 0.8 * hits["OLH"]
-    )
-    yield Says("Rappor finds slightly fewer true positives (here: at most a fifth fewer)").given(
-        listed, all(0.8 * hits["OLH"] < hits[name] < hits["OLH"] for name in _RAPPOR)
-    )
+    says = "At the same threshold OLH and BLH find about as many true positives (here: within a fifth)"
+    yield Says(says).given(listed, hits["BLH"] > 0.8 * hits["OLH"])
+    says = "Rappor finds slightly fewer true positives (here: at most a fifth fewer)"
+    yield Says(says).given(listed, all(0.8 * hits["OLH"] < hits[name] < hits["OLH"] for name in _RAPPOR))
     yield Says("OLH produces the fewest false positives and the most true positives").given(
         f"{listed}; false {each(misses, '.0f')}{where}",
         misses["OLH"] == min(misses.values()) and hits["OLH"] == max(hits.values()),

@@ -28,6 +28,11 @@ from veil_papers.common.sweep import Scores, Sweep
 Ints = NDArray[np.int64]
 Method = Callable[[float, Bits | Text, int, int], HitterSearch | Campaign | None]
 """What searches: from eps, the domain, k and the number of people. None where it would take minutes."""
+Methods = Mapping[str, Method]
+Crowds = Callable[[int], "Crowd"]
+Points = Sequence[tuple[float, float, int]]
+Seed = Sequence[int]
+Thetas = Sequence[float]
 
 SYNTHETIC, URLS, QUERIES = "synthetic", "URL stand-in", "query stand-in"
 BUDGET = 1 << 20
@@ -154,7 +159,7 @@ def random_strings(people: int, seed: int, bits: int = 64) -> Crowd:
 class DrawnCrowd(Drawn):
     """`Drawn` from values with their numbers, in place of one value for each person."""
 
-    def __init__(self, survey: Survey, crowd: Crowd, seed: Sequence[int]) -> None:
+    def __init__(self, survey: Survey, crowd: Crowd, seed: Seed) -> None:
         self.survey, self._rng = survey, np.random.default_rng(seed)
         self._held, self._population = crowd.codes, crowd.people
         self._answers = list(hitters.split_people(survey.ask, crowd.counts, self._rng))
@@ -179,7 +184,7 @@ class DrawnCrowd(Drawn):
         return total
 
 
-def search(protocol: HitterSearch | Campaign, crowd: Crowd, seed: Sequence[int]) -> HeavyHitters:
+def search(protocol: HitterSearch | Campaign, crowd: Crowd, seed: Seed) -> HeavyHitters:
     """A whole search."""
     if isinstance(protocol, HitterSearch):
         return protocol.search(DrawnCrowd(protocol.survey, crowd, seed))
@@ -228,19 +233,9 @@ def squared(error: float) -> str:
 
 
 def measure(
-    title: str,
-    crowd_of: Callable[[int], Crowd],
-    points: Sequence[tuple[float, float, int]],
-    methods: Mapping[str, Method],
-    runs: int,
-    seed: Sequence[int],
-    watch: Watch,
-    theta: Sequence[float] = (),
+    title: str, crowd_of: Crowds, points: Points, methods: Methods, runs: int, seed: Seed, watch: Watch, at: Thetas = ()
 ) -> dict[str, Sweep]:
-    """F1, NCR and Var of every method at every point (x, eps, k).
-
-    With a `theta` for each point, F1 is that of the values estimated above it.
-    """
+    """F1, NCR and Var of every method at every point (x, eps, k); F1 `at` a threshold for each, if given."""
     crowds = lru_cache(maxsize=1)(crowd_of)
 
     def trial(place: int, run: int) -> Scores:
@@ -252,10 +247,10 @@ def measure(
             made = search(protocol, crowd, [*seed, run, place, number])
             found = dict(zip(found_codes(made), made.estimates.counts.tolist(), strict=True))
             scores["F1"][name] = f1(found, truth)
-            if theta:
+            if at:
                 shown = made.estimates.frequencies if made.fitted is None else made.fitted
-                kept = [code for code, frequency in zip(found, shown, strict=True) if frequency >= theta[place]]
-                scores["F1"][name] = f1(kept, crowd.above(theta[place]))
+                kept = [code for code, frequency in zip(found, shown, strict=True) if frequency >= at[place]]
+                scores["F1"][name] = f1(kept, crowd.above(at[place]))
             scores["NCR"][name] = ncr(found, list(truth))
             scores["Var"][name] = found_mse(found, truth)
         return scores

@@ -47,10 +47,8 @@ def threshold(epsilon: float, bits: int, groups: int, people: int = 1_000_000) -
 @exhibit
 def thresholds() -> Parts:
     """Table 4.1: how frequent a value must be."""
-    yield (
-        "Lines are the printed numbers. sigma Phi^-1(1 - T/d) / sqrt(n/g), T = 1, d = k 2^floor((m - 10) / g) - k, "
-        "k = 1,024; printed are Phi^-1(T/d) and other roundings of the step."
-    )
+    yield "Lines are the printed numbers: of Phi^-1(T/d) and other roundings of the step."
+    yield "sigma Phi^-1(1 - T/d) / sqrt(n/g), T = 1, d = k 2^floor((m - 10) / g) - k, k = 1,024."
     ours = {row: tuple(threshold(*row, groups) for groups in _GROUPS) for row in _PRINTED}
     for letter, epsilon in zip("ab", _EPSILONS, strict=True):
         curves = [Curve(f"m = {m}", _AT, psi, None, _PRINTED[e, m]) for (e, m), psi in ours.items() if e == epsilon]
@@ -59,11 +57,10 @@ def thresholds() -> Parts:
     rising = all((np.diff(psi) > 0).all() for psi in ours.values())
     worst = np.abs(np.array(list(ours.values())) / np.array(list(_PRINTED.values())) - 1).max(axis=0)
     off = ", ".join(f"{100 * most:.2f} % (g = {g})" for g, most in zip(_GROUPS, worst, strict=True))
-    yield Says("Table 4.1: the sensitivity threshold, n = 1,000,000 (here: within 1 % for g = 1, 3 and 4)").given(
-        f"off by at most {off}", worst[[0, 2, 3]].max() < 0.01, exact=True
-    )
+    says = "Table 4.1: the sensitivity threshold, n = 1,000,000 (here: within 1 % for g = 1, 3 and 4)"
+    yield Says(says).exactly(f"off by at most {off}", worst[[0, 2, 3]].max() < 0.01)
     says, shown = "When g increases, the threshold increases", "in every row" if rising else "not in every row"
-    yield Says(says).given(shown, rising, exact=True)
+    yield Says(says).exactly(shown, rising)
 
 
 def few_groups(sources: dict[str, Source], plan: Plan, seed: int) -> tuple[Exhibit, Exhibit]:
@@ -103,9 +100,8 @@ def _helped(plain: Sweep, found: Sweep, plan: Plan) -> Parts:
     more = min(found.mean(name)[-1] - plain.mean(name)[-1] for name in found.runs) > 0
     yield Says("With the true prefixes in the last round, g = 4 finds more than without").given(_listed(found), more)
     at_one = [found.mean(name) for name in found.runs if name.endswith("eps = 1")]
-    yield Says("At eps = 1 g = 3 or 4 then finds more than g = 1, whose other frequent values interfere").given(
-        _listed(found), all(max(means[2:]) > means[0] for means in at_one)
-    )
+    says = "At eps = 1 g = 3 or 4 then finds more than g = 1, whose other frequent values interfere"
+    yield Says(says).given(_listed(found), all(max(means[2:]) > means[0] for means in at_one))
 
 
 def _listed(found: Sweep) -> str:

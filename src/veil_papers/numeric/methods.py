@@ -1,20 +1,121 @@
-"""Figures 2 to 4 of the Square Wave paper: how its methods are run on a data set, and what it says of their errors."""
+"""Figures 2 to 4 of the Square Wave paper: people, methods, how they are run, and what it says of their errors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from veil.datasets import Numbers, beta_numbers, flight_times, income, wages
+from veil.domain import Interval
 from veil.mechanisms import MeanMechanism, Piecewise, SquareWave, StochasticRounding
 from veil.metrics import ks, mean_error, quantile_error, range_mae, variance_error, wasserstein
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, TwoPhaseVariance
 from veil_papers.common.asking import read, read_waves, run_campaign
 from veil_papers.common.claims import Says, by_point, each, with_error
-from veil_papers.common.exhibits import Advance, Panel, Parts, exhibit
+from veil_papers.common.exhibits import Panel, Parts, Setting, exhibit
 from veil_papers.common.sweep import Scores, Sweep, known, measure
-from veil_papers.numeric.people import BETA, FLIGHTS, INCOME, WAGES, Floats, M, People, Plan
+
+Floats = NDArray[np.float64]
+
+BETA, FLIGHTS, INCOME, WAGES = "Beta", "flights", "income", "wages"
+_EARNERS, _RIDES = 2_308_374, 2_189_968  # people in the paper's income and taxi data
+
+
+class M:
+    """The methods, by the names of the paper and ours."""
+
+    EMS, EM, AUTO = "SW-EMS", "SW-EM", "SW-auto (ours)"
+    ADMM, EXACT, HH, HAAR = "HH-ADMM", "HH-exact (ours)", "HH", "HaarHRR"
+    SR, PM, HM = "SR", "PM", "HM (ours)"
+    BINS = ("CFO-16", "CFO-32", "CFO-64")
+    DISTRIBUTIONS = (EMS, EM, ADMM, *BINS)  # the paper's methods whose results are probability distributions
+    OURS = (AUTO, EXACT, HM)  # what is not in the paper's figures; drawn dashed
+
+
+class Plan:
+    """How much is run; numbers of runs are by data set."""
+
+    def __init__(self, setting: Setting) -> None:
+        pick, self.watch = setting.pick, setting.watch
+
+        def by_set(full: tuple[int, ...], quick: tuple[int, ...]) -> dict[str, int]:
+            return dict(zip((BETA, FLIGHTS, INCOME, WAGES), pick(full, quick), strict=True))
+
+        self.epsilons = pick((0.5, 1.0, 1.5, 2.0, 2.5), (1.0, 2.5))
+        self.runs = by_set((500, 100, 100, 100), (20, 3, 3, 3))
+        self.auto = by_set((100, 20, 20, 20), (2, 1, 1, 1))
+        """In how many of them smoothing="auto" is tried, which takes 26 fits instead of one."""
+        self.wave_runs = by_set((100, 12, 12, 25), (4, 1, 1, 1))  # runs at a point of Figures 5 and 7
+        self.width_runs = by_set((100, 40, 20, 60), (4, 1, 1, 1))
+        """Runs at a point of Figure 6: the least of many means is too small by chance, where they are of few runs."""
+        self.formula_runs = by_set((800, 60, 60, 125), (12, 2, 2, 2))
+        """The same at the formula's b, which claims are about."""
+        self.widths = pick((0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.34, 0.38), (0.05, 0.38))
+        self.granularities = pick((256, 512, 1024, 2048), (256, 1024))
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """So many people who stand for a data set, and the buckets in which their distribution is asked for."""
+
+    label: str
+    numbers: Numbers
+    buckets: int
+    count: int
+
+    @property
+    def domain(self) -> Interval:
+        """What they hold, on a grid so fine that a wave does not notice."""
+        return Interval(self.numbers.lo, self.numbers.hi)
+
+    @property
+    def bucketed(self) -> Interval:
+        """What they hold, to the bucket: for everything but waves."""
+        return Interval(self.numbers.lo, self.numbers.hi, cells=self.buckets)
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint64]:
+        """The fine cell of every person, in order."""
+        return np.asarray(self.domain.encode(self.numbers.spread(self.count)))
+
+    @cached_property
+    def held(self) -> NDArray[np.int64]:
+        """How many people each bucket has."""
+        return np.bincount(self.codes.astype(np.int64) * self.buckets // self.domain.cells, minlength=self.buckets)
+
+    @cached_property
+    def truth(self) -> Floats:
+        """The distribution that is to be found."""
+        return self.numbers.histogram(self.buckets)
+
+    @cached_property
+    def moments(self) -> tuple[float, float]:
+        """Mean and variance of the buckets' middles, as mechanisms for means see people; in units of [0, 1]."""
+        shares, middles = self.held / self.count, (np.arange(self.buckets) + 0.5) / self.buckets
+        mean = float(shares @ middles)
+        return mean, float(shares @ (middles - mean) ** 2)
+
+    def __str__(self) -> str:
+        span = f"{self.numbers.lo:g} to {self.numbers.hi:,.0f} {self.numbers.unit}".strip()
+        return f"{self.numbers.origin}; {self.count:,} people, {span}, {self.buckets:,} buckets"
+
+
+def data_sets(setting: Setting) -> dict[str, People]:
+    """The paper's synthetic data and what stands for its three real sets; a quick run has fewer people in the large."""
+    share, paid = setting.pick(1, 10), wages(setting.data, below=60_000)
+    made = (
+        People(BETA, beta_numbers(), 256, 100_000),
+        People(FLIGHTS, flight_times(setting.data), 1024, _RIDES // share),
+        People(INCOME, income(setting.data, bins=1024), 1024, _EARNERS // share),
+        People(WAGES, paid, 1024, paid.people),
+    )
+    return {people.label: people for people in made}
+
 
 Sets = Mapping[str, Sweep]  # the same measure on every data set
 
@@ -40,14 +141,16 @@ _RANGES: dict[str, Callable[[Floats, Floats], float]] = {
 }
 
 
-def run(people: People, plan: Plan, seed: Sequence[int], advance: Advance) -> dict[str, Sweep]:
+def run(people: People, plan: Plan, seed: Sequence[int]) -> dict[str, Sweep]:
     """For every measure the errors of every method by eps: each on a collection of its own, or a shared one."""
 
     def trial(place: int, number: int) -> Scores:
         rng = np.random.default_rng([*seed, place, number])
         return _trial(people, plan.epsilons[place], rng, auto=number < plan.auto[people.label])
 
-    return measure(plan.epsilons, plan.runs[people.label], trial, advance, paired=False)
+    runs = plan.runs[people.label]
+    with plan.watch(f"Figures 2 to 4: {people.label}", len(plan.epsilons) * runs) as advance:
+        return measure(plan.epsilons, runs, trial, advance, paired=False)
 
 
 def _trial(people: People, epsilon: float, rng: np.random.Generator, *, auto: bool) -> Scores:
@@ -130,10 +233,8 @@ def distances(wave: Sets, ks_: Sets, plan: Plan) -> Parts:
     yield Says(says).not_above(wave[FLIGHTS], M.EMS, M.DISTRIBUTIONS, most=1.05)
     yield Says(f"In most cases {lowest}").mostly(wave, M.EMS, M.DISTRIBUTIONS)
     falls = {label: {name: s.mean(name)[0] / s.mean(name)[-1] for name in M.BINS} for label, s in wave.items()}
-    yield Says(
-        "The lines of fewer bins flatten as eps increases (here: on every set the distance of 16 bins falls by a "
-        "smaller factor than that of 64)"
-    ).given(
+    says = "The lines of fewer bins flatten as eps increases (here: 16 bins fall by less than 64, on every set)"
+    yield Says(says).given(
         "; ".join(f"{label}: by {each(of, '.1f')}" for label, of in falls.items()),
         all(of["CFO-16"] < of["CFO-64"] for of in falls.values()),
     )
@@ -196,20 +297,18 @@ def statistics(mean: Sets, variance: Sets, quantiles: Sets, plan: Plan) -> Parts
     yield from panels("absolute error of the variance", variance, (*_HISTOGRAMS, *_MEANS), "efgh")
     yield from panels("absolute error of quantiles", quantiles, _HISTOGRAMS, "ijkl")
     yield from _notes(plan)
-    yield (
-        "SR, PM and HM see numbers to the bucket. For the variance one half of the people is asked for the mean, the "
-        "other half for squared distances to it. HM, the hybrid of both, is not in the paper's figures."
-    )
+    yield "SR, PM and HM see numbers to the bucket. HM, the hybrid of both, is not in the paper's figures."
+    yield "For the variance half of the people is asked for the mean, the other half for squared distances to it."
     for label, sweep in mean.items():
         says = f"{label}: SW-EMS's mean is comparable to the better of SR and PM at every eps"
         most, here = (1.0, "its error is at most theirs") if label == BETA else (1.5, "at most 1.5 times their error")
         yield Says(f"{says} (here: {here})").not_above(sweep, M.EMS, (M.SR, M.PM), most=most)
     crossing = {label: list(zip(*sweep.ratio(M.SR, M.PM), strict=True)) for label, sweep in mean.items()}
     ends = {label: (at[0], at[-1]) for label, at in crossing.items()}
-    yield Says(
-        "For means SR is better than PM where eps is small, and worse where it is large (here: at the ends of the axis, "
-        "on every set)"
-    ).given(
+    says = (
+        "For means SR is better than PM at small eps and worse at large (here: at the ends of the axis, on every set)"
+    )
+    yield Says(says).given(
         f"SR over PM: {'; '.join(f'{label} {with_error(*a)} to {with_error(*b)}' for label, (a, b) in ends.items())}",
         all(a[0] - 2 * known(a[1]) <= 1 <= b[0] + 2 * known(b[1]) for a, b in ends.values()),
     )
@@ -226,10 +325,8 @@ def statistics(mean: Sets, variance: Sets, quantiles: Sets, plan: Plan) -> Parts
     says = f"{INCOME}: for quantiles HH-ADMM is the best at every eps"
     yield Says(says).not_above(quantiles[INCOME], M.ADMM, M.DISTRIBUTIONS)
     coarse, _ = quantiles[INCOME].over_best("CFO-16", M.DISTRIBUTIONS)
-    yield Says(
-        f"{INCOME}: for quantiles few bins are worse than other methods by 1 to 2 orders of magnitude (here: 16 bins, "
-        "10 to 100 times the best)"
-    ).given(by_point(quantiles[INCOME].x, coarse, ".1f"), coarse.min() >= 10 and coarse.max() <= 100)
+    says = f"{INCOME}: for quantiles few bins are worse by 1 to 2 orders of magnitude (here: 16 bins, 10 to 100 times)"
+    yield Says(says).given(by_point(quantiles[INCOME].x, coarse, ".1f"), coarse.min() >= 10 and coarse.max() <= 100)
 
 
 def _cases(sets: Sets, holds: Callable[[dict[str, float]], bool]) -> list[bool]:

@@ -10,11 +10,11 @@ from veil.mechanisms import SquareWave, best_width
 from veil.metrics import wasserstein
 from veil_papers.common.asking import read_waves
 from veil_papers.common.claims import Says, with_error
-from veil_papers.common.exhibits import Advance, Claim, Panel, Parts, exhibit
+from veil_papers.common.exhibits import Claim, Panel, Parts, exhibit
 from veil_papers.common.sweep import Floats, Scores, Sweep, known, measure
-from veil_papers.numeric.methods import panels, told
-from veil_papers.numeric.people import BETA, People, Plan
+from veil_papers.numeric.methods import BETA, People, Plan, panels, told
 
+Waves = Mapping[str, tuple[People, float]]  # by name whose reports, and the ratio of the sides
 SHAPES = {"square": 1.0, "0.8": 0.8, "0.6": 0.6, "0.4": 0.4, "0.2": 0.2, "triangle": 0.0}
 """By the ratio of the wave's upper to its lower side."""
 _LOW = ("0.4", "0.2", "triangle")
@@ -26,14 +26,9 @@ def formula(epsilon: float) -> float:
 
 
 def over_widths(
-    waves: Mapping[str, tuple[People, float]],
-    epsilon: float,
-    plan: Plan,
-    runs: dict[str, int],
-    seed: Sequence[int],
-    advance: Advance,
+    title: str, waves: Waves, epsilon: float, plan: Plan, runs: dict[str, int], seed: Sequence[int]
 ) -> Sweep:
-    """Figures 5 and 6: the Wasserstein distance at each b of waves by their people and ratio of sides.
+    """Figures 5 and 6: the Wasserstein distance at each b of each wave.
 
     There are so many `runs` at each point, and more at the formula's b.
     """
@@ -46,13 +41,14 @@ def over_widths(
             return {"": {"": wasserstein(made.masses, people.truth, length=1.0)}}
 
         at = [(plan.formula_runs if b == formula(epsilon) else runs)[people.label] for b in points]
-        return measure(points, at, trial, advance)[""].runs[""]
+        with plan.watch(f"{title}, {people.label}", sum(at)) as advance:
+            return measure(points, at, trial, advance)[""].runs[""]
 
     found = {name: distances(number, *wave) for number, (name, wave) in enumerate(waves.items())}
     return Sweep(points, found, paired=False)
 
 
-def granularities(people: People, plan: Plan, seed: Sequence[int], advance: Advance) -> Sweep:
+def granularities(people: People, plan: Plan, seed: Sequence[int]) -> Sweep:
     """Figure 7: the Wasserstein distance with each number of buckets, from the same reports.
 
     All are held against one truth, in the largest number of buckets.
@@ -65,7 +61,9 @@ def granularities(people: People, plan: Plan, seed: Sequence[int], advance: Adva
         distances = [wasserstein(of.masses, truth, length=1.0) for of in made]
         return {"": {f"{count} buckets": d for count, d in zip(plan.granularities, distances, strict=True)}}
 
-    return measure(plan.epsilons, plan.wave_runs[people.label], trial, advance, paired=False)[""]
+    runs = plan.wave_runs[people.label]
+    with plan.watch(f"Figure 7: {people.label}", len(plan.epsilons) * runs) as advance:
+        return measure(plan.epsilons, runs, trial, advance, paired=False)[""]
 
 
 def _panels(found: Iterable[tuple[str, float, Sweep]]) -> list[Panel]:
@@ -80,10 +78,8 @@ def _panels(found: Iterable[tuple[str, float, Sweep]]) -> list[Panel]:
 def wave_shapes(found: Mapping[str, Sweep], epsilon: float, plan: Plan) -> Parts:
     """Figure 5: shapes of waves."""
     yield from _panels((f"{label}, eps = {epsilon:g}", epsilon, sweep) for label, sweep in found.items())
-    yield (
-        "EMS. Numbers are the ratio of a trapezoid's upper to its lower side. The dotted line is the formula's b. "
-        f"{told(plan.wave_runs)} at each point, {told(plan.formula_runs)} at the formula's b."
-    )
+    yield "EMS. Numbers are the ratio of a trapezoid's upper to its lower side. The dotted line is the formula's b."
+    yield f"{told(plan.wave_runs)} at each point, {told(plan.formula_runs)} at the formula's b."
     for label, sweep in found.items():
         at, here = sweep.only((formula(epsilon),)), f"{label}: at the formula's b the square wave is"
         says = f"{here} the best of the six shapes (here: within 5 %)"
@@ -128,9 +124,7 @@ def buckets(found: Mapping[str, Sweep], plan: Plan) -> Parts:
     """Figure 7: numbers of buckets."""
     names, others = tuple(found[BETA].runs), {label: sweep for label, sweep in found.items() if label != BETA}
     yield from panels("Wasserstein distance", found, names)
-    yield (
-        f"EMS. {told(plan.wave_runs)}; all numbers of buckets read the same reports, and are held against one truth "
-        f"in {max(plan.granularities):,} buckets."
-    )
+    yield f"EMS. {told(plan.wave_runs)}, and all read the same reports."
+    yield f"All are held against one truth in {max(plan.granularities):,} buckets."
     yield Says(f"{BETA}: 256 buckets are the best at every eps").not_above(found[BETA], names[0], names)
     yield Says("On the other sets 1,024 buckets are the best in most cases").mostly(others, "1024 buckets", names)
