@@ -62,11 +62,11 @@ class Collections:
 
     def threshold(self, epsilon: float) -> float:
         """The significance threshold (22), in people."""
-        return significance(_oracle(self.counts, epsilon), self.counts.people, ALPHA)
+        return significance(OUE(epsilon, len(self.counts.held)), self.counts.people, ALPHA)
 
     def variance(self, epsilon: float) -> float:
         """The predicted variance of the noise (14), in people squared."""
-        return _oracle(self.counts, epsilon).noise.variance(0.0) * self.counts.people
+        return OUE(epsilon, len(self.counts.held)).noise.variance(0.0) * self.counts.people
 
     def noise(self, part: str, epsilon: float) -> NDArray[np.float64]:
         """A number of the noise, run by run."""
@@ -110,12 +110,8 @@ def collect(name: str, unit: str, counts: Counts, plan: Plan, seed: Sequence[int
     return Collections(name, unit, counts, plan, measure(plan.grid, plan.runs, trial, advance))
 
 
-def _oracle(counts: Counts, epsilon: float) -> OUE:
-    return OUE(epsilon, len(counts.held))
-
-
 def _trial(counts: Counts, plan: Plan, epsilon: float, rng: np.random.Generator, *, added: bool) -> Scores:
-    oracle, held, people = _oracle(counts, epsilon), counts.held, counts.people
+    oracle, held, people = OUE(epsilon, len(counts.held)), counts.held, counts.people
     drawn = estimate(oracle, held, rng)
     least, calibrated = drawn.threshold(ALPHA), drawn.post("calibrate", prior="power-law")
     shown = {M.RAW: drawn, M.ZERO: drawn.post("base-cut", alpha=ALPHA), M.CALIBRATE: calibrated}

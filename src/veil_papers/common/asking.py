@@ -89,7 +89,7 @@ def read_waves(
     waves: Sequence[SquareWave], codes: NDArray[np.uint64], rng: Generator, smoothing: Sequence[Any] = (True,)
 ) -> list[Distribution]:
     """What each wave reads, with each way of smoothing, from the same reports of all people, who hold these codes."""
-    columns = waves[0].draw(codes, _source(rng))
+    columns = waves[0].draw(codes, Seeded(int(rng.integers(1 << 62))))
     tallies = [(wave, wave.tally_columns(columns, None)) for wave in waves]
     return [wave.estimate(tally, smoothing=smooth) for wave, tally in tallies for smooth in smoothing]
 
@@ -127,7 +127,7 @@ def run_campaign(campaign: Campaign, held: Ints, rng: Generator) -> Any:
 
 
 def _part(question: Question, held: Ints, rng: Generator) -> Tally:
-    mechanism, source = question.mechanism, _source(rng)
+    mechanism, source = question.mechanism, Seeded(int(rng.integers(1 << 62)))
     shown = question.view.apply(np.arange(len(held), dtype=np.uint64), source)
     if isinstance(mechanism, PureOracle):
         nodes = np.bincount(shown.astype(np.int64), weights=held, minlength=mechanism.domain.size)
@@ -151,7 +151,3 @@ def _windowed(mechanism: MeanMechanism, cells: Ints, held: Ints, rng: Generator)
     moved += rng.integers(mechanism.width, size=len(moved))
     anywhere = rng.integers(mechanism.levels, size=people - len(moved))
     return np.concatenate([moved, anywhere]).astype(mechanism.layout.fields[0].dtype)
-
-
-def _source(rng: Generator) -> Seeded:
-    return Seeded(int(rng.integers(1 << 62)))

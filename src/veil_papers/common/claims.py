@@ -12,6 +12,7 @@ from veil_papers.common.exhibits import Claim, brief
 from veil_papers.common.sweep import Sweep, known
 
 Shown = str | Callable[[float], str]  # how a number is shown: a format, or a function
+Sweeps = Mapping[str, Sweep]
 PM = "\N{PLUS-MINUS SIGN}"
 
 
@@ -73,13 +74,7 @@ class Says:
         return Claim(self.sentence, measured, bool(holds), exact=True)
 
     def ratio_within(
-        self,
-        sweeps: Mapping[str, Sweep],
-        pair: tuple[str, str],
-        low: float,
-        high: float,
-        shown: Shown = ".2f",
-        more: str = "",
+        self, sweeps: Sweeps, pair: tuple[str, str], low: float, high: float, shown: Shown = ".2f", more: str = ""
     ) -> Claim:
         """A method's mean over another's lies between two bounds, at every point of every sweep."""
         found = {label: sweep.over(*pair) for label, sweep in sweeps.items()}
@@ -111,7 +106,7 @@ class Says:
         lost = ", ".join(told for gap, room, told in gaps if gap > room)
         return self.given(f"better: {lost}" if lost else f"rivals are ahead by at most {max(gaps)[0]:+.3f}", not lost)
 
-    def mostly(self, sets: Mapping[str, Sweep], name: str, names: Sequence[str]) -> Claim:
+    def mostly(self, sets: Sweeps, name: str, names: Sequence[str]) -> Claim:
         """A method has the least mean in more than half of the cases, a case being a set and a point."""
         best = Counter(winner for sweep in sets.values() for winner in sweep.best(names))
         worst, where = max((ratio, label) for label, sweep in sets.items() for ratio in sweep.over_best(name, names)[0])
@@ -121,7 +116,7 @@ class Says:
             2 * best[name] > best.total(),
         )
 
-    def moves(self, sweeps: Mapping[str, Sweep], name: str | None, *, rises: bool, shown: Shown = brief) -> Claim:
+    def moves(self, sweeps: Sweeps, name: str | None, *, rises: bool, shown: Shown = brief) -> Claim:
         """From the first point to the last the mean of a method, or of all, rises or falls; one point shows nothing."""
         told, right = [], True
         for label, sweep in sweeps.items():

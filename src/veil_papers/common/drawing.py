@@ -33,8 +33,7 @@ def draw(exhibit: Exhibit, look: Looks) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise InputError("pictures need matplotlib: pip install 'veil[plot]'") from None
-    count = len(exhibit.panels)
-    columns = min(count, 2)
+    count, columns = len(exhibit.panels), min(len(exhibit.panels), 2)
     rows = -(-count // columns)
     size = (5.6 * columns + (1.4 if count == 1 else 0.4), 3.9 * rows + 0.4)
     figure = Figure(figsize=size, layout="constrained")

@@ -15,6 +15,7 @@ from veil_papers.common.exhibits import Advance, Curve, Panel
 
 Floats = NDArray[np.float64]
 Scores = dict[str, dict[str, float]]  # what one trial gives: for each score, a number of every method
+Trial = Callable[[int, int], Scores]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +135,7 @@ class Sweep:
 
 
 def measure(
-    x: Sequence[float],
-    runs: int | Sequence[int],
-    trial: Callable[[int, int], Scores],
-    advance: Advance,
-    *,
-    paired: bool = True,
+    x: Sequence[float], runs: int | Sequence[int], trial: Trial, advance: Advance, *, paired: bool = True
 ) -> dict[str, Sweep]:
     """A sweep for every score, with the same number of runs everywhere, or one number for each point.
 

@@ -36,19 +36,15 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def measure_by(axis: str, sources: dict[str, Source], plan: Plan, seed: int) -> Measured:
     """Everything at k = 16 by "eps", or at eps = 2 by "k"."""
-    text = {name: partial(source.crowd, plan.people[name]) for name, source in sources.items()}
-    crowds: dict[str, Callable[[int], Crowd]] = {SYNTHETIC: partial(hh.random_strings, plan.people[SYNTHETIC]), **text}
-    found = {}
+    crowds: dict[str, hh.Crowds] = {SYNTHETIC: partial(hh.random_strings, plan.people[SYNTHETIC])}
+    crowds |= {name: partial(source.crowd, plan.people[name]) for name, source in sources.items()}
+    found, of_k = {}, axis == "k"
+    figure, drawn, on_text = (3, plan.tops, plan.text_tops) if of_k else (2, plan.epsilons, plan.text_epsilons)
     for place, (name, crowd_of) in enumerate(crowds.items()):
-        drawn = name == SYNTHETIC
-        methods = hh.IMPROVED if drawn else hh.some(plan.methods)
-        if axis == "eps":
-            figure, runs = 2, plan.runs if drawn else plan.text_runs
-            points = [(epsilon, epsilon, 16) for epsilon in (plan.epsilons if drawn else plan.text_epsilons)]
-        else:
-            figure, runs = 3, plan.few if drawn else plan.text_runs
-            points = [(float(k), 2.0, k) for k in (plan.tops if drawn else plan.text_tops)]
-        what = f"Figure 4.{figure}: {name}"
+        text = name != SYNTHETIC
+        points = [(float(x), 2.0 if of_k else x, int(x) if of_k else 16) for x in (on_text if text else drawn)]
+        methods, runs = hh.some(plan.methods if text else hh.IMPROVED), plan.few if of_k else plan.runs
+        what, runs = f"Figure 4.{figure}: {name}", plan.text_runs if text else runs
         found[name] = hh.measure(what, crowd_of, points, methods, runs, [seed, figure, place], plan.watch)
     return found
 

@@ -21,6 +21,8 @@ from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.heavy_hitters.searching import squared
 
 Method = Callable[[int, float, Items], Campaign]
+Methods = Mapping[str, Method]
+Runs = Callable[[float, int], int]
 Data = Callable[[int], Transactions]
 Mined = dict[str, Sweep]  # NCR and Var
 
@@ -61,9 +63,7 @@ class Both:
     by_top: Mined
 
 
-def both(
-    name: str, data_of: Data, methods: Mapping[str, Method], runs: Callable[[float, int], int], plan: Plan
-) -> Both:
+def both(name: str, data_of: Data, methods: Methods, runs: Runs, plan: Plan) -> Both:
     """All points of a data set; k = 64 is measured once."""
     tops = [k for k in plan.tops if k != 64]
     points = [(epsilon, epsilon, 64) for epsilon in plan.epsilons] + [(float(k), 2.0, k) for k in tops]
@@ -92,11 +92,7 @@ def identified(data: Transactions, plan: Plan, seed: int) -> dict[int, tuple[int
 
 
 def _measure(
-    data_of: Data,
-    points: Sequence[tuple[float, float, int]],
-    methods: Mapping[str, Method],
-    runs: Callable[[float, int], int],
-    advance: Advance,
+    data_of: Data, points: Sequence[tuple[float, float, int]], methods: Methods, runs: Runs, advance: Advance
 ) -> Mined:
     """NCR and Var of every method at every point (x, eps, k), with so many runs there."""
     cut, largest = any(name in SETS for name in methods), max(k for *_, k in points)
