@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from veil_papers.square_wave.people import People, wave_tally
 
 from acceptance.post_cells import ratio
 from veil.datasets import beta_numbers, bimodal_numbers, flight_times, income, uniform_numbers, wages
 from veil.mechanisms import SquareWave
 from veil.metrics import wasserstein
-from veil_papers.numeric_draws import People, wave_tally
 
 __all__ = ["Measured", "all_people", "judge", "measure"]
 

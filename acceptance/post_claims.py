@@ -9,8 +9,8 @@ from typing import Any
 from acceptance.post_cells import one_blas_thread
 from veil.datasets import data_folder
 from veil_papers import EXPERIMENTS
-from veil_papers.study import Claim, Setting
-from veil_papers.writing import commit, default_folder, write
+from veil_papers.common.exhibits import Claim, Setting
+from veil_papers.common.writing import commit, default_folder, write
 
 __all__ = ["claims_of", "judge"]
 

@@ -42,7 +42,7 @@ from acceptance.post_ratios import judge as judge_ratios
 from acceptance.sampled import HITTERS, NUMERIC
 from veil.entropy import Seeded
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
-from veil_papers.writing import commit
+from veil_papers.common.writing import commit
 
 __all__ = ["ROOT", "STEPS", "Outcome", "Step"]
 

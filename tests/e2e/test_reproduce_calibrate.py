@@ -8,7 +8,7 @@ from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of
 
 from veil import metrics
 from veil.datasets import Counts
-from veil_papers.calibrate_trials import CALIBRATE, RAW, ZERO, Hits, Plan, collect
+from veil_papers.calibrate.trials import CALIBRATE, RAW, ZERO, Hits, Plan, collect
 
 FIGURES = [f"figure-{i}" for i in range(4, 10)]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 
-from veil_papers.consistency_runs import LABELS, LEFT, RIGHT, Sweep, collections, measure, random_sets, zipf
+from veil_papers.consistency.runs import LABELS, LEFT, RIGHT, Sweep, collections, measure, random_sets, zipf
 
 FIGURES = [f"figure-{i}" for i in range(1, 11)]
 

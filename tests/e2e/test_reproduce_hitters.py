@@ -10,7 +10,17 @@ from veil.datasets import Strings
 from veil.domain import Bits
 from veil.hitters import PrivTrie
 from veil.simulation import simulate
-from veil_papers.hitter_runs import IMPROVED, ORIGINAL, PAPER, Crowd, Source, Sweep, found_codes, measure, search
+from veil_papers.heavy_hitters.searching import (
+    IMPROVED,
+    ORIGINAL,
+    PAPER,
+    Crowd,
+    Source,
+    Sweep,
+    found_codes,
+    measure,
+    search,
+)
 
 EXHIBITS = ["table-4.1", "table-4.2", "table-4.3", *(f"figure-4.{i}" for i in range(2, 7)), "text", "real-reports"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
+from veil_papers.square_wave.methods import ADMM, AUTO, BINS, DISTRIBUTIONS, EXACT, HAAR, HH, HM, PM, SR
+from veil_papers.square_wave.waves import SHAPES
 
-from veil_papers.numeric_errors import Errors, mostly, not_above
-from veil_papers.numeric_runs import ADMM, AUTO, BINS, DISTRIBUTIONS, EXACT, HAAR, HH, HM, PM, SR
-from veil_papers.numeric_waves import SHAPES
+from veil_papers.common.sweep import Errors, mostly, not_above
 
 METHODS = {
     "figure-2": {*DISTRIBUTIONS, AUTO, EXACT},

@@ -8,7 +8,7 @@ from tests.significance import mean_fits, variance_fits
 
 from veil import BLH, OLH, Rappor
 from veil.entropy import Seeded
-from veil_papers.clicks import drawn_tally, rappor_tally
+from veil_papers.common.asking import drawn_tally, rappor_tally
 
 HELD = np.array([400, 250, 100, 50, 0, 0, 0, 0])
 RUNS = 400

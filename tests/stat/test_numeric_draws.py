@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.significance import mean_fits, variance_fits
+from veil_papers.square_wave.people import People, collect, run_campaign
 
 from veil import Interval, Piecewise, StochasticRounding
 from veil.datasets import Numbers
@@ -17,7 +18,6 @@ from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.simulation import simulate
 from veil.survey import Survey
-from veil_papers.numeric_draws import People, collect, run_campaign
 
 DOMAIN = Interval(0.0, 1.0, cells=8)
 HELD = np.array([400, 250, 100, 50, 0, 0, 100, 0])

@@ -20,6 +20,7 @@ from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, report
 from veil.cli.planning import plan
 from veil.cli.reading import estimate, next_round
 from veil.cli.simulating import compare, simulate
+from veil_papers import EXPERIMENTS
 
 __all__ = ["app", "run"]
 
@@ -104,21 +105,28 @@ def demo(
 
 @reporting
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="frequency-oracles, splitting, consistency, calibrate or numeric.")],
-    quick: Annotated[bool, flag("--quick", "Fewer runs and points: half a minute.")] = False,
+    experiment: Annotated[
+        str | None, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}. Without a name: list them.")
+    ] = None,
+    quick: Annotated[
+        bool, flag("--quick", "Fewer runs and points: at most a minute; verdicts are indicative.")
+    ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The folder to write: docs/reproduction/NAME in the repository, or one here."),
+        typer.Option("--out", "-o", help="The folder to write. Default: docs/reproduction/NAME, or reproduction/NAME."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="The folder with the real data; VEIL_DATA does the same, else a stand-in.")
+        Path | None,
+        typer.Option(help="The folder with the real data. Default: VEIL_DATA, or else a made-up stand-in."),
     ] = None,
     as_json: AsJson = False,
 ) -> Document:
     """Run a paper's experiment again: its tables, its figures, and its claims with a verdict."""
     from veil.cli.progress import progress
-    from veil.cli.reproducing import reproduce_experiment
+    from veil.cli.reproducing import list_experiments, reproduce_experiment
 
+    if experiment is None:
+        return list_experiments(console(as_json))
     return reproduce_experiment(experiment, quick, out, data, console(as_json), progress)
 
 

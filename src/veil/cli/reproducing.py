@@ -12,10 +12,25 @@ from rich.text import Text
 from veil.cli.outcome import Document
 from veil.errors import InputError
 from veil_papers import EXPERIMENTS
-from veil_papers.study import Claim, Exhibit, Panel, Setting, Study, Watch
-from veil_papers.writing import cells, commit, default_folder, write
+from veil_papers.common.exhibits import Claim, Exhibit, Panel, Reproduction, Setting, Watch
+from veil_papers.common.writing import cells, commit, default_folder, write
 
-__all__ = ["reproduce_experiment"]
+__all__ = ["list_experiments", "reproduce_experiment"]
+
+
+def list_experiments(screen: Console) -> Document:
+    """Show what there is to reproduce, in a table."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in ("name", "paper", "exhibits", "in full"):
+        table.add_column(column, overflow="fold")
+    for one in EXPERIMENTS.values():
+        table.add_row(one.name, one.paper, one.exhibits, f"{one.minutes} min")
+    screen.print(table)
+    screen.print(
+        "veil reproduce NAME runs one; with --quick each takes at most a minute, and its verdicts are indicative."
+    )
+    keys = ("name", "paper", "exhibits", "minutes")
+    return {"experiments": [{key: getattr(one, key) for key in keys} for one in EXPERIMENTS.values()]}
 
 
 def reproduce_experiment(
@@ -27,23 +42,22 @@ def reproduce_experiment(
     folder = default_folder(name) if out is None else out
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a folder that cannot be made costs nothing
     stamp = commit()  # the code may change while a long run goes on
-    study = EXPERIMENTS[name](Setting(quick, data, watch))
-    for exhibit in study.exhibits:
-        _show(exhibit, screen)
-    written = write(study, folder, stamp)
-    held = sum(claim.holds for claim in study.claims)
-    for fact, text in study.facts.items():
+    made = EXPERIMENTS[name](Setting(quick, data, watch))
+    for exhibit in made.exhibits:
+        _show(exhibit, quick, screen)
+    written = write(made, folder, stamp)
+    for fact, text in made.facts.items():
         screen.print(f"{fact}: {text}", markup=False)
-    screen.print(f"{held} of {len(study.claims)} claims hold; wrote {len(written)} files to {folder}", markup=False)
-    return _document(study, quick, folder, written)
+    screen.print(f"{made.summary}; wrote {len(written)} files to {folder}", markup=False)
+    return _document(made, folder, written)
 
 
-def _show(exhibit: Exhibit, screen: Console) -> None:
+def _show(exhibit: Exhibit, quick: bool, screen: Console) -> None:
     screen.rule(Text(exhibit.title, style="bold"), align="left")
     for panel in exhibit.panels:
         screen.print(_table(panel))
     for claim in exhibit.claims:
-        screen.print(_sentence(claim))
+        screen.print(_sentence(claim, quick))
     screen.print()
 
 
@@ -57,22 +71,30 @@ def _table(panel: Panel) -> Table:
     return table
 
 
-def _sentence(claim: Claim) -> Text:
-    style = "bold green" if claim.holds else "bold red"
-    return Text.assemble(f"- {claim.says}: {claim.measured}, ", (claim.verdict, style))
+def _sentence(claim: Claim, quick: bool) -> Text:
+    verdict = claim.verdict(quick)
+    style = "bold" if verdict == "indicative" else "bold green" if claim.holds else "bold red"
+    return Text.assemble(f"- {claim.says}: {claim.measured}, ", (verdict, style))
 
 
-def _document(study: Study, quick: bool, folder: Path, written: list[Path]) -> Document:
-    exhibits = [
-        {
-            "name": exhibit.name,
-            "title": exhibit.title,
-            "claims": [
-                {"says": c.says, "measured": c.measured, "verdict": c.verdict, "exact": c.exact} for c in exhibit.claims
-            ],
+def _document(made: Reproduction, folder: Path, written: list[Path]) -> Document:
+    def told(claim: Claim) -> Document:
+        verdict = claim.verdict(made.quick)
+        return {"says": claim.says, "measured": claim.measured, "verdict": verdict, "holds": bool(claim.holds)} | {
+            "exact": claim.exact
         }
-        for exhibit in study.exhibits
+
+    exhibits = [
+        {"name": exhibit.name, "title": exhibit.title, "claims": [told(claim) for claim in exhibit.claims]}
+        for exhibit in made.exhibits
     ]
-    facts = {name.lower(): fact for name, fact in study.facts.items()}
+    facts = {name.lower(): fact for name, fact in made.facts.items()}
     files = [path.name for path in written]
-    return {"experiment": study.name, "quick": quick, **facts, "exhibits": exhibits, "out": str(folder), "files": files}
+    return {
+        "experiment": made.name,
+        "quick": made.quick,
+        **facts,
+        "exhibits": exhibits,
+        "out": str(folder),
+        "files": files,
+    }

@@ -26,6 +26,7 @@ from veil.datasets.transactions import (
     short_kosarak_sets,
     synthetic_baskets,
 )
+from veil.tools.shares import proportional
 
 __all__ = [
     "Counts",
@@ -46,6 +47,7 @@ __all__ = [
     "kosarak_sets",
     "online_invoices",
     "pos_baskets",
+    "proportional",
     "retail_sales",
     "short_kosarak_sets",
     "synthetic_baskets",

@@ -13,7 +13,7 @@ as on devices: a multinomial over the branches of each OneOf, everybody for each
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from veil.wire.layout import Columns
 __all__ = ["Drawn", "split_people", "top_of_absent"]
 
 Generator = np.random.Generator
+Seed = int | Sequence[int] | Generator
 
 
 def top_of_absent(count: int, top: int, n: int, q: float, rng: Generator) -> Counts:
@@ -63,20 +64,28 @@ class Drawn(Collected):
     [7, 2147483648]
     """
 
-    def __init__(self, survey: Survey, values: Any, seed: int = 0, counts: Any = None) -> None:
-        self.survey = survey
-        self._rng = np.random.default_rng(seed)
+    def __init__(self, survey: Survey, values: Any, seed: Seed = 0, counts: Any = None) -> None:
         codes = survey.domain.encode(values)
         people = np.ones(len(codes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
         if len(people) != len(codes) or (people < 0).any():
             raise InputError("counts are numbers of people, one per value")
-        if not people.sum():
-            raise EmptyError("expected at least one person")
         if any(isinstance(question.view, SampleItem) for question in survey.questions):
             raise InputError("supports are drawn for questions about strings")
-        self._held, places = np.unique(codes, axis=0, return_inverse=True)
-        held_by = np.bincount(places.ravel(), people).astype(np.int64)
-        self._people = int(people.sum())
+        _, firsts, places = np.unique(_keys(codes), return_index=True, return_inverse=True)
+        self._begin(survey, codes[firsts], np.bincount(places.ravel(), people).astype(np.int64), seed)
+
+    @classmethod
+    def of_codes(cls, survey: Survey, codes: Codes, counts: Counts, seed: Seed = 0) -> Drawn:
+        """The same for different values that are encoded already, and how many people hold each."""
+        made = cls.__new__(cls)
+        made._begin(survey, codes, counts, seed)
+        return made
+
+    def _begin(self, survey: Survey, held: Codes, held_by: Counts, seed: Seed) -> None:
+        self.survey, self._held, self._people = survey, held, int(held_by.sum())
+        self._rng = np.random.default_rng(seed)
+        if not self._people:
+            raise EmptyError("expected at least one person")
         self._answers = list(split_people(survey.ask, held_by, self._rng))
         self._shown: dict[int, tuple[Codes, NDArray[np.int64]]] = {}
         self._seen: dict[tuple[int, bytes], tuple[int, int]] = {}
@@ -96,7 +105,15 @@ class Drawn(Collected):
         return Tally(self.oracle(questions).digest, counts, people, people, people, codes)
 
     def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
-        raise InputError("what is drawn is searched: a tally is counted from reports")
+        wanted = range(len(self.survey.ask)) if questions is None else questions
+        parts = []
+        for i in wanted:
+            asked = self.survey.question(i)
+            codes = asked.encode_candidates((candidates or {}).get(i))
+            every = np.arange(asked.pure.domain.size, dtype=np.uint64) if codes is None else codes
+            counts, people = self._support((i,), every), self.answered(i)
+            parts.append(Tally(asked.pure.digest, counts, people, people, people, codes))
+        return SurveyTally(self.survey.task, self.people, tuple(parts), None if questions is None else tuple(questions))
 
     def columns(self, question: int) -> Iterator[Columns]:
         raise InputError("what is drawn has no reports")
@@ -105,8 +122,8 @@ class Drawn(Collected):
         """What the question's view shows of the held values, each once, and where each held value went."""
         if question not in self._shown:
             shown = self.survey.question(question).view.apply(self._held, Words(b""))
-            codes, places = np.unique(shown, axis=0, return_inverse=True)
-            self._shown[question] = codes, places.ravel()
+            _, firsts, places = np.unique(_keys(shown), return_index=True, return_inverse=True)
+            self._shown[question] = shown[firsts], places.ravel()
         return self._shown[question]
 
     def _holders(self, question: int) -> tuple[Codes, NDArray[np.int64]]:
@@ -127,12 +144,12 @@ class Drawn(Collected):
         return self._tally(questions, codes, self._support(questions, codes))
 
     def _support(self, questions: Questions, codes: Codes) -> Counts:
-        total = np.zeros(len(codes), dtype=np.int64)
+        total, wanted = np.zeros(len(codes), dtype=np.int64), _keys(codes)
         for question in questions:
             held, holders = self._holders(question)
-            where = {code.tobytes(): i for i, code in enumerate(held)}
-            places = np.array([where.get(code.tobytes(), -1) for code in codes], dtype=np.int64)
-            total += self._drawn(question, codes, np.where(places < 0, 0, holders[places]))
+            known = _keys(held)
+            places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+            total += self._drawn(question, codes, np.where(known[places] == wanted, holders[places], 0))
         return total
 
     def best(self, questions: Questions, continuations: Continuations, keep: int) -> Tally:
@@ -206,6 +223,11 @@ class Drawn(Collected):
             row[self._rng.permutation(np.flatnonzero(holds))[:inside]] = True
             row[self._rng.permutation(np.flatnonzero(~holds))[:outside]] = True
         return supported
+
+
+def _keys(codes: Codes) -> NDArray[Any]:
+    """Codes as one comparable thing each; bytes have one length, so that trailing zeros say nothing."""
+    return codes if codes.ndim == 1 else np.ascontiguousarray(codes).view(f"S{codes.shape[1]}")[:, 0]
 
 
 def split_people(ask: Ask, held_by: NDArray[np.int64], rng: Generator) -> Iterator[NDArray[np.int64]]:

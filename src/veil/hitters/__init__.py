@@ -18,9 +18,11 @@ from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.rivals import pem1, tree_hist
 from veil.hitters.search import HitterSearch, PrefixSearch
 from veil.hitters.segments import SegmentPairs
+from veil.study.continuations import Continuations, cut
 
 __all__ = [
     "PEM",
+    "Continuations",
     "HeavyHitters",
     "HitterSearch",
     "MultipleChannel",
@@ -28,6 +30,7 @@ __all__ = [
     "PrivTrie",
     "SearchRound",
     "SegmentPairs",
+    "cut",
     "fewest_groups",
     "pem1",
     "prefix_lengths",

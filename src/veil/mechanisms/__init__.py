@@ -6,6 +6,7 @@ from typing import Any
 
 from veil.mechanisms.base import Mechanism
 from veil.mechanisms.blh import BLH
+from veil.mechanisms.bloom import design_matrix
 from veil.mechanisms.grr import GRR
 from veil.mechanisms.haar import HaarResponse
 from veil.mechanisms.hadamard import HadamardResponse
@@ -20,7 +21,7 @@ from veil.mechanisms.piecewise import Piecewise
 from veil.mechanisms.projection import RandomProjection
 from veil.mechanisms.rappor import Rappor
 from veil.mechanisms.she import SHE
-from veil.mechanisms.square_wave import SquareWave
+from veil.mechanisms.square_wave import SquareWave, best_width
 from veil.mechanisms.stochastic_rounding import StochasticRounding
 from veil.mechanisms.subset import SubsetSelection
 from veil.mechanisms.sue import SUE
@@ -51,6 +52,8 @@ __all__ = [
     "SquareWave",
     "StochasticRounding",
     "SubsetSelection",
+    "best_width",
+    "design_matrix",
     "mechanism_from_json",
 ]
 

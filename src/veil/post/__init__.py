@@ -13,8 +13,9 @@ from veil.post.kinds import HistogramMethod, Method, ModelMethod, QueryMethod
 from veil.post.likelihood import em
 from veil.post.priors import FAMILIES, Family, Prior
 from veil.post.processed import Calibrated, Normed, PositiveAnswers, Processed, ProcessedTotal
-from veil.post.queries import EveryValue, MostFrequent, Query, Sets
-from veil.post.selection import PAPER_METHODS, Selection, recommend, select
+from veil.post.queries import EveryValue, MostFrequent, Query, Sets, squared_errors
+from veil.post.redrawing import redraw_counts
+from veil.post.selection import PAPER_METHODS, Selection, quietly, recommend, select
 
 __all__ = [
     "FAMILIES",
@@ -49,9 +50,12 @@ __all__ = [
     "post_pos",
     "power",
     "power_ns",
+    "quietly",
     "recommend",
+    "redraw_counts",
     "select",
     "significance",
+    "squared_errors",
 ]
 
 base = HistogramMethod(

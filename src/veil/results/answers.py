@@ -22,7 +22,7 @@ MOST_PANELS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Answers(Result, Sequence[Result]):
+class Answers(Result, Sequence[Any]):
     """The result of each question that anybody answered; `questions` are their numbers in the survey.
 
     >>> from veil import OLH, simulate

@@ -1,0 +1,1 @@
+"""What all experiments share: exhibits, the sweep and claims about it, people who answer, pictures and pages."""
