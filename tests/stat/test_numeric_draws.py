@@ -17,7 +17,8 @@ from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.simulation import simulate
 from veil.survey import Survey
-from veil_papers.square_wave.people import People, collect, run_campaign
+from veil_papers.common.asking import collect, run_campaign
+from veil_papers.numeric.methods import People
 
 DOMAIN = Interval(0.0, 1.0, cells=8)
 HELD = np.array([400, 250, 100, 50, 0, 0, 100, 0])
