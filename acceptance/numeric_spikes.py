@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from veil_papers.square_wave.people import People, wave_tally
 
 from acceptance.post_cells import ratio
 from veil.datasets import beta_numbers, bimodal_numbers, flight_times, income, uniform_numbers, wages
 from veil.mechanisms import SquareWave
 from veil.metrics import wasserstein
+from veil_papers.common.asking import read_waves
+from veil_papers.numeric.methods import People
 
 __all__ = ["Measured", "all_people", "judge", "measure"]
 
@@ -58,8 +59,8 @@ def measure(people: People, *, spiky: bool, seeds: int) -> list[Measured]:
     for epsilon in _SPIKY if spiky else _SMOOTH:
         wave, errors, chosen = SquareWave(epsilon, people.domain, people.buckets), np.empty((2, seeds)), 0
         for seed in range(seeds):
-            tally = wave_tally(wave, people, np.random.default_rng((seed, round(10 * epsilon))))
-            ems, auto = wave.estimate(tally), wave.estimate(tally, smoothing="auto")
+            rng = np.random.default_rng((seed, round(10 * epsilon)))
+            ems, auto = read_waves([wave], people.codes, rng, (True, "auto"))
             errors[:, seed] = [wasserstein(made.masses, people.truth, length=1.0) for made in (ems, auto)]
             chosen += auto.lineage[-1] != ems.lineage[-1]
         found.append(Measured(people.label, epsilon, spiky, errors[0], errors[1], chosen))

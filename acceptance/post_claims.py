@@ -21,10 +21,10 @@ def claims_of(experiment: str, changes: Mapping[str, Any] | None = None) -> tupl
     """All claims of a reproduction. Without changes of its plan it is run in full, and its page is written."""
     stamp = commit()
     with one_blas_thread():
-        study = EXPERIMENTS[experiment](Setting(data=data_folder(), changes=changes or {}))
+        made = EXPERIMENTS[experiment](Setting(data=data_folder(), changes=changes or {}))
     if changes is None:
-        write(study, default_folder(experiment), stamp)
-    return study.claims
+        write(made, default_folder(experiment), stamp)
+    return made.claims
 
 
 def judge(claims: tuple[Claim, ...], required: tuple[str, ...]) -> tuple[Rows, bool]:
@@ -32,8 +32,8 @@ def judge(claims: tuple[Claim, ...], required: tuple[str, ...]) -> tuple[Rows, b
     rows, passed = [], True
     for claim in claims:
         needed = any(re.search(pattern, claim.says, re.IGNORECASE) for pattern in required)
-        rows.append((claim.says, f"{claim.verdict}: {claim.measured}", "holds" if needed else ""))
-        passed = passed and (bool(claim.holds) or not needed)  # some verdicts are numpy's
+        rows.append((claim.says, f"{claim.verdict(quick=False)}: {claim.measured}", "holds" if needed else ""))
+        passed = passed and (claim.holds or not needed)
     for pattern in required:
         if not any(re.search(pattern, claim.says, re.IGNORECASE) for claim in claims):
             rows.append((f"a claim about {pattern!r}", "there is none", "one that holds"))

@@ -41,19 +41,20 @@ def tables_of(run: Run, names: Sequence[str]) -> dict[str, list[dict[str, str]]]
 
 
 def claims_of(run: Run, exhibit: str | None = None) -> list[dict[str, Any]]:
-    """The claims, of one exhibit or of all; each has a verdict, and stands with it on the page."""
+    """The claims, of one exhibit or of all, as they stand on the page; where chance decides they are indicative."""
     folder, document = run
     page = (folder / "README.md").read_text(encoding="utf-8")
     assert all(one["claims"] for one in document["exhibits"])
     claims = [claim for one in document["exhibits"] if exhibit in (None, one["name"]) for claim in one["claims"]]
     for claim in claims:
-        assert claim["verdict"] in ("holds", "does not hold")
+        word = "holds" if claim["holds"] else "does not hold"
+        assert claim["verdict"] == (word if claim["exact"] else "indicative")
         assert claim["measured"]
         assert f"| {claim['says']} | {claim['measured']} | {claim['verdict']} |" in page
     return claims
 
 
 def verdict_of(run: Run, begins: str, exhibit: str | None = None) -> str:
-    """The verdict of the one claim that begins so."""
+    """What the quick run indicates of the one claim that begins so."""
     [claim] = [claim for claim in claims_of(run, exhibit) if claim["says"].startswith(begins)]
-    return str(claim["verdict"])
+    return "holds" if claim["holds"] else "does not hold"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 from typer.testing import CliRunner
 
+import veil_papers
 from veil.cli.main import app
 from veil.datasets import kosarak_clicks
 from veil.errors import InputError
+from veil_papers import EXPERIMENTS
 
 FIGURES = [f"figure-3.{i}" for i in range(1, 6)]
 
@@ -55,7 +58,20 @@ def test_what_the_thesis_is_about_holds_on_the_stand_in(run: Run, says: str) -> 
 def test_splitting_in_words(tmp_path: Path) -> None:
     text = veil("reproduce", "splitting", "--quick", "--out", tmp_path).stdout
     assert "holds" in text
+    assert "indicative" in text
     assert {path.name for path in tmp_path.iterdir()} == {"README.md", "splitting.svg", "splitting.csv"}
+
+
+def test_without_a_name_the_experiments_are_listed() -> None:
+    text = " ".join(veil("reproduce").stdout.split())
+    listed = json.loads(veil("reproduce", "--json").stdout)["experiments"]
+    assert [one["name"] for one in listed] == list(EXPERIMENTS)
+    help_text = " ".join(veil("reproduce", "--help").stdout.replace("│", " ").split())
+    for one in listed:
+        assert (Path(veil_papers.__file__).parent / one["name"].replace("-", "_") / "__init__.py").exists()
+        assert one["name"] in text
+        assert one["name"] in help_text
+        assert one["minutes"] > 0
 
 
 def test_mistakes(tmp_path: Path) -> None:

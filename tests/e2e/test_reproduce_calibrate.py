@@ -8,7 +8,7 @@ from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of
 
 from veil import metrics
 from veil.datasets import Counts
-from veil_papers.calibrate.trials import CALIBRATE, RAW, ZERO, Hits, Plan, collect
+from veil_papers.calibrate.trials import M, Plan, collect, scored
 
 FIGURES = [f"figure-{i}" for i in range(4, 10)]
 
@@ -43,22 +43,22 @@ def test_what_the_paper_is_about_holds_on_the_stand_ins(run: Run, figures: tuple
     for number in figures:
         exhibit = next(e for e in run[1]["exhibits"] if e["name"] == f"figure-{number}")
         chosen = [claim for claim in exhibit["claims"] if claim["says"].startswith(starts)]
-        assert [claim["verdict"] for claim in chosen] == ["holds"], chosen
+        assert [claim["holds"] for claim in chosen] == [True], chosen
 
 
 def test_the_printed_variance_is_reported_as_a_standard_deviation(run: Run) -> None:
     claims = run[1]["exhibits"][0]["claims"]
     printed = next(claim for claim in claims if "5,434" in claim["says"])
-    assert printed["verdict"] == "does not hold"
+    assert not printed["holds"]
     assert "square root 5,434.3" in printed["measured"]
 
 
 def test_hits_are_scored_as_the_metrics_do() -> None:
     for found, true in (({1, 2, 3}, {2, 3, 4, 5}), (set(), {1}), ({1}, set()), (set(), set())):
-        hits = Hits(len(found), len(true), len(found & true))
-        assert hits.precision == metrics.precision(found, true)
-        assert hits.recall == metrics.recall(found, true)
-        assert hits.f_score == metrics.f1(found, true)
+        precision, recall, f_score = scored(len(found), len(true), len(found & true))
+        assert precision == metrics.precision(found, true)
+        assert recall == metrics.recall(found, true)
+        assert f_score == metrics.f1(found, true)
 
 
 def test_a_collection_depends_on_its_seed_alone_and_has_all_methods() -> None:
@@ -67,8 +67,9 @@ def test_a_collection_depends_on_its_seed_alone_and_has_all_methods() -> None:
     steps: list[int] = []
     first, again = (collect("a", "people", Counts(held, "made", True), plan, (1, 2), steps.append) for _ in range(2))
     assert sum(steps) == 8
-    assert [trial.errors for trial in first.trials[4.0]] == [trial.errors for trial in again.trials[4.0]]
-    assert first.errors(RAW, 4.0)[0] != first.errors(RAW, 4.0)[1]
-    assert first.gain(ZERO, 4.0) == 0
-    assert first.gain(CALIBRATE, 4.0) > 0 > first.gain(RAW, 4.0)
-    assert len(first.errors("learned prior", 1.0)) == 1
+    for name, (_, at_four) in first.errors.runs.items():
+        assert at_four.tolist() == again.errors.runs[name][1].tolist()
+    assert first.errors.runs[M.RAW][1][0] != first.errors.runs[M.RAW][1][1]
+    assert first.gain(M.ZERO, 4.0) == 0
+    assert first.gain(M.CALIBRATE, 4.0) > 0 > first.gain(M.RAW, 4.0)
+    assert len(first.errors.runs["learned prior"][0]) == 1

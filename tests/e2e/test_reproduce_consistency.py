@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 
-from veil_papers.consistency.runs import LABELS, LEFT, RIGHT, Sweep, collections, measure, random_sets, zipf
+from veil_papers.common.sweep import Sweep, measure
+from veil_papers.consistency.runs import LEFT, RIGHT, collections, random_sets, score, zipf
 
 FIGURES = [f"figure-{i}" for i in range(1, 11)]
 
@@ -21,9 +22,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
     for name, rows in tables_of(run, FIGURES).items():
         methods = {row["method"] for row in rows}
-        assert methods >= {LABELS[method] for method in LEFT}
+        assert methods >= set(LEFT)
         if name not in ("figure-9", "figure-10"):  # the last has no MLE-Apx, and methods are selected from the paper's
-            assert methods >= {LABELS[method] for method in RIGHT}
+            assert methods >= set(RIGHT)
     assert "stand-in" in run[1]["emoji"]
 
 
@@ -68,17 +69,20 @@ def test_sets_and_their_complements_have_the_same_error_once_frequencies_add_up(
     def complements(rng: np.random.Generator) -> list[Any]:
         return [np.setdiff1d(np.arange(len(held)), places) for places in half(rng)]
 
-    found = measure(held, 1.0, {"sets": half, "rest": complements}, 2, [7], lambda steps: None)
-    for name in ("norm", "norm-sub", "power-ns", "auto"):
-        assert found["sets"][name] == pytest.approx(found["rest"][name], rel=1e-6)
-    assert found["sets"]["base"] != pytest.approx(found["rest"]["base"], rel=0.01)
+    asks: Any = {"sets": half, "rest": complements}
+    found = measure((1.0,), 2, lambda place, run: score(held, 1.0, asks, [7, run]), lambda steps: None)
+    sets, rest = (found[ask].runs for ask in asks)
+    for name in ("Norm", "Norm-Sub", "PowerNS", "auto (ours)"):
+        assert sets[name][0] == pytest.approx(rest[name][0], rel=1e-6)
+    assert sets["Base"][0] != pytest.approx(rest["Base"][0], rel=0.01)
 
 
 def test_a_sweep_compares_methods_run_by_run() -> None:
     twice = np.array([[1.0, 3.0], [2.0, 2.0]])
-    sweep = Sweep((1.0, 2.0), {"base": twice, "norm": twice / 2})
-    assert sweep.ratio("base", "norm").tolist() == [2.0, 2.0]
-    assert sweep.ratio_error("base", "norm").tolist() == [0.0, 0.0]
+    sweep = Sweep((1.0, 2.0), {"base": list(twice), "norm": list(twice / 2)})
+    ratio, error = sweep.ratio("base", "norm")
+    assert ratio.tolist() == [2.0, 2.0]
+    assert error.tolist() == [0.0, 0.0]
     assert sweep.best(("base", "norm")) == ["norm", "norm"]
-    assert sweep.over_best("base", ("base", "norm")).tolist() == [2.0, 2.0]
-    assert sweep.where((2.0, 3.0)) == [1]
+    assert sweep.over_best("base", ("base", "norm"))[0].tolist() == [2.0, 2.0]
+    assert sweep.only((2.0, 3.0)).x == (2.0,)

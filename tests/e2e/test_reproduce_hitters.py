@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 
 from veil.datasets import Strings
-from veil.domain import Bits
+from veil.domain import Bits, Text
 from veil.hitters import PrivTrie
 from veil.simulation import simulate
-from veil_papers.heavy_hitters.searching import (
-    IMPROVED,
-    ORIGINAL,
-    PAPER,
-    Crowd,
-    Source,
-    Sweep,
-    found_codes,
-    measure,
-    search,
-)
+from veil_papers.common.sweep import Sweep
+from veil_papers.heavy_hitters.searching import PAPER, Crowd, Source, found_codes, measure, search, some
 
 EXHIBITS = ["table-4.1", "table-4.2", "table-4.3", *(f"figure-4.{i}" for i in range(2, 7)), "text", "real-reports"]
 
@@ -73,13 +67,26 @@ def test_a_drawn_campaign_finds_what_a_simulated_one_does() -> None:
 
 def test_every_method_searches_and_a_run_depends_on_its_seed_alone() -> None:
     steps: list[int] = []
-    methods = {name: (IMPROVED | ORIGINAL)[name] for name in (PAPER, "PEM1", "HASH", "SPM, original", "PrivTrie")}
-    first, again = (measure(lambda run: crowd(), [(6.0, 6.0, 3)], methods, 2, [5], steps.append) for _ in range(2))
+    methods, points = some((PAPER, "PEM1", "HASH", "SPM, original", "PrivTrie")), [(6.0, 6.0, 3)]
+
+    def watch(what: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:
+        assert total == 2
+        return nullcontext(steps.append)
+
+    first, again = (measure("a search", lambda run: crowd(), points, methods, 2, [5], watch) for _ in range(2))
     assert sum(steps) == 4
     for name in methods:
-        assert np.array_equal(first["F1"].values[name], again["F1"].values[name])
+        assert np.array_equal(first["F1"].runs[name], again["F1"].runs[name])
         assert first["F1"].at(name, 6.0) == 1.0
     assert first["Var"].at(PAPER, 6.0) > 0
+
+
+def test_what_would_take_minutes_is_left_out() -> None:
+    spm, hash_ = some(("SPM", "HASH")).values()
+    assert spm(1.0, Bits(64), 16, 1_000) is not None
+    assert spm(1.0, Bits(64), 17, 1_000) is None
+    assert hash_(1.0, Bits(64), 33, 1_000) is None
+    assert hash_(1.0, Text(20), 17, 1_000) is None
 
 
 def test_cut_strings_are_one_and_the_rarest_are_left_out() -> None:
@@ -90,8 +97,9 @@ def test_cut_strings_are_one_and_the_rarest_are_left_out() -> None:
 
 
 def test_gaps_are_of_paired_runs_and_nothing_found_is_no_number() -> None:
-    sweep = Sweep((1.0, 2.0), {"a": np.array([[1.0, 3.0], [np.nan, np.nan]]), "b": np.array([[2.0, 4.0], [1.0, 1.0]])})
-    gap, error = sweep.behind("a", "b")
+    rows = {"a": np.array([[1.0, 3.0], [np.nan, np.nan]]), "b": np.array([[2.0, 4.0], [1.0, 1.0]])}
+    sweep = Sweep((1.0, 2.0), {name: list(row) for name, row in rows.items()})
+    gap, error = sweep.gap("b", "a")
     assert (gap[0], error[0]) == (1.0, 0.0)
     assert np.isnan(gap[1])
     assert np.isnan(sweep.mean("a")[1])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.significance import mean_fits, variance_fits
-from veil_papers.square_wave.people import People, collect, run_campaign
 
 from veil import Interval, Piecewise, StochasticRounding
 from veil.datasets import Numbers
@@ -18,6 +17,8 @@ from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.simulation import simulate
 from veil.survey import Survey
+from veil_papers.common.asking import collect, run_study
+from veil_papers.numeric.methods import People
 
 DOMAIN = Interval(0.0, 1.0, cells=8)
 HELD = np.array([400, 250, 100, 50, 0, 0, 100, 0])
@@ -54,16 +55,16 @@ def test_counts_are_distributed_like_those_of_people(kind: Any) -> None:
         assert np.abs(off).max() > 10
 
 
-def test_a_campaign_asks_every_person_once_and_finds_the_variance() -> None:
-    campaign, values = TwoPhaseVariance(Piecewise, 2.0, DOMAIN), np.repeat((np.arange(8) + 0.5) / 8, HELD)
-    found = [run_campaign(campaign, HELD, np.random.default_rng(seed)) for seed in range(RUNS)]
-    real = [simulate(campaign, values, seed=seed) for seed in range(RUNS)]
+def test_a_study_asks_every_person_once_and_finds_the_variance() -> None:
+    study, values = TwoPhaseVariance(Piecewise, 2.0, DOMAIN), np.repeat((np.arange(8) + 0.5) / 8, HELD)
+    found = [run_study(study, HELD, np.random.default_rng(seed)) for seed in range(RUNS)]
+    real = [simulate(study, values, seed=seed) for seed in range(RUNS)]
     assert {(result.mean.n, result.variance.n) for result in found} == {(450, 450)}
     ours, theirs = (np.array([result.variance.value for result in results]) for results in (found, real))
     spread = float(np.sqrt((ours.var(ddof=1) + theirs.var(ddof=1)) / RUNS))
     assert mean_fits(float(ours.mean()), float(theirs.mean()), spread)
     assert not mean_fits(float(ours.mean()) + 8 * spread, float(theirs.mean()), spread)
-    odd = run_campaign(campaign, HELD + 3 * np.eye(8, dtype=np.int64)[0], np.random.default_rng(0))
+    odd = run_study(study, HELD + 3 * np.eye(8, dtype=np.int64)[0], np.random.default_rng(0))
     assert (odd.mean.n, odd.variance.n) == (452, 451)  # halves of 903 are rounded up, and nobody is asked twice
 
 
