@@ -276,8 +276,26 @@ def test_other_reports_are_refused_in_the_middle_of_a_reading(tmp_path: Path) ->
     reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, Seeded(1))
     with pytest.raises(KeyboardInterrupt):
         StudyRun(study, tmp_path).answer(Counting(study.survey, reports, 2))
+    taken = sorted(tmp_path.iterdir())
     with pytest.raises(MismatchError, match="5,000 reports and now has 4,000"):
         StudyRun(study, tmp_path).answer(InMemory(study.survey, reports[slice(0, 4000)]))
+    assert sorted(tmp_path.iterdir()) == taken  # what was taken before is still there
+    run, rest = StudyRun(study, tmp_path), Counting(study.survey, reports)
+    run.answer(rest)
+    assert run.result.values[:2] == [7, 40_000]  # type: ignore[union-attr]
+    assert rest.takes == len(study.lengths) - 2
+
+
+def test_a_run_goes_on_in_the_same_process_after_an_interruption() -> None:
+    study = PEM(4.0, Bits(24), 2, budget=2**10)
+    reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, Seeded(1))
+    run = StudyRun(study)
+    with pytest.raises(KeyboardInterrupt):
+        run.answer(Counting(study.survey, reports, 1))
+    assert run.round is not None
+    assert run.result is None
+    run.answer(InMemory(study.survey, reports))
+    assert run.result.values == [7, 40_000]  # type: ignore[attr-defined]
 
 
 def test_what_is_refused_leaves_the_round_to_be_answered(tmp_path: Path) -> None:

@@ -70,13 +70,12 @@ class StudyRun:
             self._begin()
             while self.finished < current:
                 self._send(None)
+        fresh = self._journal.read(current, 0) is None
         try:
             self._send(live)
         except VeilError:
-            self._journal.forget(current)  # refused, not interrupted: the round may be answered with something else
-            self._begin()
-            while self.finished < current:
-                self._send(None)
+            if fresh:  # refused, not interrupted: the round may be answered with something else
+                self._journal.forget(current)
             raise
 
     def _send(self, live: Collected | None) -> bool:
@@ -86,16 +85,15 @@ class StudyRun:
         assert rounds is not None
         try:
             collected = Recorded(asked, self._journal, self.finished, live)
+            self._rounds = None  # until it has come through: a study that was broken off is replayed
             following = rounds.send(collected)
         except MissingError:
-            if self._journal.read(self.finished, 0) is None:
-                return False  # nothing was taken: the study waits as before
-            self._rounds = None
             return False
         except StopIteration as end:
             self.answered.append(asked)
             self.round, self.result = None, promised(end.value, self.study.guarantee)
             return True
+        self._rounds = rounds
         self.answered.append(asked)
         self._enter(following)
         return True
