@@ -6,6 +6,7 @@
     MultipleChannel             one value a channel of a public hash (HASH)
     PrivTrie                    a trie that grows round by round: a campaign
     draw_search                 a search on supports drawn without reports, for experiments
+    Drawn, split_people         what it is made of; Continuations and cut are the candidates that it asks about
     sensitivity_threshold       how frequent a value must be to be found
 
 What comes out is a `HeavyHitters`. docs/hitters.md says what to expect.
