@@ -5,6 +5,7 @@
     SegmentPairs                pairs of segments (SPM)
     MultipleChannel             one value per channel of a public hash (HASH)
     PrivTrie                    a trie that grows round by round: a study of many rounds
+    Continuations, cut          the candidates that a search asks about
     sensitivity_threshold       how frequent a value must be to be found
 
 What comes out is a `HeavyHitters`. docs/hitters.md says what to expect.

@@ -127,7 +127,7 @@ class Reproduction:
         """How many claims hold, in words."""
         judged = [claim for claim in self.claims if claim.exact or not self.quick]
         held = f"{sum(claim.holds for claim in judged)} of {len(judged)} claims hold"
-        return held + (f"; {len(self.claims) - len(judged)} are indicative only in a quick run" if self.quick else "")
+        return held + (f"; a quick run only indicates the other {len(self.claims) - len(judged)}" if self.quick else "")
 
 
 def brief(value: float) -> str:

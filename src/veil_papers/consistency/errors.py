@@ -14,20 +14,8 @@ from veil.post import Sets, select
 from veil_papers.common.claims import PM, Says, each, span
 from veil_papers.common.exhibits import Claim, Parts, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
-from veil_papers.consistency.runs import (
-    AUTO,
-    HOW,
-    LEFT,
-    METHODS,
-    PAPER,
-    RIGHT,
-    Ints,
-    Plan,
-    collection,
-    pairs,
-    score,
-    zipf,
-)
+from veil_papers.consistency import runs
+from veil_papers.consistency.runs import AUTO, HOW, LEFT, METHODS, PAPER, RIGHT, Ints, Plan, pairs
 
 Both = Mapping[str, Sweep]  # on Zipf and on emoji
 
@@ -108,7 +96,7 @@ def people_saved(plan: Plan, seed: int) -> Parts:
 
     def trial(place: int, run: int) -> Scores:
         people = plan.people[place]
-        return score(zipf(people), 1.0, {}, [seed, 5, people, run])
+        return runs.score(runs.zipf(people), 1.0, {}, [seed, 5, people, run])
 
     with plan.watch("Figure 5: people saved", len(plan.people) * plan.runs) as advance:
         errors = measure(plan.people, plan.runs, trial, advance)["full"]
@@ -232,7 +220,7 @@ def selection(held: Ints, sets: Sequence[Ints], true: Sweep, plan: Plan, seed: i
     chosen: dict[str, list[tuple[int, str]]] = {source: [] for source in _SOURCES}
 
     def trial(place: int, run: int) -> Scores:
-        made, errors = collection(held, true.x[place], [seed, 9, place, run]), {}
+        made, errors = runs.collection(held, true.x[place], [seed, 9, place, run]), {}
         for source in _SOURCES:
             choice = select(made, asked, runs=plan.imagined_runs, seed=run, synthesize=METHODS[source])
             chosen[source].append((place, _LABELS[choice.best]))

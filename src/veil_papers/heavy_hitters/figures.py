@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from veil import simulate
-from veil.domain import Bits
+from veil.domain import Bits, Text
 from veil.hitters import PEM
 from veil.metrics import f1
 from veil_papers.common import sweep
@@ -171,9 +171,8 @@ def thresholds(plan: Plan, seed: int) -> Parts:
         counts = [1 + int(math.log((1 - math.exp(-_SCALE)) / theta) / _SCALE) for *_, theta in points]
         asked = [(x, epsilon, k) for (x, epsilon, _), k in zip(points, counts, strict=True)]
         thetas, draws = [theta for *_, theta in points], [seed, 4, place]
-        return hh.measure("Figure 4.4", _crowds(plan), asked, hh.some(_CHOSEN), plan.few, draws, plan.watch, thetas)[
-            "F1"
-        ]
+        found = hh.measure("Figure 4.4", _crowds(plan), asked, hh.some(_CHOSEN), plan.few, draws, plan.watch, thetas)
+        return found["F1"]
 
     by_eps = above([(e, e, _THETA) for e in plan.epsilons], 0)
     by_theta = [above([(theta, e, theta) for theta in plan.thetas], 1 + i) for i, e in enumerate((1.0, 2.0))]
@@ -188,16 +187,11 @@ def thresholds(plan: Plan, seed: int) -> Parts:
 
 
 def _stepped(step: int) -> Method:
-    return lambda epsilon, domain, k, people: PEM(
-        epsilon,
-        domain,
-        k,
-        hh.BUDGET,
-        keep=k,
-        groups=-(-(domain.bits - (k - 1).bit_length()) // step),
-        fit=False,
-        last=1,
-    )
+    def method(epsilon: float, domain: Bits | Text, k: int, people: int) -> PEM:
+        groups = -(-(domain.bits - (k - 1).bit_length()) // step)
+        return PEM(epsilon, domain, k, hh.BUDGET, keep=k, groups=groups, fit=False, last=1)
+
+    return method
 
 
 def _shared(last: int) -> Method:

@@ -37,7 +37,7 @@ class Plan:
 
     def __init__(self, setting: Setting) -> None:
         pick, self.watch = setting.pick, setting.watch
-        self.runs, self.few = pick(10, 1), pick(3, 1)  # few but at eps = 1 and 2 with k = 64 on POS, as claimed
+        self.runs, self.few = pick(10, 1), pick(3, 1)  # where claims are made (POS, eps = 1, 2, k = 64); elsewhere
         self.people, self.made = pick(515_597, 100_000), pick(300_000, 20_000)  # POS, and the generator's baskets
         self.epsilons, self.tops = pick((0.5, 1.0, 2.0, 4.0), (2.0,)), pick((32, 64, 128), (64,))
 
