@@ -194,7 +194,7 @@ def test_estimates_of_pairs_are_labelled() -> None:
     assert pair.total([("f", 0), ("f", 1)]).frequency == pytest.approx(pair.frequencies[:2].sum())
     assert pair.post("norm-sub").frequencies.sum() == pytest.approx(1.0)
     assert ages.values == list(range(100))
-    assert pair.to_arrow().num_rows == 6
+    assert pair.table().num_rows == 6
     with pytest.raises(DomainError, match="part 0"):
         pair.at(("y", 1))
     with pytest.raises(DomainError, match="each of 2 parts"):

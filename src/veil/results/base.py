@@ -121,10 +121,6 @@ class Result(ABC):
 
     # -- tables, rows and pictures -----------------------------------------------------------------------------------
 
-    def to_arrow(self) -> pyarrow.Table:
-        """The table with 95 % intervals."""
-        return self.table()
-
     def to_pandas(self) -> pandas.DataFrame:
         """The table for pandas."""
         frame: pandas.DataFrame = self.table().to_pandas()
