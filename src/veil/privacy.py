@@ -289,6 +289,8 @@ class Guarantee:
 
     def covers(self, other: Guarantee) -> bool:
         """Whether whoever is promised this is promised the other at least."""
+        if (self.neighbours, self.scope) != (other.neighbours, other.scope):
+            return False
         if self.ratio is None or other.ratio is None:
             return self.ratio is None
         return other.ratio <= self.ratio and other.delta <= self.delta

@@ -76,6 +76,8 @@ class Simulated(Streamed):
         super().__init__(survey, watch)
         if not len(codes):
             raise EmptyError("expected at least one person")
+        if survey.public:
+            raise InputError("a simulation knows no public columns: randomize with them, and read what was collected")
         self._codes, self._source = codes, copy.copy(source)
         self._kept: list[Reports] | None = None
         for _ in source.chunks(len(codes)):

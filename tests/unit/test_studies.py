@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -40,7 +41,8 @@ from veil.histogram import Histogram, Questions
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, tree_hist
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner, Phase
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
-from veil.study import Collected, Continuations
+from veil.privacy import Guarantee
+from veil.study import Collected, Continuations, OneRound, Round, Rounds
 from veil.study.records import Folder
 from veil.tally import Tally
 from veil.tools.canonical import canonical
@@ -211,6 +213,65 @@ def test_what_was_collected_for_another_study_is_refused() -> None:
         search.read(counted)
 
 
+@pytest.mark.parametrize("mechanism", [Piecewise, HybridMean])
+def test_means_of_a_round_speak_of_everybody(mechanism: Any) -> None:
+    found = simulate(TwoPhaseVariance(mechanism, 2.0, UNIT), [0.5] * 4000)
+    assert (found.mean.n, found.mean.population) == (2000, 4000)
+    assert found.population == 4000
+
+
+@dataclass(frozen=True)
+class Half(Study):
+    """The first half of the people alone."""
+
+    inner: OneRound[Any]
+    kind: ClassVar[str] = "half"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.inner.guarantee
+
+    def rounds(self) -> Rounds:
+        return self.inner.read((yield Round(self.inner.survey, Fraction(1, 2))))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        Histogram(GRR(2.0, 4)),
+        Questions(Survey(OneOf((1, GRR(2.0, 4)), (1, OUE(2.0, 4))))),
+        Hierarchy(2.0, 4),
+        HaarHierarchy(2.0, 4),
+        Binning(2.0, 4, bins=2),
+        WaveDistribution(SquareWave(2.0, 4)),
+        MeanOf(Piecewise(2.0, 4)),
+        HybridMean(2.0, 4),
+        PSFO(1, GRR, 2.0, 4),
+    ],
+    ids=lambda inner: inner.kind,
+)
+def test_every_study_knows_how_many_people_a_share_stands_for(inner: Any) -> None:
+    values = [[1]] * 4000 if inner.kind == "psfo" else [1] * 4000
+    found = simulate(Half(inner), values, seed=1)
+    assert (found.n, found.population) == (2000, 4000)
+
+
+def test_a_trie_says_how_many_people_it_asked() -> None:
+    study = PrivTrie(6.0, Bits(16), 2, people=20_000)
+    found = simulate(study, [0xABCD] * 10_000 + [0x1234] * 10_000)
+    assert found.n == sum(step.people for step in found.history) < 20_000
+    assert found.population == pytest.approx(20_000, rel=0.001)
+
+
+def test_none_is_no_text() -> None:
+    assert PEM(3.0, Text(8), 4, alphabet="abc", groups=2).changed(alphabet="none").alphabet is None
+    assert Histogram(GRR(1.0, 3), post="norm-sub").changed(post="none").post is None
+    with pytest.raises(InputError):
+        Questions(Survey(GRR(1.0, 3)), question=0.0)  # type: ignore[arg-type]
+    with pytest.raises(InputError):
+        Hierarchy(1.0, 20, method="consistent", total=float("nan"))
+
+
 def test_a_round_asks_a_share_and_estimates_speak_of_everybody() -> None:
     found = simulate(SVIM(2, 4.0, 30), [[0, 1]] * 4000 + [[1]] * 4000, seed=1)
     assert found.estimate.population == 8000
@@ -280,6 +341,9 @@ def test_other_reports_are_refused_in_the_middle_of_a_reading(tmp_path: Path) ->
     with pytest.raises(MismatchError, match="5,000 reports and now has 4,000"):
         StudyRun(study, tmp_path).answer(InMemory(study.survey, reports[slice(0, 4000)]))
     assert sorted(tmp_path.iterdir()) == taken  # what was taken before is still there
+    others = study.survey.randomize([7] * 3000 + [40_000] * 2000, Seeded(2))
+    with pytest.raises(MismatchError, match="other reports"):
+        StudyRun(study, tmp_path).answer(InMemory(study.survey, others))
     run, rest = StudyRun(study, tmp_path), Counting(study.survey, reports)
     run.answer(rest)
     assert run.result.values[:2] == [7, 40_000]  # type: ignore[union-attr]
@@ -335,14 +399,18 @@ def test_takes_are_forgotten_from_the_last_to_the_first(tmp_path: Path) -> None:
     for i in range(3):
         journal.write(0, i, b"x")
     journal.write(1, 0, b"y")
+    for i in range(3, 1002):  # their names grow longer
+        journal.write(0, i, b"x")
     journal.forget(0)
     assert journal.read(0, 0) is None
+    assert journal.read(0, 1001) is None
     assert journal.read(1, 0) == b"y"
 
 
 def test_collected_is_a_contract() -> None:
     assert Collected.__abstractmethods__ == {
         "people",
+        "fingerprint",
         "answered",
         "tally",
         "support",

@@ -68,6 +68,10 @@ class InStore(Streamed):
     def expected(self) -> int:
         return self._reports
 
+    @property
+    def fingerprint(self) -> str:  # reports up to a mark are the same ones for ever
+        return f"up to {self.mark}"
+
     def answered(self, question: int) -> int:
         return super().answered(question) if self._kept is None else self._kept.part(question).people
 

@@ -24,9 +24,8 @@ from veil.entropy import Words
 from veil.errors import EmptyError, InputError
 from veil.study.collected import Codes, Collected, Questions
 from veil.study.continuations import Continuations
-from veil.survey import AllOf, Ask, OneOf, Survey, SurveyTally
+from veil.survey import AllOf, Ask, EachOf, OneOf, Survey, SurveyTally
 from veil.tally import Tally
-from veil.view import SampleItem
 from veil.wire.layout import Columns
 
 __all__ = ["Drawn", "split_people", "top_of_absent"]
@@ -69,8 +68,6 @@ class Drawn(Collected):
         people = np.ones(len(codes), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
         if len(people) != len(codes) or (people < 0).any():
             raise InputError("counts are numbers of people, one per value")
-        if any(isinstance(question.view, SampleItem) for question in survey.questions):
-            raise InputError("supports are drawn for questions about strings")
         _, firsts, places = np.unique(_keys(codes), return_index=True, return_inverse=True)
         self._begin(survey, codes[firsts], np.bincount(places.ravel(), people).astype(np.int64), seed)
 
@@ -86,6 +83,8 @@ class Drawn(Collected):
         self._rng = np.random.default_rng(seed)
         if not self._people:
             raise EmptyError("expected at least one person")
+        if any(question.view.random for question in survey.questions):
+            raise InputError("supports are drawn for questions whose views draw nothing themselves")
         self._answers = list(split_people(survey.ask, held_by, self._rng))
         self._shown: dict[int, tuple[Codes, NDArray[np.int64]]] = {}
         self._seen: dict[tuple[int, bytes], tuple[int, int]] = {}
@@ -93,6 +92,10 @@ class Drawn(Collected):
     @property
     def people(self) -> int:
         return self._people
+
+    @property
+    def fingerprint(self) -> str:
+        return "drawn"
 
     def answered(self, question: int) -> int:
         return int(self._answers[question].sum())
@@ -237,6 +240,8 @@ def split_people(ask: Ask, held_by: NDArray[np.int64], rng: Generator) -> Iterat
         parts = rng.multinomial(held_by, shares / shares.sum())
         for i, (_, branch) in enumerate(ask.branches):
             yield from split_people(branch, parts[:, i], rng)
+    elif isinstance(ask, EachOf):
+        yield from rng.multinomial(held_by, np.full(len(ask), 1 / len(ask))).T
     elif isinstance(ask, AllOf):
         for part in ask.asks:
             yield from split_people(part, held_by, rng)

@@ -5,6 +5,7 @@ Sums of integers do not depend on the order or on the split, so that every place
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -55,6 +56,12 @@ class Streamed(Collected):
     @cached_property
     def people(self) -> int:
         return sum(len(chunk) for chunk in self.chunks()) if self.expected is None else self.expected
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The digest of the first chunk: all of it would be one more pass."""
+        first = next(self.chunks(), None)
+        return hashlib.sha256(b"" if first is None else first.to_bytes()).hexdigest()
 
     def answered(self, question: int) -> int:
         if question not in self._answered:

@@ -17,6 +17,7 @@ from veil.results.base import Result
 from veil.results.estimate import Estimate
 from veil.study import Collected, OneRound
 from veil.survey import Survey
+from veil.tools.arguments import is_int
 
 __all__ = ["Histogram", "Questions"]
 
@@ -85,7 +86,7 @@ class Questions(OneRound[Result]):
         if not isinstance(self.survey, Survey):
             raise ParameterError("questions are those of a Survey")
         many = len(self.survey.questions)
-        if self.question is not None and not 0 <= self.question < many:
+        if self.question is not None and (not is_int(self.question) or not 0 <= self.question < many):
             raise InputError(f"this survey's questions are numbered from 0 to {many - 1}")
         if self.candidates is not None:
             if self.question is None and many > 1:
@@ -111,7 +112,7 @@ class Questions(OneRound[Result]):
         posted = [_posted(one, self.post) for one in found]
         if len(self.survey.questions) == 1 or self.question is not None:
             return posted[0]
-        return Answers(tuple(posted), tuple(answered))
+        return Answers(tuple(posted), tuple(answered), n=collected.people)
 
 
 def _labels(candidates: Any) -> tuple[Label, ...]:

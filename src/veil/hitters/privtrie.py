@@ -100,6 +100,7 @@ class PrivTrie(Study):
             prefixes = codes[best]
             if not kept:
                 break
+        asked = sum(step.people for step in history)
         if length < self.domain.bits or not kept:
-            return HeavyHitters(nothing(found, self.domain), tuple(history))
-        return HeavyHitters(in_values(found, best, self.domain), tuple(history))
+            return HeavyHitters(nothing(found, self.domain), tuple(history), n=asked)
+        return HeavyHitters(in_values(found, best, self.domain), tuple(history), n=asked)

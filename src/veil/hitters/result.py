@@ -50,11 +50,11 @@ class HeavyHitters(Result):
     history: tuple[SearchRound, ...]
     fitted: NDArray[np.float64] | None = None
     guarantee: Guarantee | None = field(default=None, kw_only=True)
+    n: int = field(default=0, kw_only=True)
+    """How many people were asked; everybody, unless given."""
 
-    @property
-    def n(self) -> int:
-        """Every person answered one of the search's questions."""
-        return self.estimates.population
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", self.n or self.estimates.population)
 
     @property
     def population(self) -> int:

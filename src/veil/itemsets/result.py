@@ -65,10 +65,6 @@ class Mined(Result):
         """How many people were asked: each of them once."""
         return sum(step.people for step in self.history)
 
-    @property
-    def population(self) -> int:
-        return self.n
-
     def table(self, level: float = 0.95) -> pyarrow.Table:
         """What was found, the most frequent first."""
         rows, share = self._rows(level), Unit("share")
@@ -132,6 +128,10 @@ class FrequentItems(Mined):
         return iter(self.rows)
 
     @property
+    def population(self) -> int:
+        return self.estimate.population
+
+    @property
     def items(self) -> list[Any]:
         """The items alone, most frequent first."""
         return [row.value for row in self.rows]
@@ -175,6 +175,10 @@ class FrequentItemsets(Mined):
     @property
     def lineage(self) -> tuple[str, ...]:
         return (self.singles if self.estimate is None else self.estimate).lineage
+
+    @property
+    def population(self) -> int:
+        return self.singles.population
 
     @property
     def universe(self) -> Domain:

@@ -64,12 +64,12 @@ class HaarHierarchy(LevelProtocol):
     def _mechanism(self, view: Ancestor) -> Mechanism:
         return HaarResponse(self.epsilon, view.domain)
 
-    def levels(self, tally: SurveyTally) -> list[Coefficients]:
+    def levels(self, tally: SurveyTally, population: int | None = None) -> list[Coefficients]:
         """Runs at the collector: the differences of each level's pairs, the coarsest level first."""
-        return super().levels(tally)
+        return super().levels(tally, population)
 
     def distribution(self, collected: Collected) -> Distribution:
         """Runs at the collector: from the root's 1 down, left = (parent + c) / 2 and right = (parent - c) / 2."""
-        tally = collected.tally()
-        masses = from_differences(self.tree, [level.differences for level in self.levels(tally)])
-        return self._distribution(masses, tally, "haar")
+        levels = self.levels(collected.tally(), collected.population)
+        masses = from_differences(self.tree, [level.differences for level in levels])
+        return self._distribution(masses, collected, "haar")

@@ -32,7 +32,7 @@ from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
 from veil.study import Collected, Kept
 from veil.survey import OneOf, Public, Question, Survey, SurveyTally
-from veil.tools.arguments import is_int
+from veil.tools.arguments import is_int, is_number
 from veil.tree import Tree, admm, consistent, project
 from veil.view import Ancestor
 
@@ -95,29 +95,33 @@ class LevelProtocol(DistributionStudy):
         views = [Ancestor(self.domain, self.tree.branching, level + 1) for level in range(self.tree.height)]
         return Survey(OneOf(*((1, Question(self._mechanism(view), view)) for view in views)), self.public)
 
-    def levels(self, tally: SurveyTally) -> list[Any]:
-        """Runs at the collector: what was found at each level below the root, the coarsest first; unbiased."""
+    def levels(self, tally: SurveyTally, population: int | None = None) -> list[Any]:
+        """Runs at the collector: what was found at each level below the root, the coarsest first; unbiased.
+
+        `population` is the number of people that the reports are a random sample of.
+        """
         own = whole(Kept(self.survey, tally).tally())
         if len(own.parts) != self.tree.height:
             raise MismatchError("this tally does not have the levels of its tree")
         for level, part in enumerate(own.parts, start=1):
             if not part.people:
                 raise EmptyError(f"nobody was asked about level {level} of {self.tree.height}: too few people")
-        return list(self.survey.estimate(own))
+        return list(self.survey.estimate(own, population))
 
-    def _distribution(self, masses: NDArray[np.float64], tally: SurveyTally, how: str, **more: Any) -> Distribution:
+    def _distribution(
+        self, masses: NDArray[np.float64], collected: Collected, how: str, fit: Fit | None = None
+    ) -> Distribution:
         """Masses of the buckets as a result."""
         name = f"{type(self).__name__}(epsilon={decimal_text(self.epsilon)}, branching={self.tree.branching})"
-        people = tally.people
         return Distribution(
             self.domain,
             np.arange(self.buckets + 1),
             masses,
-            n=people,
-            population=people,
-            effective=worth(tally),
+            n=collected.people,
+            population=collected.population,
+            effective=worth(collected.tally()),
             lineage=(name, how),
-            **more,
+            fit=fit,
         )
 
 
@@ -174,6 +178,8 @@ class Hierarchy(LevelProtocol):
             raise ParameterError("a total can be given for consistent only; elsewhere it is 1")
         object.__setattr__(self, "method", method)
         object.__setattr__(self, "weighted", bool(weighted))
+        if total is not None and not is_number(total):
+            raise ParameterError("a total is a finite number")
         object.__setattr__(self, "total", None if total is None else float(total))
 
     @cached_property
@@ -183,14 +189,13 @@ class Hierarchy(LevelProtocol):
     def _mechanism(self, view: Ancestor) -> Mechanism:
         return direct_or_hashed(self.epsilon, view.domain)
 
-    def levels(self, tally: SurveyTally) -> list[Estimate]:
-        """Runs at the collector: an Estimate a level below the root, the coarsest first; unbiased, never clipped."""
-        return super().levels(tally)
+    def levels(self, tally: SurveyTally, population: int | None = None) -> list[Estimate]:
+        """Runs at the collector: one Estimate per level below the root, the coarsest first; unbiased, never clipped."""
+        return super().levels(tally, population)
 
     def distribution(self, collected: Collected) -> Distribution:
         """Runs at the collector: the distribution that fits all levels best."""
-        tally = collected.tally()
-        levels = self.levels(tally)
+        levels = self.levels(collected.tally(), collected.population)
         values = [np.ones(1), *(level.frequencies for level in levels)]
         # of a value that nobody holds, the same for all nodes of a level; the root was not asked
         variances = [float(level.variance_at(np.zeros(1))[0]) for level in levels]
@@ -205,4 +210,4 @@ class Hierarchy(LevelProtocol):
             masses, fit = found.values[-1], Fit(found.iterations, found.converged)
         total = "" if self.total is None else f", total {self.total:g}"
         how = self.method + (", weighted" if self.weighted else "") + total
-        return self._distribution(masses, tally, how, fit=fit)
+        return self._distribution(masses, collected, how, fit)

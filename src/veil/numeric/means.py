@@ -107,7 +107,7 @@ class HybridMean(OneRound[Mean]):
         first, *others = (asked.moments(part) for asked, part in zip(self.mechanisms, parts, strict=True))
         rounding = self.mechanisms[-1]
         lineage = f"HybridMean({' or '.join(asked.signature for asked in self.mechanisms)})"
-        return sum(others, start=first).mean(rounding, lineage)
+        return sum(others, start=first).mean(rounding, lineage, collected.population)
 
     def variance(self, n: int, value: Any = None) -> float:
         """Variance of the mean estimated from n people that hold `value`; without it, the largest of all values.

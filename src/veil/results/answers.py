@@ -36,6 +36,8 @@ class Answers(Result, Sequence[Any]):
     questions: tuple[int, ...] = ()
     """The questions' numbers; 0, 1, 2, ... unless given."""
     guarantee: Guarantee | None = field(default=None, kw_only=True)
+    n: int = field(default=0, kw_only=True)
+    """How many people reported, whichever questions they answered."""
 
     def __post_init__(self) -> None:
         results = tuple(self.results)
@@ -44,11 +46,7 @@ class Answers(Result, Sequence[Any]):
             raise ParameterError("answers are at least one result, and as many numbers of questions as results")
         object.__setattr__(self, "results", results)
         object.__setattr__(self, "questions", questions)
-
-    @property
-    def n(self) -> int:
-        """How many people reported, whichever questions they answered."""
-        return self.population
+        object.__setattr__(self, "n", self.n or max(result.n for result in results))
 
     @property
     def population(self) -> int:

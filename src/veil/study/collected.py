@@ -6,6 +6,7 @@ from them is the same everywhere, to the integer.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,7 @@ from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally
 from veil.tally import Tally
 from veil.wire.layout import Columns
+from veil.wire.tallies import encode_tally
 
 __all__ = ["Collected", "Kept"]
 
@@ -41,6 +43,11 @@ class Collected(ABC):
     def population(self) -> int:
         """How many people the answers stand for: everybody, where a round asked only a share of them."""
         return self.people
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Names what was collected: a reading that was broken off goes on with the same, and with nothing else."""
 
     @abstractmethod
     def answered(self, question: int) -> int:
@@ -101,6 +108,10 @@ class Kept(Collected):
     @property
     def people(self) -> int:
         return self._tally.people
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(encode_tally(self._tally)).hexdigest()
 
     def answered(self, question: int) -> int:
         return self._tally.part(question).people

@@ -135,7 +135,7 @@ def from_text(hint: Any, text: str, name: str) -> Any:
     (True, None)
     """
     choices = []
-    for kind in _arms(hint):
+    for kind in sorted(_arms(hint), key=lambda kind: kind not in (None, types.NoneType)):
         if kind in (None, types.NoneType):
             choices.append("none")
             if text.lower() == "none":

@@ -24,7 +24,7 @@ from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["Folder", "Journal", "Memory", "MissingError", "Recorded"]
 
-Value = int | Tally | SurveyTally | NDArray[np.int64]
+Value = int | str | Tally | SurveyTally | NDArray[np.int64]
 
 
 class Journal(ABC):
@@ -77,8 +77,11 @@ class Folder(Journal):
         write_atomically(self._file(round_, index), data)
 
     def forget(self, round_: int) -> None:
-        for file in sorted(self._folder.glob(f"round-{round_:03d}.take-*"), reverse=True):  # a crash leaves the first
-            file.unlink()
+        index = 0
+        while self._file(round_, index).exists():
+            index += 1
+        for i in reversed(range(index)):  # a crash leaves the first of them, and no holes
+            self._file(round_, i).unlink()
 
 
 class MissingError(Exception):
@@ -100,10 +103,17 @@ class Recorded(Collected):
             raise MismatchError(
                 f"this round was begun with {self._people:,} reports and now has {live.people:,}: expected the same"
             )
+        self._fingerprint = self._take("fingerprint", lambda live: live.fingerprint)
+        if live is not None and live.fingerprint != self._fingerprint:
+            raise MismatchError("this round was begun with other reports, or with the same in another order")
 
     @property
     def people(self) -> int:
         return int(self._people)
+
+    @property
+    def fingerprint(self) -> str:
+        return str(self._fingerprint)
 
     @property
     def population(self) -> int:
@@ -154,7 +164,7 @@ def _digest(*parts: Any) -> str:
     found = hashlib.sha256()
     for part in parts:
         described = f"{part.dtype.str}{part.shape}".encode() + part.tobytes() if isinstance(part, np.ndarray) else None
-        found.update(repr(part).encode() if described is None else described)
+        found.update(repr(part).encode() + b"\0" if described is None else described)
     return found.hexdigest()[:32]
 
 
@@ -171,6 +181,8 @@ def _encoded(call: str, value: Value) -> bytes:
     elif isinstance(value, np.ndarray):
         header |= {"kind": "array", "shape": list(value.shape)}
         body = value.astype("<i8").tobytes()
+    elif isinstance(value, str):
+        header["kind"], body = "text", value.encode()
     else:
         header["kind"], body = "integer", int(value).to_bytes(16, "little", signed=True)
     head = canonical(header)
@@ -188,6 +200,8 @@ def _decoded(survey: Survey, call: str, data: bytes) -> Value:
         raise MismatchError("this run was recorded by another study, or by another version of veil")
     if header["kind"] == "survey-tally":
         return decode_tally(survey, body)
+    if header["kind"] == "text":
+        return body.decode()
     if header["kind"] == "integer":
         return int.from_bytes(body, "little", signed=True)
     if header["kind"] == "array":

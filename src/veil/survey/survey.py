@@ -242,7 +242,7 @@ class Survey:
         if len(tally.parts) != len(numbers):
             raise MismatchError("this tally was made for another task")
         found = tuple(self.estimate_question(tally, i, population) for i in numbers)
-        return Answers(found, tuple(numbers), guarantee=self.guarantee)
+        return Answers(found, tuple(numbers), guarantee=self.guarantee, n=tally.people)
 
     def estimate_question(self, tally: SurveyTally, index: int, population: int | None = None) -> Any:
         """The result of one question alone."""
