@@ -14,8 +14,8 @@ from veil.domain import Text
 from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.estimate import Estimate, Row
+from veil.results.noise import SupportNoise
 from veil.results.units import Column, Unit, make_table
-from veil.tools.normal import critical
 
 if TYPE_CHECKING:
     import pyarrow
@@ -94,9 +94,17 @@ class HeavyHitters(Result):
     # -- what it says ------------------------------------------------------------------------------------------------
 
     def threshold(self, alpha: float = 0.05) -> float:
-        """What none of the last round's candidates exceeds if nobody holds it, but for a chance of alpha over all."""
-        star = float(self.estimates.variance_at(np.zeros(1))[0])
-        return critical(alpha / max(self.history[-1].candidates, 1)) * math.sqrt(star)
+        """What none of the last round's candidates exceeds if nobody holds it, but for a chance of alpha over all.
+
+        The support of an absent candidate is binomial: its exact tail, because so far out the normal one is too short.
+        """
+        from scipy.stats import binom
+
+        noise, people = self.estimates.noise, self.estimates.n
+        assert isinstance(noise, SupportNoise)
+        p, q = float(noise.p), float(noise.q)
+        support = float(binom.isf(alpha / max(self.history[-1].candidates, 1), people, q))
+        return (support / people - q) / (p - q)
 
     def table(self, level: float = 0.95) -> pyarrow.Table:
         """Every value found; `truncated` where longer ones that begin so are counted with it; `fitted` where made."""

@@ -18,7 +18,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.estimate import Estimate, Row
 from veil.results.units import Column, Unit, make_table, value_unit
-from veil.tools.normal import two_sided
+from veil.tools.normal import critical, two_sided
 from veil.view import ItemSets
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class FrequentItems(Mined):
         return {"value": (self.items, value_unit(self.estimate.domain))}
 
     def _significant(self, level: float) -> list[bool]:
-        return [row.frequency > self.estimate.threshold(round(1 - level, 12)) for row in self.rows]
+        return [_surely(row, self.estimate, self.history[-1].doubt, level) for row in self.rows]
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -212,10 +212,9 @@ class FrequentItemsets(Mined):
         return {"items": (self.itemsets, Unit("items"))}
 
     def _significant(self, level: float) -> list[bool]:
-        alpha = round(1 - level, 12)
-        larger = 0.0 if self.estimate is None else self.estimate.threshold(alpha)
-        single = self.singles.estimate.threshold(alpha)
-        return [row.frequency > (single if len(row.items) == 1 else larger) for row in self.rows]
+        singles = self.singles.estimate, self.singles.history[-1].doubt
+        larger = self.estimate or singles[0], self.history[-1].doubt
+        return [_surely(row, *(singles if len(row.items) == 1 else larger), level) for row in self.rows]
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """What the others say, and association rules of a confidence of at least one half."""
@@ -261,6 +260,13 @@ class FrequentItemsets(Mined):
 
 def _itemset(items: tuple[Any, ...], row: Row) -> FrequentItemset:
     return FrequentItemset(items, row.frequency, row.count, row.stderr, row.low, row.high)
+
+
+def _surely(row: Row | FrequentItemset, estimate: Estimate, doubt: float, level: float) -> bool:
+    """Whether a row exceeds what absent candidates do, and what the doubt about its update factor may have added."""
+    alpha = round(1 - level, 12)
+    doubted = critical(alpha / len(estimate)) * doubt * row.frequency
+    return row.frequency > math.hypot(estimate.threshold(alpha), doubted)
 
 
 def _doubted(row: Row, doubt: float, level: float) -> Row:

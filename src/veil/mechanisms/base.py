@@ -182,7 +182,7 @@ class Mechanism(ABC):
     @property
     def signature(self) -> str:
         """How the mechanism is named in a lineage."""
-        return f"{self.name}(epsilon={decimal_text(self.epsilon)})"
+        return f"{self.name}(epsilon={self.epsilon:.6g})"
 
     def check(self, columns: Columns) -> None:
         """Refuse columns that this mechanism cannot have produced."""

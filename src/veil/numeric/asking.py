@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veil.domain import Integers, Numeric
 from veil.entropy import Source
 from veil.errors import MismatchError, ParameterError
-from veil.numeric.bands import FEWEST, Again, draw_bands
+from veil.numeric.bands import FEWEST, MOST, Again, draw_bands
 from veil.results.distribution import Distribution
 from veil.study import Collected, Kept, OneRound
 from veil.survey import SurveyTally
@@ -91,6 +91,8 @@ class DistributionStudy(OneRound[Distribution]):
 
 def check_bands(bands: Any) -> int:
     """A number of simulated collections: none, or enough for an error bar."""
-    if not is_int(bands) or not (bands == 0 or bands >= FEWEST):
-        raise ParameterError(f"bands are drawn by at least {FEWEST} simulated collections, or by 0: none")
+    if not is_int(bands) or not (bands == 0 or FEWEST <= bands <= MOST):
+        raise ParameterError(
+            f"bands take {FEWEST} to {MOST} simulated collections; 0 draws no bands: at least {FEWEST}"
+        )
     return int(bands)

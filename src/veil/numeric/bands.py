@@ -22,13 +22,13 @@ from veil.tally import Tally, merge
 from veil.tools.arguments import is_int
 from veil.tools.shares import proportional
 
-__all__ = ["FEWEST", "Again", "draw_bands", "wave_again", "wave_bands", "wave_pilot"]
+__all__ = ["FEWEST", "MOST", "Again", "draw_bands", "wave_again", "wave_bands", "wave_pilot"]
 
 Floats = NDArray[np.float64]
 Again = Callable[[Iterable[NDArray[np.uint64]], Source], Distribution]
 """The whole way once more for other people: chunks of their codes and a source in, their distribution out."""
 
-FEWEST = 10
+FEWEST, MOST = 10, 1_000
 
 
 def draw_bands(

@@ -20,7 +20,7 @@ class ItemsGoal(Goal):
     name = "items"
     summary = "The most frequent items where each person holds a set; with --sets, sets of items."
     takes = ("universe", "domain", "k", "sets")
-    about = "Floor: the share of the people from which on an item is likely to be looked at closely."
+    about = "Floor: an item that this share of the people hold is likely to be among the candidates of the second half."
 
     def ways(self, wishes: Wishes) -> Ways:
         held, k, epsilon = wishes.held, wishes.k, wishes.epsilon
@@ -38,7 +38,7 @@ class ItemsGoal(Goal):
         first = next(study.rounds())
         question, floor = first.survey.question(0), None
         kept, items = 2 * study.k, question.view.values.size  # type: ignore[attr-defined]  # all of these have a k
-        if isinstance(question.view, SampleItem) and kept < items:
+        if isinstance(question.view, SampleItem) and 2 * kept < items:  # else noise alone is looked at closely
             people = max(int(wishes.users * first.people), 1)
             sigma = float(question.view.scale) * math.sqrt(question.pure.variance(1))
             floor = sensitivity_threshold(sigma, items, people, kept)

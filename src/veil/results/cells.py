@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Cells", "Shown", "fact_lists", "fact_pairs", "result_cells", "show"]
 
+MOST_LISTED = 20
+"""How many rows are shown of a list beside the table: quantiles, rounds, rules."""
+
 _HEADINGS = {"frequency": "share", "count": "people", "stderr": "standard error", "std": "standard deviation"}
 
 
@@ -49,7 +52,7 @@ class Shown:
 
 
 def show(result: Result, *, level: float = 0.95, top: int = 10, title: str = "", truth: Truth | None = None) -> Shown:
-    """Everything that is shown of one result; of lists among its facts, too, at most `top` rows."""
+    """Everything that is shown of one result; of lists among its facts, at most MOST_LISTED rows."""
     table = result.summary_table(level, top, truth)
     grid = result_cells(table, level)
     units, facts = result.fact_units(), result.facts(level)
@@ -68,7 +71,7 @@ def show(result: Result, *, level: float = 0.95, top: int = 10, title: str = "",
         title or _title(result),
         [] if alone else grid,
         pairs,
-        fact_lists(facts, units, level, top),
+        fact_lists(facts, units, level),
         result.remarks(),
         bars,
         [verdict is False for verdict in doubtful],
@@ -89,16 +92,14 @@ def fact_pairs(facts: Mapping[str, Any], units: Mapping[str, Unit], level: float
     return [(column.heading, column.texts[0]) for column in cells]
 
 
-def fact_lists(
-    facts: Mapping[str, Any], units: Mapping[str, Unit], level: float, top: int
-) -> list[tuple[str, list[Cells]]]:
+def fact_lists(facts: Mapping[str, Any], units: Mapping[str, Unit], level: float) -> list[tuple[str, list[Cells]]]:
     """Facts that are lists of objects, as columns under a title."""
     made = []
     for name, rows in facts.items():
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):
-            columns = {key: [row[key] for row in rows[:top]] for key in rows[0]}
+            columns = {key: [row[key] for row in rows[:MOST_LISTED]] for key in rows[0]}
             own = {key: units.get(f"{name}.{key}") or _usual(column[0]) for key, column in columns.items()}
-            shown = f", {top:,} of {len(rows):,}" if len(rows) > top else ""
+            shown = f", {MOST_LISTED} of {len(rows):,}" if len(rows) > MOST_LISTED else ""
             made.append((f"{_heading(name)}{shown}", _cells(columns, own, level)))
     return made
 
@@ -155,4 +156,6 @@ def _title(result: Result) -> str:
     people = (
         f"{result.n:,} people" if result.n == result.population else f"{result.n:,} of {result.population:,} people"
     )
-    return plain_text(", ".join([people, *([" > ".join(result.lineage)] if result.lineage else [])]))
+    promise = "" if result.guarantee is None else f", each promised {result.guarantee}"
+    steps = f"; {' > '.join(result.lineage)}" if result.lineage else ""
+    return plain_text(people + promise + steps)

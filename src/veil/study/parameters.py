@@ -135,11 +135,11 @@ def from_text(hint: Any, text: str, name: str) -> Any:
     (True, None)
     """
     choices = []
-    for kind in sorted(_arms(hint), key=lambda kind: kind not in (None, types.NoneType)):
+    if text.lower() == "none" and types.NoneType in _arms(hint):  # before `str`, which takes everything
+        return None
+    for kind in _arms(hint):
         if kind in (None, types.NoneType):
             choices.append("none")
-            if text.lower() == "none":
-                return None
         elif kind is bool:
             choices.append("yes or no")
             if text.lower() in ("yes", "true", "no", "false"):
