@@ -1,4 +1,4 @@
-"""PrivTrie (Wang et al. 2018; thesis 4.2.4), as a campaign: a trie that grows letter by letter."""
+"""PrivTrie (Wang et al. 2018; thesis 4.2.4), as a study of several rounds: a trie that grows letter by letter."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Views of a held set: one of its items, or what it contains of a public list of candidates that a task asks about.
 
-Between rounds of a campaign the collector narrows down what it asks for. The list stands in the task, so that a device
+Between the rounds of a study the collector narrows down what it asks for. The list stands in the task, so that a device
 finds by itself which of the candidates its set contains. Runs on the device.
 
     SampleItem        one of its items, padded with dummies to `length`
