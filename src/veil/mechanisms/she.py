@@ -89,7 +89,7 @@ class SHE(FrequencyOracle):
         return Fraction(self._further, WORD)
 
     def _tail(self, steps: int) -> Fraction:
-        """The probability of noise of at least so many steps (at least one) to one side."""
+        """The probability of noise of at least `steps` steps (at least one) to one side."""
         return (1 - Fraction(self._zero, WORD)) / 2 * _power(self._further, steps - 1)
 
     @cached_property

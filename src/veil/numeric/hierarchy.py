@@ -184,7 +184,7 @@ class Hierarchy(LevelStudy):
         return direct_or_hashed(self.epsilon, view.domain)
 
     def levels(self, tally: SurveyTally) -> list[Estimate]:
-        """Runs at the collector: an Estimate a level below the root, the coarsest first; unbiased, never clipped."""
+        """Runs at the collector: one Estimate per level below the root, the coarsest first; unbiased, never clipped."""
         return super().levels(tally)
 
     def distribution(self, collected: Collected) -> Distribution:
