@@ -166,7 +166,7 @@ class SHE(FrequencyOracle):
         """The sums of the coordinates, in steps of the grid."""
         histograms = columns["histogram"]
         if weights is not None and int(np.abs(weights).sum()) > _MOST // self.levels:
-            raise InputError("weights this large, times a coordinate each, do not fit into 64 bits")
+            raise InputError("these weights are too large: their products with the reports do not fit into 64 bits")
         chosen = slice(None) if candidates is None else candidates.astype(np.int64)
         total = np.zeros(self.tally_size(candidates), dtype=np.int64)
         for rows in self._blocks(len(histograms)):

@@ -107,7 +107,7 @@ class _Padded(View):
 def _take_padded(document: Json, kind: str, *keys: str) -> list[Any]:
     """The values of the keys, and of `load` where it is there."""
     if "load" in document and document["load"] is None:
-        raise WireError("a load is an integer, or not there")
+        raise WireError("a load is an integer, or left out")
     return take(document, kind, *keys, *(["load"] if "load" in document else []))
 
 
