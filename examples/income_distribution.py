@@ -44,7 +44,7 @@ truth = data.histogram(buckets)
 
 # %% On the devices: each randomizes its own number. Square Wave for the shape, a hierarchy for what is spiky.
 wave = veil.SquareWave(chosen.epsilon, domain, buckets)
-reports = wave.randomize(held)  # four bytes a person
+reports = wave.randomize(held)  # four bytes per person
 print(f"every report keeps a ratio of e^{wave.guarantee.epsilon:g} at most, in {wave.layout.size} bytes")
 
 # %% At the collector: integers in, a distribution out

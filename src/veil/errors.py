@@ -58,7 +58,7 @@ class DomainError(InputError):
         super().__init__(expected + rows)
 
     def moved(self, rows: int) -> DomainError:
-        """The same error, its row counted from so many rows earlier."""
+        """The same error, its row counted from `rows` rows earlier."""
         return DomainError(self.expected, None if self.row is None else self.row + rows, self.count)
 
 

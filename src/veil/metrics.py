@@ -194,8 +194,8 @@ def wasserstein(estimate: Estimate | Any, truth: Any, length: float | None = Non
 def range_mae(estimate: Estimate | Any, truth: Any, alpha: float, queries: int = 10_000) -> float:
     """Mean absolute error of the totals of ranges [i, i + alpha], for i over [0, 1 - alpha].
 
-    The paper draws i at random; here starts are evenly spread, the middles of so many equal parts of [0, 1 - alpha], so
-    that the same histograms always have the same error.
+    The paper draws i at random; here starts are evenly spread, the middles of `queries` equal parts of [0, 1 - alpha],
+    so that the same histograms always have the same error.
 
     >>> round(range_mae([0.75, 0.25], [0.25, 0.75], 0.5), 6)
     0.25
@@ -285,7 +285,7 @@ def _numbers(data: Estimate | Any) -> Floats:
 def _like(truth: Any, shown: Floats) -> Floats:
     known = _numbers(truth)
     if known.shape != shown.shape:
-        raise InputError("an estimate and the truth have one frequency a candidate")
+        raise InputError("an estimate and the truth have one frequency per candidate")
     return known
 
 

@@ -152,7 +152,7 @@ def root_below(value: Fraction, degree: int) -> Fraction:
 
 
 def split_epsilon(epsilon: float, parts: int) -> float:
-    """The largest epsilon that so many mechanisms may each have, so that all together keep the given one exactly.
+    """The largest epsilon that each of `parts` mechanisms may have, so that all together keep the given one exactly.
 
     Plain division exceeds it in a third of all settings, by rounding.
 

@@ -95,15 +95,15 @@ def merge(tallies: Iterable[Any]) -> Any:
 
 
 def check_weights(weights: Any, rows: int) -> NDArray[np.int64] | None:
-    """Integer weights, one a report, within 2^31 so that no sum can overflow."""
+    """Integer weights, one per report, within 2^31 so that no sum can overflow."""
     if weights is None:
         return None
     try:
         array = np.asarray(weights)
     except ValueError:
-        raise InputError("weights are integers on a declared scale, one a report") from None
+        raise InputError("weights are integers on a declared scale, one per report") from None
     if array.dtype.kind not in "iu" or array.shape != (rows,):
-        raise InputError("weights are integers on a declared scale, one a report")
+        raise InputError("weights are integers on a declared scale, one per report")
     if len(array) and (int(array.max()) > _MOST_WEIGHT or int(array.min()) < -_MOST_WEIGHT):
         raise InputError("a weight lies within 2^31")
     return array.astype(np.int64)

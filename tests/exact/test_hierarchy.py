@@ -17,7 +17,7 @@ from veil.checks import worst_ratio
 from veil.entropy import Seeded, Source, outcomes
 from veil.numeric.binning import Binning
 from veil.numeric.haar import HaarHierarchy, from_differences
-from veil.numeric.hierarchy import Hierarchy, LevelProtocol
+from veil.numeric.hierarchy import Hierarchy, LevelStudy
 from veil.privacy import exp_below
 from veil.survey import SurveyTally
 from veil.tree import Tree
@@ -38,7 +38,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize("protocol", [*SMALL, Binning(1.0, 6, bins=3)], ids=repr)
-def test_the_ratio_of_the_whole_survey(protocol: LevelProtocol | Binning) -> None:
+def test_the_ratio_of_the_whole_survey(protocol: LevelStudy | Binning) -> None:
     """The level that was asked is part of the report."""
     survey = protocol.survey
     size = survey.domain.size
@@ -65,7 +65,7 @@ def test_the_guarantee_at_full_size(kind: Any, epsilon: float) -> None:
 # -- bias: every outcome of one person a level -------------------------------------------------------------------------
 
 
-def every_outcome(protocol: LevelProtocol, code: int) -> Iterator[tuple[Fraction, SurveyTally]]:
+def every_outcome(protocol: LevelStudy, code: int) -> Iterator[tuple[Fraction, SurveyTally]]:
     """One person a level, all of them holding the same value: each possible tally and its chance."""
     survey, none = protocol.survey, Seeded(0)
     answers = []
@@ -84,7 +84,7 @@ def every_outcome(protocol: LevelProtocol, code: int) -> Iterator[tuple[Fraction
         yield chance, SurveyTally(survey.task, len(answers), tuple(tally for _, tally in combination))
 
 
-def expected_masses(protocol: LevelProtocol, code: int, **options: Any) -> Floats:
+def expected_masses(protocol: LevelStudy, code: int, **options: Any) -> Floats:
     mean = np.zeros(protocol.buckets)
     for chance, tally in every_outcome(protocol, code):
         mean += float(chance) * replace(protocol, **options).read(tally).masses
@@ -92,7 +92,7 @@ def expected_masses(protocol: LevelProtocol, code: int, **options: Any) -> Float
 
 
 @pytest.mark.parametrize("protocol", SMALL, ids=repr)
-def test_linear_estimates_are_unbiased(protocol: LevelProtocol) -> None:
+def test_linear_estimates_are_unbiased(protocol: LevelStudy) -> None:
     free = isinstance(protocol, Hierarchy)
     for code in range(protocol.buckets):
         held = np.eye(protocol.buckets)[code]
@@ -114,7 +114,7 @@ def levels_of(tree: Tree) -> list[Floats]:
     ]
 
 
-def some_tally(protocol: LevelProtocol, seed: int = 1, people: int = 3000) -> SurveyTally:
+def some_tally(protocol: LevelStudy, seed: int = 1, people: int = 3000) -> SurveyTally:
     codes = np.random.default_rng(seed).binomial(protocol.buckets - 1, 0.3, people).astype(np.uint64)
     return protocol.survey.tally(protocol.survey.reports(codes, Seeded(seed)))
 

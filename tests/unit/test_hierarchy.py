@@ -15,7 +15,7 @@ from veil.errors import DomainError, EmptyError, InputError, MismatchError, Para
 from veil.histogram import Questions
 from veil.mechanisms import HaarResponse
 from veil.numeric.haar import HaarHierarchy
-from veil.numeric.hierarchy import Hierarchy, LevelProtocol
+from veil.numeric.hierarchy import Hierarchy, LevelStudy
 from veil.study import study_from_json
 from veil.survey import SurveyTally
 from veil.wire.tallies import decode_tally, encode_tally
@@ -24,7 +24,7 @@ KINDS = (Hierarchy, HaarHierarchy)
 Kind = type[Hierarchy] | type[HaarHierarchy]
 
 
-def tally_of(protocol: LevelProtocol, values: Any, seed: int = 1) -> SurveyTally:
+def tally_of(protocol: LevelStudy, values: Any, seed: int = 1) -> SurveyTally:
     return protocol.survey.tally(protocol.survey.randomize(values, Seeded(seed)))
 
 
@@ -171,7 +171,7 @@ def test_each_level_is_asked_through_the_better_oracle() -> None:
     ],
     ids=repr,
 )
-def test_a_study_is_read_back_from_its_file(protocol: LevelProtocol) -> None:
+def test_a_study_is_read_back_from_its_file(protocol: LevelStudy) -> None:
     read = study_from_json(protocol.to_bytes())
     assert read == protocol
     assert type(read) is type(protocol)

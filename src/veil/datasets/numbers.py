@@ -57,7 +57,7 @@ class Numbers(Counts):
         return self.held / self.people
 
     def histogram(self, buckets: int) -> Floats:
-        """The share of the people in each of so many equal buckets: sums where they divide, else cut in proportion."""
+        """The share of the people in each of `buckets` equal parts: sums where they divide, else cut in proportion."""
         places = np.arange(_count(buckets, "buckets") + 1) * len(self.held) / buckets
         return np.diff(np.interp(places, np.arange(len(self.held) + 1), self._running())) / self.people
 
@@ -73,7 +73,7 @@ class Numbers(Counts):
         return self._at(np.random.default_rng(seed).random(_count(n, "people")) * self.people)
 
     def _at(self, ranks: Floats) -> Floats:
-        """The values below which so many people are."""
+        """The values below which these numbers of people are."""
         edges = np.linspace(self.lo, self.hi, len(self.held) + 1)
         return np.asarray(np.interp(ranks, self._running(), edges))
 
@@ -216,7 +216,7 @@ def _normal(buckets: int, mean: float, deviation: float) -> Floats:
 
 
 def _earnings(buckets: int, width: int, mean: float, deviation: float, *, round_ones: float) -> Floats:
-    """A log-normal law in buckets of so many dollars, a share of it on thousands, three times as much on each fifth."""
+    """A log-normal law in buckets of `width` dollars, a share of it on thousands, three times as much on each fifth."""
     from scipy.special import ndtr
 
     ends = np.arange(1, buckets + 1) * float(width)

@@ -28,12 +28,12 @@ class Strings:
     stand_in: bool
 
     def people(self, count: int, seed: int) -> list[str]:
-        """The strings of so many people, drawn independently of each other."""
+        """The strings of `count` people, drawn independently of each other."""
         drawn = self.drawn(count, seed).tolist()
         return [value for value, times in zip(self.values, drawn, strict=True) for _ in range(times)]
 
     def drawn(self, count: int, seed: int) -> NDArray[np.int64]:
-        """How many of so many people, drawn independently of each other, hold each string."""
+        """How many of `count` people, drawn independently of each other, hold each string."""
         return np.random.default_rng(seed).multinomial(count, self.held / self.held.sum())
 
 
@@ -98,7 +98,7 @@ def exponential_bits(people: int, bits: int, seed: int, scale: float = 0.05) -> 
 
 
 def _made(count: int) -> list[str]:
-    """So many different words of one to three syllables, in a fixed order."""
+    """`count` different words of one to three syllables, in a fixed order."""
     pairs = [first + second for first in _SYLLABLES for second in _SYLLABLES]
     every = [*_SYLLABLES, *pairs, *(pair + third for pair in pairs for third in _SYLLABLES)]
     return [every[i] for i in np.random.default_rng(0).permutation(len(every))[:count]]

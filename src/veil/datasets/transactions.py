@@ -35,7 +35,7 @@ _ONLINE, _ONLINE_ITEMS = "online_retail_uci.parquet", 4_070
 
 @dataclass(frozen=True, eq=False)
 class Transactions:
-    """Sets of items out of 0 .. universe - 1, one a person, and where they were read."""
+    """Sets of items out of 0 .. universe - 1, one per person, and where they were read."""
 
     sets: Sets
     universe: int
@@ -69,7 +69,7 @@ class Transactions:
         return pa.LargeListArray.from_arrays(self.sets.offsets, self.sets.items)
 
     def resample(self, people: int, seed: int) -> Transactions:
-        """So many people, each holding the set of one of these, drawn at random with replacement.
+        """`people` people, each holding the set of one of these, drawn at random with replacement.
 
         >>> pos_baskets().resample(7, seed=1).people
         7

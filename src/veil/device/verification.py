@@ -49,7 +49,7 @@ def read_time(text: Any) -> int | None:
     try:
         return int(datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp())
     except ValueError:
-        raise InputError("a time names a day and an hour that there are") from None
+        raise InputError("a time names a day and an hour that exist") from None
 
 
 def verified(answer: Json, key: bytes | None = None, task: str | None = None, now: float | None = None) -> Survey:

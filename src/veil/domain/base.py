@@ -22,7 +22,7 @@ LISTABLE = 1 << 24
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Sets of items, one a person: person i holds `items[offsets[i]:offsets[i + 1]]`, increasing."""
+    """Sets of items, one per person: person i holds `items[offsets[i]:offsets[i + 1]]`, increasing."""
 
     offsets: NDArray[np.int64]
     items: NDArray[np.uint64]

@@ -41,7 +41,7 @@ class Items(Domain):
     def __init__(self, universe: DomainLike) -> None:
         object.__setattr__(self, "universe", as_domain(universe))
         if self.universe.code_bytes or isinstance(self.universe, (Items, Record)) or self.universe.size > EXACT:
-            raise ParameterError("a universe of items has one index an item: Categories, Integers or Bits")
+            raise ParameterError("a universe of items has one index per item: Categories, Integers or Bits")
 
     @property
     def size(self) -> int:
@@ -83,7 +83,7 @@ class Items(Domain):
 
 @dataclass(frozen=True)
 class Record(Domain):
-    """One value for each named attribute; codes are rows of one index an attribute.
+    """One value for each named attribute; codes are rows of one index per attribute.
 
     >>> Record.of(sex=["f", "m"], age=Integers(0, 99)).encode({"sex": ["m"], "age": [30]}).tolist()
     [[1, 30]]
@@ -100,7 +100,7 @@ class Record(Domain):
         if not names or not all(isinstance(name, str) and name for name in names) or len(set(names)) != len(names):
             raise ParameterError("a record needs attributes with names that differ")
         if any(part.code_bytes or isinstance(part, (Items, Record)) for _, part in self.attributes):
-            raise ParameterError("an attribute of a record has one index a value, of at most 64 bits")
+            raise ParameterError("an attribute of a record has one index per value, of at most 64 bits")
 
     @classmethod
     def of(cls, **attributes: DomainLike) -> Record:

@@ -200,7 +200,7 @@ def _from_list(values: list[Any]) -> NDArray[Any]:
 
 def _one_dimensional(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim != 1:
-        raise InputError(f"expected one value a person, got an array of {array.ndim} dimensions")
+        raise InputError(f"expected one value per person, got an array of {array.ndim} dimensions")
     return array
 
 

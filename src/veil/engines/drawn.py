@@ -6,7 +6,7 @@ people hold has support
 
     c_v  ~  Bin(n_v, p) + Bin(n - n_v, q).
 
-Of the many candidates that nobody holds only the largest supports matter: they are the top order statistics of so many
+Of the many candidates that nobody holds only the largest supports matter: they are the top order statistics of as many
 independent Bin(n, q), drawn exactly, and they belong to candidates drawn at random. Who answers which question is drawn
 as on devices: a multinomial over the branches of each OneOf, everybody for each part of an AllOf.
 """
@@ -54,7 +54,7 @@ class Drawn(Collected):
     """What people who hold these values would have answered, as counts drawn with a seed.
 
     What reports give, in distribution, at a thousandth of the cost; for oracles whose reports support values
-    independently of each other: OLH up to its hash. With `counts`, so many people hold each of the values.
+    independently of each other: OLH up to its hash. With `counts`, each value is held by its count of people.
 
     >>> from veil import Bits
     >>> from veil.hitters import PEM
@@ -170,7 +170,7 @@ class Drawn(Collected):
         return self._tally(questions, *best.taken())
 
     def _absent(self, continuations: Continuations, real: Codes, count: int) -> Codes:
-        """So many different candidates that nobody holds, at random."""
+        """`count` different candidates that nobody holds, at random."""
         taken = {code.tobytes() for code in real}
         found: list[Codes] = []
         if continuations.size <= 4 * (count + len(real)):

@@ -29,7 +29,8 @@ class PEM(PrefixSearch):
     2k for bits and 4k for text, where popular prefixes crowd out the hitters. From eps = 1 on the last group is twice
     as large as the others (`last`), and from 1.25 on the kept trie of bits is fitted by non-negative least squares to
     rank the last round (`fit`). The thesis has keep=k, last=1, fit=False. What people are asked follows from `lengths`
-    and `last`; `replace(study, k=5)` keeps those, and looks for another number of values in the same reports.
+    and `last`; `replace(study, k=5)` keeps those, and looks for another number of values in the same reports. (Through
+    PGR the first round's mechanism follows from k too: another k may be another task, whose reports are refused.)
 
     `oracle="PGR"` asks through `LinearHashing`, projective geometry response in affine coordinates: as accurate as OLH,
     and all continuations of a prefix are decoded by one transform, so that a budget of 2^27 takes seconds.

@@ -33,13 +33,13 @@ def fewest_groups(bits: int, k: int, keep: int, budget: int) -> int:
     for groups in range(1, rest + 1):
         if keep * groups << -(-rest // groups) <= budget:
             return groups
-    raise ParameterError("this budget of queries is too small even for one bit a round: raise it, or keep fewer")
+    raise ParameterError("this budget of queries is too small even for one bit per round: raise it, or keep fewer")
 
 
 def sensitivity_threshold(sigma: float, candidates: float, people: int, false_positives: float = 1.0) -> float:
-    """Psi: the frequency above which so many absent candidates come out (4.3.2), sigma Phi^-1(1 - T/d) / sqrt(n).
+    """Psi: the frequency above which `false_positives` absent candidates come out by chance (4.3.2).
 
-    `sigma` is the oracle's standard deviation for one person, sqrt(n Var*).
+    It is sigma Phi^-1(1 - T/d) / sqrt(n). `sigma` is the oracle's standard deviation for one person, sqrt(n Var*).
 
     >>> import math
     >>> sigma = math.sqrt(4 * math.e) / (math.e - 1)

@@ -1,4 +1,4 @@
-"""PrivTrie (Wang et al. 2018; thesis 4.2.4), as a campaign: a trie that grows letter by letter."""
+"""PrivTrie (Wang et al. 2018; thesis 4.2.4), as a study of several rounds: a trie that grows letter by letter."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class PrivTrie(Study):
         if not is_int(self.letter) or not 1 <= self.letter <= 16 or self.domain.bits % self.letter:
             raise ParameterError("PrivTrie adds a letter of 1 to 16 bits at a time: values are whole letters")
         if not is_int(self.people) or self.people < 1 or self.batches < 1:
-            raise ParameterError("there are too few people for a batch a level")
+            raise ParameterError("there are too few people for one batch per level")
 
     @property
     def batch(self) -> int:

@@ -1,4 +1,4 @@
-"""PEM's rivals that search by prefixes too: PEM1, one bit a round, and TreeHist, one byte a round.
+"""PEM's rivals that search by prefixes too: PEM1, one bit per round, and TreeHist, one byte per round.
 
 Both are `PrefixSearch` with other lengths. `improved` is what section 4.4.1 of the thesis made of them: people are
 split instead of everybody's budget; TreeHist has a tenth of them for a final test, PEM1's last group is its test. All
@@ -28,7 +28,7 @@ def pem1(epsilon: float, domain: Bits | Text, k: int, *, improved: bool = True) 
 
 
 def tree_hist(epsilon: float, domain: Bits | Text, k: int, *, step: int = 8, improved: bool = True) -> PrefixSearch:
-    """TreeHist (Bassily et al. 2017) with `step` bits a round: prefixes by one part, a final test by the other.
+    """TreeHist (Bassily et al. 2017) with `step` bits per round: prefixes by one part, a final test by the other.
 
     >>> tree_hist(1.0, Bits(20), 4).lengths
     (8, 16, 20)

@@ -48,7 +48,7 @@ __all__ = [
 Test = Literal["people", "budget"]
 Oracle = Literal["OLH", "PGR"]
 TESTED = 10
-"""One person in so many answers the final test, where people are split (section 4.4.1)."""
+"""One person out of this number answers the final test, where people are split (section 4.4.1)."""
 _SLACK = 3.0  # standard errors that a prefix may lie below the threshold before the last round
 
 
@@ -282,7 +282,7 @@ def check_k(k: Any, domain: Bits | Text) -> None:
     if not is_int(k) or k < 1:
         raise ParameterError("a search for heavy hitters looks for at least one: k is an integer of at least 1")
     if k > domain.size:
-        raise ParameterError("k is larger than the domain: there are not so many values")
+        raise ParameterError("k is larger than the domain: there are fewer values than that")
 
 
 def per_letter(domain: Text, groups: int) -> tuple[int, ...]:
@@ -291,5 +291,5 @@ def per_letter(domain: Text, groups: int) -> tuple[int, ...]:
 
 
 def words(alphabet: Sequence[int], letters: int) -> int:
-    """How many words of at most so many letters there are."""
+    """How many words of at most `letters` letters there are."""
     return sum(len(set(alphabet)) ** i for i in range(letters + 1))

@@ -29,8 +29,8 @@ def fit(
 ) -> Floats:
     """The last level's frequencies that fit all levels best: not negative, a parent the sum of its children.
 
-    One list entry a level, the shortest prefixes first; each code's prefix is among the codes of the level before. With
-    `others` a parent may have people of its own, beyond its kept children.
+    One list entry per level, the shortest prefixes first; each code's prefix is among the codes of the level before.
+    With `others` a parent may have people of its own, beyond its kept children.
 
     >>> one, noise = np.array([1], dtype=np.uint64), [np.ones(1), np.ones(1)]
     >>> fit([1, 2], [one, 2 * one], [np.array([0.5]), np.array([0.3])], noise, others=False).round(6).tolist()

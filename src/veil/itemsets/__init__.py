@@ -1,8 +1,8 @@
 """Frequent items and itemsets, where each person holds a set.
 
     PSFO              padding-and-sampling: how many people hold each item, in one round
-    SVIM, LDPMiner    campaigns for the k most frequent items; ItemMining is what both are made of
-    SVSM              a campaign for the k most frequent sets of items, and association rules from them
+    SVIM, LDPMiner    studies that find the k most frequent items; ItemMining is what both are made of
+    SVSM              finds the k most frequent sets of items, and association rules from them
 
 People hold `veil.Items(universe)`. docs/itemsets.md says how the rounds go and what they promise.
 """

@@ -271,4 +271,4 @@ FIGURE_5_3: dict[str, dict[str, Any]] = {
     "(OLH,1)(Adap,L)": {"prune": Phase(OLH, 1), "estimate": Phase(Adap, "percentile")},
     "(OLH,1)(Adap,L)(c)": {"prune": Phase(OLH, 1), "estimate": Phase(Adap, "percentile"), "corrected": True},
 }
-"""The six protocols of Figure 5.3, as parameters of ItemMining: from LDPMiner to SVIM, one change at a time."""
+"""The six methods of Figure 5.3, as parameters of ItemMining: from LDPMiner to SVIM, one change at a time."""

@@ -20,12 +20,12 @@ from veil.errors import ParameterError
 from veil.tools.canonical import Json
 from veil.tools.normal import two_sided
 
-__all__ = ["Mined", "Rule", "find_rules"]
+__all__ = ["Counted", "Rule", "find_rules"]
 
 _CLEAR = 3.0  # standard errors above 0, below which a quotient's error has no first-order law
 
 
-class Mined(Protocol):
+class Counted(Protocol):
     """A set of items with its frequency."""
 
     @property
@@ -61,7 +61,7 @@ class Rule:
         return document
 
 
-def find_rules(chosen: Sequence[Mined], mined: Sequence[Mined], confidence: float, level: float) -> list[Rule]:
+def find_rules(chosen: Sequence[Counted], mined: Sequence[Counted], confidence: float, level: float) -> list[Rule]:
     """Rules within the chosen sets of at least this confidence, highest first.
 
     A rule needs estimates of both its sides and of the whole, all of them three standard errors above 0.
@@ -84,7 +84,7 @@ def find_rules(chosen: Sequence[Mined], mined: Sequence[Mined], confidence: floa
     return sorted(rules, key=lambda rule: -rule.confidence)
 
 
-def _rule(whole: Mined, left: Mined, right: Mined, reach: float) -> Rule:
+def _rule(whole: Counted, left: Counted, right: Counted, reach: float) -> Rule:
     confidence = whole.frequency / left.frequency
     lift = confidence / right.frequency
     sure, lifted = _relative_error(whole, left), _relative_error(whole, left, right)
@@ -101,7 +101,7 @@ def _rule(whole: Mined, left: Mined, right: Mined, reach: float) -> Rule:
     )
 
 
-def _relative_error(*parts: Mined) -> float:
+def _relative_error(*parts: Counted) -> float:
     """The relative standard error of a quotient or product: within a round added up, between rounds as squares."""
     singles = sum(row.stderr / row.frequency for row in parts if len(row.items) == 1)
     larger = sum(row.stderr / row.frequency for row in parts if len(row.items) > 1)

@@ -119,7 +119,7 @@ def _falling(found: Floats, noise: float) -> tuple[Floats, Floats]:
 
 
 def _continued(shares: Floats, count: int) -> Floats:
-    """So many more shares, falling as the last third of these does after the middle one."""
+    """`count` more shares, falling as the last third of these does after the middle one."""
     third = len(shares) // 3
     if not third:
         return np.zeros(count)

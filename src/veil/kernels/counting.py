@@ -66,7 +66,7 @@ def count_hashed_weighted(
     low: NDArray[U32],
     high: NDArray[U32],
 ) -> NDArray[np.int64]:
-    """The same with an integer weight a report."""
+    """The same with an integer weight per report."""
     counts = np.zeros(len(low), np.int64)
     ready = np.empty((4, _TILE), U32)
     for first in range(0, len(seeds), _TILE):
@@ -124,7 +124,7 @@ def count_bits(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 @numba.njit(cache=True, nogil=True)
 def count_bits_weighted(rows: NDArray[np.uint8], weights: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same with an integer weight a row."""
+    """The same with an integer weight per row."""
     people, size = rows.shape
     planes = np.zeros((8, size), np.int64)
     for i in range(people):

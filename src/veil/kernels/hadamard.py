@@ -116,7 +116,7 @@ def count_parities(reports: NDArray[U64], low: NDArray[U32], high: NDArray[U32])
 def count_parities_weighted(
     reports: NDArray[U64], weights: NDArray[np.int64], low: NDArray[U32], high: NDArray[U32]
 ) -> NDArray[np.int64]:
-    """The same with an integer weight a report."""
+    """The same with an integer weight per report."""
     counts = np.zeros(len(low), np.int64)
     for start in range(0, len(low), _CANDIDATES):
         v_low, v_high = low[start : start + _CANDIDATES], high[start : start + _CANDIDATES]

@@ -22,7 +22,7 @@ def _skip(index: U64, held: U64) -> U64:
 def subset_bits(draws: NDArray[U64], held: NDArray[U64], with_held: bool, size: int) -> NDArray[U8]:
     """Packed bits of a uniform subset of the values other than the held one; then the held one too, if asked.
 
-    draws[i, j] is uniform below size - k + j, where k is the number of draws a row.
+    draws[i, j] is uniform below size - k + j, where k is the number of draws per row.
     """
     people, k = draws.shape
     out = np.zeros((people, (size + 7) // 8), U8)

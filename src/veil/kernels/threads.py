@@ -14,7 +14,7 @@ from veil.errors import ParameterError
 
 __all__ = ["add_up", "in_order", "thread_count"]
 
-_PIECE = 1 << 22  # reports a call: far below the 2^32 that a kernel's counters hold
+_PIECE = 1 << 22  # reports per call: far below the 2^32 that a kernel's counters hold
 _WORTH_A_THREAD = 1 << 22  # (report, candidate) pairs below which a second thread costs more than it gives
 
 
@@ -50,7 +50,7 @@ def add_up(
 ) -> NDArray[np.int64]:
     """The sum of count(rows' columns..., shared...) over pieces of the rows.
 
-    `by_row` are columns with one entry a report (None is left out), `work` the pairs that one report costs.
+    `by_row` are columns with one entry per report (None is left out), `work` the pairs that one report costs.
     """
     columns = [column for column in by_row if column is not None]
     rows = len(columns[0])

@@ -1,4 +1,4 @@
-"""EM for waves: products with the matrix of a wave are differences of cumulative sums, O(buckets) a step.
+"""EM for waves: products with the matrix of a wave are differences of cumulative sums, O(buckets) per step.
 
 A function that is constant on buckets has cumulative sums that are polynomials within them: in Newton's form, with
 binomials of the distance from the bucket's start, they are exact on whole cells. `table` holds the function (row 0) and

@@ -1,4 +1,4 @@
-"""The mechanisms, one a file. `MECHANISMS` is the catalogue: a new one is tested and planned for by joining it."""
+"""The mechanisms, one per file. `MECHANISMS` is the catalogue: a new one is tested and planned for by joining it."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ class Mechanism(ABC):
         object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         object.__setattr__(self, "domain", as_domain(domain))
         if isinstance(self.domain, (Items, Record)):
-            raise ParameterError(f"{self.name} asks for one value a person: use a View on {type(self.domain).__name__}")
+            held = type(self.domain).__name__
+            raise ParameterError(f"{self.name} asks for one value per person: use a View on {held}")
         if self.domain.size < 2:
             raise ParameterError("a domain of one value has nothing to ask")
 
@@ -78,7 +79,7 @@ class Mechanism(ABC):
         """Runs on the device: randomize codes of the domain into columns of reports, for at most one chunk of rows."""
 
     def randomize(self, values: Any, source: Source | None = None) -> Reports:
-        """Runs on the device: one report a value. Without a source, from fresh entropy of the operating system."""
+        """Runs on the device: one report per value. Without a source, from fresh entropy of the operating system."""
         codes = self.domain.encode(values)
         return self.by_chunk(len(codes), source, lambda rows, stream: self.draw(codes[rows], stream))
 

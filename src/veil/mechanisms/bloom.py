@@ -20,7 +20,7 @@ U64 = NDArray[np.uint64]
 
 
 def positions(cohorts: NDArray[Any], spread_values: U64, bits: int, hashes: int) -> U64:
-    """The bit that each hash gives value i in cohort i: one row a value, one column a hash. They may coincide.
+    """The bit that each hash gives value i in cohort i: one row per value, one column per hash. They may coincide.
 
     >>> positions(np.array([0, 1]), np.array([7, 7], dtype=np.uint64), bits=128, hashes=2).shape
     (2, 2)
@@ -36,7 +36,7 @@ def filters(places: U64, bits: int) -> NDArray[np.uint8]:
     """The packed filters, lowest bit first, of rows of positions."""
     packed = np.zeros((len(places), -(-bits // 8)), dtype=np.uint8)
     rows = np.arange(len(places))
-    for place in places.T:  # one position a row at a time, so that no two writes meet
+    for place in places.T:  # one position per row at a time, so that no two writes meet
         packed[rows, place >> np.uint64(3)] |= np.uint8(1) << (place & np.uint64(7)).astype(np.uint8)
     return packed
 

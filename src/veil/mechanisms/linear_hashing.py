@@ -191,7 +191,7 @@ def _pieces(answers: Iterable[Columns], q: int) -> Iterator[Columns]:
 
 
 def aligned_suffix(epsilon: float, bits: int) -> int:
-    """Of the last so many bits, how many to decode by one transform: q^digits is to exceed 2^suffix by little.
+    """Of the last `bits` bits, how many to decode by one transform: q^digits is to exceed 2^suffix by little.
 
     >>> aligned_suffix(2.0, 20), 7**7 / 2**19 < 1.6, 7**8 / 2**20 > 5
     (19, True, True)

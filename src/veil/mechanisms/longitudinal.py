@@ -23,7 +23,7 @@ __all__ = ["Longitudinal", "Memo"]
 
 @dataclass(frozen=True, eq=False)
 class Memo:
-    """What devices keep of their permanent step, by column, one row a person."""
+    """What devices keep of their permanent step, by column, one row per person."""
 
     task: str
     layout: Layout
@@ -65,14 +65,14 @@ class Longitudinal(Mechanism):
         return self.draw_instant(self.draw_permanent(codes, source), source)
 
     def permanent(self, values: Any, source: Source | None = None) -> Memo:
-        """Runs on the device: the step whose outcome is kept, one row a value. This is what epsilon pays for."""
+        """Runs on the device: the step whose outcome is kept, one row per value. This is what epsilon pays for."""
         codes = self.domain.encode(values)
         layout = self.memo_layout
         kept = self.by_chunk(len(codes), source, lambda rows, stream: self.draw_permanent(codes[rows], stream), layout)
         return Memo(self.digest, layout, kept.columns)
 
     def instant_reports(self, memo: Memo, source: Source | None = None) -> Reports:
-        """Runs on the device: fresh reports of a Memo, one a row, at no further cost."""
+        """Runs on the device: fresh reports of a Memo, one per row, at no further cost."""
         if not isinstance(memo, Memo) or memo.task != self.digest:
             raise MismatchError("this memo was made for another task")
 

@@ -233,7 +233,7 @@ class MeanMechanism(NumericMechanism):
         reports = next(iter(columns.values())).astype(np.int64)
         largest = max(self.levels - 1, min((self.levels - 1) ** 2, 2**_HALF - 1))
         if weights is not None and int(np.abs(weights).sum()) > _MOST // largest:
-            raise InputError("weights this large, times a report each, do not fit into 64 bits")
+            raise InputError("these weights are too large: their products with the reports do not fit into 64 bits")
         squares = reports * reports
         parts = (reports, squares & (2**_HALF - 1), squares >> _HALF)
         return np.array([part.sum() if weights is None else weights @ part for part in parts], dtype=np.int64)

@@ -52,11 +52,11 @@ class FrequencyOracle(Mechanism):
         """Runs at the collector: the frequencies that a tally with reports in it stands for."""
 
     def tally_size(self, candidates: NDArray[Any] | None) -> int:
-        """How many integers a tally holds: one a candidate, unless the whole domain is kept in another form."""
+        """How many integers a tally holds: one per candidate, unless the whole domain is kept in another form."""
         return self.domain.size if candidates is None else len(candidates)
 
     def spread(self, codes: NDArray[Any]) -> NDArray[np.uint64]:
-        """64 well-mixed bits a value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
+        """64 well-mixed bits per value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
         from veil.kernels.hashing import spread
 
         if codes.ndim == 1:
@@ -71,7 +71,7 @@ class FrequencyOracle(Mechanism):
 
     @property
     def decode_pairs(self) -> float:
-        """(report, candidate) steps that counting the whole domain costs a report."""
+        """(report, candidate) steps that counting the whole domain costs per report."""
         return float(self.domain.size)
 
     def variance(self, n: int, frequency: float = 0.0) -> float:

@@ -27,7 +27,7 @@ from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["PGR"]
 
-_TRANSFORM_STEPS = 64  # the transform costs about as much as this many inner products a point
+_TRANSFORM_STEPS = 64  # the transform costs about as much as this many inner products per point
 
 
 @dataclass(frozen=True, init=False)
@@ -117,7 +117,7 @@ class PGR(PureOracle):
 
     @property
     def decode_pairs(self) -> float:
-        return 1.0  # counted like a GRR report; the transform comes once an estimate, however many reports there are
+        return 1.0  # counted like a GRR report; the transform comes once per estimate, however many reports there are
 
     # -- on the device ---------------------------------------------------------------------------------------------
 

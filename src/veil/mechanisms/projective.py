@@ -117,7 +117,7 @@ def _candidates(odds: Fraction, values: int, dimension: int) -> Iterator[Geometr
 
 
 def _least_base(dimension: int, values: int) -> int:
-    """The smallest q >= 2 whose space of this dimension has so many points."""
+    """The smallest q >= 2 whose space of this dimension has at least `values` points."""
     low, high = 2, _MOST_PRIME
     while low < high:
         half = (low + high) // 2

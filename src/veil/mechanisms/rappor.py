@@ -70,7 +70,7 @@ class Rappor(Longitudinal, FrequencyOracle):
         if not all(is_int(part) and part >= 1 for part in (bits, hashes, cohorts)):
             raise ParameterError("bits, hashes and cohorts are integers of at least 1")
         if hashes > _MOST_HASHES or bits < 2 * hashes or cohorts * (bits + 1) > _MOST_COUNTS:
-            raise ParameterError("a filter has at most 64 hashes, two bits a hash, and cohorts * (bits + 1) <= 2^24")
+            raise ParameterError("a filter has at most 64 hashes, two bits per hash, and cohorts * (bits + 1) <= 2^24")
         object.__setattr__(self, "bits", int(bits))
         object.__setattr__(self, "hashes", int(hashes))
         object.__setattr__(self, "cohorts", int(cohorts))

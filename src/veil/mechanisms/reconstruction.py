@@ -50,9 +50,9 @@ Smoothing = bool | float | Literal["auto"] | Model
 class Stopping:
     """When to stop: on a calm likelihood, on a calm histogram, or after `most` steps.
 
-    `tau` is the paper's: the log-likelihood changes by less a step. Smoothing can turn it around, so it must be calm
-    over twenty steps in a row; it is looked at every ten. `change` does not depend on the number of people: the mass
-    that one step moves. Where both are given, the first to hold decides.
+    `tau` is the paper's: the log-likelihood changes by less than this in one step. Smoothing can turn it around, so it
+    must be calm over twenty steps in a row; it is looked at every ten. `change` is the mass that one step moves, which
+    does not depend on the number of people. Where both are given, the first to hold decides.
 
     >>> Stopping.paper(epsilon=1.0, smoothing=False).tau == 1e-3 * math.e
     True

@@ -89,7 +89,7 @@ class SHE(FrequencyOracle):
         return Fraction(self._further, WORD)
 
     def _tail(self, steps: int) -> Fraction:
-        """The probability of noise of at least so many steps (at least one) to one side."""
+        """The probability of noise of at least `steps` steps (at least one) to one side."""
         return (1 - Fraction(self._zero, WORD)) / 2 * _power(self._further, steps - 1)
 
     @cached_property
@@ -166,7 +166,7 @@ class SHE(FrequencyOracle):
         """The sums of the coordinates, in steps of the grid."""
         histograms = columns["histogram"]
         if weights is not None and int(np.abs(weights).sum()) > _MOST // self.levels:
-            raise InputError("weights this large, times a coordinate each, do not fit into 64 bits")
+            raise InputError("these weights are too large: their products with the reports do not fit into 64 bits")
         chosen = slice(None) if candidates is None else candidates.astype(np.int64)
         total = np.zeros(self.tally_size(candidates), dtype=np.int64)
         for rows in self._blocks(len(histograms)):

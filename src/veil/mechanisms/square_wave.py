@@ -107,7 +107,7 @@ class SquareWave(NumericMechanism):
 
     @property
     def plateau(self) -> int:
-        """The wave is the sum of two uniform offsets, below `plateau` and below `ramp`; so many cells are the first."""
+        """The wave is the sum of two uniform offsets, below `plateau` and below `ramp`; this is the first's."""
         return 2 * self.half_width + 2 - self.ramp
 
     @property

@@ -34,7 +34,7 @@ FEWEST, MOST = 10, 1_000
 def draw_bands(
     found: Distribution, again: Again, pilot: Floats | None = None, replicates: int = 200, seed: int = 0
 ) -> Bands:
-    """Simulate so many collections; the same seed gives the same bands. `replace(found, bands=...)` attaches them.
+    """Simulate `replicates` collections; the same seed gives the same bands. `replace(found, bands=...)` attaches them.
 
     `pilot` are the masses that made-up people are drawn from, where they are not the found ones: before anything was
     smoothed away.

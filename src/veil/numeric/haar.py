@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.mechanisms import HaarResponse, Mechanism
-from veil.numeric.hierarchy import LevelProtocol
+from veil.numeric.hierarchy import LevelStudy
 from veil.results.coefficients import Coefficients
 from veil.results.distribution import Distribution
 from veil.study import Collected
@@ -42,15 +42,15 @@ def from_differences(tree: Tree, differences: Sequence[Floats]) -> Floats:
 
 
 @dataclass(frozen=True, init=False)
-class HaarHierarchy(LevelProtocol):
+class HaarHierarchy(LevelStudy):
     """A binary tree; each person says of one level, drawn at random, on which side of its parent their node lies.
 
     Guarantee: every level is HaarResponse with e^eps, and which one is asked does not depend on the value. Estimates
     are unbiased and add up to 1; masses may be negative. Any number of buckets.
 
     >>> from veil import Interval, simulate
-    >>> protocol = HaarHierarchy(epsilon=3.0, domain=Interval(0.0, 10.0), buckets=40)
-    >>> found = simulate(protocol, [2.0] * 6000 + [7.0] * 14000, seed=1)
+    >>> study = HaarHierarchy(epsilon=3.0, domain=Interval(0.0, 10.0), buckets=40)
+    >>> found = simulate(study, [2.0] * 6000 + [7.0] * 14000, seed=1)
     >>> round(found.range(5.0, 10.0), 1), round(float(found.masses.sum()), 6)
     (0.7, 1.0)
     """

@@ -36,14 +36,14 @@ from veil.tools.arguments import is_int, is_number
 from veil.tree import Tree, admm, consistent, project
 from veil.view import Ancestor
 
-__all__ = ["Hierarchy", "LevelProtocol", "Method"]
+__all__ = ["Hierarchy", "LevelStudy", "Method"]
 
 Method = Literal["exact", "admm", "consistent"]
 _BUCKETS = 1024
 
 
 @dataclass(frozen=True, init=False)
-class LevelProtocol(DistributionStudy):
+class LevelStudy(DistributionStudy):
     """A tree over buckets of a numeric domain, and one question per level, drawn with equal chances.
 
     An Interval is cut into `buckets`, whatever its own cells; the buckets of Integers are the integers. `public`
@@ -126,7 +126,7 @@ class LevelProtocol(DistributionStudy):
 
 
 @dataclass(frozen=True, init=False)
-class Hierarchy(LevelProtocol):
+class Hierarchy(LevelStudy):
     """A tree that branches in `branching`, each level asked through GRR or OLH, whichever has the smaller variance.
 
     Guarantee: every level keeps e^eps and which one is asked does not depend on the value. Any number of buckets.
@@ -141,10 +141,10 @@ class Hierarchy(LevelProtocol):
     `weighted` divides the squares of "exact" and "admm" by the levels' variances too; the paper does not.
 
     >>> from veil import Interval, simulate
-    >>> protocol = Hierarchy(epsilon=3.0, domain=Interval(0.0, 10.0), buckets=40)
-    >>> protocol.survey.guarantee.within(3.0), [question.mechanism.name for question in protocol.survey.questions]
+    >>> study = Hierarchy(epsilon=3.0, domain=Interval(0.0, 10.0), buckets=40)
+    >>> study.survey.guarantee.within(3.0), [question.mechanism.name for question in study.survey.questions]
     (True, ['GRR', 'GRR', 'GRR'])
-    >>> found = simulate(protocol, [2.0] * 6000 + [7.0] * 14000, seed=1)
+    >>> found = simulate(study, [2.0] * 6000 + [7.0] * 14000, seed=1)
     >>> round(found.range(5.0, 10.0), 1), found.proper
     (0.7, True)
     """

@@ -29,7 +29,7 @@ class Measure:
     """A number about an option, with its unit; None where it is not known.
 
     A share is a fraction of the people, a length a difference of two values that people hold, a duration in seconds, an
-    effort so many seconds of one core.
+    effort in seconds of one core.
     """
 
     value: float | int | str | None
@@ -249,7 +249,7 @@ class Goal(ABC):
 
 
 def byte_text(count: int) -> str:
-    """So many bytes."""
+    """A number of bytes in words."""
     return f"{count:,} byte{'s' if count != 1 else ''}"
 
 

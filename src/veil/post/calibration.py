@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 _FITS = ("moments", "likelihood")
 _NOISES = ("constant", "dependent")
 _FEW = 64
-"""Below so many values there is too little to learn a prior from; see docs/post-processing.md."""
+"""With fewer values than this there is too little to learn a prior from; see docs/post-processing.md."""
 
 
 def calibrate(

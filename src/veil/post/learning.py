@@ -92,7 +92,7 @@ def learn(observed: Floats, variance: Callable[[Floats], Floats], component: Flo
 
 @dataclass(frozen=True, eq=False)
 class _Mixture:
-    """Maximise sum of shares * log(L w) over masses w: a window of atoms a row, and a few columns that all rows see.
+    """Maximise sum of shares * log(L w) over masses w: a window of atoms per row, and a few columns that all rows see.
 
     Written as: minimise sum(w) - shares . log(L w) over w >= 0, whose solution adds up to one by itself.
     """
@@ -132,7 +132,7 @@ class _Mixture:
         return np.concatenate([scores(self.rows, self.first, shares, self.atoms), shares @ self.beside])
 
     def _gap(self, w: Floats, score: Floats) -> float:
-        """How much more log-likelihood a value there can be: the present multipliers, scaled to be feasible, say."""
+        """How much more log-likelihood per value there can be: the present multipliers, scaled to be feasible, say."""
         return float(np.log(score.max() * w.sum()))
 
     def _newton(self, curvature: Floats, ridge: Floats) -> _Solver:

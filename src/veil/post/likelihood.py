@@ -150,5 +150,5 @@ def _report_bits(mechanism: Oracle) -> float:
 def _check_adds_up(estimate: Any, name: str) -> None:
     if not estimate.adds_up:
         raise InputError(
-            f"{name} needs a whole histogram of one value a person: these frequencies do not add up to one"
+            f"{name} needs a whole histogram of one value per person: these frequencies do not add up to one"
         )

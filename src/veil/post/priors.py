@@ -1,6 +1,6 @@
 """Priors for Calibrate (Jia and Gong, INFOCOM 2019): how the true frequencies of values may be distributed.
 
-A Family is a distribution of counts (people a value) with parameters to be fitted; a Prior is one with numbers, as
+A Family is a distribution of counts (people per value) with parameters to be fitted; a Prior is one with numbers, as
 masses on a list of frequencies. Smooth families live on cells of counts: every small count alone, then cells of one per
 cent of their place, and everywhere near an estimate far narrower than the noise.
 """

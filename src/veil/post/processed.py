@@ -31,7 +31,7 @@ class ProcessedTotal:
 
     frequency: float
     unbiased: Total
-    most: float = 1.0  # items in sets may be held more than once a person
+    most: float = 1.0  # items in sets may be held more than once per person
 
     @property
     def stderr(self) -> float:

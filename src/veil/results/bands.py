@@ -62,7 +62,7 @@ class Bands:
         return self._fraction(lambda one: np.add.reduceat(one.masses, starts), level)
 
     def grouped(self, most: int = 64, level: float = 0.95) -> tuple[NDArray[np.int64], Floats, Floats]:
-        """For the mass of runs of neighbouring buckets, at most so many: which bucket each starts with, low and high.
+        """For the mass of at most `most` runs of neighbouring buckets: which bucket each starts with, low and high.
 
         Single buckets of a smooth estimate have bands like a comb: what smoothing moved from one to the next.
         """

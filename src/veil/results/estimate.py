@@ -181,7 +181,7 @@ class Estimate(Result):
         return Total(frequency, float(np.sqrt(self._total_variance(len(rows), frequency))))
 
     def _total_variance(self, values: int, frequency: float) -> float:
-        """Variance of a sum over so many values, where that is what they add up to."""
+        """Variance of a sum over `values` values, where that is what they add up to."""
         share = min(max(frequency / self.scale, 0.0), 1.0)
         noise = self.noise.total_variance(values, share) / self.effective
         return self.scale**2 * float(noise + self._sampling(share))

@@ -21,7 +21,7 @@ __all__ = ["Rendered", "render"]
 
 _BAR, _GAP = 12, 2
 _LEAST = 16
-"""A label that must be folded anyway gets at least so many columns."""
+"""A label that must be folded anyway gets at least this number of columns."""
 
 
 def render(
@@ -70,7 +70,7 @@ class _Page:
     width: int
 
     def wrapped(self, text: str, width: int) -> list[str]:
-        """Lines of at most so many columns: between words where possible."""
+        """Lines of at most `width` columns: between words where possible."""
         if cell_len(text) <= width:
             return [text]
         lines = Text(text).wrap(self.console, max(width, 1), overflow="fold")

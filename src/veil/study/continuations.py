@@ -41,7 +41,7 @@ def cut(codes: Codes, width: int, bits: int) -> Codes:
 
 
 def leading_bytes(codes: Codes, width: int) -> NDArray[np.uint8]:
-    """The whole bytes at the front of codes of `width` bits, a row a code."""
+    """The whole bytes at the front of codes of `width` bits, one row per code."""
     whole = width // 8
     if not whole:
         return np.zeros((len(codes), 0), dtype=np.uint8)
@@ -52,7 +52,7 @@ def leading_bytes(codes: Codes, width: int) -> NDArray[np.uint8]:
 
 
 def spelled(alphabet: Sequence[int], letters: int) -> NDArray[np.uint64]:
-    """All words of at most so many bytes of an alphabet, padded with zeros, as numbers in increasing order.
+    """All words of at most `letters` bytes of an alphabet, padded with zeros, as numbers in increasing order.
 
     >>> [int(word).to_bytes(2, "big") for word in spelled(b"ab", 2)]
     [b'\\x00\\x00', b'a\\x00', b'aa', b'ab', b'b\\x00', b'ba', b'bb']
@@ -117,7 +117,7 @@ class Continuations:
         return len(self.open) * self.continuations + int(self.ended.sum())
 
     def blocks(self, most: int = 1 << 22) -> Iterator[Codes]:
-        """All candidates, at most so many at a time."""
+        """All candidates, at most `most` at a time."""
         if self.ended.any():
             yield self.closed
         at_once = max(1, most // self.continuations)

@@ -1,6 +1,6 @@
 """Rules that many questions about a record follow: which view the i-th question has, without building the others.
 
-    AttributeSets(record, 2)       all sets of so many attributes, in the order of itertools.combinations
+    AttributeSets(record, 2)       all sets of 2 attributes, in the order of itertools.combinations
     ListedSets(record, sets)       the listed sets of attributes
     Levels(record, trees)          all combinations of levels of trees over attributes: HIO
 

@@ -146,7 +146,7 @@ class Survey:
     # -- on the device ---------------------------------------------------------------------------------------------
 
     def randomize(self, values: Any, source: Source | None = None, public: Any = None) -> Reports:
-        """Runs on the device: one report a value. Without a source, from fresh entropy of the operating system."""
+        """Runs on the device: one report per value. Without a source, from fresh entropy of the operating system."""
         codes: Codes = self.domain.encode(values)
         if not len(codes):
             raise EmptyError("expected at least one value to randomize")
@@ -172,7 +172,7 @@ class Survey:
         for column, values in zip(self.public, given, strict=True):
             read[column.field.name] = as_int64(read_column(values), f"integers (public column {column.name!r})")
         if any(len(values) != rows for values in read.values()):
-            raise InputError("a public column has one integer a person")
+            raise InputError("a public column has one integer per person")
         return read
 
     # -- at the collector ------------------------------------------------------------------------------------------
@@ -268,9 +268,9 @@ class Survey:
     def joint(self, reports: Reports, candidates: Mapping[int, Any], weights: Any = None) -> NDArray[np.int64]:
         """Runs at the collector: joint support of questions that the same people answered (AllOf).
 
-        `candidates` maps question indices to candidates. The result has one axis of candidates a question, in the order
-        given, then one axis of length 2 a question: result[a, b, s, t] is how many rows (or how much weight) support a
-        (s = 1) or not (s = 0) in the first question and b (t) in the second.
+        `candidates` maps question indices to candidates. The result has one axis of candidates per question, in the
+        order given, then one axis of length 2 per question: result[a, b, s, t] is how many rows (or how much weight)
+        support a (s = 1) or not (s = 0) in the first question and b (t) in the second.
         """
         checked = check_weights(weights, len(reports))
         candidates = self._check_candidates(candidates, None)

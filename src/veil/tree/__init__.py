@@ -4,7 +4,7 @@
     consistency  `consistent`: every node the sum of its children, by least squares in closed form
     projection   `project` and `admm`: the same with no node below 0 and a fixed total
 
-Values of a tree are a list of arrays, one a level, the root's first. Runs at the collector.
+Values of a tree are a list of arrays, one per level, the root's first. Runs at the collector.
 """
 
 from __future__ import annotations

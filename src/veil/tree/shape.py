@@ -22,9 +22,9 @@ __all__ = ["LARGEST", "Floats", "Levels", "PerLevel", "Run", "Tree", "flat", "fl
 
 Floats = NDArray[np.float64]
 Levels = list[Floats]
-"""Values of a tree: one array a level, the root's first."""
+"""Values of a tree: one array per level, the root's first."""
 PerLevel = Sequence[ArrayLike]
-"""Weights or variances of a tree: one array a level, or one number for all nodes of a level."""
+"""Weights or variances of a tree: one array per level, or one number for all nodes of a level."""
 
 LARGEST = 1e50
 """Of values, weights, variances and totals; one over it is the smallest where 0 is not allowed. Sums stay finite."""
@@ -156,7 +156,7 @@ class Tree:
 
 def flat(tree: Tree, values: Sequence[ArrayLike]) -> Floats:
     """Checked values of all levels, one after another."""
-    expected = f"values are numbers up to {LARGEST:g} in size, one a node: levels of {_shape(tree)}"
+    expected = f"values are numbers up to {LARGEST:g} in size, one per node: levels of {_shape(tree)}"
     if not isinstance(values, (list, tuple)) or len(values) != tree.height + 1:
         raise InputError(expected)
     nodes = np.empty(tree.nodes)
@@ -169,7 +169,7 @@ def flat(tree: Tree, values: Sequence[ArrayLike]) -> Floats:
 
 def flat_numbers(tree: Tree, numbers: PerLevel, what: str) -> Floats:
     """Weights or variances of all nodes, one after another; what range they lie in is for the caller to check."""
-    expected = f"{what} are one number a level or one a node: levels of {_shape(tree)}"
+    expected = f"{what} are one number per level or one per node: levels of {_shape(tree)}"
     if not isinstance(numbers, (list, tuple, np.ndarray)) or len(numbers) != tree.height + 1:
         raise ParameterError(expected)
     nodes = np.empty(tree.nodes)

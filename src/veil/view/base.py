@@ -20,7 +20,7 @@ __all__ = ["Codes1", "Moment", "View", "held_domain"]
 
 Codes1 = NDArray[Any]
 Moment = Callable[[int], Fraction]
-"""The probability that so many values fall into one bucket of a random hash function."""
+"""The probability that a given number of values fall into one bucket of a random hash function."""
 
 
 class View(ABC):
@@ -58,7 +58,7 @@ class View(ABC):
         """The guarantee seen from the held value, when the mechanism behind the view has `inner`.
 
         A ratio r becomes 1 + (r - 1) share. `moment` stands for a mechanism that hashes values independently into
-        buckets, and tells the probability that so many of them fall into the same.
+        buckets, and tells the probability that a given number of them fall into the same.
         """
         if inner.ratio is None or inner.delta:  # amplification is proved for pure promises; others pass as they are
             return inner

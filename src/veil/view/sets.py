@@ -1,6 +1,6 @@
 """Views of a held set: one of its items, or what it contains of a public list of candidates that a task asks about.
 
-Between rounds of a campaign the collector narrows down what it asks for. The list stands in the task, so that a device
+Between the rounds of a study the collector narrows down what it asks for. The list stands in the task, so that a device
 finds by itself which of the candidates its set contains. Runs on the device.
 
     SampleItem        one of its items, padded with dummies to `length`
@@ -107,7 +107,7 @@ class _Padded(View):
 def _take_padded(document: Json, kind: str, *keys: str) -> list[Any]:
     """The values of the keys, and of `load` where it is there."""
     if "load" in document and document["load"] is None:
-        raise WireError("a load is an integer, or not there")
+        raise WireError("a load is an integer, or left out")
     return take(document, kind, *keys, *(["load"] if "load" in document else []))
 
 

@@ -61,7 +61,7 @@ class Ancestor(View):
         if not is_int(self.branching) or self.branching < 2:
             raise ParameterError("a tree branches at least in two")
         if self.held.code_bytes or isinstance(self.held, (Items, Record)):
-            raise ParameterError("a tree stands over a domain with one index a value")
+            raise ParameterError("a tree stands over a domain with one index per value")
         if not is_int(self.level) or not 1 <= self.level <= self.height:
             raise ParameterError(f"a level lies between 1 and the height of the tree, {self.height}")
         own_ints(self, "branching", "level")

@@ -36,7 +36,7 @@ def byte_width(bound: int) -> int:
 class Field:
     """One column: `count` unsigned little-endian integers of `width` bytes, each below `bound`.
 
-    `bits` is for packed bits: so many, lowest first, the rest of the last byte zero.
+    `bits` is for packed bits: their number, lowest first, the rest of the last byte zero.
     """
 
     name: str

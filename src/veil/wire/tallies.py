@@ -154,7 +154,7 @@ def _read_part(described: Json, mechanism: Mechanism, data: bytes) -> tuple[Tall
 
 
 def _check_candidates(codes: NDArray[Any], size: int) -> None:
-    """Refuse candidates that stand twice, or lie outside of a domain of so many values."""
+    """Refuse candidates that stand twice, or lie outside of a domain of `size` values."""
     if codes.ndim == 2:
         outside = size % 256 ** codes.shape[1] and (codes[:, 0] >= (size >> 8 * (codes.shape[1] - 1))).any()
     else:
