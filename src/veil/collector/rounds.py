@@ -149,6 +149,8 @@ class Studies:
             rounds = self._store.rounds(stored.id)
             message = f"this study has no result yet: round {rounds[-1].number} is not finished"
             raise ServiceError(409, "study-not-finished", message, expected="an answer after its last round")
+        for one in self._store.rounds(stored.id):
+            _check_minimum(self._catalogue.look_up(one.task))
         return found
 
     def purge(self, stored: StoredSurvey) -> int:
@@ -176,10 +178,7 @@ class Studies:
         stored = self._catalogue.look_up(current.task)
         if stored.state == "draft":
             raise ServiceError(409, "wrong-state", "this study's first round is a draft", expected="an open round")
-        least = stored.minimum if stored.state == "open" else 1  # one that was closed by hand gets no more
-        if stored.reports < least:
-            message = "too few people have answered this round"
-            raise ServiceError(409, "too-few-reports", message, expected=f"at least {least} reports")
+        _check_minimum(stored)  # also of one that was closed by hand, which gets no more: its study has no answer
         self._store.want_rounds(id_, current.number + 1)
 
     def waiting(self) -> Iterator[str]:
@@ -235,6 +234,13 @@ class Studies:
 
     def _run(self, stored: StoredStudy) -> StudyRun:
         return StudyRun(parsed_study(stored.document), StoreJournal(self._store, stored.id))
+
+
+def _check_minimum(stored: StoredSurvey) -> None:
+    """Refuse a round that fewer people answered than the survey's minimum."""
+    if stored.reports < stored.minimum:
+        message = "too few people have answered a round of this study"
+        raise ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")
 
 
 def _part(before: Fraction, current: StoredRound) -> Json:
