@@ -238,9 +238,13 @@ def test_the_operator_leads_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     studies = Studies(store, Catalogue(store))
     while not store.find_study(id_).finished:  # type: ignore[union-attr]
         stored, part = studies.current(id_)
-        fill(store, stored, reports(parsed(stored.document), part_of(held(study, PEOPLE), part["from"], part["to"])))
+        fill(
+            store,
+            stored,
+            reports(parsed(stored.document), part_of(held(study, PEOPLE), float(part.begin), float(part.end))),
+        )
         veil("survey", "answer", task[:8], code=7)  # not yet
-        state = veil("survey", "next", id_[:8], "--round", part["round"])
+        state = veil("survey", "next", id_[:8], "--round", part.number)
     store.close()
     assert state["state"] == "finished"
     assert veil("survey", "show", id_[:8]) == state
