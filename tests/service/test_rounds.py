@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from veil import Bits, Interval, Piecewise, Survey
 from veil.cli.main import app
+from veil.collector.answers import Query, prepare
 from veil.collector.catalogue import Catalogue, parsed
 from veil.collector.decoding import decode_requests
 from veil.collector.rounds import Studies
@@ -23,8 +24,9 @@ from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.store import Group, Store, StoredSurvey
 from veil.device.verification import verified
+from veil.errors import ServiceError
 from veil.hitters import PrivTrie
-from veil.itemsets import SVIM
+from veil.itemsets import PSFO, SVIM, Adap
 from veil.numeric import TwoPhaseVariance
 from veil.study import Study
 from veil.tools.canonical import digest
@@ -131,6 +133,54 @@ def test_rounds_are_closed_by_people_and_by_time(collector: Collector, client: h
     assert (found["kind"], round(found["mean"])) == ("mean-and-variance", 5)
 
 
+def test_a_round_that_was_closed_by_hand_needs_the_minimum_too(collector: Collector, client: httpx.Client) -> None:
+    study = TwoPhaseVariance(Piecewise, 4.5, Interval(0, 10))
+    task = publish(client, study, minimum=100).json()["task"]
+    client.post(f"/v1/surveys/{task}/open")
+    survey, path = study.survey, f"/v1/surveys/{task}"
+    body = framed(survey, [3.0, 5.0, 7.0])
+    assert client.post(f"{path}/reports", content=body, headers=FRAMED).status_code == 200
+    assert client.post(f"{path}/close").json()["state"] == "closed"
+    for asked in ({}, {"json": {"round": 0}}):
+        assert code(client.post(f"{path_of(study)}/next", **asked)) == (409, "too-few-reports")
+    state = client.get(path_of(study)).json()
+    assert (len(state["rounds"]), state["state"]) == (1, "asking")
+    assert code(client.get(f"{path}/answer")) == (409, "study-not-finished")
+
+
+def test_a_finished_study_is_not_answered_from_too_few(tmp_path: Path) -> None:
+    """Whatever let a round be read with fewer: a database of an earlier version, say."""
+    store = open_store(Settings(folder=str(tmp_path / "data")))
+    catalogue = Catalogue(store)
+    studies, study = Studies(store, catalogue), TwoPhaseVariance(Piecewise, 4.0, Interval(0, 10))
+    first, _ = studies.publish(study, {}, precision=60, minimum=100)
+    id_ = digest(study.to_json())
+    catalogue.open(first.task)
+    for number, people in enumerate((200, 2)):
+        stored, _ = studies.current(id_)
+        fill(store, stored, framed(parsed(stored.document), [3.0, 7.0] * (people // 2)))
+        store.want_rounds(id_, number + 1)
+        studies.advance(id_)
+    assert studies.look_up(id_).finished
+    with pytest.raises(ServiceError, match="too few people") as refused:
+        prepare(store, studies, catalogue.look_up(first.task), Query()).read()
+    assert refused.value.code == "too-few-reports"
+    store.close()
+
+
+def test_a_study_of_several_rounds_does_not_read_a_survey_of_one(client: httpx.Client) -> None:
+    study, several = PSFO(1, Adap, 2.0, 30), SVIM(2, 2.0, 30)
+    assert study.survey.task == several.survey.task
+    path = f"/v1/surveys/{publish(client, study).json()['task']}"
+    client.post(f"{path}/open")
+    body = reports(study.survey, held(study, 100))
+    assert client.post(f"{path}/reports", content=body, headers=FRAMED).status_code == 200
+    assert client.get(f"{path}/answer").status_code == 200
+    refused = client.post(f"{path}/answer", json={"study": json.loads(several.to_bytes())})
+    assert code(refused) == (422, "bad-input")
+    assert refused.json()["error"]["message"] == "expected a study of one round"
+
+
 def test_what_cannot_be_published(client: httpx.Client) -> None:
     study = SVIM(3, 3.0, 30)  # asks the same in its first round as the one with k = 2
     assert publish(client, SVIM(2, 3.0, 30)).status_code == 200
@@ -188,9 +238,13 @@ def test_the_operator_leads_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     studies = Studies(store, Catalogue(store))
     while not store.find_study(id_).finished:  # type: ignore[union-attr]
         stored, part = studies.current(id_)
-        fill(store, stored, reports(parsed(stored.document), part_of(held(study, PEOPLE), part["from"], part["to"])))
+        fill(
+            store,
+            stored,
+            reports(parsed(stored.document), part_of(held(study, PEOPLE), float(part.begin), float(part.end))),
+        )
         veil("survey", "answer", task[:8], code=7)  # not yet
-        state = veil("survey", "next", id_[:8], "--round", part["round"])
+        state = veil("survey", "next", id_[:8], "--round", part.number)
     store.close()
     assert state["state"] == "finished"
     assert veil("survey", "show", id_[:8]) == state

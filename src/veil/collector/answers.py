@@ -87,11 +87,12 @@ def prepare(
     if run is not None:
         if query.set or query.candidates is not None:
             raise InputError("a study of several rounds was read as it was published: leave set and candidates out")
-        return Reading(stored.task, run.id, 0, False, lambda: studies.result(run))
+        return Reading(stored.task, run.id, 0, False, lambda: _checked(studies.result(run), stored))
     survey = parsed(stored.document)
     published = parsed_study(stored.study or stored.document)
     study = query.applied(published)
-    assert isinstance(study, OneRound)
+    if not isinstance(study, OneRound):  # its first round may ask just what was published
+        raise InputError("expected a study of one round")
     collected = InStore(store, stored, survey, check=check)
     if collected.people < stored.minimum:
         raise _too_few(stored)

@@ -1,6 +1,6 @@
-"""A published survey, written: what is asked, when, and how coarse times are; and its signature.
+"""A published survey, written: what is asked, when, and how coarse times are; and its signature. Rounds of studies too.
 
-Devices check it with `veil.device.verification`.
+Devices check it with `veil.device.verification` and `veil.device.rounds`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from veil.collector.keys import load_key, public_bytes
 from veil.collector.settings import Settings
 from veil.collector.store import StoredSurvey
+from veil.device.rounds import ROUND_PURPOSE, RoundPart
 from veil.device.verification import KIND, PURPOSE, VERSION, written_time
 from veil.tools.canonical import Json, canonical, parse
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["for_devices", "published", "unsigned"]
+__all__ = ["for_devices", "published", "published_round", "unsigned"]
 
 
 def unsigned(stored: StoredSurvey) -> bytes:
@@ -35,9 +36,13 @@ def unsigned(stored: StoredSurvey) -> bytes:
 
 def published(stored: StoredSurvey, key: Ed25519PrivateKey) -> Json:
     """What a device downloads."""
-    document = unsigned(stored)
-    parts = {"document": document, "key": public_bytes(key), "signature": key.sign(PURPOSE + document)}
-    return {name: _text(part) for name, part in parts.items()}
+    return _signed(unsigned(stored), PURPOSE, key)
+
+
+def published_round(stored: StoredSurvey, part: RoundPart, key: Ed25519PrivateKey) -> Json:
+    """The same for a round of a study, with whom it asks: signed on its own, and again for people to read."""
+    shown = {"round": part.number, "from": float(part.begin), "to": float(part.end)}
+    return {**published(stored, key), "part": _signed(canonical(part.to_json()), ROUND_PURPOSE, key), **shown}
 
 
 def for_devices(settings: Settings, stored: StoredSurvey) -> Json:
@@ -46,6 +51,11 @@ def for_devices(settings: Settings, stored: StoredSurvey) -> Json:
     if settings.key_path.exists() or settings.database_file is not None:  # a server's collectors have theirs elsewhere
         key = _text(public_bytes(load_key(settings.key_path)))
     return {"path": f"/v1/surveys/{stored.task}", "key": key}
+
+
+def _signed(document: bytes, purpose: bytes, key: Ed25519PrivateKey) -> Json:
+    parts = {"document": document, "key": public_bytes(key), "signature": key.sign(purpose + document)}
+    return {name: _text(part) for name, part in parts.items()}
 
 
 def _text(part: bytes) -> str:

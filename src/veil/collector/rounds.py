@@ -17,6 +17,7 @@ from veil.collector.catalogue import Catalogue, draft_of, is_digest, parsed, par
 from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal, at_once
 from veil.collector.store import Store, StoredRound, StoredStudy, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
+from veil.device.rounds import RoundPart
 from veil.errors import InputError, ServiceError
 from veil.results.base import Result
 from veil.study import OneRound, Study, StudyRun
@@ -34,7 +35,7 @@ class Studies:
 
     def __init__(self, store: Store, catalogue: Catalogue, clock: Callable[[], float] = time.time) -> None:
         self._store, self._catalogue, self._clock = store, catalogue, clock
-        self._remembered: dict[str, tuple[float, StoredSurvey, Json]] = {}
+        self._remembered: dict[str, tuple[float, StoredSurvey, RoundPart]] = {}
 
     # -- publishing ------------------------------------------------------------------------------------------------
 
@@ -98,13 +99,13 @@ class Studies:
         found = self._store.rounds(id_) if is_digest(id_) else []
         return found[0].task if found else None
 
-    def recall(self, id_: str) -> tuple[StoredSurvey, Json] | None:
+    def recall(self, id_: str) -> tuple[StoredSurvey, RoundPart] | None:
         """What `current` said a moment ago; does not block."""
         found = self._remembered.get(id_)
         return found[1:] if found is not None and time.monotonic() < found[0] else None
 
-    def current(self, id_: str) -> tuple[StoredSurvey, Json]:
-        """The survey of the round that is asked now, with its number and the part of all people that it is for."""
+    def current(self, id_: str) -> tuple[StoredSurvey, RoundPart]:
+        """The survey of the round that is asked now, and the part of all people that it is for."""
         found = self.look_up(id_)
         if found.finished:
             raise ServiceError(410, "study-finished", "this study is finished: it asks nobody any more")
@@ -113,7 +114,7 @@ class Studies:
         if stored.state == "closed":
             raise ServiceError(409, "no-open-round", "no round of this study is open now: ask again later")
         before = sum((one.share for one in rounds[:-1]), start=Fraction(0))
-        part = {"round": rounds[-1].number, **_part(before, rounds[-1])}
+        part = RoundPart(id_, rounds[-1].number, stored.task, before, before + rounds[-1].share)
         if stored.state == "open":
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
@@ -129,7 +130,8 @@ class Studies:
             stored = self._catalogue.look_up(one.task)
             phase = stored.phase(int(self._clock()))
             row = {"round": one.number, "task": one.task, "state": phase, "reports": stored.reports}
-            described.append({**row, **_part(before, one)})
+            # which people it is for, where every device draws a number between 0 and 1 once
+            described.append({**row, "from": float(before), "to": float(before + one.share)})
             before += one.share
         last = described[-1]
         state = "draft" if last["state"] == "draft" else "reading" if found.wanted > last["round"] else "asking"
@@ -149,6 +151,8 @@ class Studies:
             rounds = self._store.rounds(stored.id)
             message = f"this study has no result yet: round {rounds[-1].number} is not finished"
             raise ServiceError(409, "study-not-finished", message, expected="an answer after its last round")
+        for one in self._store.rounds(stored.id):
+            _check_minimum(self._catalogue.look_up(one.task))
         return found
 
     def purge(self, stored: StoredSurvey) -> int:
@@ -176,10 +180,7 @@ class Studies:
         stored = self._catalogue.look_up(current.task)
         if stored.state == "draft":
             raise ServiceError(409, "wrong-state", "this study's first round is a draft", expected="an open round")
-        least = stored.minimum if stored.state == "open" else 1  # one that was closed by hand gets no more
-        if stored.reports < least:
-            message = "too few people have answered this round"
-            raise ServiceError(409, "too-few-reports", message, expected=f"at least {least} reports")
+        _check_minimum(stored)  # also of one that was closed by hand, which gets no more: its study has no answer
         self._store.want_rounds(id_, current.number + 1)
 
     def waiting(self) -> Iterator[str]:
@@ -237,6 +238,8 @@ class Studies:
         return StudyRun(parsed_study(stored.document), StoreJournal(self._store, stored.id))
 
 
-def _part(before: Fraction, current: StoredRound) -> Json:
-    """Which people a round is for, where every device draws a number between 0 and 1 once."""
-    return {"from": float(before), "to": float(before + current.share)}
+def _check_minimum(stored: StoredSurvey) -> None:
+    """Refuse a round that fewer people answered than the survey's minimum."""
+    if stored.reports < stored.minimum:
+        message = "too few people have answered a round of this study"
+        raise ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")

@@ -219,7 +219,7 @@ async def get_round(service: Service, request: Request) -> Response:
     phase = stored.phase(int(time.time()))
     if phase not in ("open", "waiting"):
         raise refusal_of(phase)
-    return JSONResponse({**service.published(stored), **part})
+    return JSONResponse(service.published_round(stored, part))
 
 
 async def get_export(service: Service, request: Request) -> Response:

@@ -22,7 +22,7 @@ def schemas() -> Node:
         "Error": _error(),
         "Survey": _survey(),
         "Published": record(_published()),
-        "Round": record({**_published(), "round": _WHOLE, "from": _SHARE, "to": _SHARE}),
+        "Round": record({**_published(), "part": record(_published()), "round": _WHOLE, "from": _SHARE, "to": _SHARE}),
         "Study": _study(),
         "Result": _result(),
         "Answer": {"allOf": [{"type": "object", "properties": {"task": TASK}, "required": ["task"]}, _is_result()]},

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from veil.collector.catalogue import Catalogue, parsed
 from veil.collector.commit import CommitQueue
-from veil.collector.documents import published
+from veil.collector.documents import published, published_round
 from veil.collector.keys import load_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
@@ -24,6 +24,7 @@ from veil.collector.settings import Settings
 from veil.collector.store import AuditEntry, Store, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
 from veil.collector.workers import Workers
+from veil.device.rounds import RoundPart
 from veil.errors import InputError, ServiceError, StoreError, VeilError
 from veil.tools.canonical import Json
 from veil.tools.durable import make_private_folder
@@ -74,6 +75,7 @@ class Service:
         self.readings = Readings(self.metrics, self.reading, self.searching)
         self._stopping = threading.Event()
         self._published: dict[str, Json] = {}
+        self._rounds: dict[str, Json] = {}
         self._seen: dict[int, int] = {}  # how far each survey was when its tally was last caught up
         self._moves: dict[str, asyncio.Task[None]] = {}
         self._stuck: set[str] = set()  # studies whose next step was refused: tried again when an operator asks for it
@@ -111,6 +113,12 @@ class Service:
         if stored.task not in self._published:
             self._published[stored.task] = published(stored, self.key)
         return self._published[stored.task]
+
+    def published_round(self, stored: StoredSurvey, part: RoundPart) -> Json:
+        """The same for a round of a study, with whom it asks."""
+        if stored.task not in self._rounds:
+            self._rounds[stored.task] = published_round(stored, part, self.key)
+        return self._rounds[stored.task]
 
     def note(self, token: str, action: str, task: str | None = None, parameters: str = "{}") -> None:
         """Into the audit log, before the answer is given."""

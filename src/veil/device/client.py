@@ -60,12 +60,16 @@ class Client:
         if isinstance(ask, Question) and isinstance(ask.mechanism, Longitudinal):
             codes = self.survey.domain.encode([value])
             return self._answer_afresh(ask, ask.mechanism, codes, self._mark(codes), public)
-        mark = self._mark(self.survey.domain.encode([value]), *self.survey.read_public(public, 1).values())
+        mark = self.mark(value, public)
         kept = self._recall(mark)
         if kept is None:
             kept = normative_report(self.survey, value, System(), public)
             self._pay(mark, kept)
         return kept
+
+    def mark(self, value: Any, public: Any = None) -> str:
+        """Recognises an answer given before. It stays on the device, like the answer itself."""
+        return self._mark(self.survey.domain.encode([value]), *self.survey.read_public(public, 1).values())
 
     def _answer_afresh(
         self, question: Question, mechanism: Longitudinal, codes: Codes, mark: str, public: Any
@@ -97,7 +101,7 @@ class Client:
         self.ledger.spend(self.survey.task, self.survey.guarantee, note)
 
     def _mark(self, codes: Codes, *public: NDArray[np.int64]) -> str:
-        """Recognises an answer given before, by its codes. It stays on the device, like the answer itself."""
+        """An answer's mark, by its codes."""
         parts = [codes.offsets, codes.items] if isinstance(codes, Sets) else [codes]
         digest = hashlib.sha256(self.survey.task.encode())
         for part in (*parts, *public):

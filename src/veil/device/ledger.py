@@ -41,7 +41,10 @@ def _today() -> date:
 
 @dataclass(frozen=True)
 class Charge:
-    """One answer that was paid for: when, for which task, how much, and a note (the client's memory of its answer)."""
+    """One answer that was paid for: when, for which task, how much, and a note (the client's memory of its answer).
+
+    A note that was kept at no cost has its name in place of a task, and an epsilon of 0.
+    """
 
     day: date
     task: str
@@ -90,7 +93,7 @@ class Ledger:
 
     @property
     def charges(self) -> list[Charge]:
-        """Everything spent so far."""
+        """Everything spent and noted so far."""
         if self._path is None:
             return list(self._memory)
         with self._locked() as file:
@@ -115,15 +118,28 @@ class Ledger:
         """Pay for one answer, durably, or refuse. Call it before the answer leaves the device."""
         if guarantee.ratio is None:
             raise BudgetError("this task promises nothing on its own: it needs a shuffler")
-        if not task or any(not text.isprintable() or " " in text for text in (task, note)):
-            raise ParameterError("a task and a note in the ledger are text without spaces")
-        asked = Charge(self._today(), task, Decimal(decimal_text(guarantee.epsilon)), note, guarantee.delta)
+        cost = Decimal(decimal_text(guarantee.epsilon))
+        asked = Charge(self._today(), _checked_text(task), cost, note and _checked_text(note), guarantee.delta)
         if self._path is None:
             self._memory.append(self._granted(self._memory, asked))
             return
         with self._locked() as file:
             charges, last = _read(file)
             _write(file, _line(_text(self._granted(charges, asked)), last))
+
+    def remember(self, name: str, note: str) -> str:
+        """Keep a note under a name, durably and at no cost. The first one stays: returns the one that is kept."""
+        asked = Charge(self._today(), _checked_text(name), Decimal(0), _checked_text(note))
+        if self._path is None:
+            kept = _noted(self._memory, name)
+            self._memory += [asked] if kept is None else []
+            return note if kept is None else kept
+        with self._locked() as file:
+            charges, last = _read(file)
+            kept = _noted(charges, name)
+            if kept is None:
+                _write(file, _line(_text(asked), last))
+            return note if kept is None else kept
 
     def _granted(self, charges: list[Charge], asked: Charge) -> Charge:
         # A clock that was set back must not open a day again: the latest day on record counts.
@@ -160,6 +176,16 @@ def _check_cap(epsilon: float) -> float:
     if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf:
         raise ParameterError("a budget is a finite epsilon above 0")
     return float(epsilon)
+
+
+def _checked_text(text: str) -> str:
+    if not text or not text.isprintable() or " " in text:
+        raise ParameterError("a task and a note in the ledger are text without spaces")
+    return text
+
+
+def _noted(charges: list[Charge], name: str) -> str | None:
+    return next((charge.note for charge in charges if charge.task == name), None)
 
 
 def _total(charges: list[Charge]) -> Decimal:

@@ -16,7 +16,7 @@ from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, canonical, parse
 
-__all__ = ["KIND", "PURPOSE", "VERSION", "read_time", "verified", "written_time"]
+__all__ = ["KIND", "PURPOSE", "VERSION", "read_signed", "read_time", "verified", "written_time"]
 
 PURPOSE = b"veil-published-survey-v1\x00"
 """What is signed begins with this, so that no other signature of the key can pass for one of a survey."""
@@ -57,20 +57,7 @@ def verified(answer: Json, key: bytes | None = None, task: str | None = None, no
 
     With a key, the signature must be of that one; with a task id, the survey must be the one that was asked for.
     """
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    try:
-        signed, own, signature = (
-            base64.b64decode(answer[name] + "=" * (-len(answer[name]) % 4), altchars=b"-_", validate=True)
-            for name in ("document", "key", "signature")
-        )
-        Ed25519PublicKey.from_public_bytes(own if key is None else key).verify(signature, PURPOSE + signed)
-    except (InvalidSignature, KeyError, TypeError, ValueError):
-        raise WireError("this survey is not signed with the expected key") from None
-    document = parse(signed)
-    if canonical(document) != signed or set(document) != _MEMBERS:
-        raise WireError("expected a published survey in canonical form")
+    document = read_signed(answer, key, PURPOSE, _MEMBERS)
     if document["kind"] != KIND or document["version"] != VERSION or not is_int(document["version"]):
         raise WireError(f"expected a published survey of version {VERSION}")
     if not is_int(document["precision"]) or document["precision"] < 1:
@@ -80,6 +67,28 @@ def verified(answer: Json, key: bytes | None = None, task: str | None = None, no
     if task is not None and survey.task != task:
         raise MismatchError("this is another survey than the one that was asked for")
     return survey
+
+
+def read_signed(answer: Any, key: bytes | None, purpose: bytes, members: set[str]) -> Json:
+    """Runs on the device: a signed document in canonical form with exactly these members; refuses any other.
+
+    Without a key, the signature may be of the one that stands beside it.
+    """
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        signed, own, signature = (
+            base64.b64decode(answer[name] + "=" * (-len(answer[name]) % 4), altchars=b"-_", validate=True)
+            for name in ("document", "key", "signature")
+        )
+        Ed25519PublicKey.from_public_bytes(own if key is None else key).verify(signature, purpose + signed)
+    except (InvalidSignature, KeyError, TypeError, ValueError):
+        raise WireError("this survey is not signed with the expected key") from None
+    document = parse(signed)
+    if canonical(document) != signed or set(document) != members:
+        raise WireError("expected a published survey in canonical form")
+    return document
 
 
 def _check_open(document: Json, now: float) -> None:
