@@ -17,14 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
-from veil import GRR, OLH, OUE, Integers, Interval, SquareWave, Survey
+from veil import GRR, OLH, OUE, EachOf, Integers, Interval, Question, Record, SquareWave, Survey
 from veil.comparison import Held
-from veil.errors import FitWarning, PrivacyWarning
-from veil.histogram import Histogram
+from veil.errors import FitWarning, InputError, PrivacyWarning
+from veil.histogram import Histogram, Questions
+from veil.itemsets import PSFO
 from veil.numeric import Binning, Hierarchy, HybridMean, TwoPhaseVariance, WaveDistribution
 from veil.results.estimate import Estimate
 from veil.results.files import save
+from veil.results.mean import Mean, MeanAndVariance
 from veil.study import STUDIES, Collected, OneRound, Study
+from veil.survey import AttributeSets
+from veil.view import Ancestor, Project
 from veil.wire.arrow import to_arrow
 
 PEOPLE = 4_000
@@ -141,6 +145,61 @@ def test_from_data_to_picture_in_one_command(tmp_path: Path) -> None:
     veil("simulate", drinks, "--epsilon", 1, "--range", 0, 1, "--labels-file", listed, code=2)
 
 
+def _records(tmp_path: Path) -> Path:
+    rows = [("f", 30)] * 2_000 + [("m", 31)] * 1_500 + [("m", 32)] * 500
+    return small(tmp_path, "sex,age\n" + "".join(f"{sex},{age}\n" for sex, age in rows), "people.csv")
+
+
+RECORD = Record.of(sex=["f", "m"], age=Integers(30, 39))
+PAIR = Project(RECORD, ("sex", "age"))
+PAIRS = {"f, 30": 0.5, "m, 31": 0.375, "m, 32": 0.125}
+VIEWED = {
+    "a pair": (Survey(Question(OUE(4.0, PAIR.domain), PAIR)), (), PAIRS),
+    "a family's question": (
+        Survey(EachOf(AttributeSets(RECORD, size=1), lambda domain: OUE(4.0, domain))),
+        ("--set", "question=1"),
+        {30: 0.5, 31: 0.375, 32: 0.125},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWED)
+def test_the_truth_behind_a_view_of_a_record(tmp_path: Path, name: str) -> None:
+    survey, options, known = VIEWED[name]
+    study, values = save_study(tmp_path, Questions(survey)), _records(tmp_path)
+    found = veil_json("simulate", study, values, "--truth", "--top", 99, "--seed", 1, *options)
+    truth = {row["value"]: row["truth"] for row in found["rows"]}
+    assert {value: share for value, share in truth.items() if share} == known
+    (row,) = veil_json("compare", values, "--studies", study, "--epsilon", 4, "--runs", 2, *options)["rows"]
+    mechanism = survey.question(1 if options else 0).pure
+    assert row["error"] < 3 * mechanism.variance(PEOPLE if not options else PEOPLE // 2) ** 0.5
+
+
+def test_the_truth_of_ancestors_and_of_candidates(tmp_path: Path) -> None:
+    view = Ancestor(Interval(0, 100, 64), branching=4, level=1)
+    study = save_study(tmp_path, Questions(Survey(Question(OUE(4.0, view.domain), view))))
+    found = veil_json("simulate", study, numbers(tmp_path), "--truth", "--seed", 1)
+    known = np.histogram(NUMBERS, [0, 25, 50, 75, 100])[0] / PEOPLE
+    assert {row["value"]: row["truth"] for row in found["rows"]} == dict(enumerate(known.tolist()))
+    asked = PSFO(2, GRR, 4.0, ["tea", "milk", "salt"], candidates=((0,), (0, 1), (2,)))
+    study = save_study(tmp_path, asked, "psfo.json")
+    baskets = small(tmp_path, "basket\n" + "tea\n" * 100 + "tea;milk\n" * 300 + "milk\n" * 600, "baskets.csv")
+    found = veil_json("simulate", study, baskets, "--truth", "--seed", 1)
+    assert {row["value"]: row["truth"] for row in found["rows"]} == {0: 0.4, 1: 0.3, 2: 0.0}
+    (row,) = veil_json("compare", baskets, "--studies", study, "--epsilon", 8, "--runs", 2)["rows"]
+    assert row["error"] < 0.05
+
+
+def test_a_truth_that_is_not_known_is_not_told() -> None:
+    survey = Survey(OLH(1.0, 8))
+    held = Held(survey, np.zeros(9, dtype=np.uint64))
+    other = Survey(OLH(1.0, ["tea", "milk"]))
+    found = other.estimate_question(other.tally(other.randomize(["tea"])), 0)
+    assert held.truth(found) is None
+    with pytest.raises(InputError, match="not known"):
+        held.error(found)
+
+
 # -- comparisons -------------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +240,21 @@ def test_studies_of_every_kind_are_compared(tmp_path: Path) -> None:
     mean = save_study(tmp_path, HybridMean(1.0, domain), "mean.json")
     (row,) = veil_json("compare", numbers(tmp_path), "--studies", mean, "--epsilon", 4, "--runs", 4)["rows"]
     assert row["error"] < 6 * HybridMean(4.0, domain).variance(PEOPLE) ** 0.5
+    spread = save_study(tmp_path, TwoPhaseVariance(HybridMean, 1.0, domain), "spread.json")
+    refused = veil("compare", numbers(tmp_path), "--studies", f"{mean},{spread}", "--runs", 1, code=3).stderr
+    assert "means with means" in refused
+    refused = veil("compare", numbers(tmp_path), "--studies", mean, "--epsilon", "1,1", code=3).stderr
+    assert "one is given twice" in refused
+
+
+def test_a_variance_is_judged_by_its_standard_deviation_too() -> None:
+    domain = Interval(0, 100)
+    codes = domain.encode(NUMBERS)
+    mean, true = float(np.mean(domain.decode(codes))), float(np.std(domain.decode(codes)))
+    study = TwoPhaseVariance(HybridMean, 1.0, domain)
+    squares = Interval(0, 10_000)
+    found = MeanAndVariance(Mean(mean, 1.0, 9, domain), Mean((true + 6) ** 2, 1.0, 9, squares))
+    assert Held(study, codes).error(found) == pytest.approx(6 / 2**0.5)
 
 
 def test_what_was_not_found_counts() -> None:

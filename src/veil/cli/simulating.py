@@ -89,7 +89,7 @@ def simulate(
     wanted.check([path for path in (study, values) if path is not None])
     if values is None:
         values, made = study, plan_for(study, epsilon or 0.0, labels, bounds, column, screen)
-        loaded = Loaded(made.changed(**given_changes(changes)), made.survey)
+        loaded = Loaded(made, made.survey).changed(given_changes(changes))
     else:
         loaded = load(study, given_changes(changes))
     loaded, _ = loaded.with_candidates(candidates)
@@ -112,10 +112,10 @@ def compare(
     epsilon: Annotated[str, typer.Option(help="The privacy of one report: several, with commas.")] = "0.5,1,2",
     runs: Annotated[int, typer.Option(min=1, help="How often each study is run at each epsilon.")] = 5,
     people: People = None,
+    changes: Changes = None,
     column: Column = None,
     separator: Separator = ";",
     clip: Clip = False,
-    level: Level = 0.95,
     seed: Seed = None,
     out: TableOut = None,
     plot: Picture = None,
@@ -137,11 +137,10 @@ def compare(
     except ValueError:
         raise InputError("expected numbers with commas between them: --epsilon 0.5,1,2") from None
     check_inputs(*files, values)
-    wanted = Wanted(out, plot, level, 10)
+    wanted = Wanted(out, plot, 0.95, 10)
     wanted.check([*files, values])
-    found = {
-        file.stem if len({one.stem for one in files}) == len(files) else str(file): read_study(file) for file in files
-    }
+    alike = len({file.stem for file in files}) < len(files)
+    found = {str(file) if alike else file.stem: read_study(file).changed(**given_changes(changes)) for file in files}
     start = some_seed(seed)
     codes = {
         name: Trial(study, values, column=column, separator=separator, clip=clip, people=people).codes(start)
