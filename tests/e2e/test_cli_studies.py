@@ -24,7 +24,7 @@ from veil.histogram import Histogram, Questions
 from veil.itemsets import PSFO
 from veil.numeric import Binning, Hierarchy, HybridMean, TwoPhaseVariance, WaveDistribution
 from veil.results.estimate import Estimate
-from veil.results.files import save
+from veil.results.files import load, save
 from veil.results.mean import Mean, MeanAndVariance
 from veil.study import STUDIES, Collected, OneRound, Study
 from veil.survey import AttributeSets
@@ -267,6 +267,40 @@ def test_what_was_not_found_counts() -> None:
     assert held.error(found) == pytest.approx(np.sqrt((np.sum(off**2) + 0.2**2) / 3))  # 1 is the second, and missing
 
 
+# -- candidates, and one question of several ---------------------------------------------------------------------------
+
+
+def test_candidates_of_a_pair_are_written_as_its_table_writes_them(tmp_path: Path) -> None:
+    record = Record.of(sex=["f", "m"], drink=["tea", "tea, black", "milk"])
+    view = Project(record, ("sex", "drink"))
+    study = save_study(tmp_path, Questions(Survey(Question(OLH(4.0, view.domain), view))))
+    values = small(tmp_path, "sex,drink\n" + "m,tea\n" * 300 + 'f,"tea, black"\n' * 100)
+    chosen = small(tmp_path, "m, tea\nf, tea, black\n", "chosen.txt")
+    found = veil_json("simulate", study, values, "--truth", "--candidates", chosen, "--seed", 1)
+    assert {row["value"]: row["truth"] for row in found["rows"]} == {"m, tea": 0.75, "f, tea, black": 0.25}
+    veil("randomize", study, values, "-o", tmp_path / "r.arrow")
+    veil("tally", study, tmp_path / "r.arrow", "--candidates", chosen, "-o", tmp_path / "t.bin")
+    assert len(veil_json("estimate", study, tmp_path / "t.bin", "--candidates", chosen)["rows"]) == 2
+    for wrong in ("m\n", "m, beer\n", "m; tea\n"):
+        refused = veil("simulate", study, values, "--candidates", small(tmp_path, wrong, "w.txt"), code=3).stderr
+        assert "candidate 1" in refused
+    refused = veil("estimate", study, tmp_path / "t.bin", "--set", "candidates=1,2", code=3).stderr
+    assert "--candidates FILE" in refused
+
+
+def test_one_question_of_several_is_tallied_alone(tmp_path: Path) -> None:
+    survey, options, _ = VIEWED["a family's question"]
+    study, reports, tally = save_study(tmp_path, Questions(survey)), tmp_path / "r.arrow", tmp_path / "t.bin"
+    veil("randomize", study, _records(tmp_path), "-o", reports, "--seed", 1)
+    veil("tally", study, reports, "-o", tally, *options)
+    found = veil_json("estimate", study, tally, *options)
+    assert found["rows"] == veil_json("estimate", study, reports, *options)["rows"]
+    assert veil_json("inspect", tally)["questions"][0]["question"] == 1
+    veil("next", tmp_path / "run", study, *options)
+    assert "when a study begins" in veil("next", tmp_path / "run", tally, *options, code=3).stderr
+    assert veil_json("next", tmp_path / "run", reports)["rows"] == found["rows"]
+
+
 # -- inspect -----------------------------------------------------------------------------------------------------------
 
 
@@ -278,6 +312,16 @@ def test_inspect_reads_saved_results_and_exports(tmp_path: Path) -> None:
     facts = veil_json("inspect", tmp_path / "result.json")
     assert (facts["kind"], facts["result"], facts["people"]) == ("result", "frequencies", 800)
     assert "from 800 people" in veil("inspect", tmp_path / "result.json").stdout
+    study, values = save_study(tmp_path, Histogram(OLH(2.0, 8))), small(tmp_path, "held\n" + "1\n2\n" * 40)
+    whole, table = tmp_path / "o.result.json", tmp_path / "o.json"
+    shown = veil("simulate", study, values, "-o", whole, "--seed", 1).stdout
+    assert "wrote the result" in shown
+    found = veil_json("simulate", study, values, "-o", table, "--seed", 1)
+    assert [row.frequency for row in load(whole).top(8)] == [row["frequency"] for row in found["rows"]]
+    facts = veil_json("inspect", whole)
+    assert (facts["kind"], facts["result"], facts["people"]) == ("result", "frequencies", 80)
+    facts = veil_json("inspect", table)
+    assert (facts["kind"], facts["result"], facts["people"], facts["rows"]) == ("table", "frequencies", 80, 8)
     survey = Survey(OLH(2.0, 8))
     reports = to_arrow(survey.randomize(np.arange(80) % 8), survey)
     pq.write_table(pa.Table.from_batches([reports]), tmp_path / "export.parquet")
@@ -300,16 +344,16 @@ def _edited(path: Path, **changes: Any) -> bytes:
 def _bad_studies(study: Path) -> Iterator[tuple[bytes, int, str]]:
     document = json.loads(study.read_bytes())
     yield _edited(study, version=2), 5, "another version"
-    yield _edited(study, kind="veil-poll"), 5, ""
+    yield _edited(study, kind="veil-poll"), 5, "'veil-study' or 'veil-survey'"
     yield _edited(study, study=document["study"] | {"kind": "poll"}), 5, "a study"
     yield _edited(study, study=document["study"] | {"post": "norm-sub", "more": 1}), 5, "parameters"
     oracle = document["study"]["oracle"] | {"epsilon": "2"}
     yield _edited(study, study=document["study"] | {"oracle": oracle}), 5, ""
     other = json.loads(Histogram(OLH(1.0, 17)).to_bytes())
     yield _edited(study, study=other["study"]), 4, "one was changed"
-    yield study.read_bytes()[:-1], 5, ""
+    yield study.read_bytes()[:-1], 5, "a study or a task"
     yield b"", 5, ""
-    yield b"{}", 5, ""
+    yield b"{}", 5, "a study or a task"
 
 
 def test_bad_studies_are_refused(tmp_path: Path, study: Path) -> None:

@@ -17,7 +17,7 @@ from veil.domain.tuples import Tuples
 from veil.engines import InFiles, Watch
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.histogram import Questions
-from veil.study import Collected, Kept, OneRound, Study, StudyRun
+from veil.study import Collected, Kept, Study, StudyRun
 from veil.study.registry import study_from_json
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
@@ -103,8 +103,8 @@ class Loaded(NamedTuple):
         """The study that counts only the values in a file, and those values by question."""
         if file is None:
             return self, None
-        if not isinstance(self.study, OneRound):
-            self.study.with_candidates(())  # a search: refused before the file is read
+        if "candidates" not in self.study.parameters():
+            self.study.with_candidates(())  # takes none: refused before the file is read
         question = self.question or 0
         chosen = read_candidates(file, self.survey.question(question).view.values)
         return Loaded(self.study.with_candidates(chosen), self.survey), {question: chosen}

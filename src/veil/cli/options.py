@@ -67,7 +67,8 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Read the reports in another way: a parameter of the study, as in method=admm. Several are allowed.",
+        help="Read the reports in another way: a parameter of the study, as in method=admm or question=3."
+        " Several are allowed.",
     ),
 ]
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from veil.cli.options import (
     Candidates,
@@ -23,7 +24,7 @@ from veil.cli.options import (
 )
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn_of_seed
 
-__all__ = ["compare", "simulate"]
+__all__ = ["StudyBeforeValues", "compare", "simulate"]
 
 People = Annotated[
     int | None,
@@ -33,12 +34,19 @@ People = Annotated[
 ]
 
 
+class StudyBeforeValues(TyperCommand):
+    """A command whose first argument may be left out: where one is given alone, it is the second."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]", "[STUDY]", "VALUES"]
+
+
 @reporting
 def simulate(
     study: Annotated[
-        Path,
+        Path | None,
         typer.Argument(metavar="[STUDY]", help="The study. Without one, --epsilon and the domain's options plan it."),
-    ],
+    ] = None,
     values: Annotated[
         Path | None, typer.Argument(metavar="VALUES", help="People's values: .csv, .tsv, .parquet or .arrow.")
     ] = None,
@@ -80,7 +88,7 @@ def simulate(
     planning = {"--epsilon": epsilon, "--labels-file": labels, "--range": bounds}
     if values is not None and any(option is not None for option in planning.values()):
         raise typer.BadParameter(f"{', '.join(planning)} are for planning: give them without a study")
-    if values is None and epsilon is None:
+    if study is None or (values is None and epsilon is None):
         raise typer.BadParameter("give a study and a file of values, or a file of values and --epsilon")
     if labels is not None and bounds is not None:
         raise typer.BadParameter("people hold labels (--labels-file) or numbers (--range), not both")
