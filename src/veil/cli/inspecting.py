@@ -67,8 +67,9 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     except (ValueError, RecursionError):
         found = {}  # said by whoever reads it as a study
     kind = found.get("kind")
-    if {"people", "lineage"} <= set(found) and ("rows" in found or "answers" in found):
-        return _document(found)
+    rows = found.get("rows", found.get("answers"))
+    if {"kind", "people", "lineage"} <= set(found) and isinstance(rows, list):
+        return _document(found, len(rows))
     return _result(path) if kind == "veil-result" else _study(path, is_task=kind == "veil-survey")
 
 
@@ -138,9 +139,8 @@ def _run(path: Path) -> tuple[str, Document]:
     return f"A run of a study of kind {run.study.kind}: {said}.", facts
 
 
-def _document(found: Document) -> tuple[str, Document]:
-    rows = found["rows"] if "rows" in found else found["answers"]
-    facts = {"people": found["people"], "lineage": found["lineage"], "rows": len(rows)}
+def _document(found: Document, rows: int) -> tuple[str, Document]:
+    facts = {"people": found["people"], "lineage": found["lineage"], "rows": rows}
     said = f"A table of a result of kind {found['kind']}, for programs to read; the result itself is a .result.json."
     return said, {"kind": "table", "result": found["kind"], **facts}
 
