@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets.transactions import Transactions
-from veil.domain import Domain, Items, Numeric, Record
+from veil.domain import Items, Numeric
 from veil.engines import Watch, unwatched
 from veil.entropy import Seeded, Words
-from veil.errors import EntropyError, InputError
+from veil.errors import InputError
+from veil.histogram import Questions
 from veil.planning.epsilon import at_epsilon
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth
@@ -27,6 +28,7 @@ from veil.results.units import Unit, make_table
 from veil.simulation import walk_rounds
 from veil.study import Study, StudyRun
 from veil.survey import Survey
+from veil.view import Identity, SampleContained, SampleItem, View
 
 if TYPE_CHECKING:
     import pyarrow
@@ -39,7 +41,9 @@ Shares = Mapping[Any, float]
 
 
 class Held:
-    """What people really hold, as codes of a survey's domain.
+    """What people really hold, as codes of the domain of a survey, or of a study.
+
+    A result of one question tells what that question's view shows; all other results tell what people hold.
 
     >>> from veil import GRR, simulate
     >>> from veil.survey import Survey
@@ -50,113 +54,137 @@ class Held:
     ([0.9, 0.1], True)
     """
 
-    def __init__(self, survey: Survey, codes: Any) -> None:
-        self._survey, self._codes = survey, codes
-        self._known: dict[tuple[int | None, int | None], Shares] = {}
+    def __init__(self, asked: Survey | Study, codes: Any) -> None:
+        self._survey = asked if isinstance(asked, Survey) else asked.survey
+        self._codes = codes
+        one = 0 if len(self._survey.questions) == 1 else None
+        self._question = asked.question if isinstance(asked, Questions) and asked.question is not None else one
+        self._known: dict[tuple[View, int | None], Shares] = {}
 
     def truth(self, result: Result, question: int | None = None) -> list[float] | None:
-        """What is true of each row of a result's table: shares, or a mean; None where no row has a truth.
+        """What is true of each row of a result's table: shares, or a mean; None where that is not known.
 
         `question` is that of one part of the results of a whole survey.
         """
-        table = result.table()
-        names, (domain, codes) = table.column_names, self._seen(question)
-        if "from" in names and isinstance(domain, Numeric):
-            starts = domain.numbers(table["from"].to_pylist())
-            places = np.searchsorted(starts, domain.numbers(domain.decode(codes)), side="right") - 1
-            return (np.bincount(places, minlength=len(starts)) / len(codes)).tolist()  # type: ignore[no-any-return]
-        if "frequency" in names:
-            cells = table.column(0).to_pylist()
-            if names[0] == "items":
-                return self._containing(cells)
-            shares = self._shares(question)
-            return [shares.get(cell, 0.0) for cell in cells]
-        if "mean" in names and isinstance(domain, Numeric):
-            return [float(domain.numbers(domain.decode(codes)).mean())]
-        return None
+        view = self._view(result, question)
+        return None if view is None else self._truth(view, result.table())
 
     def error(self, result: Result) -> float:
         """How far a result is off: the root mean square over its questions, and over what is asked in each.
 
         Of values or sets: of their shares; values that are among the most frequent ones and were not found count as
         estimated at 0. Of a distribution: of the share of people below each bucket's end, which does not depend on how
-        many buckets there are. Of a mean: its distance from the truth.
+        many buckets there are. Of a mean: its distance from the truth; with a variance, also that of the standard
+        deviation.
         """
         errors = [self._error(part, question) for question, part in result.parts()]
         return math.sqrt(float(np.mean(np.square(errors))))
 
+    def _view(self, result: Result, question: int | None) -> View | None:
+        """What shows the values that a result tells: its question's view, or all that people hold; None if neither."""
+        told, whole = getattr(result, "domain", None), Identity(self._survey.domain)
+        number = self._question if question is None else question
+        if told is not None and number is not None:
+            view = self._survey.question(number).view
+            if told in (view.values, view.domain):
+                return whole if isinstance(view, SampleItem) else view  # a random item: the truth is of the whole set
+        return whole if told is None or told == whole.held else None
+
+    def _truth(self, view: View, table: pyarrow.Table) -> list[float] | None:
+        names = table.column_names
+        if "from" in names and isinstance(view.domain, Numeric):
+            starts, held = view.domain.numbers(table["from"].to_pylist()), self._numbers(view)
+            places = np.searchsorted(starts, held, side="right") - 1
+            return (np.bincount(places, minlength=len(starts)) / len(held)).tolist()  # type: ignore[no-any-return]
+        if "frequency" in names:
+            cells = table.column(0).to_pylist()
+            if names[0] == "items":
+                return self._containing(self._places(cells))
+            shares = self._shares(view)
+            return [shares.get(_name(cell), 0.0) for cell in cells]
+        if "mean" in names and isinstance(view.domain, Numeric):
+            return [float(self._numbers(view).mean())]
+        return None
+
     def _error(self, result: Result, question: int | None) -> float:
-        known, table = self.truth(result, question), result.table()
-        if known is None:
+        view, table = self._view(result, question), result.table()
+        known = None if view is None else self._truth(view, table)
+        if view is None or known is None:
             raise InputError("the truth of these results is not known: compare studies of shares, numbers or means")
         if "frequency" not in table.column_names:
-            domain, _ = self._seen(question)
-            assert isinstance(domain, Numeric)
-            return abs(float(domain.numbers(table["mean"].to_pylist())[0]) - known[0])
+            assert isinstance(view.domain, Numeric)
+            off = view.domain.numbers(table["mean"].to_pylist()) - known
+            if "variance" in table.column_names:
+                spread = math.sqrt(max(table["variance"][0].as_py(), 0.0))
+                off = np.append(off, spread - self._numbers(view).std())
+            return math.sqrt(float(np.mean(off**2)))
         off = np.asarray(table["frequency"].to_pylist(), dtype=np.float64) - known
         if "from" in table.column_names:
             off = np.cumsum(off)
         else:
-            off = np.concatenate([off, self._missed(table.column(0).to_pylist(), question)])
+            off = np.concatenate([off, self._missed(table.column(0).to_pylist(), view)])
         return math.sqrt(float(np.mean(off**2))) if len(off) else 0.0
 
-    def _missed(self, found: Sequence[Any], question: int | None) -> list[float]:
+    def _missed(self, found: Sequence[Any], view: View) -> list[float]:
         """The shares of what is among the most frequent and was not found."""
-        if any(isinstance(cell, list) for cell in found):
-            there = {_set_name(cell) for cell in found}
-            return [share for name, share in self._shares(question, len(found)).items() if name not in there]
-        shares = self._shares(question)
+        there = set(map(_name, found))
+        sets = any(isinstance(cell, list) for cell in found)
+        shares = self._shares(view, len(found)) if sets else self._shares(view)
         best = heapq.nlargest(len(found), shares, key=lambda value: shares[value])
-        there = set(found)
         return [shares[value] for value in best if value not in there]
 
-    def _seen(self, question: int | None) -> tuple[Domain, Any]:
-        """What is told by a question: what people hold, unless it looks at a part of it."""
-        domain = self._survey.domain
-        if question is None and isinstance(domain, Record) and len(self._survey.questions) == 1:
-            question = 0
-        if question is None:
-            return domain, self._codes
-        view = self._survey.question(question).view
-        try:
-            return view.domain, view.apply(self._codes, Words(b""))
-        except EntropyError:  # a random part of a set: the truth is that of the whole set
-            return domain, self._codes
+    def _numbers(self, view: View) -> Floats:
+        """What the people hold, as numbers."""
+        assert isinstance(view.domain, Numeric)
+        return np.asarray(view.domain.numbers(view.domain.decode(view.apply(self._codes, Words(b"")))))
 
-    def _shares(self, question: int | None, k: int | None = None) -> Shares:
+    def _shares(self, view: View, k: int | None = None) -> Shares:
         """The share of the people who hold each value, or each item; with k, sets of items, the k most frequent."""
-        if (question, k) not in self._known:
-            self._known[question, k] = self._counted(question, k)
-        return self._known[question, k]
+        if (view, k) not in self._known:
+            self._known[view, k] = self._counted(view, k)
+        return self._known[view, k]
 
-    def _counted(self, question: int | None, k: int | None) -> Shares:
-        domain, codes = self._seen(question)
-        if isinstance(domain, Items):
-            known, universe = Transactions(codes, domain.universe.size, "", stand_in=False), domain.universe
+    def _counted(self, view: View, k: int | None) -> Shares:
+        people = len(self._codes)
+        if isinstance(view, SampleContained):
+            names = map(_name, view.values.decode(range(view.values.size)))
+            return dict(zip(names, self._containing(view.candidates), strict=True))
+        if isinstance(view.domain, Items):
+            universe = view.domain.universe
+            known = Transactions(self._codes, universe.size, "", stand_in=False)
             if k is not None:
                 best = known.top_itemsets(k).items()
-                return {_set_name(universe.decode(list(items))): count / len(codes) for items, count in best}
-            return dict(zip(universe.decode(range(universe.size)), (known.held / len(codes)).tolist(), strict=True))
-        values, counts = np.unique(codes, axis=0, return_counts=True)
-        return dict(zip(domain.decode(values), (counts / len(codes)).tolist(), strict=True))
+                return {_name(universe.decode(list(items))): count / people for items, count in best}
+            names = map(_name, universe.decode(range(universe.size)))
+            return dict(zip(names, (known.held / people).tolist(), strict=True))
+        values, counts = np.unique(view.apply(self._codes, Words(b"")), axis=0, return_counts=True)
+        return dict(zip(map(_name, view.values.decode(values)), (counts / people).tolist(), strict=True))
 
-    def _containing(self, sets: Sequence[Sequence[str]]) -> list[float]:
-        """The share of the people who hold all items of each set."""
+    def _places(self, sets: Sequence[Sequence[str]]) -> list[list[int]]:
+        """Sets of items as they stand in a table, as codes."""
         domain = self._survey.domain
         assert isinstance(domain, Items)
         places = {str(item): place for place, item in enumerate(domain.universe.decode(range(domain.universe.size)))}
+        return [[places[item] for item in items] for items in sets]
+
+    def _containing(self, sets: Sequence[Sequence[int]]) -> list[float]:
+        """The share of the people who hold all items of each set."""
         owners = np.repeat(np.arange(len(self._codes)), np.diff(self._codes.offsets))
         shares = []
         for items in sets:
-            wanted = np.isin(self._codes.items, [places[item] for item in items])
+            wanted = np.isin(self._codes.items, items)
             has = np.bincount(owners[wanted], minlength=len(self._codes)) == len(items)
             shares.append(float(has.mean()))
         return shares
 
 
-def _set_name(items: Sequence[Any]) -> tuple[str, ...]:
-    """A set of items as it stands in a table."""
-    return tuple(map(str, items))
+def _name(cell: Any) -> str | tuple[str, ...] | None:
+    """A value, the values of a pair or a set of items, the same for a value and for how it stands in a table."""
+    if isinstance(cell, list):
+        return tuple(map(str, cell))
+    if isinstance(cell, tuple):
+        return ", ".join(map(str, cell))
+    return None if cell is None else str(cell)
 
 
 # -- several studies ---------------------------------------------------------------------------------------------------
@@ -173,7 +201,7 @@ class Comparison(Result):
     """By study, epsilon and run."""
     n: int
     shares: bool = True
-    """Whether errors are of shares of the people; else of means, in the units that people hold."""
+    """Whether errors are of shares of the people; else of means and deviations, in the units that people hold."""
     lineage: tuple[str, ...] = ()
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
@@ -224,9 +252,7 @@ class Comparison(Result):
         from veil.plot import plot_lines
 
         means, spreads = self._means
-        scale, of = (
-            (100, f"error, % of {self.n:,} people") if self.shares else (1, f"error of the mean, {self.n:,} people")
-        )
+        scale, of = (100, f"error, % of {self.n:,} people") if self.shares else (1, f"error, {self.n:,} people")
         lines = {name: (scale * means[i], scale * spreads[i]) for i, name in enumerate(self.studies)}
         return plot_lines(self.epsilons, lines, "epsilon", of, ax=ax)
 
@@ -254,12 +280,14 @@ def compare(
     """
     if not studies or not epsilons or runs < 1:
         raise InputError("compare needs at least one study, one epsilon and one run")
-    errors, of_shares = np.zeros((len(studies), len(epsilons), runs)), set[bool]()
+    if len(set(epsilons)) < len(epsilons):
+        raise InputError("expected each epsilon once: one is given twice")
+    errors, told = np.zeros((len(studies), len(epsilons), runs)), set[tuple[bool, bool]]()
     with watch("comparing", errors.size) as advance:
         for i, (name, study) in enumerate(studies.items()):
             for j, epsilon in enumerate(epsilons):
                 asked = at_epsilon(study, epsilon)
-                held = Held(asked.survey, codes[name])
+                held = Held(asked, codes[name])
                 for k in range(runs):
                     source = Seeded(seed + i + len(studies) * (j + len(epsilons) * k))
                     run = StudyRun(asked)
@@ -267,9 +295,10 @@ def compare(
                         pass
                     assert run.result is not None
                     errors[i, j, k] = held.error(run.result)
-                    of_shares.add("mean" not in run.result.table().column_names)
+                    columns = run.result.table().column_names
+                    told.add(("mean" in columns, "variance" in columns))
                     advance(1)
     people = max(len(codes[name]) for name in studies)
-    if len(of_shares) > 1:
-        raise InputError("means are compared with means, and shares with shares: these studies tell both")
-    return Comparison(tuple(studies), tuple(map(float, epsilons)), errors, people, of_shares.pop())
+    if len(told) > 1:
+        raise InputError("shares are compared with shares, means with means, and variances with variances")
+    return Comparison(tuple(studies), tuple(map(float, epsilons)), errors, people, shares=told == {(False, False)})

@@ -163,3 +163,9 @@ def test_mistakes_are_one_clear_sentence(words: list[Any], code: int, said: str)
 def test_epsilon_is_needed_and_checked() -> None:
     assert "--epsilon" in veil("histogram", "--domain", 4, code=2)
     veil("histogram", "--domain", 4, "--epsilon", "nan", code=3)
+
+
+def test_a_kind_that_no_text_can_say_is_made_in_python(tmp_path: Path) -> None:
+    universe = tmp_path / "items.txt"
+    universe.write_text("tea\nmilk\n")
+    assert "made in Python" in veil("item-mining", "--epsilon", 1, "--universe", universe, "-k", 1, code=3)

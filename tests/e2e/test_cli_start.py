@@ -46,3 +46,9 @@ def test_every_command_and_option_is_explained() -> None:
         assert command.help
         assert all(parameter.help for parameter in command.params)
         assert not any(getattr(parameter, "secondary_opts", ()) for parameter in command.params)  # no --no-clip
+
+
+def test_the_study_may_be_left_out_and_the_values_may_not() -> None:
+    shown = subprocess.run([*RUN, "simulate", "--help"], capture_output=True, check=True)
+    assert b"simulate [OPTIONS] [STUDY] VALUES" in shown.stdout
+    assert subprocess.run([*RUN, "simulate"], capture_output=True).returncode == 2

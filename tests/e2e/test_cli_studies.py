@@ -17,14 +17,18 @@ import pyarrow.parquet as pq
 import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
-from veil import GRR, OLH, OUE, Integers, Interval, SquareWave, Survey
+from veil import GRR, OLH, OUE, EachOf, Integers, Interval, Question, Record, SquareWave, Survey
 from veil.comparison import Held
-from veil.errors import FitWarning, PrivacyWarning
-from veil.histogram import Histogram
+from veil.errors import FitWarning, InputError, PrivacyWarning
+from veil.histogram import Histogram, Questions
+from veil.itemsets import PSFO
 from veil.numeric import Binning, Hierarchy, HybridMean, TwoPhaseVariance, WaveDistribution
 from veil.results.estimate import Estimate
-from veil.results.files import save
+from veil.results.files import load, save
+from veil.results.mean import Mean, MeanAndVariance
 from veil.study import STUDIES, Collected, OneRound, Study
+from veil.survey import AttributeSets
+from veil.view import Ancestor, Project
 from veil.wire.arrow import to_arrow
 
 PEOPLE = 4_000
@@ -141,6 +145,61 @@ def test_from_data_to_picture_in_one_command(tmp_path: Path) -> None:
     veil("simulate", drinks, "--epsilon", 1, "--range", 0, 1, "--labels-file", listed, code=2)
 
 
+def _records(tmp_path: Path) -> Path:
+    rows = [("f", 30)] * 2_000 + [("m", 31)] * 1_500 + [("m", 32)] * 500
+    return small(tmp_path, "sex,age\n" + "".join(f"{sex},{age}\n" for sex, age in rows), "people.csv")
+
+
+RECORD = Record.of(sex=["f", "m"], age=Integers(30, 39))
+PAIR = Project(RECORD, ("sex", "age"))
+PAIRS = {"f, 30": 0.5, "m, 31": 0.375, "m, 32": 0.125}
+VIEWED = {
+    "a pair": (Survey(Question(OUE(4.0, PAIR.domain), PAIR)), (), PAIRS),
+    "a family's question": (
+        Survey(EachOf(AttributeSets(RECORD, size=1), lambda domain: OUE(4.0, domain))),
+        ("--set", "question=1"),
+        {30: 0.5, 31: 0.375, 32: 0.125},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWED)
+def test_the_truth_behind_a_view_of_a_record(tmp_path: Path, name: str) -> None:
+    survey, options, known = VIEWED[name]
+    study, values = save_study(tmp_path, Questions(survey)), _records(tmp_path)
+    found = veil_json("simulate", study, values, "--truth", "--top", 99, "--seed", 1, *options)
+    truth = {row["value"]: row["truth"] for row in found["rows"]}
+    assert {value: share for value, share in truth.items() if share} == known
+    (row,) = veil_json("compare", values, "--studies", study, "--epsilon", 4, "--runs", 2, *options)["rows"]
+    mechanism = survey.question(1 if options else 0).pure
+    assert row["error"] < 3 * mechanism.variance(PEOPLE if not options else PEOPLE // 2) ** 0.5
+
+
+def test_the_truth_of_ancestors_and_of_candidates(tmp_path: Path) -> None:
+    view = Ancestor(Interval(0, 100, 64), branching=4, level=1)
+    study = save_study(tmp_path, Questions(Survey(Question(OUE(4.0, view.domain), view))))
+    found = veil_json("simulate", study, numbers(tmp_path), "--truth", "--seed", 1)
+    known = np.histogram(NUMBERS, [0, 25, 50, 75, 100])[0] / PEOPLE
+    assert {row["value"]: row["truth"] for row in found["rows"]} == dict(enumerate(known.tolist()))
+    asked = PSFO(2, GRR, 4.0, ["tea", "milk", "salt"], candidates=((0,), (0, 1), (2,)))
+    study = save_study(tmp_path, asked, "psfo.json")
+    baskets = small(tmp_path, "basket\n" + "tea\n" * 100 + "tea;milk\n" * 300 + "milk\n" * 600, "baskets.csv")
+    found = veil_json("simulate", study, baskets, "--truth", "--seed", 1)
+    assert {row["value"]: row["truth"] for row in found["rows"]} == {0: 0.4, 1: 0.3, 2: 0.0}
+    (row,) = veil_json("compare", baskets, "--studies", study, "--epsilon", 8, "--runs", 2)["rows"]
+    assert row["error"] < 0.05
+
+
+def test_a_truth_that_is_not_known_is_not_told() -> None:
+    survey = Survey(OLH(1.0, 8))
+    held = Held(survey, np.zeros(9, dtype=np.uint64))
+    other = Survey(OLH(1.0, ["tea", "milk"]))
+    found = other.estimate_question(other.tally(other.randomize(["tea"])), 0)
+    assert held.truth(found) is None
+    with pytest.raises(InputError, match="not known"):
+        held.error(found)
+
+
 # -- comparisons -------------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +240,21 @@ def test_studies_of_every_kind_are_compared(tmp_path: Path) -> None:
     mean = save_study(tmp_path, HybridMean(1.0, domain), "mean.json")
     (row,) = veil_json("compare", numbers(tmp_path), "--studies", mean, "--epsilon", 4, "--runs", 4)["rows"]
     assert row["error"] < 6 * HybridMean(4.0, domain).variance(PEOPLE) ** 0.5
+    spread = save_study(tmp_path, TwoPhaseVariance(HybridMean, 1.0, domain), "spread.json")
+    refused = veil("compare", numbers(tmp_path), "--studies", f"{mean},{spread}", "--runs", 1, code=3).stderr
+    assert "means with means" in refused
+    refused = veil("compare", numbers(tmp_path), "--studies", mean, "--epsilon", "1,1", code=3).stderr
+    assert "one is given twice" in refused
+
+
+def test_a_variance_is_judged_by_its_standard_deviation_too() -> None:
+    domain = Interval(0, 100)
+    codes = domain.encode(NUMBERS)
+    mean, true = float(np.mean(domain.decode(codes))), float(np.std(domain.decode(codes)))
+    study = TwoPhaseVariance(HybridMean, 1.0, domain)
+    squares = Interval(0, 10_000)
+    found = MeanAndVariance(Mean(mean, 1.0, 9, domain), Mean((true + 6) ** 2, 1.0, 9, squares))
+    assert Held(study, codes).error(found) == pytest.approx(6 / 2**0.5)
 
 
 def test_what_was_not_found_counts() -> None:
@@ -191,6 +265,40 @@ def test_what_was_not_found_counts() -> None:
     off = np.array([found["0" if isinstance(found.values[0], str) else 0].frequency - 0.7, found[3].frequency])
     assert held.truth(found) == [0.7, 0.0]
     assert held.error(found) == pytest.approx(np.sqrt((np.sum(off**2) + 0.2**2) / 3))  # 1 is the second, and missing
+
+
+# -- candidates, and one question of several ---------------------------------------------------------------------------
+
+
+def test_candidates_of_a_pair_are_written_as_its_table_writes_them(tmp_path: Path) -> None:
+    record = Record.of(sex=["f", "m"], drink=["tea", "tea, black", "milk"])
+    view = Project(record, ("sex", "drink"))
+    study = save_study(tmp_path, Questions(Survey(Question(OLH(4.0, view.domain), view))))
+    values = small(tmp_path, "sex,drink\n" + "m,tea\n" * 300 + 'f,"tea, black"\n' * 100)
+    chosen = small(tmp_path, "m, tea\nf, tea, black\n", "chosen.txt")
+    found = veil_json("simulate", study, values, "--truth", "--candidates", chosen, "--seed", 1)
+    assert {row["value"]: row["truth"] for row in found["rows"]} == {"m, tea": 0.75, "f, tea, black": 0.25}
+    veil("randomize", study, values, "-o", tmp_path / "r.arrow")
+    veil("tally", study, tmp_path / "r.arrow", "--candidates", chosen, "-o", tmp_path / "t.bin")
+    assert len(veil_json("estimate", study, tmp_path / "t.bin", "--candidates", chosen)["rows"]) == 2
+    for wrong in ("m\n", "m, beer\n", "m; tea\n"):
+        refused = veil("simulate", study, values, "--candidates", small(tmp_path, wrong, "w.txt"), code=3).stderr
+        assert "candidate 1" in refused
+    refused = veil("estimate", study, tmp_path / "t.bin", "--set", "candidates=1,2", code=3).stderr
+    assert "--candidates FILE" in refused
+
+
+def test_one_question_of_several_is_tallied_alone(tmp_path: Path) -> None:
+    survey, options, _ = VIEWED["a family's question"]
+    study, reports, tally = save_study(tmp_path, Questions(survey)), tmp_path / "r.arrow", tmp_path / "t.bin"
+    veil("randomize", study, _records(tmp_path), "-o", reports, "--seed", 1)
+    veil("tally", study, reports, "-o", tally, *options)
+    found = veil_json("estimate", study, tally, *options)
+    assert found["rows"] == veil_json("estimate", study, reports, *options)["rows"]
+    assert veil_json("inspect", tally)["questions"][0]["question"] == 1
+    veil("next", tmp_path / "run", study, *options)
+    assert "when a study begins" in veil("next", tmp_path / "run", tally, *options, code=3).stderr
+    assert veil_json("next", tmp_path / "run", reports)["rows"] == found["rows"]
 
 
 # -- inspect -----------------------------------------------------------------------------------------------------------
@@ -204,6 +312,16 @@ def test_inspect_reads_saved_results_and_exports(tmp_path: Path) -> None:
     facts = veil_json("inspect", tmp_path / "result.json")
     assert (facts["kind"], facts["result"], facts["people"]) == ("result", "frequencies", 800)
     assert "from 800 people" in veil("inspect", tmp_path / "result.json").stdout
+    study, values = save_study(tmp_path, Histogram(OLH(2.0, 8))), small(tmp_path, "held\n" + "1\n2\n" * 40)
+    whole, table = tmp_path / "o.result.json", tmp_path / "o.json"
+    shown = veil("simulate", study, values, "-o", whole, "--seed", 1).stdout
+    assert "wrote the result" in shown
+    found = veil_json("simulate", study, values, "-o", table, "--seed", 1)
+    assert [row.frequency for row in load(whole).top(8)] == [row["frequency"] for row in found["rows"]]
+    facts = veil_json("inspect", whole)
+    assert (facts["kind"], facts["result"], facts["people"]) == ("result", "frequencies", 80)
+    facts = veil_json("inspect", table)
+    assert (facts["kind"], facts["result"], facts["people"], facts["rows"]) == ("table", "frequencies", 80, 8)
     survey = Survey(OLH(2.0, 8))
     reports = to_arrow(survey.randomize(np.arange(80) % 8), survey)
     pq.write_table(pa.Table.from_batches([reports]), tmp_path / "export.parquet")
@@ -226,16 +344,16 @@ def _edited(path: Path, **changes: Any) -> bytes:
 def _bad_studies(study: Path) -> Iterator[tuple[bytes, int, str]]:
     document = json.loads(study.read_bytes())
     yield _edited(study, version=2), 5, "another version"
-    yield _edited(study, kind="veil-poll"), 5, ""
+    yield _edited(study, kind="veil-poll"), 5, "'veil-study' or 'veil-survey'"
     yield _edited(study, study=document["study"] | {"kind": "poll"}), 5, "a study"
     yield _edited(study, study=document["study"] | {"post": "norm-sub", "more": 1}), 5, "parameters"
     oracle = document["study"]["oracle"] | {"epsilon": "2"}
     yield _edited(study, study=document["study"] | {"oracle": oracle}), 5, ""
     other = json.loads(Histogram(OLH(1.0, 17)).to_bytes())
     yield _edited(study, study=other["study"]), 4, "one was changed"
-    yield study.read_bytes()[:-1], 5, ""
+    yield study.read_bytes()[:-1], 5, "a study or a task"
     yield b"", 5, ""
-    yield b"{}", 5, ""
+    yield b"{}", 5, "a study or a task"
 
 
 def test_bad_studies_are_refused(tmp_path: Path, study: Path) -> None:

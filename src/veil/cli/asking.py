@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from veil.cli.options import Candidates, Clip, Column, Out, Seed, Separator, StudyFile, Values
+from veil.cli.options import (
+    Candidates,
+    Changes,
+    Clip,
+    Column,
+    Out,
+    Seed,
+    Separator,
+    StudyFile,
+    Values,
+    given_changes,
+)
 from veil.cli.outcome import AsJson, Document, console, plural, reporting, warn_of_seed, wrote
 
 __all__ = ["merge", "randomize", "tally"]
@@ -49,6 +60,7 @@ def tally(
         list[Path], typer.Argument(help="Files of reports: from `veil randomize`, or from `veil survey export`.")
     ],
     out: Out,
+    changes: Changes = None,
     candidates: Candidates = None,
     as_json: AsJson = False,
 ) -> Document:
@@ -59,10 +71,11 @@ def tally(
     from veil.tools.durable import write_atomically
     from veil.wire.tallies import encode_tally
 
-    loaded, chosen = load(study).with_candidates(candidates)
+    loaded, chosen = load(study, given_changes(changes)).with_candidates(candidates)
     check_output(out, [study, *reports])
     check_inputs(*reports)
-    counted = InFiles(loaded.survey, reports, progress).tally(candidates=chosen)
+    wanted = None if loaded.question is None else (loaded.question,)
+    counted = InFiles(loaded.survey, reports, progress).tally(wanted, chosen)
     write_atomically(out, encode_tally(counted))
     return _told(out, loaded.survey.task, counted.people, len(reports), as_json)
 

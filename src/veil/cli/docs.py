@@ -57,8 +57,8 @@ Trials on data like yours, before anybody is asked:
     veil compare values.csv --studies a.json,b.json --epsilon 0.5,1,2 --plot errors.svg
 
 `compare` tells the root mean square error of the shares of values or sets (those among the most frequent that were not
-found count as 0), of the share of people below a value for distributions, or the error of a mean: the mean over all
-runs, with its standard error.
+found count as 0), of the share of people below a value for distributions, or of a mean (with a variance: of the mean
+and of the standard deviation): the mean over all runs, with its standard error.
 
 Sets are lists in Parquet and Arrow files. In text files they are cells with a separator between the items, and an empty
 cell is an empty set.

@@ -6,13 +6,17 @@ import contextlib
 import datetime as dt
 import os
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from veil.domain import Bits, Categories, Domain, Integers, Interval
 from veil.domain.times import is_time, parse_time
+from veil.domain.tuples import Tuples
 from veil.engines import InFiles, Watch
 from veil.errors import EmptyError, InputError, MismatchError, WireError
+from veil.histogram import Questions
 from veil.study import Collected, Kept, Study, StudyRun
 from veil.study.registry import study_from_json
 from veil.survey import Survey, SurveyTally
@@ -89,15 +93,26 @@ class Loaded(NamedTuple):
     study: Study
     survey: Survey
 
+    def changed(self, changes: dict[str, str]) -> Loaded:
+        """The same with other parameters of the reading, from text."""
+        if "candidates" in changes:
+            raise InputError("candidates are read from a file, one value per line: expected --candidates FILE")
+        return Loaded(self.study.changed(**changes), self.survey)
+
     def with_candidates(self, file: Path | None) -> tuple[Loaded, dict[int, Any] | None]:
         """The study that counts only the values in a file, and those values by question."""
         if file is None:
             return self, None
-        if type(self.study).with_candidates is Study.with_candidates:
+        if "candidates" not in self.study.parameters():
             self.study.with_candidates(())  # takes none: refused before the file is read
-        question = getattr(self.study, "question", None) or 0  # of a survey with several, the one that is read
-        chosen = read_candidates(file, self.survey.question(question).mechanism.domain)
+        question = self.question or 0
+        chosen = read_candidates(file, self.survey.question(question).view.values)
         return Loaded(self.study.with_candidates(chosen), self.survey), {question: chosen}
+
+    @property
+    def question(self) -> int | None:
+        """Of a survey with several questions, the one that is read, where it is one."""
+        return self.study.question if isinstance(self.study, Questions) else None
 
 
 def load(path: Path, changes: dict[str, str] | None = None) -> Loaded:
@@ -110,7 +125,7 @@ def load(path: Path, changes: dict[str, str] | None = None) -> Loaded:
     else:
         study = read_study(path)
         survey = study.survey
-    return Loaded(study.changed(**changes) if changes else study, survey)
+    return Loaded(study, survey).changed(changes or {})
 
 
 def read_study(path: Path) -> Study:
@@ -190,6 +205,8 @@ def read_candidates(path: Path, domain: Domain) -> list[Any]:
 
 
 def _parser(domain: Domain) -> Callable[[str], Any]:
+    if isinstance(domain, Tuples):  # as a table writes them: "m, tea"
+        return partial(_pair, [_parser(part) for part in domain.parts])
     if isinstance(domain, Categories) and domain.labels is not None:
         return {str(label): label for label in domain.labels}.__getitem__
     if isinstance(domain, (Categories, Integers, Bits)):
@@ -197,6 +214,19 @@ def _parser(domain: Domain) -> Callable[[str], Any]:
     if is_time(domain):
         return _time
     return float if isinstance(domain, Interval) else str
+
+
+def _pair(parsers: Sequence[Callable[[str], Any]], text: str) -> tuple[Any, ...]:
+    """One value for each part; a label with a comma in it is found where there is one way to read the line."""
+    pieces, found = text.split(", "), []
+    for cuts in combinations(range(1, len(pieces)), len(parsers) - 1):
+        ends = (0, *cuts, len(pieces))
+        texts = [", ".join(pieces[a:b]) for a, b in pairwise(ends)]
+        with contextlib.suppress(KeyError, ValueError):
+            found.append(tuple(parse(one) for parse, one in zip(parsers, texts, strict=True)))
+    if len(found) != 1:
+        raise ValueError
+    return found[0]
 
 
 def _time(text: str) -> dt.datetime:

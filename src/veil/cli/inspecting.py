@@ -63,9 +63,13 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     if not start.startswith(b"{"):
         raise WireError(f"{path} is not a study, a task, a file of reports, a tally or a result")
     try:
-        kind = json.loads(path.read_bytes()).get("kind")
+        found = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        kind = None  # said by whoever reads it as a study
+        found = {}  # said by whoever reads it as a study
+    kind = found.get("kind")
+    rows = found.get("rows", found.get("answers"))
+    if {"kind", "people", "lineage"} <= set(found) and isinstance(rows, list):
+        return _document(found, len(rows))
     return _result(path) if kind == "veil-result" else _study(path, is_task=kind == "veil-survey")
 
 
@@ -133,6 +137,12 @@ def _run(path: Path) -> tuple[str, Document]:
         facts |= {"task": run.round.survey.task, "share": float(run.round.people)}
         said = f"{plural(run.finished, 'round')} answered, round {run.finished} is to ask"
     return f"A run of a study of kind {run.study.kind}: {said}.", facts
+
+
+def _document(found: Document, rows: int) -> tuple[str, Document]:
+    facts = {"people": found["people"], "lineage": found["lineage"], "rows": rows}
+    said = f"A table of a result of kind {found['kind']}, for programs to read; the result itself is a .result.json."
+    return said, {"kind": "table", "result": found["kind"], **facts}
 
 
 def _result(path: Path) -> tuple[str, Document]:

@@ -19,7 +19,7 @@ from veil.cli.inspecting import inspect
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.planning import plan
 from veil.cli.reading import estimate, next_round
-from veil.cli.simulating import compare, simulate
+from veil.cli.simulating import StudyBeforeValues, compare, simulate
 from veil_papers import EXPERIMENTS
 
 __all__ = ["app", "run"]
@@ -136,7 +136,7 @@ app.command()(tally)
 app.command()(merge)
 app.command()(estimate)
 app.command("next")(next_round)
-app.command()(simulate)
+app.command(cls=StudyBeforeValues)(simulate)
 app.command()(compare)
 app.command()(inspect)
 app.command()(post)

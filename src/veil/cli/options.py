@@ -41,7 +41,13 @@ Values = Annotated[Path, typer.Argument(metavar="VALUES", help="People's values:
 Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.", metavar="N")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]
 TableOut = Annotated[
-    Path | None, typer.Option("--out", "-o", help="Write the whole table here: .csv, .parquet, .arrow or .json.")
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="Write the whole table here: .csv, .parquet, .arrow or .json;"
+        " or the result itself, exactly, for `veil inspect` and `veil.results.load`: .result.json.",
+    ),
 ]
 Picture = Annotated[Path | None, typer.Option("--plot", help="Draw a picture of it here: .svg, .png or .pdf.")]
 Level = Annotated[
@@ -61,7 +67,8 @@ Changes = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Read the reports in another way: a parameter of the study, as in method=admm. Several are allowed.",
+        help="Read the reports in another way: a parameter of the study, as in method=admm or question=3."
+        " Several are allowed.",
     ),
 ]
 

@@ -30,18 +30,16 @@ def estimate(
     from veil.cli.progress import progress
     from veil.cli.showing import Wanted, remarked
     from veil.errors import InputError
-    from veil.study import StudyRun
+    from veil.study import OneRound
 
     loaded, _ = load(study, given_changes(changes)).with_candidates(candidates)
     wanted = Wanted(out, plot, level, top)
     wanted.check([study, *collected])
-    run = StudyRun(loaded.study)
-    if run.round is None or run.round.people != 1:  # of one round, everybody is asked in it
+    if not isinstance(loaded.study, OneRound):
         raise InputError("this study takes several rounds: `veil next FOLDER` goes through them")
     with remarked() as remarks:
-        run.answer(collected_of(loaded.survey, collected, progress))
-    assert run.result is not None
-    return {"task": loaded.survey.task, **wanted.present(run.result, console(as_json), remarks)}
+        result = loaded.study.read(collected_of(loaded.survey, collected, progress))
+    return {"task": loaded.survey.task, **wanted.present(result, console(as_json), remarks)}
 
 
 @reporting
@@ -54,6 +52,7 @@ def next_round(
             " With nothing, say where the study stands."
         ),
     ] = None,
+    changes: Changes = None,
     level: Level = 0.95,
     top: Top = 10,
     out: TableOut = None,
@@ -68,7 +67,7 @@ def next_round(
     wanted, screen = Wanted(out, plot, level, top), console(as_json)
     wanted.check(files or [])
     with remarked() as remarks:
-        run = goes_on(folder, files or [], progress)
+        run = goes_on(folder, files or [], given_changes(changes), progress)
     if run.result is not None:
         return {"finished": True, "answered": run.finished, **wanted.present(run.result, screen, remarks)}
     if out is not None or plot is not None:

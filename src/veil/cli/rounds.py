@@ -34,10 +34,12 @@ def begin(study: Study, folder: Path) -> StudyRun:
     return open_run(folder)
 
 
-def goes_on(folder: Path, files: Sequence[Path], watch: Watch) -> StudyRun:
+def goes_on(folder: Path, files: Sequence[Path], changes: dict[str, str], watch: Watch) -> StudyRun:
     """Runs at the collector: begin a study with its file, or take what the current round collected, if anything."""
     if len(files) == 1 and files[0].is_file() and start_of(files[0]).startswith(b"{"):
-        return begin(read_study(files[0]), folder)
+        return begin(read_study(files[0]).changed(**changes), folder)
+    if changes:
+        raise InputError("parameters are set when a study begins: expected --set beside the study's file")
     run = open_run(folder)
     if files:
         if run.round is None:

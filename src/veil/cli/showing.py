@@ -13,7 +13,7 @@ from veil.cli.outcome import Document, warn, wrote
 from veil.errors import FitWarning, InputError, PrivacyWarning
 from veil.results.base import Result
 from veil.results.documents import document
-from veil.results.files import FORMATS, write_table
+from veil.results.files import FORMATS, save, write_table
 from veil.results.terminal import render
 from veil.tools.durable import replacing
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Wanted", "remarked"]
 
+_RESULT = ".result.json"
 _PICTURES = (".svg", ".png", ".pdf")
 
 
@@ -48,8 +49,9 @@ class Wanted(NamedTuple):
         """Write, draw and show a result, beside what people hold where that is known; returns a document."""
         parts = result.parts()
         truths = [None if held is None else held.truth(part, number) for number, part in parts]
+        whole = self.out is not None and self.out.name.lower().endswith(_RESULT)
         if self.out is not None:
-            write_table(result, self.out, self.level)
+            save(result, self.out) if whole else write_table(result, self.out, self.level)
         if self.plot is not None:
             self._draw(result, self.plot, truths[0] if len(parts) == 1 else None)
         made = document(result, self.level, top=self.top, truth=truths[0] if len(parts) == 1 else None)
@@ -60,7 +62,7 @@ class Wanted(NamedTuple):
                 made["answers"][place] = {"question": number, **document(part, self.level, top=self.top, truth=truth)}
         for remark in remarks:
             warn(remark)
-        for path, what in ((self.out, "the table"), (self.plot, "the picture")):
+        for path, what in ((self.out, "the result" if whole else "the table"), (self.plot, "the picture")):
             if path is not None:
                 wrote(screen, path, what)
         files = {

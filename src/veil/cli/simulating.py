@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from veil.cli.options import (
     Candidates,
@@ -23,7 +24,7 @@ from veil.cli.options import (
 )
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn_of_seed
 
-__all__ = ["compare", "simulate"]
+__all__ = ["StudyBeforeValues", "compare", "simulate"]
 
 People = Annotated[
     int | None,
@@ -33,12 +34,19 @@ People = Annotated[
 ]
 
 
+class StudyBeforeValues(TyperCommand):
+    """A command whose first argument may be left out: where one is given alone, it is the second."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]", "[STUDY]", "VALUES"]
+
+
 @reporting
 def simulate(
     study: Annotated[
-        Path,
+        Path | None,
         typer.Argument(metavar="[STUDY]", help="The study. Without one, --epsilon and the domain's options plan it."),
-    ],
+    ] = None,
     values: Annotated[
         Path | None, typer.Argument(metavar="VALUES", help="People's values: .csv, .tsv, .parquet or .arrow.")
     ] = None,
@@ -80,7 +88,7 @@ def simulate(
     planning = {"--epsilon": epsilon, "--labels-file": labels, "--range": bounds}
     if values is not None and any(option is not None for option in planning.values()):
         raise typer.BadParameter(f"{', '.join(planning)} are for planning: give them without a study")
-    if values is None and epsilon is None:
+    if study is None or (values is None and epsilon is None):
         raise typer.BadParameter("give a study and a file of values, or a file of values and --epsilon")
     if labels is not None and bounds is not None:
         raise typer.BadParameter("people hold labels (--labels-file) or numbers (--range), not both")
@@ -89,7 +97,7 @@ def simulate(
     wanted.check([path for path in (study, values) if path is not None])
     if values is None:
         values, made = study, plan_for(study, epsilon or 0.0, labels, bounds, column, screen)
-        loaded = Loaded(made.changed(**given_changes(changes)), made.survey)
+        loaded = Loaded(made, made.survey).changed(given_changes(changes))
     else:
         loaded = load(study, given_changes(changes))
     loaded, _ = loaded.with_candidates(candidates)
@@ -112,10 +120,10 @@ def compare(
     epsilon: Annotated[str, typer.Option(help="The privacy of one report: several, with commas.")] = "0.5,1,2",
     runs: Annotated[int, typer.Option(min=1, help="How often each study is run at each epsilon.")] = 5,
     people: People = None,
+    changes: Changes = None,
     column: Column = None,
     separator: Separator = ";",
     clip: Clip = False,
-    level: Level = 0.95,
     seed: Seed = None,
     out: TableOut = None,
     plot: Picture = None,
@@ -137,11 +145,10 @@ def compare(
     except ValueError:
         raise InputError("expected numbers with commas between them: --epsilon 0.5,1,2") from None
     check_inputs(*files, values)
-    wanted = Wanted(out, plot, level, 10)
+    wanted = Wanted(out, plot, 0.95, 10)
     wanted.check([*files, values])
-    found = {
-        file.stem if len({one.stem for one in files}) == len(files) else str(file): read_study(file) for file in files
-    }
+    alike = len({file.stem for file in files}) < len(files)
+    found = {str(file) if alike else file.stem: read_study(file).changed(**given_changes(changes)) for file in files}
     start = some_seed(seed)
     codes = {
         name: Trial(study, values, column=column, separator=separator, clip=clip, people=people).codes(start)

@@ -43,7 +43,7 @@ class Trial:
         self.study = study
         self._codes, self.clipped = load_codes(study.survey, values, column, separator, clip)
         self._people = people
-        self.held = Held(study.survey, self._codes)
+        self.held = Held(study, self._codes)
 
     def codes(self, seed: int) -> Any:
         """What the people of the trial hold."""
@@ -62,7 +62,7 @@ class Trial:
         people = self._people or len(self._codes)
         drawn = some_seed(seed) if folder is None else kept_seed(folder, people, seed)
         codes, source = self.codes(drawn), Seeded(drawn)
-        self.held, before = Held(self.study.survey, codes), run.finished
+        self.held, before = Held(self.study, codes), run.finished
         for _ in walk_rounds(run, codes, source, source, watch):
             pass
         assert run.result is not None

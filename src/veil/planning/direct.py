@@ -20,6 +20,7 @@ from veil.survey import Survey
 __all__ = ["Direct"]
 
 _HOLDING = ("domain", "labels", "labels_file", "range", "integers", "max_bytes", "bits", "universe")
+_PLAIN = (bool, int, float, str, type(None))
 _METHODS = ("oracle", "mechanism", "method")
 
 
@@ -90,6 +91,8 @@ def _needed(hints: dict[str, Any], name: str) -> str:
     hint = hints.get(name)
     if types_of(hint, Domain) or types_of(hint, Mechanism):
         return "to know what people hold: expected --domain, --labels, --range, --max-bytes, --bits or --universe"
+    if any(kind not in _PLAIN for kind in types_of(hint, object)):
+        return f"{name}, which no text can say: such a study is made in Python, and its `to_bytes()` is the study file"
     return f"{name}: expected {'-k K' if name == 'k' else f'--set {name}=VALUE'}"
 
 

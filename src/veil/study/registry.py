@@ -52,8 +52,11 @@ def study_from_json(document: Any) -> Study:
     """
     if isinstance(document, (str, bytes)):
         document = parse(document)
-    if not isinstance(document, dict) or document.get("kind") != "veil-study":
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind == "veil-survey":
         return Questions(Survey.from_json(document))
+    if kind != "veil-study":
+        raise WireError("expected a study or a task: an object of kind 'veil-study' or 'veil-survey'")
     version, described, task = take(document, "veil-study", "version", "study", "task")
     if not is_int(version) or version != VERSION:
         raise WireError(f"this study was written by another version of veil (expected version {VERSION})")

@@ -46,9 +46,9 @@ def parse(text: str | bytes) -> Json:
         )
     except (ValueError, RecursionError) as problem:
         reason = str(problem) if isinstance(problem, WireError) else "not valid JSON"
-        raise WireError(f"a task must be a JSON document: {reason}") from None
+        raise WireError(f"a study or a task must be a JSON document: {reason}") from None
     if not isinstance(document, dict):
-        raise WireError("a task must be a JSON object")
+        raise WireError("a study or a task must be a JSON object")
     return document
 
 
