@@ -68,6 +68,7 @@ def tally(
     from veil.cli.files import check_inputs, check_output, load
     from veil.cli.progress import progress
     from veil.engines import InFiles
+    from veil.errors import InputError
     from veil.tools.durable import write_atomically
     from veil.wire.tallies import encode_tally
 
@@ -75,6 +76,10 @@ def tally(
     check_output(out, [study, *reports])
     check_inputs(*reports)
     wanted = None if loaded.question is None else (loaded.question,)
+    searched = "candidates" not in loaded.study.parameters()
+    if searched and not all(question.mechanism.closed for question in loaded.survey.questions):
+        kind = loaded.study.kind
+        raise InputError(f"a study of kind {kind} goes through the reports themselves: give them to `veil estimate`")
     counted = InFiles(loaded.survey, reports, progress).tally(wanted, chosen)
     write_atomically(out, encode_tally(counted))
     return _told(out, loaded.survey.task, counted.people, len(reports), as_json)
