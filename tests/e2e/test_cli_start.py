@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from veil.cli.docs import page
+from docs.generate_cli import page
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("numpy", "numba", "pyarrow", "scipy", "matplotlib", "pandas", "cryptography")
@@ -32,7 +32,7 @@ def test_the_real_command_ends_with_its_exit_code(tmp_path: Path) -> None:
 
 def test_the_documentation_is_up_to_date() -> None:
     written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert written == page(), "run `python -m veil.cli.docs`"
+    assert written == page(), "run `python docs/generate_cli.py`"
 
 
 def test_every_command_and_option_is_explained() -> None:

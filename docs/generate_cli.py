@@ -1,4 +1,4 @@
-"""Writes docs/cli.md from the commands' own help: `python -m veil.cli.docs [FILE]`.
+"""Writes docs/cli.md from the commands' own help: `python docs/generate_cli.py [FILE]`.
 
 The layout is our own, so that the page does not change with the version of typer. A test keeps the two in step.
 """
@@ -21,7 +21,7 @@ _WIDTH = 100
 _HEAD = """\
 # The command line
 
-Written by `python -m veil.cli.docs` from the commands' own help; change it there.
+Written by `python docs/generate_cli.py` from the commands' own help; change it there.
 
 One set of verbs serves every study. `plan` says what there is to choose from and writes a study. The way of a value:
 
