@@ -229,7 +229,7 @@ class Estimate(Result):
         """The k values with the largest estimates, largest first; NaN for errors where no noise law is known."""
         if not is_int(k) or k < 1:
             raise ParameterError("top(k) needs an integer k of at least 1")
-        return self._rows(np.argsort(-self.frequencies, kind="stable")[:k], selected=True)
+        return self._rows(self._importance()[:k], selected=True)
 
     def at(self, value: Any) -> Row:
         """One value, with its 95 % interval."""
@@ -237,8 +237,11 @@ class Estimate(Result):
 
     def above(self, frequency: float) -> list[Row]:
         """The values estimated above a frequency, largest first."""
-        order = np.argsort(-self.frequencies, kind="stable")
-        return self._rows(order[self.shown[order] > frequency], selected=True)
+        return self._rows(self._largest(np.flatnonzero(self.shown > frequency)), selected=True)
+
+    def _largest(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """These rows, the largest estimate first."""
+        return rows[np.argsort(-self.frequencies[rows], kind="stable")]
 
     def threshold(self, alpha: float = 0.05) -> float:
         """The significance threshold: an absent value exceeds it with probability alpha / tested at most.

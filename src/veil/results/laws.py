@@ -82,12 +82,12 @@ class SupportLaw:
         """The shares at which the tails of these supports are the target, each different support once."""
         from veil.kernels.tails import shares_at
 
-        different, where = np.unique(supports, return_inverse=True)
+        different, where = np.unique(supports.astype(np.int64), return_inverse=True)
         solved = different
         if len(different) > _MOST_SOLVED:
             solved = different[np.linspace(0, len(different) - 1, _MOST_SOLVED).astype(np.int64)]
         p, q = (min(max(chance, _SURE), 1 - _SURE) for chance in (self.p, self.q))
-        shares = shares_at(solved, float(self.people), p, q, self.fixed, part, target)
+        shares = shares_at(solved.astype(np.float64), float(self.people), p, q, self.fixed, part, target)
         if len(solved) < len(different):
             from scipy.interpolate import PchipInterpolator
 
