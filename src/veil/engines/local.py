@@ -136,15 +136,22 @@ class Streamed(Collected):
 
     def _transform(self, oracle: LinearHashing, questions: Questions, continuations: Continuations, best: Best) -> None:
         """One transform per prefix: all its continuations at once."""
-        if continuations.ended.any():
-            best.offer(continuations.closed, self._support(questions, continuations.closed))
-        goes_on = continuations.open
-        for row, counts in enumerate(oracle.cosets(lambda: self._columns(questions), goes_on)):
+        sure = [continuations.join(some.prefixes, some.suffixes()) for some in continuations.alike if some.ways == 1]
+        if sure:  # prefixes that go on in one way need no transform
+            codes = np.concatenate(sure)
+            best.offer(codes, self._support(questions, codes))
+        rows = [(some, i) for some in continuations.alike if some.ways > 1 for i in range(len(some.prefixes))]
+        if not rows:
+            return
+        prefixes = np.concatenate([some.prefixes for some in continuations.alike if some.ways > 1])
+        decoded = oracle.cosets(lambda: self._columns(questions), prefixes)
+        for (some, i), counts in zip(rows, decoded, strict=True):
+            suffixes, own = some.suffixes(), some.prefixes[i : i + 1]
 
-            def codes_at(places: NDArray[np.int64], row: int = row) -> Codes:
-                return continuations.join(goes_on[row : row + 1], places.astype(np.uint64))
+            def codes_at(places: NDArray[np.int64], own: Codes = own, suffixes: NDArray[np.uint64] = suffixes) -> Codes:
+                return continuations.join(own, suffixes[places])
 
-            best.offer_at(counts, codes_at)
+            best.offer_at(counts[suffixes] if some.state is not None else counts, codes_at)
 
     def joint(self, candidates: Mapping[int, Any]) -> NDArray[np.int64]:
         total: NDArray[np.int64] | None = None

@@ -81,7 +81,7 @@ class PrivTrie(Study):
         most, size = (1, self.batch * self.batches) if self.improved else (self.batches, self.batch)
         share = Fraction(size, self.people)
         for length in range(self.letter, self.domain.bits + 1, self.letter):
-            tried = Continuations(prefixes, length - self.letter, self.letter, padded=isinstance(self.domain, Text))
+            tried = Continuations(prefixes, length - self.letter, self.letter, text=isinstance(self.domain, Text))
             codes = np.concatenate(list(tried.blocks()))
             view = prefix(self.domain, length)
             survey = Survey(Question(OLH(self.epsilon, view.domain), view))
