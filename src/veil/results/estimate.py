@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
 from veil.privacy import Guarantee
 from veil.results.base import Result
-from veil.results.noise import Noise
+from veil.results.noise import Noise, SupportNoise
 from veil.results.units import Column, Unit, make_table, value_unit
 from veil.tools.arguments import is_int
 from veil.tools.normal import critical, two_sided
@@ -38,6 +39,8 @@ class Row:
     stderr: float
     low: float
     high: float
+    selected_low: float = math.nan
+    selected_high: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,8 @@ class Estimate(Result):
     lineage: tuple[str, ...] = field(default=())
     whole: bool = True
     """Whether no value of the domain was left out."""
+    tested: int | None = field(default=None, kw_only=True)
+    """How many values were tested to find these: all that a search ever tried; as many as there are, unless given."""
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
@@ -135,6 +140,11 @@ class Estimate(Result):
         reach = two_sided(level) * self.stderr
         return np.stack([self.frequencies - reach, self.frequencies + reach], axis=1)
 
+    def selected_interval(self, selected: int, level: float = 0.95) -> Floats:
+        """Intervals for values that were selected, so many out of all that were tested, for being large."""
+        tested = max(len(self) if self.tested is None else self.tested, 1)
+        return self.interval(1 - (1 - level) * min(selected / tested, 1.0))
+
     def top(self, k: int) -> list[Row]:
         """The k values with the largest estimates, largest first; NaN for errors where no noise law is known."""
         if not is_int(k) or k < 1:
@@ -154,8 +164,14 @@ class Estimate(Result):
         """The significance threshold (3.13): an absent value exceeds it with probability alpha / candidates."""
         if not 0 < alpha < 1:
             raise ParameterError("alpha lies between 0 and 1")
+        tested = len(self) if self.tested is None else self.tested
+        if self.tested is not None and isinstance(self.noise, SupportNoise):
+            from scipy.stats import binom
+
+            p, q = float(self.noise.p), float(self.noise.q)
+            return (float(binom.isf(alpha / max(tested, 1), self.n, q)) / self.n - q) / (p - q) * self.scale
         star = self.scale**2 * self.noise.variance(0.0) / self.effective
-        return critical(alpha / len(self)) * float(np.sqrt(star))
+        return critical(alpha / tested) * float(np.sqrt(star))
 
     def significant(self, alpha: float = 0.05) -> list[Row]:
         """The values above the significance threshold, largest first.

@@ -105,7 +105,7 @@ class Alike:
             return endings(self.state, self.step)[first:last]
         begun = (self.state & 255).bit_length() - 1
         after = advance(np.full(len(self.given), self.state), begun, self.given, self.step)
-        return self.given[after != IMPOSSIBLE][first:last]
+        return np.asarray(self.given[after != IMPOSSIBLE][first:last])
 
 
 @dataclass(frozen=True, eq=False)
