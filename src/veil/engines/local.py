@@ -140,18 +140,21 @@ class Streamed(Collected):
         if sure:  # prefixes that go on in one way need no transform
             codes = np.concatenate(sure)
             best.offer(codes, self._support(questions, codes))
-        rows = [(some, i) for some in continuations.alike if some.ways > 1 for i in range(len(some.prefixes))]
-        if not rows:
+        others = [some for some in continuations.alike if some.ways > 1]
+        if not others:
             return
-        prefixes = np.concatenate([some.prefixes for some in continuations.alike if some.ways > 1])
+        prefixes = np.concatenate([some.prefixes for some in others])
         decoded = oracle.cosets(lambda: self._columns(questions), prefixes)
-        for (some, i), counts in zip(rows, decoded, strict=True):
-            suffixes, own = some.suffixes(), some.prefixes[i : i + 1]
+        for some in others:
+            possible = None if some.state is None else some.suffixes()  # None: all of them, and places are suffixes
+            for i, counts in zip(range(len(some.prefixes)), decoded, strict=False):
 
-            def codes_at(places: NDArray[np.int64], own: Codes = own, suffixes: NDArray[np.uint64] = suffixes) -> Codes:
-                return continuations.join(own, suffixes[places])
+                def codes_at(
+                    places: Codes, own: Codes = some.prefixes[i : i + 1], of: Codes | None = possible
+                ) -> Codes:
+                    return continuations.join(own, places.astype(np.uint64) if of is None else of[places])
 
-            best.offer_at(counts[suffixes] if some.state is not None else counts, codes_at)
+                best.offer_at(counts if possible is None else counts[possible], codes_at)
 
     def joint(self, candidates: Mapping[int, Any]) -> NDArray[np.int64]:
         total: NDArray[np.int64] | None = None
