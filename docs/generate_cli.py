@@ -69,6 +69,9 @@ The same with a service between the devices and the analyst ([docs/collector](co
     veil survey create study.json --open
     veil token create --scope answers:read
 
+Rows that are not significant are hidden where they were picked out of many, as noise alone may look like them: of heavy
+hitters, items and itemsets, also in files, and of a histogram where it is longer than what is shown. `--all` shows them.
+
 Every command takes `--json`: standard output then holds exactly one JSON document. A mistake is one line on standard
 error, or with `--json` the document `{"error": {"kind": ..., "message": ...}}`; wrong usage always goes to standard
 error. No message shows anybody's value. Progress and warnings go to standard error. An output file appears only once it

@@ -25,9 +25,12 @@ __all__ = ["plot_distribution", "plot_lines", "plot_mean", "plot_panels", "plot_
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
 
-def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
-    """The k most important rows of a table with 95 % intervals, beside the truth (one share for each row) if given."""
-    table = found.summary_table(0.95, k, truth)
+def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None, hide: bool = False) -> Axes:
+    """The k most important rows of a table with 95 % intervals, beside the truth (one share for each row) if given.
+
+    `hide` leaves out what is not significant, as `Result.told` does.
+    """
+    table = found.told(0.95, k, truth, hide=hide).table
     column = "frequency" if "frequency" in table.column_names else "difference"
     shown, low, high = (_percent(table, name) for name in (column, "low", "high"))
     ax = ax or _axes(found.plot_height(k))

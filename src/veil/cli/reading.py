@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from veil.cli.options import Candidates, Changes, Level, Picture, StudyFile, TableOut, Top, given_changes
+from veil.cli.options import Candidates, Changes, Everything, Level, Picture, StudyFile, TableOut, Top, given_changes
 from veil.cli.outcome import AsJson, Document, console, reporting, warn
 
 __all__ = ["estimate", "next_round"]
@@ -21,6 +21,7 @@ def estimate(
     candidates: Candidates = None,
     level: Level = 0.95,
     top: Top = 10,
+    everything: Everything = False,
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -33,7 +34,7 @@ def estimate(
     from veil.study import OneRound
 
     loaded, _ = load(study, given_changes(changes)).with_candidates(candidates)
-    wanted = Wanted(out, plot, level, top)
+    wanted = Wanted(out, plot, level, top, everything)
     wanted.check([study, *collected])
     if not isinstance(loaded.study, OneRound):
         raise InputError("this study takes several rounds: `veil next FOLDER` goes through them")
@@ -55,6 +56,7 @@ def next_round(
     changes: Changes = None,
     level: Level = 0.95,
     top: Top = 10,
+    everything: Everything = False,
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -64,7 +66,7 @@ def next_round(
     from veil.cli.rounds import goes_on, show_round
     from veil.cli.showing import Wanted, remarked
 
-    wanted, screen = Wanted(out, plot, level, top), console(as_json)
+    wanted, screen = Wanted(out, plot, level, top, everything), console(as_json)
     wanted.check(files or [])
     with remarked() as remarks:
         run = goes_on(folder, files or [], given_changes(changes), progress)

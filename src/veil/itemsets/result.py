@@ -46,6 +46,7 @@ class Step:
 class Mined(Result):
     """What frequent items and frequent itemsets have in common."""
 
+    selection: ClassVar[bool] = True
     history: tuple[Step, ...]
 
     @abstractmethod
