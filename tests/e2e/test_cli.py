@@ -116,8 +116,8 @@ def test_together_is_the_same_as_apart_and_merged(tmp_path: Path, task: Path, he
 
 def test_differences_between_two_collections(tmp_path: Path, task: Path) -> None:
     """From tallies or from reports; with another study before; and what is refused."""
-    for name, app in (("march", 3), ("april", 5)):
-        values = save_values(tmp_path / f"{name}.parquet", pa.table({"app": [app] * 3_000}))
+    for name, held in (("march", 3), ("april", 5)):
+        values = save_values(tmp_path / f"{name}.parquet", pa.table({"app": [held] * 3_000}))
         veil("randomize", task, values, "-o", tmp_path / f"{name}.arrow")
         veil("tally", task, tmp_path / f"{name}.arrow", "-o", tmp_path / f"{name}.bin")
     out, picture = tmp_path / "changes.csv", tmp_path / "changes.svg"

@@ -1,4 +1,4 @@
-"""`veil estimate`, `veil difference` and `veil next`: what the reports say, and what changed between two collections."""
+"""`veil estimate`, `veil difference` and `veil next`: what the reports say, and what changed between two of them."""
 
 from __future__ import annotations
 
