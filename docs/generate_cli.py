@@ -41,6 +41,11 @@ without asking anybody again. What people were asked cannot be changed:
     veil plan hitters --max-bytes 12 -k 20 --epsilon 2 -o words.json
     veil estimate words.json reports*.arrow --set k=50             # searched again, for more of them
 
+`difference` says what changed between two collections of answers to the same study, with intervals and a test
+([docs/differences.md](differences.md)):
+
+    veil difference study.json march.bin april.bin -o changes.csv --plot changes.svg
+
 Studies of several rounds ask each person once, in one of the rounds. A folder keeps what the study took; `next` takes
 what a round collected and writes the task of the next one, or shows what was learnt. An interruption at any moment
 loses nothing. Where a command takes a study, the folder stands for its current round:

@@ -1,4 +1,4 @@
-"""`veil estimate` and `veil next`: what the reports say, at once or round by round."""
+"""`veil estimate`, `veil difference` and `veil next`: what the reports say, and what changed between two of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from veil.cli.options import Candidates, Changes, Everything, Level, Picture, StudyFile, TableOut, Top, given_changes
 from veil.cli.outcome import AsJson, Document, console, reporting, warn
 
-__all__ = ["estimate", "next_round"]
+__all__ = ["difference", "estimate", "next_round"]
 
 
 @reporting
@@ -41,6 +41,42 @@ def estimate(
     with remarked() as remarks:
         result = loaded.study.read(collected_of(loaded.survey, collected, progress))
     return {"task": loaded.survey.task, **wanted.present(result, console(as_json), remarks)}
+
+
+@reporting
+def difference(
+    study: StudyFile,
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A tally, or a file of reports: the earlier one.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="A tally, or a file of reports: the later one.")],
+    asked_before: Annotated[
+        Path | None,
+        typer.Option("--before-study", metavar="STUDY", help="The study of BEFORE, where it was another one."),
+    ] = None,
+    changes: Changes = None,
+    candidates: Candidates = None,
+    level: Level = 0.95,
+    top: Top = 10,
+    out: TableOut = None,
+    plot: Picture = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Say what changed between two collections of answers to one question, with intervals: two months, two groups."""
+    from veil.cli.files import collected_of, load
+    from veil.cli.progress import progress
+    from veil.cli.showing import Wanted, remarked
+    from veil.errors import InputError
+    from veil.study import OneRound
+
+    wanted, results = Wanted(out, plot, level, top), []
+    wanted.check([study, before, after, *([] if asked_before is None else [asked_before])])
+    with remarked() as remarks:
+        for asked, collected in ((study, after), (asked_before or study, before)):
+            loaded, _ = load(asked, given_changes(changes)).with_candidates(candidates)
+            if not isinstance(loaded.study, OneRound):
+                raise InputError("differences are taken between studies of one round")
+            results.append(loaded.study.read(collected_of(loaded.survey, [collected], progress)))
+        change = results[0].difference(results[1])
+    return wanted.present(change, console(as_json), remarks)
 
 
 @reporting

@@ -39,12 +39,15 @@ _HOMES = {
     "comparison": "veil.comparison",
     "differences": "veil.results.coefficients",
     "distribution": "veil.results.distribution",
+    "distribution-change": "veil.results.distribution_change",
     "frequencies": "veil.results.estimate",
+    "frequency-change": "veil.results.change",
     "heavy-hitters": "veil.hitters.result",
     "items": "veil.itemsets.result",
     "itemsets": "veil.itemsets.result",
     "mean": "veil.results.mean",
     "mean-and-variance": "veil.results.mean",
+    "mean-change": "veil.results.change",
 }
 """Which module has the results of each kind; it is imported when a document of that kind is read."""
 _VARIANTS = {"frequencies": "veil.post.processed"}
@@ -135,6 +138,19 @@ class Result(ABC):
     def parts(self) -> list[tuple[int | None, Result]]:
         """Results that are shown one after the other, by number of their question; most results are one."""
         return [(None, self)]
+
+    def difference(self, before: Result) -> Result:
+        """What changed from another result of the same question to this one, with intervals and a test: two months,
+        two groups. See docs/differences.md.
+
+        >>> from veil import OLH, simulate
+        >>> march, april = (simulate(OLH(3.0, 2), [0] * t + [1] * (4000 - t), seed=t) for t in (1000, 2400))
+        >>> april.difference(march)[0].changed, april.difference(april).facts()["changed"]
+        (True, 0)
+        """
+        from veil.results.differences import difference
+
+        return difference(self, before)
 
     def _importance(self) -> NDArray[np.int64]:
         """The rows of the table, the most important first."""

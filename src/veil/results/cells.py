@@ -77,7 +77,8 @@ def show(
     shares = [share or 0.0 for share in table["frequency"].to_pylist()] if "frequency" in table.column_names else []
     most = max(shares, default=0.0)
     bars = [max(share, 0.0) / most for share in shares] if most > 0 else []
-    doubtful = table["significant"].to_pylist() if "significant" in table.column_names else []
+    verdict = next((name for name in ("significant", "changed") if name in table.column_names), None)
+    doubtful = [] if verdict is None else table[verdict].to_pylist()
     everything = alone or "from" in table.column_names  # ranges have all people in them
     return Shown(
         title or _title(result),
@@ -86,7 +87,7 @@ def show(
         fact_lists(facts, units, level),
         [*result.remarks(), *told.remarks(hide)],
         bars,
-        [verdict is False for verdict in doubtful],
+        [sure is False for sure in doubtful],
         0 if everything else told.more,
     )
 
