@@ -38,6 +38,8 @@ class Row:
     stderr: float
     low: float
     high: float
+    selected_low: float = float("nan")
+    selected_high: float = float("nan")
 
 
 @dataclass(frozen=True)
