@@ -13,6 +13,7 @@ that is held (thesis 5.5). Two things about that are in doubt:
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,14 @@ def shown_interval(update: float, low: float, high: float, level: float) -> tupl
 
     Over all that is held, min(1, L / m) has a mean of g = 1 / u' and a variance of at most g (1 - g), and the spread of
     g(v) over items is a part of that variance (law of total variance). How large a part is an assumption: a ninth of
-    g (1 - g), as a Beta distribution of the parameters 8 g and 8 (1 - g) has. Doubts about the mean and about the item
-    are independent, so their distances add up as squares. Never below 0, and g(v) is never above 1.
+    g (1 - g), as a Beta distribution of the parameters 8 g and 8 (1 - g) has. Downwards that g is not 1 / update but
+    halfway to what a longer tail would make it: where no tail was seen there may be one all the same. Doubts about the
+    mean and about the item are independent, so their distances add up as squares. g(v) lies between 0 and 1.
 
     >>> shown_interval(1.0, 1.0, 1.0, 0.95)
     (1.0, 1.0)
     >>> [round(end, 2) for end in shown_interval(1.25, 1.25, 1.25, 0.95)]
-    [0.58, 1.24]
+    [0.54, 1.25]
     """
     from scipy.special import betaincinv
 
@@ -67,11 +69,11 @@ def shown_interval(update: float, low: float, high: float, level: float) -> tupl
         return float(betaincinv(_ALIKE * mean, _ALIKE * (1 - mean), tail)) if 0 < mean < 1 else mean
 
     farther, tail = two_sided(level) / two_sided(_LEVEL), (1 - level) / 2
-    shown = 1 / update
+    shown, halfway = 1 / update, (update * high) ** -0.5
     least, most = shown * (update / high) ** farther, min(1.0, shown * (update / low) ** farther)
-    below = np.hypot(shown - least, least - item(least, tail))
-    above = np.hypot(most - shown, item(shown, 1 - tail) - shown)
-    return update * (shown - float(below)), update * min(1.0, shown + float(above))
+    below = math.hypot(shown - least, halfway - item(halfway, tail))
+    above = math.hypot(most - shown, item(shown, 1 - tail) - shown)
+    return update * max(0.0, shown - below), update * min(1.0, shown + above)
 
 
 def divided(frequencies: Floats, interval: Floats, shown: tuple[float, float]) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -235,9 +235,7 @@ class FrequentItemsets(Mined):
         singles = sorted(_doubted(self.singles.estimate, self.singles.history[-1], level, sure), key=_rank)
         found = [_itemset((row.value,), row) for row in singles[: self.singles.k]]
         if self.estimate is not None:
-            for codes, row in zip(
-                self.candidates, _doubted(self.estimate, self.history[-1], level, sure), strict=True
-            ):
+            for codes, row in zip(self.candidates, _doubted(self.estimate, self.history[-1], level, sure), strict=True):
                 found.append(_itemset(tuple(self.universe.decode(np.array(codes, dtype=np.uint64))), row))
         return tuple(found)
 
