@@ -46,16 +46,13 @@ def test_the_extremes_are_those_of_all_shares_that_fit(counts: list[int], length
     shares = shares[(shares[:, 0] >= 0) & (shares[:, 0] < 1) & np.all(np.diff(shares[:, max(clear) :]) <= 0, axis=1)]
     distances = ((shares - sizes.frequencies) ** 2 / sizes.variance).sum(axis=1)
     fitting = [update_of(one, length) for one in shares[distances <= distances.min() + 1.96**2]]
-    low, high = update_interval(sizes, length, update_of(np.array(counts) / sum(counts), length))
+    low, high = update_interval(sizes, length)
     assert low == pytest.approx(min(fitting), abs=0.02)
     assert high == pytest.approx(max(fitting), abs=0.02)
 
 
-def test_the_factor_that_was_used_is_inside() -> None:
-    sizes = reported([100, 500, 300, 100], 3.0)
-    assert update_interval(sizes, 1, 1.0)[0] == 1.0
-    assert update_interval(sizes, 1, 9.0)[1] == 9.0
-    assert update_interval(sizes, 3, 1.0) == (1.0, pytest.approx(1.0))  # nothing is longer than 3
+def test_nothing_is_missed_by_padding_to_the_largest_size() -> None:
+    assert update_interval(reported([100, 500, 300, 100], 3.0), 3) == pytest.approx((1.0, 1.0))
 
 
 @pytest.mark.parametrize("rate", [0.6, 0.85])
@@ -68,7 +65,7 @@ def test_what_reports_leave_possible_covers_the_true_factor(rate: float) -> None
     for _ in range(40):
         support = rng.binomial(held, float(oracle.p)) + rng.binomial(people - held, float(oracle.q))
         sizes = oracle.estimate(Tally(oracle.digest, support, people, people, people))
-        low, high = update_interval(sizes, 4, true)  # the truth itself as the factor, so that it widens nothing
+        low, high = update_interval(sizes, 4)
         inside.append(low < true < high)
         clear = np.where(sizes.frequencies > sizes.threshold(), sizes.frequencies, 0.0)
         visible.append(abs(update_of(clear, 4) / true - 1) < 0.02)
@@ -78,7 +75,7 @@ def test_what_reports_leave_possible_covers_the_true_factor(rate: float) -> None
 
 def test_nobody_and_nothing() -> None:
     for counts in ([1_000, 0, 0, 0], [0, 0, 0, 1_000]):
-        low, high = update_interval(reported(counts, 2.0), 2, 1.0)
+        low, high = update_interval(reported(counts, 2.0), 2)
         assert 1.0 <= low <= high <= 1.5 + 1e-6
 
 
@@ -87,29 +84,30 @@ def test_nobody_and_nothing() -> None:
 FACTORS = st.floats(1.0, 50.0)
 
 
-@given(st.lists(FACTORS, min_size=3, max_size=3), st.floats(0.5, 0.999))
-def test_shares_shown_are_possible_and_grow_with_the_level(factors: list[float], level: float) -> None:
-    low, update, high = sorted(factors)
-    least, most = shown_interval(update, low, high, level)
-    assert -1e-12 <= least <= 1 + 1e-12
-    assert 1 - 1e-12 <= most <= update + 1e-9  # g(v) is 1 at most
-    wider = shown_interval(update, low, high, (1 + level) / 2)
+@given(FACTORS, FACTORS, st.floats(0.5, 0.999))
+def test_shares_shown_are_possible_and_grow_with_the_level(one: float, another: float, level: float) -> None:
+    low, high = sorted((one, another))
+    least, middle, most = shown_interval(low, high, level)
+    assert 0 <= least <= middle <= most <= 1
+    assert middle == pytest.approx((low * high) ** -0.5)
+    wider = shown_interval(low, high, (1 + level) / 2)
     assert wider[0] <= least + 1e-9
-    assert wider[1] >= most - 1e-9
+    assert wider[2] >= most - 1e-9
 
 
-@given(st.floats(-0.2, 1.2), st.floats(0.0, 0.3), st.floats(0.0, 1.0), st.floats(1.0, 5.0))
+@given(st.floats(-0.2, 1.2), st.floats(0.0, 0.3), st.floats(0.1, 3), st.floats(0.0, 1.0), st.floats(1.0, 5.0))
 def test_divided_intervals_solve_their_equations_within_what_can_be(
-    frequency: float, reach: float, least: float, most: float
+    frequency: float, reach: float, by: float, less: float, more: float
 ) -> None:
     interval = np.clip([frequency - reach, frequency + reach], 0, 1)
-    ((low, high),) = divided(np.array([frequency]), interval[None], (least, most))
-    assert 0 <= low <= interval[0] + 1e-9
-    assert interval[1] - 1e-9 <= high <= 1
+    least, most = by * less, by * more
+    ((low, high),) = divided(np.array([frequency]), interval[None], (least, by, most))
+    assert 0 <= low <= high <= 1
     middle = min(max(frequency, interval[0]), interval[1])
-    assert middle - low == pytest.approx(math.hypot(middle - interval[0], low * (most - 1)), abs=1e-6)
+    if low < 1:
+        assert middle - by * low == pytest.approx(math.hypot(middle - interval[0], low * (most - by)), abs=1e-6)
     if high < 1:
-        assert high - middle == pytest.approx(math.hypot(interval[1] - middle, high * (1 - least)), abs=1e-6)
+        assert by * high - middle == pytest.approx(math.hypot(interval[1] - middle, high * (by - least)), abs=1e-6)
 
 
 def test_absent_items_need_no_factor_to_be_insignificant() -> None:

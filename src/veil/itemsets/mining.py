@@ -150,7 +150,7 @@ class Mining(Study):
             sizes = read_sizes(reported, self.sizes)
             length, people = sizes.length, people * (1 - _SIZE_SHARE)
             update = sizes.update(length) if self.phases.corrected and phase == self.phases.estimate else 1.0
-            doubt = update_interval(reported, length, update)
+            doubt = update_interval(reported, length)
         asked = PSFO(int(length), phase.oracle, self.epsilon, self.domain, candidates)
         collected = yield Round(asked.survey, people)
         found = asked.read(collected)

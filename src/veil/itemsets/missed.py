@@ -31,70 +31,69 @@ _SIGNIFICANT = 0.05
 _ALIKE = 8.0  # items differ as the means of Beta(8 g, 8 (1 - g)) do: see shown_interval
 _ROUNDS = 20
 _CLOSE = 1e-3
+_TINY = 1e-300
 
 
-def update_interval(sizes: Estimate, length: int, update: float) -> tuple[float, float]:
-    """A 95 % interval of u'(length), from an estimate over the sizes 0, 1, ... most; it has `update` inside.
+def update_interval(sizes: Estimate, length: int) -> tuple[float, float]:
+    """A 95 % interval of u'(length), from an estimate over the sizes 0, 1, ... most.
 
     The ends are the smallest and the largest u' of all shares of sizes that fit the reports: shares that are not
     negative, add up to 1, and do not rise after the last size that stands out by itself, and whose squared distance
     from the estimates, in standard errors, is at most 1.96^2 above the smallest there is (profile likelihood).
 
     >>> from veil import GRR, simulate
-    >>> low, high = update_interval(simulate(GRR(2.0, 7), [1] * 6_000 + [3] * 4_000, seed=1), 2, 1.0)
+    >>> low, high = update_interval(simulate(GRR(2.0, 7), [1] * 6_000 + [3] * 4_000, seed=1), 2)
     >>> low <= 18 / 14 <= high < 1.5
     True
     """
     fitted = _Fit(sizes)
-    return min(update, fitted.extreme(length, -1)), max(update, fitted.extreme(length, 1))
+    return fitted.extreme(length, -1), fitted.extreme(length, 1)
 
 
-def shown_interval(update: float, low: float, high: float, level: float) -> tuple[float, float]:
-    """Between which multiples of 1 / update the share g(v) of one item lies; low to high is the 95 % interval of u'.
+def shown_interval(low: float, high: float, level: float) -> tuple[float, float, float]:
+    """The share g(v) of one item, where low to high is the 95 % interval of u': its lower end, middle and upper end.
 
     Over all that is held, min(1, L / m) has a mean of g = 1 / u' and a variance of at most g (1 - g), and the spread of
     g(v) over items is a part of that variance (law of total variance). How large a part is an assumption: a ninth of
-    g (1 - g), as a Beta distribution of the parameters 8 g and 8 (1 - g) has. Downwards that g is not 1 / update but
-    halfway to what a longer tail would make it: where no tail was seen there may be one all the same. Doubts about the
-    mean and about the item are independent, so their distances add up as squares. g(v) lies between 0 and 1.
+    g (1 - g), as a Beta distribution of the parameters 8 g and 8 (1 - g) has. Doubts about the mean and about the item
+    are independent, so their distances add up as squares. g(v) lies between 0 and 1.
 
-    >>> shown_interval(1.0, 1.0, 1.0, 0.95)
-    (1.0, 1.0)
-    >>> [round(end, 2) for end in shown_interval(1.25, 1.25, 1.25, 0.95)]
-    [0.54, 1.25]
+    >>> shown_interval(1.0, 1.0, 0.95)
+    (1.0, 1.0, 1.0)
+    >>> [round(share, 2) for share in shown_interval(1.25, 1.25, 0.95)]
+    [0.48, 0.8, 0.98]
     """
     from scipy.special import betaincinv
 
-    def item(mean: float, tail: float) -> float:
-        return float(betaincinv(_ALIKE * mean, _ALIKE * (1 - mean), tail)) if 0 < mean < 1 else mean
-
-    farther, tail = two_sided(level) / two_sided(_LEVEL), (1 - level) / 2
-    shown, halfway = 1 / update, (update * high) ** -0.5
-    least, most = shown * (update / high) ** farther, min(1.0, shown * (update / low) ** farther)
-    below = math.hypot(shown - least, halfway - item(halfway, tail))
-    above = math.hypot(most - shown, item(shown, 1 - tail) - shown)
-    return update * max(0.0, shown - below), update * min(1.0, shown + above)
+    middle, tail = (low * high) ** -0.5, (1 - level) / 2
+    reach = (high / low) ** (0.5 * two_sided(level) / two_sided(_LEVEL))
+    least, most = betaincinv(_ALIKE * middle, _ALIKE * (1 - middle), [tail, 1 - tail]) if middle < 1 else (1.0, 1.0)
+    below = math.hypot(middle - middle / reach, middle - least)
+    above = math.hypot(middle * reach - middle, most - middle)
+    return max(0.0, middle - below), middle, min(1.0, middle + above)
 
 
-def divided(frequencies: Floats, interval: Floats, shown: tuple[float, float]) -> Floats:
-    """Intervals (low, high) of frequencies that are divided by a number near 1, whose interval is `shown`.
+def divided(frequencies: Floats, interval: Floats, by: tuple[float, float, float]) -> Floats:
+    """Intervals (low, high) of frequencies that are divided by a number of which this is the interval, middle inside.
 
     Distances to the ends add up as squares, each at the quotient's own end (Fieller's way for intervals of any kind:
     Donner and Zou, Statistics in Medicine 2012). All within 0 and 1.
 
-    >>> divided(np.array([0.2]), np.array([[0.1, 0.3]]), (1.0, 1.0))
+    >>> divided(np.array([0.2]), np.array([[0.1, 0.3]]), (1.0, 1.0, 1.0))
     array([[0.1, 0.3]])
-    >>> divided(np.array([0.2]), np.array([[0.2, 0.2]]), (0.8, 1.25)).round(3)
+    >>> divided(np.array([0.2]), np.array([[0.2, 0.2]]), (0.8, 1.0, 1.25)).round(3)
     array([[0.16, 0.25]])
     """
     low, high = np.clip(interval, 0.0, 1.0).T
     middle = np.clip(frequencies, low, high)
-    least, most = shown
-    inner = low * (2 * middle - low)
-    bottom = inner / np.maximum(middle + np.sqrt(np.maximum(middle**2 - most * (2 - most) * inner, 0)), 1e-300)
-    outer, below = high * (2 * middle - high), max(least * (2 - least), 1e-300)
-    top = (middle + np.sqrt(np.maximum(middle**2 - below * outer, 0))) / below
-    return np.stack([np.clip(bottom, 0.0, 1.0), np.clip(top, 0.0, 1.0)], axis=1)
+    least, usual, most = by
+    both, inner, outer = (middle * usual) ** 2, low * (2 * middle - low), high * (2 * middle - high)
+    bottom = inner / np.maximum(
+        middle * usual + np.sqrt(np.maximum(both - most * (2 * usual - most) * inner, 0)), _TINY
+    )
+    below = max(least * (2 * usual - least), _TINY)
+    top = (middle * usual + np.sqrt(np.maximum(both - below * outer, 0))) / below
+    return np.asarray(np.clip(np.stack([bottom, top], axis=1), 0.0, 1.0))
 
 
 class _Fit:
@@ -102,7 +101,7 @@ class _Fit:
 
     def __init__(self, sizes: Estimate) -> None:
         self.found = np.asarray(sizes.frequencies, dtype=np.float64)
-        self.variances = np.maximum(sizes.variance, 1e-300)
+        self.variances = np.maximum(sizes.variance, _TINY)
         noise = float(np.sqrt(sizes.noise.variance(0.0) / sizes.effective))
         clear = np.flatnonzero(self.found[1:] > critical(_SIGNIFICANT / (len(self.found) - 1)) * noise)
         self.falls = 1 + (int(clear[-1]) if len(clear) else 0)

@@ -43,24 +43,29 @@ class Step:
     update: float = 1.0
     """The factor by which estimates were multiplied for what padding to `length` misses (5.5)."""
     update_low: float = 1.0
-    """The lower end of the factor's 95 % interval, by what the reports of sizes leave possible."""
+    """The lower end of a 95 % interval of what that factor should be, by what the reports of sizes leave possible."""
     update_high: float = 1.0
     """The upper end of the same."""
 
     def widened(self, estimate: Estimate, level: float) -> Floats:
         """Intervals (low, high) of this round's estimates with the doubt about what padding misses in them.
 
-        They are within 0 and 1, for each frequency alone; `veil.itemsets.missed` says what they rest on.
+        They are within 0 and 1, for each frequency alone; `veil.itemsets.missed` says what they rest on. An estimate
+        is inside, even where another factor would fit the sizes better.
         """
-        return divided(estimate.frequencies, estimate.interval(level), self._shown(level))
+        ends = divided(estimate.frequencies, estimate.interval(level), self._shown(level))
+        inside = np.clip(estimate.frequencies, 0.0, 1.0)
+        return np.stack([np.minimum(ends[:, 0], inside), np.maximum(ends[:, 1], inside)], axis=1)
 
     def errors(self, estimate: Estimate) -> Floats:
         """Standard errors with the same doubt in them, as far as one number can say it."""
-        low, high = self._shown(0.95)
+        low, _, high = self._shown(0.95)
         return np.hypot(estimate.stderr, estimate.frequencies * (high - low) / (2 * two_sided(0.95)))
 
-    def _shown(self, level: float) -> tuple[float, float]:
-        return shown_interval(self.update, self.update_low, self.update_high, level)
+    def _shown(self, level: float) -> tuple[float, float, float]:
+        """By what an updated estimate is divided, for one item: its share that is shown, over the one assumed."""
+        least, usual, most = shown_interval(self.update_low, self.update_high, level)
+        return self.update * least, self.update * usual, self.update * most
 
 
 class Mined(Result):
