@@ -84,30 +84,37 @@ def test_nobody_and_nothing() -> None:
 FACTORS = st.floats(1.0, 50.0)
 
 
-@given(FACTORS, FACTORS, st.floats(0.5, 0.999))
-def test_shares_shown_are_possible_and_grow_with_the_level(one: float, another: float, level: float) -> None:
+@given(FACTORS, FACTORS, FACTORS, st.floats(0.5, 0.999))
+def test_shares_shown_are_possible_and_grow_with_the_level(
+    update: float, one: float, another: float, level: float
+) -> None:
     low, high = sorted((one, another))
-    least, middle, most = shown_interval(low, high, level)
-    assert 0 <= least <= middle <= most <= 1
-    assert middle == pytest.approx((low * high) ** -0.5)
-    wider = shown_interval(low, high, (1 + level) / 2)
+    least, lower, upper, most = shown_interval(update, low, high, level)
+    assert 0 <= least <= lower + 1e-9
+    assert lower <= 1 + 1e-9  # the factor that was used is one of the two middles
+    assert upper >= 1 - 1e-9
+    assert upper - 1e-9 <= most <= update + 1e-9  # g(v) is 1 at most
+    assert [lower, upper] == pytest.approx(sorted([1.0, update * (low * high) ** -0.5]))
+    wider = shown_interval(update, low, high, (1 + level) / 2)
     assert wider[0] <= least + 1e-9
-    assert wider[2] >= most - 1e-9
+    assert wider[3] >= most - 1e-9
 
 
-@given(st.floats(-0.2, 1.2), st.floats(0.0, 0.3), st.floats(0.1, 3), st.floats(0.0, 1.0), st.floats(1.0, 5.0))
+@given(st.floats(-0.2, 1.2), st.floats(0.0, 0.3), st.lists(st.floats(0.01, 3), min_size=4, max_size=4))
 def test_divided_intervals_solve_their_equations_within_what_can_be(
-    frequency: float, reach: float, by: float, less: float, more: float
+    frequency: float, reach: float, numbers: list[float]
 ) -> None:
     interval = np.clip([frequency - reach, frequency + reach], 0, 1)
-    least, most = by * less, by * more
-    ((low, high),) = divided(np.array([frequency]), interval[None], (least, by, most))
+    least, lower, upper, most = sorted(numbers)
+    ((low, high),) = divided(np.array([frequency]), interval[None], (least, lower, upper, most))
     assert 0 <= low <= high <= 1
     middle = min(max(frequency, interval[0]), interval[1])
     if low < 1:
-        assert middle - by * low == pytest.approx(math.hypot(middle - interval[0], low * (most - by)), abs=1e-6)
+        expected = math.hypot(middle - interval[0], low * (most - upper))
+        assert middle - upper * low == pytest.approx(expected, abs=1e-5)
     if high < 1:
-        assert by * high - middle == pytest.approx(math.hypot(interval[1] - middle, high * (by - least)), abs=1e-6)
+        expected = math.hypot(interval[1] - middle, high * (lower - least))
+        assert lower * high - middle == pytest.approx(expected, abs=1e-5)
 
 
 def test_absent_items_need_no_factor_to_be_insignificant() -> None:

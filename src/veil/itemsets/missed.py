@@ -25,6 +25,8 @@ from veil.tools.normal import critical, two_sided
 __all__ = ["divided", "shown_interval", "update_interval"]
 
 Floats = NDArray[np.float64]
+Between = tuple[float, float, float, float]
+"""A number that is not known: its lower end, between what its middle lies, and its upper end."""
 
 _LEVEL = 0.95
 _SIGNIFICANT = 0.05
@@ -50,50 +52,60 @@ def update_interval(sizes: Estimate, length: int) -> tuple[float, float]:
     return fitted.extreme(length, -1), fitted.extreme(length, 1)
 
 
-def shown_interval(low: float, high: float, level: float) -> tuple[float, float, float]:
-    """The share g(v) of one item, where low to high is the 95 % interval of u': its lower end, middle and upper end.
+def shown_interval(update: float, low: float, high: float, level: float) -> Between:
+    """The share g(v) of one item, over the share 1 / update that was assumed: ends, and between what the middle lies.
+
+    low to high is the 95 % interval of u'. Its middle is another guess of the factor beside the one that was used, and
+    each end is as far from the farther guess as it would be from a middle that is known.
 
     Over all that is held, min(1, L / m) has a mean of g = 1 / u' and a variance of at most g (1 - g), and the spread of
     g(v) over items is a part of that variance (law of total variance). How large a part is an assumption: a ninth of
     g (1 - g), as a Beta distribution of the parameters 8 g and 8 (1 - g) has. Doubts about the mean and about the item
-    are independent, so their distances add up as squares. g(v) lies between 0 and 1.
+    are independent, so their distances add up as squares, on the scale of logarithms. g(v) lies between 0 and 1.
 
-    >>> shown_interval(1.0, 1.0, 0.95)
-    (1.0, 1.0, 1.0)
-    >>> [round(share, 2) for share in shown_interval(1.25, 1.25, 0.95)]
-    [0.48, 0.8, 0.98]
+    >>> shown_interval(1.0, 1.0, 1.0, 0.95)
+    (1.0, 1.0, 1.0, 1.0)
+    >>> [round(share, 2) for share in shown_interval(1.25, 1.25, 1.25, 0.95)]
+    [0.6, 1.0, 1.0, 1.23]
     """
     from scipy.special import betaincinv
 
-    middle, tail = (low * high) ** -0.5, (1 - level) / 2
-    reach = (high / low) ** (0.5 * two_sided(level) / two_sided(_LEVEL))
-    least, most = betaincinv(_ALIKE * middle, _ALIKE * (1 - middle), [tail, 1 - tail]) if middle < 1 else (1.0, 1.0)
-    below = math.hypot(middle - middle / reach, middle - least)
-    above = math.hypot(middle * reach - middle, most - middle)
-    return max(0.0, middle - below), middle, min(1.0, middle + above)
+    def item(mean: float, tail: float) -> float:
+        """The share that so many items are below, over their mean."""
+        return max(float(betaincinv(_ALIKE * mean, _ALIKE * (1 - mean), tail)), _TINY) / mean if mean < 1 else 1.0
+
+    farther, tail = two_sided(level) / two_sided(_LEVEL), (1 - level) / 2
+    lower, upper = sorted((1 / update, (low * high) ** -0.5))
+    below = math.hypot(farther * _positive_log(lower * high), _positive_log(1 / item(lower, tail)))
+    above = math.hypot(farther * _positive_log(1 / (upper * low)), _positive_log(item(upper, 1 - tail)))
+    ends = lower * math.exp(-below), min(1.0, upper * math.exp(above))
+    return update * ends[0], update * lower, update * upper, update * ends[1]
 
 
-def divided(frequencies: Floats, interval: Floats, by: tuple[float, float, float]) -> Floats:
-    """Intervals (low, high) of frequencies that are divided by a number of which this is the interval, middle inside.
+def divided(frequencies: Floats, interval: Floats, by: Between) -> Floats:
+    """Intervals (low, high) of frequencies that are divided by a number: its ends, and between what its middle lies.
 
     Distances to the ends add up as squares, each at the quotient's own end (Fieller's way for intervals of any kind:
     Donner and Zou, Statistics in Medicine 2012). All within 0 and 1.
 
-    >>> divided(np.array([0.2]), np.array([[0.1, 0.3]]), (1.0, 1.0, 1.0))
+    >>> divided(np.array([0.2]), np.array([[0.1, 0.3]]), (1.0, 1.0, 1.0, 1.0))
     array([[0.1, 0.3]])
-    >>> divided(np.array([0.2]), np.array([[0.2, 0.2]]), (0.8, 1.0, 1.25)).round(3)
+    >>> divided(np.array([0.2]), np.array([[0.2, 0.2]]), (0.8, 1.0, 1.0, 1.25)).round(3)
     array([[0.16, 0.25]])
     """
     low, high = np.clip(interval, 0.0, 1.0).T
     middle = np.clip(frequencies, low, high)
-    least, usual, most = by
-    both, inner, outer = (middle * usual) ** 2, low * (2 * middle - low), high * (2 * middle - high)
-    bottom = inner / np.maximum(
-        middle * usual + np.sqrt(np.maximum(both - most * (2 * usual - most) * inner, 0)), _TINY
-    )
-    below = max(least * (2 * usual - least), _TINY)
-    top = (middle * usual + np.sqrt(np.maximum(both - below * outer, 0))) / below
+    least, lower, upper, most = by
+    inner, outer = low * (2 * middle - low), high * (2 * middle - high)
+    room = np.sqrt(np.maximum((middle * upper) ** 2 - most * (2 * upper - most) * inner, 0))
+    bottom = inner / np.maximum(middle * upper + room, _TINY)
+    below = max(least * (2 * lower - least), _TINY)
+    top = (middle * lower + np.sqrt(np.maximum((middle * lower) ** 2 - below * outer, 0))) / below
     return np.asarray(np.clip(np.stack([bottom, top], axis=1), 0.0, 1.0))
+
+
+def _positive_log(ratio: float) -> float:
+    return max(0.0, math.log(ratio))
 
 
 class _Fit:

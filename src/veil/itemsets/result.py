@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Domain
 from veil.errors import DomainError
-from veil.itemsets.missed import divided, shown_interval
+from veil.itemsets.missed import Between, divided, shown_interval
 from veil.itemsets.rules import Rule, find_rules
 from veil.privacy import Guarantee
 from veil.results.base import Result
@@ -50,22 +50,17 @@ class Step:
     def widened(self, estimate: Estimate, level: float) -> Floats:
         """Intervals (low, high) of this round's estimates with the doubt about what padding misses in them.
 
-        They are within 0 and 1, for each frequency alone; `veil.itemsets.missed` says what they rest on. An estimate
-        is inside, even where another factor would fit the sizes better.
+        They are within 0 and 1, for each frequency alone; `veil.itemsets.missed` says what they rest on.
         """
-        ends = divided(estimate.frequencies, estimate.interval(level), self._shown(level))
-        inside = np.clip(estimate.frequencies, 0.0, 1.0)
-        return np.stack([np.minimum(ends[:, 0], inside), np.maximum(ends[:, 1], inside)], axis=1)
+        return divided(estimate.frequencies, estimate.interval(level), self._shown(level))
 
     def errors(self, estimate: Estimate) -> Floats:
         """Standard errors with the same doubt in them, as far as one number can say it."""
-        low, _, high = self._shown(0.95)
+        low, *_, high = self._shown(0.95)
         return np.hypot(estimate.stderr, estimate.frequencies * (high - low) / (2 * two_sided(0.95)))
 
-    def _shown(self, level: float) -> tuple[float, float, float]:
-        """By what an updated estimate is divided, for one item: its share that is shown, over the one assumed."""
-        least, usual, most = shown_interval(self.update_low, self.update_high, level)
-        return self.update * least, self.update * usual, self.update * most
+    def _shown(self, level: float) -> Between:
+        return shown_interval(self.update, self.update_low, self.update_high, level)
 
 
 class Mined(Result):
