@@ -30,7 +30,7 @@ Between = tuple[float, float, float, float]
 
 _LEVEL = 0.95
 _SIGNIFICANT = 0.05
-_ALIKE = 8.0  # items differ as the means of Beta(8 g, 8 (1 - g)) do: see shown_interval
+_ALIKE = 11.0  # items differ as draws of Beta(11 g, 11 (1 - g)) do: see shown_interval
 _ROUNDS = 20
 _CLOSE = 1e-3
 _TINY = 1e-300
@@ -59,14 +59,14 @@ def shown_interval(update: float, low: float, high: float, level: float) -> Betw
     each end is as far from the farther guess as it would be from a middle that is known.
 
     Over all that is held, min(1, L / m) has a mean of g = 1 / u' and a variance of at most g (1 - g), and the spread of
-    g(v) over items is a part of that variance (law of total variance). How large a part is an assumption: a ninth of
-    g (1 - g), as a Beta distribution of the parameters 8 g and 8 (1 - g) has. Doubts about the mean and about the item
+    g(v) over items is a part of that variance (law of total variance). How large a part is an assumption: a twelfth of
+    g (1 - g), as a Beta distribution of the parameters 11 g and 11 (1 - g) has. Doubts about the mean and about the item
     are independent, so their distances add up as squares, on the scale of logarithms. g(v) lies between 0 and 1.
 
     >>> shown_interval(1.0, 1.0, 1.0, 0.95)
     (1.0, 1.0, 1.0, 1.0)
     >>> [round(share, 2) for share in shown_interval(1.25, 1.25, 1.25, 0.95)]
-    [0.6, 1.0, 1.0, 1.23]
+    [0.66, 1.0, 1.0, 1.21]
     """
     from scipy.special import betaincinv
 
