@@ -21,6 +21,7 @@ from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVari
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution, Fit
 from veil.results.mean import Mean
+from veil.results.smooth_bands import SmoothBands
 
 __all__ = [
     "Bands",
@@ -35,6 +36,7 @@ __all__ = [
     "MeanAndVariance",
     "MeanOf",
     "Piecewise",
+    "SmoothBands",
     "SquareWave",
     "StochasticRounding",
     "Stopping",

@@ -12,6 +12,7 @@ from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
 from veil.results.files import load, save
 from veil.results.mean import Mean, MeanAndVariance
+from veil.results.smooth_bands import SmoothBands
 
 __all__ = [
     "Answers",
@@ -23,6 +24,7 @@ __all__ = [
     "Mean",
     "MeanAndVariance",
     "Result",
+    "SmoothBands",
     "load",
     "save",
 ]
