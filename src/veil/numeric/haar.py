@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from veil.mechanisms import HaarResponse, Mechanism
 from veil.numeric.hierarchy import LevelStudy
+from veil.numeric.levels import with_difference_bands
 from veil.results.coefficients import Coefficients
 from veil.results.distribution import Distribution
 from veil.study import Collected
@@ -73,3 +74,6 @@ class HaarHierarchy(LevelStudy):
         levels = self.levels(collected.tally(), collected.population)
         masses = from_differences(self.tree, [level.differences for level in levels])
         return self._distribution(masses, collected, "haar")
+
+    def _with_bands(self, found: Distribution, levels: list[Coefficients]) -> Distribution:
+        return with_difference_bands(found, self.tree, levels, found.masses)

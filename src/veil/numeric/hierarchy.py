@@ -27,6 +27,7 @@ from veil.numeric.asking import (
     whole,
     worth,
 )
+from veil.numeric.levels import level_variances, with_level_bands
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
@@ -47,13 +48,14 @@ class LevelStudy(DistributionStudy):
     """A tree over buckets of a numeric domain, and one question per level, drawn with equal chances.
 
     An Interval is cut into `buckets`, whatever its own cells; the buckets of Integers are the integers. `public`
-    columns come beside the reports.
+    columns come beside the reports. Intervals follow from the levels without simulated collections: `bands` says only
+    whether there are any, and 0 that there are none.
     """
 
     epsilon: float
     domain: Numeric
     buckets: int
-    bands: int = 0
+    bands: int = 200
     public: tuple[Public, ...] = ()
 
     def __init__(
@@ -62,7 +64,7 @@ class LevelStudy(DistributionStudy):
         domain: Any,
         buckets: int | None = None,
         *,
-        bands: int = 0,
+        bands: int = 200,
         public: Sequence[Public] = (),
     ) -> None:
         object.__setattr__(self, "bands", check_bands(bands))
@@ -107,6 +109,14 @@ class LevelStudy(DistributionStudy):
             if not part.people:
                 raise EmptyError(f"nobody was asked about level {level} of {self.tree.height}: too few people")
         return list(self.survey.estimate(own, population))
+
+    def answer(self, collected: Collected) -> Distribution:
+        found = self.distribution(collected)
+        return self._with_bands(found, self.levels(collected.tally(), collected.population)) if self.bands else found
+
+    @abstractmethod
+    def _with_bands(self, found: Distribution, levels: list[Any]) -> Distribution:
+        """The distribution with its intervals."""
 
     def _distribution(
         self, masses: NDArray[np.float64], collected: Collected, how: str, fit: Fit | None = None
@@ -165,7 +175,7 @@ class Hierarchy(LevelStudy):
         *,
         weighted: bool = False,
         total: float | None = None,
-        bands: int = 0,
+        bands: int = 200,
         public: Sequence[Public] = (),
     ) -> None:
         super().__init__(epsilon, domain, buckets, bands=bands, public=public)
@@ -197,8 +207,7 @@ class Hierarchy(LevelStudy):
         """Runs at the collector: the distribution that fits all levels best."""
         levels = self.levels(collected.tally(), collected.population)
         values = [np.ones(1), *(level.frequencies for level in levels)]
-        # of a value that nobody holds, the same for all nodes of a level; the root was not asked
-        variances = [float(level.variance_at(np.zeros(1))[0]) for level in levels]
+        variances = level_variances(levels)
         weights = [1.0, *(min(variances) / variance for variance in variances)] if self.weighted else None
         fit = None
         if self.method == "consistent":
@@ -211,3 +220,6 @@ class Hierarchy(LevelStudy):
         total = "" if self.total is None else f", total {self.total:g}"
         how = self.method + (", weighted" if self.weighted else "") + total
         return self._distribution(masses, collected, how, fit)
+
+    def _with_bands(self, found: Distribution, levels: list[Estimate]) -> Distribution:
+        return with_level_bands(found, self.tree, levels)
