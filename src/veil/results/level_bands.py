@@ -32,6 +32,9 @@ __all__ = ["LevelBands", "differences_law", "support_law"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+_STEPS = np.linspace(0.6, 3.3, 10)
+_MOST_RUNS, _FEWEST_RUNS, _MOST_NUMBERS = 100, 20, 1 << 18
+
 
 def support_law(noise: SupportNoise) -> list[float]:
     """n times the variance of a sum of coefficients a times estimated frequencies f, as factors of four sums.
@@ -109,18 +112,17 @@ class LevelBands(Bands):
         return (float(low[0]), float(high[0])) if np.ndim(x) == 0 else (low, high)
 
     def quantile_numbers(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """Where the intervals of the fraction at or below a bucket's ends hold q."""
+        """Where the bounds of the fraction below a bucket, and of that up to its end, leave room for q.
+
+        Bounds in increasing order are nearer to a truth that increases (Chernozhukov, Fernandez-Val and Galichon,
+        Biometrika 2009): so much that fewer standard errors are enough, which is found by drawing errors.
+        """
         self._of(self.likely).quantile(q)  # refuses bad levels
         wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        edges, none = np.arange(len(self.masses) + 1), np.zeros(len(self.masses), np.int64)
-        lows, highs = self._within(none, edges[:-1], none, edges[1:], level)
-        # Bounds in increasing order: rearranged ones are nearer to a truth that increases (Chernozhukov,
-        # Fernandez-Val and Galichon, Biometrika 2009).
-        lows, highs = np.sort(lows), np.sort(highs)
-        first = np.minimum(np.searchsorted(highs, wanted, side="left"), len(none) - 1)
-        last = np.maximum(np.searchsorted(lows, wanted, side="right") - 1, first)
-        inner = 0.5 if self._discrete else 0.0
-        low, high = self.estimate.edges[first] + inner, self.estimate.edges[last + 1] - inner
+        reach = self._reaches(level) * (self._enough(level) / two_sided(level))
+        first, last = _crossed(self._running, reach * self._errors[:-1], reach * self._errors[1:], wanted)
+        lows, highs = self._ends
+        low, high = lows[first], highs[np.maximum(first, last)]
         if self.estimate.proper:
             low, high = _stretched(low, high, self.estimate.quantile_numbers(wanted))
         return (float(low[0]), float(high[0])) if np.ndim(q) == 0 else (low, high)
@@ -139,14 +141,14 @@ class LevelBands(Bands):
         return _pair(*_stretched(low, high, np.array([shown])))
 
     def mean_numbers(self, level: float = 0.95) -> tuple[float, float]:
-        lows, highs = self._reach
+        lows, highs = self._ends
         low, high = self._sum_between(lows, highs, level)
         low, high = _stretched(low, high, self.estimate.mean_number)
         return _pair(np.maximum(low, lows[0]), np.minimum(high, highs[-1]))
 
     def variance(self, level: float = 0.95) -> tuple[float, float]:
         """Of squares around the mean; the mean's own doubt is taken off below, so that it holds at least as often."""
-        lows, highs = self._reach
+        lows, highs = self._ends
         middle = float(self.unbiased @ (lows + highs)) / 2
         most = np.maximum((lows - middle) ** 2, (highs - middle) ** 2)
         least = np.where(
@@ -177,7 +179,7 @@ class LevelBands(Bands):
         return isinstance(self.domain, Integers)
 
     @property
-    def _reach(self) -> tuple[Floats, Floats]:
+    def _ends(self) -> tuple[Floats, Floats]:
         """The smallest and the largest value of each bucket."""
         inner = 0.5 if self._discrete else 0.0
         return self.estimate.edges[:-1] + inner, self.estimate.edges[1:] - inner
@@ -224,6 +226,63 @@ class LevelBands(Bands):
         low, high = inner - reach * low_error, outer + reach * high_error
         return np.clip(np.minimum(low, high), 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
 
+    @cached_property
+    def _errors(self) -> Floats:
+        """Standard errors of the fraction below each edge."""
+        edges = np.arange(len(self.masses) + 1)
+        return self.stderr(np.zeros_like(edges), edges)
+
+    def _reaches(self, level: float) -> Floats:
+        """How many standard errors the bounds at the two ends of each bucket need."""
+        edges = np.arange(len(self.masses) + 1)
+        sure = np.maximum(self.unbiased - two_sided(level) * self.stderr(edges[:-1], edges[1:]), 0.0)
+        return np.asarray(_reach(level, sure / np.maximum(np.maximum(self._errors[:-1], self._errors[1:]), 1e-300)))
+
+    def _enough(self, level: float) -> float:
+        """How many standard errors cover quantiles: so many that drawn errors leave half of what may fail."""
+        cover, most = self._covered, two_sided(level)
+        return most if cover is None else float(min(np.interp((1 + level) / 2, cover, _STEPS), most))
+
+    @cached_property
+    def _covered(self) -> Floats | None:
+        """How often quantiles of likely people are covered, by the number of standard errors; None for large trees."""
+        runs = min(_MOST_RUNS, _MOST_NUMBERS // len(self.masses))
+        if runs < _FEWEST_RUNS:
+            return None
+        below = np.concatenate([[0.0], np.cumsum(self.likely)])
+        wanted = np.linspace(0.05, 0.95, 19)
+        held = np.clip(np.searchsorted(below, wanted, side="left") - 1, 0, len(self.masses) - 1)
+        off, ratio = below + self._drawn_errors(runs), self._reaches(0.95) / two_sided(0.95)
+        found = []
+        for step in _STEPS:
+            highs = np.sort(off[:, 1:] + step * ratio * self._errors[1:], axis=1)[:, held]
+            lows = np.sort(off[:, :-1] - step * ratio * self._errors[:-1], axis=1)[:, held]
+            found.append(((lows <= wanted) & (wanted <= highs)).mean())
+        return np.maximum.accumulate(found)
+
+    def _drawn_errors(self, runs: int) -> Floats:
+        """Errors of the fraction below each edge, drawn again and again where people are likely ones.
+
+        Normal ones: each level's people are a part of all, and its noise is drawn for each node alone, because what a
+        level's nodes err by together does not change how a total is shared out.
+        """
+        rng, tree = np.random.default_rng(0), self._answers.tree
+        parts = [rng.normal(size=(runs, tree.leaves)) * np.sqrt(self.likely / size) for size in self.effective]
+        parts = [part - self.likely * part.sum(axis=1, keepdims=True) for part in parts]
+        whole = np.tensordot(self.effective, parts, 1) / self.population
+        levels = []
+        for level, (part, law) in enumerate(zip(parts, self.laws, strict=True), start=1):
+            starts = np.arange(0, tree.leaves, tree.width(level))
+            masses, off = np.add.reduceat(self.likely, starts), np.add.reduceat(part - whole, starts, axis=1)
+            if not len(self.variances):
+                pairs = np.arange(0, len(starts), 2)
+                off = np.add.reduceat(off * np.where(np.arange(len(starts)) % 2, -1.0, 1.0), pairs, axis=1)
+                masses = np.add.reduceat(masses, pairs)
+            noise = np.sqrt(np.maximum(law[0] + law[2] * masses, 0.0) / self.effective[level - 1])
+            levels.append(off + noise * rng.normal(size=off.shape))
+        drawn = np.array([self._answers.leaves(found) for found in zip(*levels, strict=True)])
+        return np.concatenate([np.zeros((runs, 1)), np.cumsum(drawn, axis=1)], axis=1)
+
     def _sum_between(self, lows: Floats, highs: Floats, level: float) -> tuple[Any, Any]:
         """For a sum over people of something that lies between a bucket's two coefficients."""
         ends, errors = [], []
@@ -252,6 +311,13 @@ def _reach(level: float, gap: Any) -> Any:
         enough = ndtr(middle + gap) - ndtr(-middle) >= level
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     return high
+
+
+def _crossed(below: Floats, low_errors: Floats, high_errors: Floats, wanted: Floats) -> tuple[Ints, Ints]:
+    """The first and the last bucket that may hold each quantile, by bounds in increasing order."""
+    lows, highs = np.sort(below[:-1] - low_errors), np.sort(below[1:] + high_errors)
+    first = np.minimum(np.searchsorted(highs, wanted, side="left"), len(highs) - 1)
+    return first, np.maximum(np.searchsorted(lows, wanted, side="right") - 1, 0)
 
 
 def _stretched(low: Any, high: Any, shown: Any) -> tuple[Any, Any]:

@@ -1,13 +1,14 @@
 """How much each node of a tree counts in a linear answer: sums of coefficients by level, for exact variances.
 
 An answer is a sum over leaves: the mass of a range, or any weights times the leaves. Read off the tree's best linear
-estimate (`consistent` with a total, or `from_differences` in `veil.numeric`), it is a constant plus a sum over nodes of
+estimate (`consistent` with a total, or `from_differences`), it is a constant plus a sum over nodes of
 a coefficient times what was found there. What a level adds to the variance is a quadratic form of its coefficients a,
 which needs four numbers: the sums of a, a^2, f a and f a^2, where f are the nodes' true masses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,24 @@ from numpy.typing import NDArray
 
 from veil.tree.shape import Floats, Levels, Tree, split
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "from_differences"]
+
+
+def from_differences(tree: Tree, differences: Sequence[Floats], total: float = 1.0) -> Floats:
+    """The leaves of a binary tree whose root is the total, from every node's left child less its right one, by level.
+
+    A node with one child passes its whole mass on. Exact for exact differences, linear, and unbiased for unbiased ones.
+
+    >>> from_differences(Tree(3, 2), [np.array([0.4]), np.array([0.1, 0.3])]).round(3).tolist()
+    [0.4, 0.3, 0.3]
+    """
+    nodes = np.full(1, total)
+    for size, gaps in zip(tree.sizes[1:], differences, strict=True):
+        children = np.stack([(nodes + gaps) / 2, (nodes - gaps) / 2], axis=1).reshape(-1)[:size]
+        if size % 2:
+            children[-1] = nodes[-1]
+        nodes = children
+    return nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,3 +112,16 @@ class Answers:
             starts: NDArray[np.int64] = np.arange(0, self.tree.sizes[level], self.tree.branching)
             follow.insert(0, np.add.reduceat(share[level] * follow[0], starts))
         return follow
+
+    def leaves(self, found: Sequence[Floats], total: float = 0.0) -> Floats:
+        """The leaves by the linear estimate, from what was found at each level below the root (of pairs: differences).
+
+        With a total of 0 it is what errors at the nodes make of the leaves.
+        """
+        from veil.kernels.trees import settle
+
+        if self.variances is None:
+            return from_differences(self.tree, found, total)
+        nodes = np.concatenate([[total], *found])
+        settled = settle(nodes, *self._weights, self.tree.offsets, self.tree.branching, total)
+        return np.asarray(settled[self.tree.offsets[-2] :])
