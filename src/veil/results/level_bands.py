@@ -129,16 +129,13 @@ class LevelBands(Bands):
 
     def range(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[float, float]:
         shown = self.estimate.range(lo, hi)  # refuses bad ends
-        first, last = (self._numbers(end) for end in (lo, hi))
-        sure, maybe = self._up_to(last)
-        if self._discrete:
-            maybe_not, surely_not = self._up_to(np.ceil(first) - 1)
-        else:
-            edges, most = self.estimate.edges, len(self.masses)
-            maybe_not = np.clip(np.searchsorted(edges, first, side="right") - 1, 0, most)
-            surely_not = np.clip(np.searchsorted(edges, first, side="left"), 0, most)
-        low, high = self._within(np.minimum(surely_not, sure), sure, np.minimum(maybe_not, sure), maybe, level)
+        low, high = self._within(*self._inner_outer(lo, hi), level)
         return _pair(*_stretched(low, high, np.array([shown])))
+
+    def width(self, lo: Any, hi: Any, level: float = 0.95) -> float:
+        """How wide the interval of a range is before it is cut to what can be: what planning compares."""
+        low, high = self._uncut(*self._inner_outer(lo, hi), level)
+        return float(high[0] - low[0])
 
     def mean_numbers(self, level: float = 0.95) -> tuple[float, float]:
         lows, highs = self._ends
@@ -215,7 +212,24 @@ class LevelBands(Bands):
         whole = (numbers < edges[0]) | (numbers >= edges[-1]) | ((edges[sure] == numbers) & self._discrete)
         return sure, np.where(whole, sure, sure + 1)
 
+    def _inner_outer(self, lo: Any, hi: Any) -> tuple[Ints, Ints, Ints, Ints]:
+        """Which buckets [first, end) lie between two values for sure, and which in part."""
+        first, last = (self._numbers(end) for end in (lo, hi))
+        sure, maybe = self._up_to(last)
+        if self._discrete:
+            maybe_not, surely_not = self._up_to(np.ceil(first) - 1)
+        else:
+            edges, most = self.estimate.edges, len(self.masses)
+            maybe_not = np.clip(np.searchsorted(edges, first, side="right") - 1, 0, most)
+            surely_not = np.clip(np.searchsorted(edges, first, side="left"), 0, most)
+        return np.minimum(surely_not, sure), sure, np.minimum(maybe_not, sure), maybe
+
     def _within(self, los: Ints, his: Ints, outer_los: Ints, outer_his: Ints, level: float) -> tuple[Floats, Floats]:
+        """The same as `_uncut`, cut to what can be."""
+        low, high = self._uncut(los, his, outer_los, outer_his, level)
+        return np.clip(np.minimum(low, high), 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
+
+    def _uncut(self, los: Ints, his: Ints, outer_los: Ints, outer_his: Ints, level: float) -> tuple[Floats, Floats]:
         """For masses between those of [lo, hi) and of the outer buckets around it, which reach at most one further."""
         inner = self._running[his] - self._running[los]
         outer = self._running[outer_his] - self._running[outer_los]
@@ -223,8 +237,7 @@ class LevelBands(Bands):
         ends = np.hypot(self.stderr(outer_los, los), self.stderr(his, outer_his))
         gap = np.maximum(outer - inner - two_sided(level) * ends, 0.0)  # what surely lies between
         reach = _reach(level, gap / np.maximum(np.maximum(low_error, high_error), 1e-300))
-        low, high = inner - reach * low_error, outer + reach * high_error
-        return np.clip(np.minimum(low, high), 0.0, 1.0), np.clip(np.maximum(low, high), 0.0, 1.0)
+        return inner - reach * low_error, outer + reach * high_error
 
     @cached_property
     def _errors(self) -> Floats:
@@ -239,9 +252,9 @@ class LevelBands(Bands):
         return np.asarray(_reach(level, sure / np.maximum(np.maximum(self._errors[:-1], self._errors[1:]), 1e-300)))
 
     def _enough(self, level: float) -> float:
-        """How many standard errors cover quantiles: so many that drawn errors leave half of what may fail."""
+        """How many standard errors cover quantiles: so many that of drawn errors a third fewer fail than may."""
         cover, most = self._covered, two_sided(level)
-        return most if cover is None else float(min(np.interp((1 + level) / 2, cover, _STEPS), most))
+        return most if cover is None else float(min(np.interp(level + (1 - level) / 3, cover, _STEPS), most))
 
     @cached_property
     def _covered(self) -> Floats | None:
