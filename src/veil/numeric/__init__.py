@@ -20,6 +20,7 @@ from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution, Fit
+from veil.results.level_bands import LevelBands
 from veil.results.mean import Mean
 from veil.results.smooth_bands import SmoothBands
 
@@ -32,6 +33,7 @@ __all__ = [
     "HaarResponse",
     "Hierarchy",
     "HybridMean",
+    "LevelBands",
     "Mean",
     "MeanAndVariance",
     "MeanOf",

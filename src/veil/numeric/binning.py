@@ -16,11 +16,12 @@ from veil.errors import ParameterError
 from veil.mechanisms.choice import direct_or_hashed
 from veil.numeric.asking import MOST_BUCKETS, DistributionStudy, check_bands, numeric_domain, whole
 from veil.numeric.bands import Again
-from veil.numeric.levels import with_level_bands
+from veil.numeric.levels import level_bands
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.distribution import Distribution
 from veil.results.estimate import Estimate
+from veil.results.level_bands import LevelBands
 from veil.study import Collected
 from veil.survey import Survey
 from veil.tools.arguments import is_int
@@ -103,9 +104,9 @@ class Binning(DistributionStudy):
             lineage=(f"Binning(epsilon={decimal_text(self.epsilon)}, bins={self.bins})", *found.lineage, "norm-sub"),
         )
 
-    def answer(self, collected: Collected) -> Distribution:
-        found = self.distribution(collected)
-        return with_level_bands(found, Tree(self.bins, self.bins), [self._bins(collected)]) if self.bands else found
+    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+        """Runs at the collector: intervals from the bins before Norm-Sub, which are unbiased; nobody is simulated."""
+        return level_bands(found, Tree(self.bins, self.bins), [self._bins(collected)])
 
     def again(self, found: Distribution) -> Again:
         again = super().again(found)

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from veil.mechanisms import HaarResponse, Mechanism
 from veil.numeric.hierarchy import LevelStudy
-from veil.numeric.levels import with_difference_bands
+from veil.numeric.levels import difference_bands
 from veil.results.coefficients import Coefficients
 from veil.results.distribution import Distribution
+from veil.results.level_bands import LevelBands
 from veil.study import Collected
 from veil.survey import SurveyTally
 from veil.tree import Tree, from_differences
@@ -52,5 +53,6 @@ class HaarHierarchy(LevelStudy):
         masses = from_differences(self.tree, [level.differences for level in levels])
         return self._distribution(masses, collected, "haar")
 
-    def _with_bands(self, found: Distribution, levels: list[Coefficients]) -> Distribution:
-        return with_difference_bands(found, self.tree, levels, found.masses)
+    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+        """Runs at the collector: intervals from the differences, which are unbiased; nobody is simulated."""
+        return difference_bands(found, self.tree, self.levels(collected.tally(), collected.population))

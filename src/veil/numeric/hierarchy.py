@@ -27,10 +27,11 @@ from veil.numeric.asking import (
     whole,
     worth,
 )
-from veil.numeric.levels import level_variances, with_level_bands
+from veil.numeric.levels import level_bands, level_variances
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
+from veil.results.level_bands import LevelBands
 from veil.study import Collected, Kept
 from veil.survey import OneOf, Public, Question, Survey, SurveyTally
 from veil.tools.arguments import is_int, is_number
@@ -109,14 +110,6 @@ class LevelStudy(DistributionStudy):
             if not part.people:
                 raise EmptyError(f"nobody was asked about level {level} of {self.tree.height}: too few people")
         return list(self.survey.estimate(own, population))
-
-    def answer(self, collected: Collected) -> Distribution:
-        found = self.distribution(collected)
-        return self._with_bands(found, self.levels(collected.tally(), collected.population)) if self.bands else found
-
-    @abstractmethod
-    def _with_bands(self, found: Distribution, levels: list[Any]) -> Distribution:
-        """The distribution with its intervals."""
 
     def _distribution(
         self, masses: NDArray[np.float64], collected: Collected, how: str, fit: Fit | None = None
@@ -221,5 +214,6 @@ class Hierarchy(LevelStudy):
         how = self.method + (", weighted" if self.weighted else "") + total
         return self._distribution(masses, collected, how, fit)
 
-    def _with_bands(self, found: Distribution, levels: list[Estimate]) -> Distribution:
-        return with_level_bands(found, self.tree, levels)
+    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+        """Runs at the collector: intervals from the levels, which are unbiased; nobody is simulated."""
+        return level_bands(found, self.tree, self.levels(collected.tally(), collected.population))
