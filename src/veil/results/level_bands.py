@@ -252,13 +252,16 @@ class LevelBands(Bands):
         return np.asarray(_reach(level, sure / np.maximum(np.maximum(self._errors[:-1], self._errors[1:]), 1e-300)))
 
     def _enough(self, level: float) -> float:
-        """How many standard errors cover quantiles: so many that of drawn errors a third fewer fail than may."""
+        """How many standard errors cover quantiles where errors are drawn."""
         cover, most = self._covered, two_sided(level)
-        return most if cover is None else float(min(np.interp(level + (1 - level) / 3, cover, _STEPS), most))
+        return most if cover is None else float(min(np.interp(level, cover, _STEPS), most))
 
     @cached_property
     def _covered(self) -> Floats | None:
-        """How often quantiles of likely people are covered, by the number of standard errors; None for large trees."""
+        """How often quantiles of likely people are covered, by the number of standard errors; None for large trees.
+
+        Of the half of them that are covered least: others lie within heaps, and are covered by hardly any reach.
+        """
         runs = min(_MOST_RUNS, _MOST_NUMBERS // len(self.masses))
         if runs < _FEWEST_RUNS:
             return None
@@ -270,7 +273,8 @@ class LevelBands(Bands):
         for step in _STEPS:
             highs = np.sort(off[:, 1:] + step * ratio * self._errors[1:], axis=1)[:, held]
             lows = np.sort(off[:, :-1] - step * ratio * self._errors[:-1], axis=1)[:, held]
-            found.append(((lows <= wanted) & (wanted <= highs)).mean())
+            each = np.sort(((lows <= wanted) & (wanted <= highs)).mean(axis=0))
+            found.append(each[: (len(each) + 1) // 2].mean())
         return np.maximum.accumulate(found)
 
     def _drawn_errors(self, runs: int) -> Floats:
