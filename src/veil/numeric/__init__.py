@@ -20,7 +20,9 @@ from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution, Fit
+from veil.results.level_bands import LevelBands
 from veil.results.mean import Mean
+from veil.results.smooth_bands import SmoothBands
 
 __all__ = [
     "Bands",
@@ -31,10 +33,12 @@ __all__ = [
     "HaarResponse",
     "Hierarchy",
     "HybridMean",
+    "LevelBands",
     "Mean",
     "MeanAndVariance",
     "MeanOf",
     "Piecewise",
+    "SmoothBands",
     "SquareWave",
     "StochasticRounding",
     "Stopping",

@@ -1,6 +1,6 @@
 """Drawing bands: made-up people are asked, the whole way, to see how far they come out from what they are.
 
-Why this way and not by percentiles of replicates is told in `veil.results.bands`.
+Why this way and not by percentiles of replicates is told in `veil.results.smooth_bands`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from veil.entropy import CHUNK_ROWS, Seeded, Source, check_seed
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Model, Stopping, reconstruct
-from veil.results.bands import Bands
 from veil.results.distribution import Distribution
+from veil.results.smooth_bands import SmoothBands
 from veil.tally import Tally, merge
 from veil.tools.arguments import is_int
 from veil.tools.shares import proportional
@@ -33,7 +33,7 @@ FEWEST, MOST = 10, 1_000
 
 def draw_bands(
     found: Distribution, again: Again, pilot: Floats | None = None, replicates: int = 200, seed: int = 0
-) -> Bands:
+) -> SmoothBands:
     """Simulate `replicates` collections; the same seed gives the same bands. `replace(found, bands=...)` attaches them.
 
     `pilot` are the masses that made-up people are drawn from, where they are not the found ones: before anything was
@@ -56,12 +56,12 @@ def draw_bands(
         drawn = [again(_people(asked, int(who)), Seeded(int(how))).masses for who, how in seeds]
     except EmptyError:
         raise EmptyError("too few people for bands: asked again, nobody might answer some question") from None
-    return Bands(found.domain, found.cells, found.masses, asked.masses, np.array(drawn))
+    return SmoothBands(found.domain, found.cells, found.masses, asked.masses, np.array(drawn))
 
 
 def wave_bands(
     mechanism: SquareWave, tally: Tally, found: Distribution, replicates: int = 200, seed: int = 0, **options: Any
-) -> Bands:
+) -> SmoothBands:
     """The bands of what `mechanism.estimate(tally, ...)` found; `stopping` and `start` as they were given there.
 
     >>> from veil import Interval

@@ -13,7 +13,9 @@ from veil.results.distribution import Distribution, Fit
 from veil.results.distribution_change import DistributionChange
 from veil.results.estimate import Estimate
 from veil.results.files import load, save
+from veil.results.level_bands import LevelBands
 from veil.results.mean import Mean, MeanAndVariance
+from veil.results.smooth_bands import SmoothBands
 
 __all__ = [
     "Answers",
@@ -25,10 +27,12 @@ __all__ = [
     "Estimate",
     "Fit",
     "FrequencyChange",
+    "LevelBands",
     "Mean",
     "MeanAndVariance",
     "MeanChange",
     "Result",
+    "SmoothBands",
     "load",
     "save",
 ]

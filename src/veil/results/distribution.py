@@ -77,7 +77,7 @@ class Distribution(Result):
     lineage: tuple[str, ...] = ()
     fit: Fit | None = None
     bands: Bands | None = field(default=None, repr=False)
-    """How far all of this may be off, where that was simulated: see `veil.numeric.draw_bands`."""
+    """How far all of this may be off, where that is known, and what that rests on."""
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
@@ -236,7 +236,7 @@ class Distribution(Result):
         if bands is not None:
             for quantile in quantiles:
                 quantile |= _ends("", map(self._written, bands.quantile_numbers(quantile["level"], level)))
-        facts |= {"quantiles": quantiles, "replicates": None if bands is None else len(bands.replicates)}
+        facts |= {"quantiles": quantiles, "replicates": None if bands is None else bands.simulated}
         steps = {"iterations": None, "converged": None}
         return {**facts, **(steps if fit is None else {"iterations": fit.iterations, "converged": fit.converged})}
 
