@@ -14,6 +14,7 @@ from veil.domain import Integers, Numeric
 from veil.entropy import Source
 from veil.errors import MismatchError, ParameterError
 from veil.numeric.bands import FEWEST, MOST, Again, draw_bands
+from veil.results.bands import Bands
 from veil.results.distribution import Distribution
 from veil.study import Collected, Kept, OneRound
 from veil.survey import SurveyTally
@@ -66,11 +67,11 @@ class DistributionStudy(OneRound[Distribution]):
         found = self.distribution(collected)
         if not self.bands:
             return found
-        return replace(found, bands=draw_bands(found, self.again(found), self.pilot(collected), self.bands))
+        return replace(found, bands=self.draw(collected, found))
 
-    def pilot(self, collected: Collected) -> NDArray[np.float64] | None:
-        """The masses that made-up people are drawn from, where they are not the found ones."""
-        return None
+    def draw(self, collected: Collected, found: Distribution) -> Bands:
+        """Runs at the collector: how far what was found may be off."""
+        return draw_bands(found, self.again(found), replicates=self.bands)
 
     def again(self, found: Distribution) -> Again:
         """The whole way for other people, read in the same way: what bands are drawn by."""

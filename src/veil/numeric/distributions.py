@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Smoothing
 from veil.numeric.asking import DistributionStudy, check_bands
-from veil.numeric.bands import Again, wave_again, wave_pilot
+from veil.numeric.bands import SURVEYS, wave_bands
+from veil.results.bands import Bands
 from veil.results.distribution import Distribution
 from veil.study import Collected
 from veil.survey import Survey
@@ -38,7 +36,7 @@ class WaveDistribution(DistributionStudy):
 
     mechanism: SquareWave
     smoothing: Literal["ems", "em", "auto"] | float = "ems"
-    bands: int = 0
+    bands: int = SURVEYS
     kind: ClassVar[str] = "square-wave"
 
     def __post_init__(self) -> None:
@@ -55,8 +53,5 @@ class WaveDistribution(DistributionStudy):
         part = collected.tally().part(0)
         return self.mechanism.estimate(part, population=collected.population, smoothing=chosen)
 
-    def pilot(self, collected: Collected) -> NDArray[np.float64]:
-        return wave_pilot(self.mechanism, collected.tally().part(0))
-
-    def again(self, found: Distribution) -> Again:
-        return wave_again(self.mechanism, found)
+    def draw(self, collected: Collected, found: Distribution) -> Bands:
+        return wave_bands(self.mechanism, collected.tally().part(0), found, self.bands)

@@ -123,11 +123,8 @@ class Distribution(Result):
 
         Integers count in full: cdf(18) is everyone up to and including 18.
         """
-        numbers, single = self._numbers(x)
-        if self._discrete:
-            numbers = np.floor(numbers) + 0.5
-        found = np.interp(numbers, self.edges, self._cumulative, left=0.0)
-        return float(found[0]) if single else found
+        found = np.interp(self.cdf_numbers(x), self.edges, self._cumulative, left=0.0)
+        return float(found[0]) if np.ndim(x) == 0 else found
 
     def quantile(self, q: Any) -> Any:
         """The value that a fraction q of the people does not exceed; an array for an array (times: a list)."""
@@ -143,12 +140,7 @@ class Distribution(Result):
 
     def range(self, lo: Any, hi: Any) -> float:
         """The fraction of people between lo and hi; of integers, both included."""
-        low, high = (self._number(end) for end in (lo, hi))
-        if not low <= high:
-            raise InputError("a range goes from its smaller end to its larger one")
-        if self._discrete:
-            low, high = np.ceil(low) - 0.5, np.floor(high) + 0.5
-        ends = np.interp([low, max(low, high)], self.edges, self._cumulative, left=0.0)
+        ends = np.interp(self.range_numbers(lo, hi), self.edges, self._cumulative, left=0.0)
         return float(ends[1] - ends[0])
 
     def mean(self) -> Any:
@@ -303,19 +295,29 @@ class Distribution(Result):
         kept = np.maximum(self.masses, 0.0)
         return np.asarray(kept / kept.sum())
 
-    def _numbers(self, x: Any) -> tuple[Floats, bool]:
-        single = np.ndim(x) == 0
+    def cdf_numbers(self, x: Any) -> Floats:
+        """Up to which numbers cdf(x) counts: of integers, x itself is counted in full."""
+        numbers = self._numbers(x)
+        return np.floor(numbers) + 0.5 if self._discrete else numbers
+
+    def range_numbers(self, lo: Any, hi: Any) -> tuple[float, float]:
+        """From where to where range(lo, hi) counts: of integers, both ends in full."""
+        if np.ndim(lo) or np.ndim(hi):
+            raise InputError("a range has one lower and one upper end")
+        low, high = (float(self._numbers(end)[0]) for end in (lo, hi))
+        if not low <= high:
+            raise InputError("a range goes from its smaller end to its larger one")
+        if self._discrete:
+            low, high = float(np.ceil(low)) - 0.5, float(np.floor(high)) + 0.5
+        return low, max(low, high)
+
+    def _numbers(self, x: Any) -> Floats:
         if not self._discrete:
-            return self.domain.numbers([x] if single else x), single
+            return self.domain.numbers([x] if np.ndim(x) == 0 else x)
         numbers = _doubles(x, "expected finite numbers")
         if not np.isfinite(numbers).all():
             raise InputError("expected finite numbers")
-        return numbers, single
-
-    def _number(self, x: Any) -> float:
-        if np.ndim(x):
-            raise InputError("a range has one lower and one upper end")
-        return float(self._numbers(x)[0][0])
+        return numbers
 
     def quantile_numbers(self, levels: Floats) -> Floats:
         """Where the cumulative distribution reaches these levels; of a stretch without people, its lower end."""
