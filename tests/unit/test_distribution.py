@@ -148,7 +148,7 @@ def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
     wide, narrow = bands.quantile(0.5, level=0.99), bands.quantile(0.5, level=0.5)
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
     banded = replace(found, bands=bands)
-    assert "95 % band" in {text.get_text() for text in banded.plot().get_legend().get_texts()}
+    assert "95 % band: 12 simulated surveys" in {text.get_text() for text in banded.plot().get_legend().get_texts()}
     assert repr(bands).startswith("SmoothBands(of 12 simulated surveys")
     assert banded.table().column_names[4:] == ["low", "high", "cumulative", "cumulative_low", "cumulative_high"]
     starts, below, above = bands.grouped(most=4)

@@ -12,6 +12,7 @@ docs/numeric.md says which to take.
 from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRounding
 from veil.mechanisms.reconstruction import Stopping, reconstruct
 from veil.mechanisms.waves import Wave
+from veil.numeric.asking import without_bands
 from veil.numeric.bands import draw_bands, wave_bands
 from veil.numeric.binning import Binning
 from veil.numeric.distributions import WaveDistribution
@@ -46,4 +47,5 @@ __all__ = [
     "draw_bands",
     "reconstruct",
     "wave_bands",
+    "without_bands",
 ]

@@ -17,7 +17,7 @@ from veil.domain import Integers
 from veil.entropy import Seeded
 from veil.errors import EmptyError
 from veil.mechanisms import SquareWave
-from veil.numeric import Binning, HaarHierarchy, Hierarchy, WaveDistribution
+from veil.numeric import Binning, HaarHierarchy, Hierarchy, WaveDistribution, without_bands
 from veil.planning.base import Goal, Measure, Option, Row, Ways, Wishes, byte_text
 from veil.planning.mean import held_numbers
 from veil.results.distribution import Distribution
@@ -54,7 +54,7 @@ class NumbersGoal(Goal):
 
     def errors(self, study: Study, wishes: Wishes) -> Row:
         assert isinstance(study, OneRound)
-        return {"range's error": Measure(_range_error(study, wishes), "share")}
+        return {"range's error": Measure(_range_error(without_bands(study), wishes), "share")}
 
     def notes(self, study: Study) -> tuple[str, ...]:
         if isinstance(study, Binning):

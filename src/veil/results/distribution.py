@@ -229,6 +229,7 @@ class Distribution(Result):
             for quantile in quantiles:
                 quantile |= _ends("", map(self._written, bands.quantile_numbers(quantile["level"], level)))
         facts |= {"quantiles": quantiles, "replicates": None if bands is None else bands.simulated}
+        facts["rests_on"] = None if bands is None else bands.rests_on
         steps = {"iterations": None, "converged": None}
         return {**facts, **(steps if fit is None else {"iterations": fit.iterations, "converged": fit.converged})}
 
@@ -248,6 +249,8 @@ class Distribution(Result):
             said.append(f"The reconstruction did not converge within {self.fit.iterations:,} iterations.")
         if self.n < _FEW:
             said.append(f"Only {self.n:,} people answered: the shape of a distribution needs some thousands.")
+        if self.bands is not None:
+            said.append(self.bands.rests_on)
         return said
 
     def _place(self, value: Any) -> int:

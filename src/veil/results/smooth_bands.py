@@ -64,6 +64,10 @@ class SmoothBands(Bands):
         )
 
     @property
+    def rests_briefly(self) -> str:
+        return f"{self.simulated} simulated surveys"
+
+    @property
     def simulated(self) -> int:
         return len(self.errors)
 
