@@ -15,11 +15,13 @@ from veil.mechanisms.waves import Wave
 from veil.numeric.bands import draw_bands, wave_bands
 from veil.numeric.binning import Binning
 from veil.numeric.distributions import WaveDistribution
+from veil.numeric.free import free_bands
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution, Fit
+from veil.results.free_bands import FreeBands
 from veil.results.mean import Mean
 from veil.results.smooth_bands import SmoothBands
 
@@ -28,6 +30,7 @@ __all__ = [
     "Binning",
     "Distribution",
     "Fit",
+    "FreeBands",
     "HaarHierarchy",
     "HaarResponse",
     "Hierarchy",
@@ -44,6 +47,7 @@ __all__ = [
     "Wave",
     "WaveDistribution",
     "draw_bands",
+    "free_bands",
     "reconstruct",
     "wave_bands",
 ]

@@ -123,7 +123,7 @@ class Distribution(Result):
 
         Integers count in full: cdf(18) is everyone up to and including 18.
         """
-        numbers, single = self._numbers(x)
+        numbers, single = self.numbers_of(x)
         if self._discrete:
             numbers = np.floor(numbers) + 0.5
         found = np.interp(numbers, self.edges, self._cumulative, left=0.0)
@@ -303,7 +303,8 @@ class Distribution(Result):
         kept = np.maximum(self.masses, 0.0)
         return np.asarray(kept / kept.sum())
 
-    def _numbers(self, x: Any) -> tuple[Floats, bool]:
+    def numbers_of(self, x: Any) -> tuple[Floats, bool]:
+        """What was asked for as numbers (times: seconds since 1970), and whether it was a single one."""
         single = np.ndim(x) == 0
         if not self._discrete:
             return self.domain.numbers([x] if single else x), single
@@ -315,7 +316,7 @@ class Distribution(Result):
     def _number(self, x: Any) -> float:
         if np.ndim(x):
             raise InputError("a range has one lower and one upper end")
-        return float(self._numbers(x)[0][0])
+        return float(self.numbers_of(x)[0][0])
 
     def quantile_numbers(self, levels: Floats) -> Floats:
         """Where the cumulative distribution reaches these levels; of a stretch without people, its lower end."""
