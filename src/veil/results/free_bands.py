@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Integers, Numeric
 from veil.results.bands import Bands
-from veil.results.programmes import Programme, binomial_ends, hoeffding_ends, windows
+from veil.results.programmes import Programme, binomial_ends, hoeffding_ends
 from veil.tools.normal import two_sided
 
 __all__ = ["FreeBands"]
@@ -39,8 +39,8 @@ class FreeBands(Bands):
     (Where a share of a larger population was asked, and people of it drawn independently, the same holds for that.)
     With weights it holds for weights that do not depend on the reports.
 
-    `leaves` are boundaries on the grid of reports, `counts` the reports between them (with weights: their sums). How
-    they are made: `veil.numeric.free_bands`.
+    `windows` are stretches of the grid of reports and `counts` the reports in them (with weights: their sums), chosen
+    out of `tested` windows: 1 - level is shared out among all of these. How that is done: `veil.numeric.free_bands`.
 
     >>> from veil import Interval, SquareWave
     >>> from veil.entropy import Seeded
@@ -55,15 +55,18 @@ class FreeBands(Bands):
     domain: Numeric
     cells: Ints
     masses: Floats
-    leaves: Ints
-    counts: Ints
+    outputs: int
     plateau: int
     ramp: int
     chance: Fraction
-    """The wave: two uniform offsets below `plateau` and `ramp`, and how often a report is drawn from it."""
-    worth: float
-    """Of how many people without weights the reports are worth."""
-    weighted: bool = False
+    """A report is any of `outputs` cells; with this chance the held one plus offsets below `plateau` and `ramp`."""
+    windows: Ints
+    counts: Ints
+    tested: int
+    reports: int
+    """How many there are in all; with weights, their sum."""
+    worth: float | None = None
+    """Of how many reports without weights those with weights are worth."""
     kind: ClassVar[str] = "free"
 
     @property
@@ -134,7 +137,7 @@ class FreeBands(Bands):
         return (max(float(least), 0.0) * cell) ** 2, (float(most) * cell) ** 2
 
     def __repr__(self) -> str:
-        return f"FreeBands(of {len(self.counts)} counts of reports, {len(self.masses)} buckets)"
+        return f"FreeBands(of {len(self.windows)} windows of the reports, {len(self.masses)} buckets)"
 
     # -- between numbers and cells -----------------------------------------------------------------------------------
 
@@ -193,14 +196,13 @@ class FreeBands(Bands):
     def _possible(self, level: float) -> Programme:
         """All distributions that the reports do not rule out at this level."""
         two_sided(level)  # refuses bad levels
-        pairs = windows(len(self.counts))
-        total = np.concatenate([[0], np.cumsum(self.counts)])
-        inside, people = total[pairs[:, 1]] - total[pairs[:, 0]], int(total[-1])
-        if self.weighted:
-            low, high = hoeffding_ends(inside / people, self.worth, 1 - level)
+        alpha = (1 - level) / self.tested
+        if self.worth is None:
+            ends = binomial_ends(self.counts, self.reports, alpha)
         else:
-            low, high = binomial_ends(inside, people, 1 - level)
-        return Programme(self.domain.size, self.leaves, self.plateau, self.ramp, float(self.chance), low, high)
+            ends = hoeffding_ends(self.counts / self.reports, self.worth, alpha)
+        wave = (self.outputs, self.plateau, self.ramp, float(self.chance))
+        return Programme(self.domain.size, *wave, self.windows, *ends)
 
 
 def _spread(many: int) -> Ints:

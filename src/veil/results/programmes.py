@@ -3,7 +3,7 @@
 A distribution is possible if, in each of some windows of the reports' grid, the share of reports that it makes expect
 lies within an exact interval around the share that came. The smallest and the largest value of anything linear (a share
 of the people, a mean) over all possible distributions is one linear programme each. Nothing is assumed about how people
-are distributed. `windows`, `binomial_ends` and `Programme` say why the bounds always hold.
+are distributed. `binomial_ends` and `Programme` say why the bounds always hold.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Programme", "below", "binomial_ends", "hoeffding_ends", "windows"]
+__all__ = ["Programme", "below", "binomial_ends", "hoeffding_ends"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,37 +24,22 @@ _ROUNDING = 1e-6
 _FINE = 256
 
 
-def windows(leaves: int) -> Ints:
-    """First and last boundary of every window: each of the leaves, pairs of neighbours, fours and so on, but not all.
-
-    Narrow windows hold few reports, so that their shares vary little and tell details; wide ones keep the sum of many
-    from drifting. Which windows there are depends on the leaves' number alone, never on the reports.
-
-    >>> windows(4).tolist()
-    [[0, 1], [1, 2], [2, 3], [3, 4], [0, 2], [2, 4]]
-    """
-    widths = [1 << k for k in range((leaves - 1).bit_length())]
-    pairs = dict.fromkeys((a, min(a + width, leaves)) for width in widths for a in range(0, leaves, width))
-    return np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
-
-
 def binomial_ends(counts: Ints, n: int, alpha: float) -> tuple[Floats, Floats]:
-    """Clopper and Pearson's interval for each expected share, when so many of n reports came; all hold at once.
+    """Clopper and Pearson's interval for the expected share of each count of n reports; each fails with at most alpha.
 
-    Reports are independent, but people differ, so a count is a sum of n coins with different chances. Its tails beyond
-    the mean are at most those of the binomial law with the same mean (Hoeffding 1956, theorem 4), so that the binomial
-    interval holds for the mean chance. alpha is shared out among the counts: all hold together with 1 - alpha.
+    Reports are independent, but people differ, so that a count is a sum of n coins with different chances. Beyond its
+    mean its tails are at most those of the binomial law with the same mean (Hoeffding 1956, theorem 4), and the
+    binomial interval holds for the mean of the chances.
 
-    >>> low, high = binomial_ends(np.array([0, 50]), 100, 0.1)
+    >>> low, high = binomial_ends(np.array([0, 50]), 100, 0.05)
     >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.0, 0.387], [0.036, 0.613])
+    ([0.0, 0.398], [0.036, 0.602])
     """
     from scipy.special import betaincinv
 
-    tail = alpha / (2 * max(len(counts), 1))
     k = counts.astype(np.float64)
-    low = np.where(k > 0, betaincinv(np.maximum(k, 1.0), n - k + 1, tail), 0.0)
-    high = np.where(k < n, 1 - betaincinv(np.maximum(n - k, 1.0), k + 1, tail), 1.0)
+    low = np.where(k > 0, betaincinv(np.maximum(k, 1.0), n - k + 1, alpha / 2), 0.0)
+    high = np.where(k < n, 1 - betaincinv(np.maximum(n - k, 1.0), k + 1, alpha / 2), 1.0)
     return low, high
 
 
@@ -63,14 +48,14 @@ def hoeffding_ends(shares: Floats, worth: float, alpha: float) -> tuple[Floats, 
 
     `worth` is the squared sum of the weights over the sum of their squares.
     """
-    reach = math.sqrt(math.log(2 * max(len(shares), 1) / alpha) / (2 * worth))
+    reach = math.sqrt(math.log(2 / alpha) / (2 * worth))
     return np.maximum(shares - reach, 0.0), np.minimum(shares + reach, 1.0)
 
 
-def below(edges: Ints, held: Ints, plateau: int, ramp: int, chance: float) -> Floats:
+def below(edges: Ints, held: Ints, outputs: int, plateau: int, ramp: int, chance: float) -> Floats:
     """The probability that a report lies below each edge (rows), when each of these cells is held (columns).
 
-    A report is any cell of the grid up to the last edge, or, with this chance, the held cell plus two uniform offsets
+    A report is any of the `outputs` cells of its grid or, with this chance, the held cell plus two uniform offsets:
     below `plateau` and below `ramp`.
     """
     distance = (edges[:, None] - held[None, :]).astype(np.float64)
@@ -80,35 +65,35 @@ def below(edges: Ints, held: Ints, plateau: int, ramp: int, chance: float) -> Fl
         return np.where(s > 0, s * (s + 1) / 2, 0.0)
 
     inside = pairs(distance) - pairs(distance - plateau) - pairs(distance - ramp) + pairs(distance - plateau - ramp)
-    return np.asarray((1 - chance) * (edges / edges[-1])[:, None] + chance * inside / (plateau * ramp))
+    return np.asarray((1 - chance) * (edges / outputs)[:, None] + chance * inside / (plateau * ramp))
 
 
 @dataclass(frozen=True, eq=False)
 class Programme:
-    """All distributions over the cells of a domain whose expected reports lie within `low` and `high` in every window.
+    """All distributions over the cells of a domain whose expected reports lie between `low` and `high` in each window.
 
-    `leaves` are the boundaries of the windows' leaves on the grid of reports, from 0 to its end.
+    `windows` are the first cell and the end of each on the grid of reports, which has `outputs` cells.
 
-    A programme has masses at some cells only ("atoms"), and its bounds hold for people at any cell. Of a square wave,
-    the probability of a window is a function of the held cell that is linear but for bends, where the cell or the end
-    of its wave passes a boundary of a leaf; all these cells are atoms. Between two neighbouring atoms everything is
-    linear, so that the mass at a cell between them can be moved to the two, in shares that keep its mean, and no
-    window's probability changes. What is bounded only has to follow: a share of people changes in one step, so the two
-    cells at each step are atoms too; a linear function stays; a convex one can only grow. Trapezoids bend
-    everywhere: there atoms lie close, and the windows are widened by the most that moving can change (`bend`).
+    A programme has masses at some cells only ("atoms"), but its bounds hold for people at any cell. Of a square wave,
+    the probability of a window is linear in the held cell but for bends, where the cell or the end of its wave passes
+    an end of a window; all these cells are atoms. So between two neighbouring atoms it is linear, and mass at a cell
+    between them can be moved to both, in shares that keep its mean, without a change in any window. What is to be
+    bounded only has to follow: a share of people changes in one step, so the two cells at each step are atoms too; a
+    mean stays; a convex function's mean grows by a known amount. Trapezoids bend everywhere: there atoms lie close, and
+    windows are widened by the most that such a move can change (`bend`).
 
-    >>> leaves = np.array([0, 2, 4, 6])  # 4 cells are held, a wave of 3 cells around the held one or any of 6
-    >>> shares = np.array([0.5, 0.25, 0.25])
-    >>> exact = Programme(4, leaves, 3, 1, 0.5, shares, shares)
-    >>> round(exact.least_share(0, 2), 3), round(exact.most_share(0, 2), 3)
-    [0.833, 1.0]
+    >>> halves = np.array([[0, 3], [3, 6]])  # 4 cells are held; reports: 3 cells around the held one, or any of 6
+    >>> exact = Programme(4, 6, 3, 1, 0.5, halves, np.array([0.75, 0.25]), np.array([0.75, 0.25]))
+    >>> round(exact.least_share(0, 1), 3), round(exact.most_share(0, 2), 3)
+    (1.0, 1.0)
     """
 
     size: int
-    leaves: Ints
+    outputs: int
     plateau: int
     ramp: int
     chance: float
+    windows: Ints
     low: Floats
     high: Floats
 
@@ -131,14 +116,15 @@ class Programme:
     def about(self, centre: float) -> tuple[float, float]:
         """The smallest and the largest mean square of the held cell's distance from a centre."""
         atoms = self.atoms()
-        square = (atoms - centre) ** 2
+        square = (atoms.astype(np.float64) - centre) ** 2
         # between two atoms, the square lies below the line that joins them by at most a quarter of their squared gap
         under = float(np.diff(atoms).max(initial=0)) ** 2 / 4
         return max(self.least(atoms, square, 0.0) - under, 0.0), -self.least(atoms, -square, -float(square.max()))
 
     def atoms(self, *further: int) -> Ints:
         """The cells that have masses."""
-        bends = [self.leaves, self.leaves - self.plateau, np.array([0, self.size - 1, *further])]
+        ends = self.windows.ravel()
+        bends = [ends, ends - self.plateau, np.array([0, self.size - 1, *further])]
         if self.ramp > 1:
             bends.append(np.arange(_FINE + 1) * (self.size - 1) // _FINE)
         cells = np.unique(np.concatenate(bends))
@@ -169,12 +155,12 @@ class Programme:
         size = float(np.abs(objective).max())
         if not size:
             return 0.0
-        pairs = windows(len(self.leaves) - 1)
-        cumulated = below(self.leaves, atoms, self.plateau, self.ramp, self.chance)
-        # all masses add up to 1: what every cell has in common can be subtracted, which leaves few entries
-        common = cumulated - (1 - self.chance) * (self.leaves / self.leaves[-1])[:, None]
-        floor = (1 - self.chance) * np.diff((self.leaves / self.leaves[-1])[pairs], axis=1)[:, 0]
-        rows = common[pairs[:, 1]] - common[pairs[:, 0]]
+        edges, places = np.unique(self.windows, return_inverse=True)
+        first, end = places.reshape(self.windows.shape).T
+        # masses add up to 1, so what all cells have in common can go to the other side, which leaves few entries
+        common = (1 - self.chance) * edges / self.outputs
+        waves = below(edges, atoms, self.outputs, self.plateau, self.ramp, self.chance) - common[:, None]
+        rows, floor = waves[end] - waves[first], common[end] - common[first]
         slack = self.bend(atoms) + 1e-12
         found = milp(
             objective / size,
