@@ -19,6 +19,7 @@ from veil.numeric.free import free_bands
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
+from veil.numeric.roughness import Roughness, roughness
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution, Fit
 from veil.results.free_bands import FreeBands
@@ -39,6 +40,7 @@ __all__ = [
     "MeanAndVariance",
     "MeanOf",
     "Piecewise",
+    "Roughness",
     "SmoothBands",
     "SquareWave",
     "StochasticRounding",
@@ -49,5 +51,6 @@ __all__ = [
     "draw_bands",
     "free_bands",
     "reconstruct",
+    "roughness",
     "wave_bands",
 ]
