@@ -11,6 +11,7 @@ from veil.results.coefficients import Coefficients
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
 from veil.results.files import load, save
+from veil.results.free_bands import FreeBands
 from veil.results.mean import Mean, MeanAndVariance
 from veil.results.smooth_bands import SmoothBands
 
@@ -21,6 +22,7 @@ __all__ = [
     "Distribution",
     "Estimate",
     "Fit",
+    "FreeBands",
     "Mean",
     "MeanAndVariance",
     "Result",

@@ -300,21 +300,22 @@ class Distribution(Result):
 
     def cdf_numbers(self, x: Any) -> Floats:
         """Up to which numbers cdf(x) counts: of integers, x itself is counted in full."""
-        numbers = self._numbers(x)
+        numbers = self.numbers_of(x)
         return np.floor(numbers) + 0.5 if self._discrete else numbers
 
     def range_numbers(self, lo: Any, hi: Any) -> tuple[float, float]:
         """From where to where range(lo, hi) counts: of integers, both ends in full."""
         if np.ndim(lo) or np.ndim(hi):
             raise InputError("a range has one lower and one upper end")
-        low, high = (float(self._numbers(end)[0]) for end in (lo, hi))
+        low, high = (float(self.numbers_of(end)[0]) for end in (lo, hi))
         if not low <= high:
             raise InputError("a range goes from its smaller end to its larger one")
         if self._discrete:
             low, high = float(np.ceil(low)) - 0.5, float(np.floor(high)) + 0.5
         return low, max(low, high)
 
-    def _numbers(self, x: Any) -> Floats:
+    def numbers_of(self, x: Any) -> Floats:
+        """What is asked for as numbers (times: seconds since 1970)."""
         if not self._discrete:
             return self.domain.numbers([x] if np.ndim(x) == 0 else x)
         numbers = _doubles(x, "expected finite numbers")
