@@ -141,7 +141,7 @@ def plot_distribution(
             alpha=0.25,
             lw=0,
             color=color,
-            label="95 % band",
+            label=f"95 % band: {bands.rests_briefly}",
         )
     ax.stairs(found.masses * percent, edges, lw=1.2, color=color, label=label or "estimate")
     ax.set_ylabel(f"% of {found.population:,} people per bucket")

@@ -137,7 +137,7 @@ def test_bands_travel_with_their_distribution() -> None:
     assert again.bands.quantile(0.3) == found.bands.quantile(0.3)
     assert isinstance(found.bands, SmoothBands)
     assert isinstance(again.bands, SmoothBands)
-    assert again.bands.replicates.tobytes() == found.bands.replicates.tobytes()
+    assert again.bands.errors.tobytes() == found.bands.errors.tobytes()
 
 
 def test_results_that_differ_are_not_equal() -> None:

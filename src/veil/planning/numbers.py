@@ -100,7 +100,7 @@ def _range_errors(study: OneRound[Any], wishes: Wishes) -> tuple[float | None, f
         return None, None
     people = min(wishes.users, _MOST_PEOPLE)
     runs = min(max(_ALL_PEOPLE // people, 3), 10)
-    plain = replace(study, bands=0)  # type: ignore[type-var]  # studies are dataclasses
+    plain = without_bands(study)
     squares, rough = [], None
     try:
         for seed in range(runs):

@@ -13,6 +13,7 @@ from veil.results.distribution import Distribution, Fit
 from veil.results.distribution_change import DistributionChange
 from veil.results.estimate import Estimate
 from veil.results.files import load, save
+from veil.results.free_bands import FreeBands
 from veil.results.level_bands import LevelBands
 from veil.results.mean import Mean, MeanAndVariance
 from veil.results.smooth_bands import SmoothBands
@@ -26,6 +27,7 @@ __all__ = [
     "DistributionChange",
     "Estimate",
     "Fit",
+    "FreeBands",
     "FrequencyChange",
     "LevelBands",
     "Mean",

@@ -73,6 +73,11 @@ class Bands(ABC):
         """One plain sentence: what these intervals assume."""
 
     @property
+    def rests_briefly(self) -> str:
+        """The same in a few words, for the legend of a picture."""
+        return self.kind
+
+    @property
     def simulated(self) -> int | None:
         """By how many simulated surveys they were drawn; None if by none."""
         return None
