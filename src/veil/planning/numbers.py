@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from veil.domain import Integers
 from veil.entropy import Seeded
 from veil.errors import EmptyError
 from veil.mechanisms import SquareWave
-from veil.numeric import Binning, HaarHierarchy, Hierarchy, WaveDistribution
+from veil.numeric import Binning, HaarHierarchy, Hierarchy, WaveDistribution, without_bands
 from veil.planning.base import Goal, Measure, Option, Row, Ways, Wishes, byte_text
 from veil.planning.mean import held_numbers
 from veil.planning.rough import banded_error, wave_error
