@@ -15,6 +15,7 @@ from veil.results.bands import Bands
 from veil.results.change import Change, alpha_of
 from veil.results.contrasts import reach_of, square_and_add
 from veil.results.distribution import QUANTILES, Distribution
+from veil.results.free_bands import FreeBands
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class DistributionChange(Change):
         adds up in squares. Each side's bound then holds at level 1 - (1 - level) / 2, and the difference lies between
         the outermost.
         """
-        if any(getattr(side.bands, "kind", "") == "free" for side in (self.after, self.before)):
+        if any(isinstance(side.bands, FreeBands) for side in (self.after, self.before)):
             sure = 1 - (1 - level) / 2
             after, before = (reach_of(found(side), ends(side, sure)) for side in (self.after, self.before))
             return np.stack([after.low - before.high, after.high - before.low], axis=1)
@@ -164,8 +165,7 @@ class DistributionChange(Change):
     def remarks(self) -> list[str]:
         if not self.known:
             return ["The distributions have no bands: nothing is known about the error of their difference."]
-        rests = dict.fromkeys(getattr(side.bands, "rests_on", "") for side in (self.after, self.before))
-        return [text for text in rests if text]
+        return list(dict.fromkeys(_bands(side).rests_on for side in (self.after, self.before)))
 
     def _starts(self, side: Distribution) -> NDArray[np.int64]:
         return np.searchsorted(side.cells, self._cuts[:-1])
