@@ -75,7 +75,7 @@ The same with a service between the devices and the analyst ([docs/collector](co
     veil token create --scope answers:read
 
 Rows that are not significant are hidden where they were picked out of many, as noise alone may look like them: of heavy
-hitters, items and itemsets, also in files, and of a histogram where it is longer than what is shown. `--all` shows them.
+hitters, items and itemsets, also in files, and of a histogram that is longer than what is shown. `--all` shows them.
 
 Every command takes `--json`: standard output then holds exactly one JSON document. A mistake is one line on standard
 error, or with `--json` the document `{"error": {"kind": ..., "message": ...}}`; wrong usage always goes to standard
