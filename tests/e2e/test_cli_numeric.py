@@ -166,7 +166,8 @@ def test_a_hierarchy_is_read_as_one(tmp_path: Path) -> None:
     assert "negative" in veil("estimate", task, tally, "--set", "method=consistent").stdout
     out = tmp_path / "out.parquet"
     veil("estimate", task, tally, "-o", out, "--plot", tmp_path / "p.png")
-    assert pq.read_table(out).column_names == ["from", "to", "frequency", "count", "cumulative"]
+    columns = ["from", "to", "frequency", "count", "low", "high", "cumulative", "cumulative_low", "cumulative_high"]
+    assert pq.read_table(out).column_names == columns
     bare = tmp_path / "task.json"  # of the task alone, its questions one by one
     bare.write_bytes(study.survey.to_bytes())
     level = veil_json("estimate", bare, tally, "--set", "question=0", "--set", "post=norm-sub")

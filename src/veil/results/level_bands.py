@@ -318,7 +318,7 @@ def _reach(level: float, gap: Any) -> Any:
     `gap` is how far the ends are apart, in standard errors: from the two-sided reach at 0 to the one-sided one.
 
     >>> _reach(0.95, np.array([0.0, 1.0, 10.0])).round(3).tolist()
-    [1.96, 1.68, 1.645]
+    [1.96, 1.681, 1.645]
     """
     from scipy.special import ndtr
 
