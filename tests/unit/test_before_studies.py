@@ -118,16 +118,23 @@ def answered(run: StudyRun, name: str) -> Any:
     return run.result
 
 
+def same_estimates_with_more_doubt(rows: Any, before: list[list[float]]) -> None:
+    """0.1 knew of the factor for what padding misses only how two readings of the sizes differ."""
+    assert [row.frequency for row in rows] == [frequency for frequency, *_ in before]
+    assert all(row.stderr >= stderr for row, (_, stderr, *_) in zip(rows, before, strict=True))
+    assert all(0 <= row.low <= row.frequency <= row.high <= 1 for row in rows)
+
+
 def test_rounds_of_items_are_read_as_before() -> None:
     found = answered(StudyRun(SVIM(2, 3.0, 30)), "svim")
     assert found.items == known("svim")["items"]
-    assert [[row.frequency, row.stderr, row.low, row.high] for row in found.rows] == known("svim")["rows"]
+    same_estimates_with_more_doubt(found.rows, known("svim")["rows"])
 
 
 def test_rounds_of_itemsets_are_read_as_before() -> None:
     found = answered(StudyRun(SVSM(4, 4.0, 9)), "svsm")
     assert [list(items) for items in found.itemsets] == known("svsm")["itemsets"]
-    assert [[row.frequency, row.stderr, row.low, row.high] for row in found.rows] == known("svsm")["rows"]
+    same_estimates_with_more_doubt(found.rows, known("svsm")["rows"])
 
 
 def test_two_phases_are_read_as_before() -> None:
