@@ -33,7 +33,7 @@ class Measured:
     ems: Floats
     auto: Floats
     chosen: int
-    """In how many of the seeds spikes were chosen."""
+    """In how many of the seeds another model than EMS was chosen."""
 
 
 def all_people() -> list[tuple[People, bool]]:
@@ -73,7 +73,7 @@ def judge(found: list[Measured]) -> tuple[Rows, bool]:
     for case in found:
         over, se = ratio(case.auto, case.ems)
         most = 0.80 if case.spiky else 1.05
-        told = f"{over:.3f} (standard error {se:.3f}); spikes in {case.chosen} of {len(case.ems)} seeds"
+        told = f"{over:.3f} (standard error {se:.3f}); another model in {case.chosen} of {len(case.ems)} seeds"
         rows.append((f"{case.label}, eps = {case.epsilon:g}: auto over EMS", told, f"at most {most:.2f}"))
         passed &= over <= most
         logs += [np.log(over)] if case.spiky else []

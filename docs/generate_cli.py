@@ -37,7 +37,7 @@ without asking anybody again. What people were asked cannot be changed:
     veil estimate study.json tally.bin --set post=norm-sub         # frequencies that are not negative
     veil plan numbers --range 0 250000 --epsilon 1 -o incomes.json
     veil randomize incomes.json incomes.csv --clip -o reports.arrow  # what lies outside counts as the nearer end
-    veil estimate incomes.json reports.arrow --set bands=200 --plot incomes.svg
+    veil estimate incomes.json reports.arrow --plot incomes.svg
     veil plan hitters --max-bytes 12 -k 20 --epsilon 2 -o words.json
     veil estimate words.json reports*.arrow --set k=50             # searched again, for more of them
 

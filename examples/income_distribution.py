@@ -26,7 +26,7 @@ from rich.table import Table
 import veil
 from veil.datasets import income
 from veil.metrics import ks, wasserstein
-from veil.numeric import Hierarchy, wave_bands
+from veil.numeric import Hierarchy, assumed_bands
 from veil.results.distribution import Distribution
 
 options = argparse.ArgumentParser(description="Estimate an income distribution under local differential privacy.")
@@ -52,7 +52,7 @@ tally = wave.tally(reports)
 smooth = wave.estimate(tally)  # EMS
 spiky = wave.estimate(tally, smoothing="auto")  # EMS with spikes, if held-out reports speak for them
 tree = veil.simulate(Hierarchy(chosen.epsilon, domain, buckets), held)  # asked of other people, in practice
-bands = wave_bands(wave, tally, smooth, replicates=chosen.replicates)
+bands = assumed_bands(wave, tally, smooth, replicates=chosen.replicates)  # incomes are rough: wide, and they hold
 
 
 # %% What it says, in dollars

@@ -5,7 +5,7 @@
     Binning                    an oracle over a few bins: the baseline
     StochasticRounding, Piecewise (mechanisms), HybridMean, TwoPhaseVariance    a mean, a variance, and nothing else
 
-What comes out is a `Distribution` or a `Mean` of `veil.results`; `draw_bands` tells how far a distribution may be off.
+What comes out is a `Distribution` or a `Mean` of `veil.results`; `assumed_bands` tells how far one may be off.
 docs/numeric.md says which to take.
 """
 
@@ -13,6 +13,7 @@ from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRound
 from veil.mechanisms.reconstruction import Stopping, reconstruct
 from veil.mechanisms.waves import Wave
 from veil.numeric.asking import without_bands
+from veil.numeric.assumed import assumed_bands
 from veil.numeric.bands import draw_bands, wave_bands
 from veil.numeric.binning import Binning
 from veil.numeric.distributions import WaveDistribution
@@ -51,6 +52,7 @@ __all__ = [
     "TwoPhaseVariance",
     "Wave",
     "WaveDistribution",
+    "assumed_bands",
     "draw_bands",
     "free_bands",
     "reconstruct",

@@ -17,14 +17,13 @@ from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Model, Smoothing, Stopping, neighbour_share, reconstruct
 from veil.mechanisms.waves import Wave
-from veil.numeric.roughness import Roughness, roughness
 from veil.results.distribution import Distribution
 from veil.results.smooth_bands import SmoothBands
 from veil.tally import Tally
 from veil.tools.arguments import is_int
 from veil.tools.shares import proportional
 
-__all__ = ["FEWEST", "MOST", "ROUGH", "SURVEYS", "Again", "draw_bands", "smoothness_doubt", "wave_bands"]
+__all__ = ["FEWEST", "MOST", "SURVEYS", "Again", "coarse_wave", "draw_bands", "found_model", "wave_bands"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,13 +37,9 @@ _BUCKETS, _IN_HALF_A_WAVE = (128, 256), 32
 """Simulated surveys are reconstructed in at most so many buckets: in the fewer, if so many of them lie in half a wave.
 
 Finer ones have the same errors, and take longer."""
-_STILL_SMOOTH = 1 / 16
-"""A fit with less of EMS's share than this says nothing about smoothness."""
 _DIGITS = 7
 _NEARBY = 8
 """The largest error within an eighth of half a wave's width counts: see docs/numeric.md."""
-ROUGH = 0.05
-"""At which p-value reports contradict a smooth distribution; a false alarm only widens the bands."""
 
 
 def draw_bands(
@@ -103,10 +98,10 @@ def wave_bands(
 
     few, many = _BUCKETS
     surveys = _surveys(replicates)
-    coarse = _coarse(mechanism, few if mechanism.b * few >= _IN_HALF_A_WAVE else many)
+    coarse = coarse_wave(mechanism, few if mechanism.b * few >= _IN_HALF_A_WAVE else many)
     coarser = (coarse.buckets / mechanism.buckets) ** 2  # a step smooths over as large a part of the domain
     share = neighbour_share(mechanism.buckets) * coarser
-    model = _asked_model(found)
+    model = found_model(found)
     smoothing: Smoothing = "auto" if "auto" in found.lineage else replace(model, share=model.share * coarser)
     counts = mechanism.people_counts(mechanism.own(tally))
     pilot = reconstruct(mechanism, counts, smoothing=False)[0]
@@ -129,25 +124,6 @@ def wave_bands(
     )
 
 
-def smoothness_doubt(mechanism: SquareWave, tally: Tally, found: Distribution) -> Roughness:
-    """Test whether the reports contradict a smooth distribution: the one found, or EMS with a 16th of its share.
-
-    A fit that hardly smooths, or has spikes, agrees with rough reports: what is asked is whether a smooth one would.
-    """
-    counts, model = mechanism.people_counts(mechanism.own(tally)), _asked_model(found)
-    coarse = _coarse(mechanism, _BUCKETS[1])
-    nested = np.isin(coarse.output_edges[:-1], mechanism.output_edges)
-    if nested.all():  # reports are counted in fewer buckets, where their boundaries are among those of the tally
-        counts = np.add.reduceat(counts, np.searchsorted(mechanism.output_edges, coarse.output_edges[:-1]))
-    else:
-        coarse = mechanism
-    coarser = (coarse.buckets / mechanism.buckets) ** 2
-    least = neighbour_share(mechanism.buckets) * _STILL_SMOOTH
-    tested = Model(max(model.share, least) * coarser)
-    masses = reconstruct(coarse, counts, smoothing=tested)[0]
-    return roughness(coarse, counts, masses, tested)
-
-
 def _surveys(replicates: Any) -> int:
     if not is_int(replicates) or replicates < FEWEST:
         raise ParameterError(f"bands need at least {FEWEST} replicates")
@@ -160,14 +136,14 @@ def _errors(found: Floats, asked: Floats) -> Floats:
     return np.asarray(np.round(np.pad(errors, ((0, 0), (1, 0))), _DIGITS), dtype=np.float64)
 
 
-def _asked_model(found: Distribution) -> Model:
+def found_model(found: Distribution) -> Model:
     """By which model these reports were reconstructed."""
     if found.fit is None or found.fit.share is None:
         raise InputError("this distribution was not reconstructed from a wave's reports")
     return Model(found.fit.share, found.fit.penalty)
 
 
-def _coarse(mechanism: SquareWave, most: int) -> SquareWave:
+def coarse_wave(mechanism: SquareWave, most: int) -> SquareWave:
     """The same wave, counted in fewer buckets."""
     fewer = min(mechanism.buckets, most)
     return SquareWave(mechanism.epsilon, mechanism.domain, fewer, half_width=mechanism.half_width, ramp=mechanism.ramp)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Smoothing
 from veil.numeric.asking import DistributionStudy, check_bands
-from veil.numeric.bands import ROUGH, SURVEYS, smoothness_doubt, wave_bands
-from veil.numeric.free import free_bands
-from veil.numeric.roughness import Roughness
+from veil.numeric.assumed import Assume, assumed_bands, check_assumption
+from veil.numeric.bands import SURVEYS
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution
 from veil.study import Collected
 from veil.survey import Survey
 
 __all__ = ["WaveDistribution"]
-
-Assume = Literal["smooth", "nothing"]
 
 _SMOOTHINGS: dict[str, Smoothing] = {"ems": True, "em": False, "auto": "auto"}
 
@@ -51,8 +48,7 @@ class WaveDistribution(DistributionStudy):
         if not isinstance(self.mechanism, SquareWave):
             raise ParameterError("this study asks through SquareWave")
         check_bands(self.bands)
-        if self.assume not in get_args(Assume):
-            raise ParameterError('bands assume "smooth" or "nothing"')
+        check_assumption(self.assume)
 
     @cached_property
     def survey(self) -> Survey:
@@ -65,16 +61,4 @@ class WaveDistribution(DistributionStudy):
 
     def draw(self, collected: Collected, found: Distribution) -> Bands:
         tally = collected.tally().part(0)
-        if self.assume == "nothing":
-            return free_bands(self.mechanism, tally, found)
-        doubt = smoothness_doubt(self.mechanism, tally, found)
-        if doubt.rough(ROUGH):
-            return replace(free_bands(self.mechanism, tally, found), because=_because(found, doubt))
-        return wave_bands(self.mechanism, tally, found, self.bands)
-
-
-def _because(found: Distribution, doubt: Roughness) -> str:
-    """What the reports say against a smooth distribution."""
-    if doubt.step is None:
-        return "The reports contradict a smooth distribution."
-    return f"The reports contradict a smooth distribution: people seem to hold multiples of {doubt.step:,g}."
+        return assumed_bands(self.mechanism, tally, found, self.assume, self.bands)
