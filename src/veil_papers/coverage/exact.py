@@ -8,7 +8,7 @@ together is at most the sum of their tails, whether or not their supports depend
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,7 +21,8 @@ from veil_papers.coverage.cells import LEAST, Cell
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_ROUNDING, _FEW = 1e-6, 60  # of a person; numbers of holders
+_ROUNDING = 1e-6  # of a person
+_FEW, _OFTEN = 301, 0.99
 
 
 def support_law(n: int, held: int, p: float, q: float) -> Floats:
@@ -41,69 +42,75 @@ def support_law(n: int, held: int, p: float, q: float) -> Floats:
 def estimates(oracle: PureOracle, n: int, supports: Ints, scale: Fraction = Fraction(1)) -> Iterator[Estimate]:
     """What the collector makes of these supports: as many at a time as there are values."""
     size = oracle.domain.size
+    every = np.arange(size, dtype=np.uint64)  # named, as some oracles keep the whole domain in another form
     filled = np.append(supports, np.full(-len(supports) % size, supports[-1]))
     for counts in filled.reshape(-1, size):
-        yield oracle.estimate(Tally(oracle.digest, counts, n, n, n), scale=scale)
+        yield oracle.estimate(Tally(oracle.digest, counts, n, n, n, every), scale=scale)
 
 
-class Holders:
-    """Values by how many of n people hold each, with the law of the support of each such number."""
+class Supports:
+    """Every support 0 .. n that a value can have, with the law of each number of holders that is asked for."""
 
-    def __init__(self, oracle: PureOracle, held: Ints, scale: Fraction = Fraction(1)) -> None:
-        self.oracle, self.n, self.scale = oracle, int(held.sum()), scale
+    def __init__(self, oracle: PureOracle, n: int, scale: Fraction = Fraction(1)) -> None:
+        self.oracle, self.n, self.scale = oracle, n, scale
         self._chances = float(oracle.q + (oracle.p - oracle.q) / scale), float(oracle.q)
-        self.holders, self.values = np.unique(held, return_counts=True)
-        self.laws = np.stack([support_law(self.n, int(m), *self._chances) for m in self.holders])
+        self._laws: dict[int, Floats] = {}
+
+    def laws(self, holders: Ints) -> Floats:
+        """The probabilities of all supports, one row for each of these numbers of holders."""
+        for m in holders.tolist():
+            if m not in self._laws:
+                self._laws[m] = support_law(self.n, m, *self._chances)
+        return np.stack([self._laws[m] for m in holders.tolist()])
 
     def bounds(self, level: float, kind: str) -> Floats:
-        """The interval of every support 0 .. n, in people."""
+        """The interval of every support, in people."""
         every = estimates(self.oracle, self.n, np.arange(self.n + 1), self.scale)
         made = [estimate.interval(level, kind=kind) for estimate in every]
         return np.asarray(np.concatenate(made)[: self.n + 1] * self.n)
 
-    def coverage(self, bounds: Floats) -> float:
-        """How often these intervals hold the truth, over all values."""
-        low, high, truth = bounds[:, 0], bounds[:, 1], self.holders[:, None]
-        return self._mean((self.laws * ((low <= truth + _ROUNDING) & (truth - _ROUNDING <= high))).sum(axis=1))
+    def coverage(self, bounds: Floats, holders: Ints) -> Floats:
+        """How often these intervals hold the truth, for each number of holders."""
+        low, high, truth = bounds[:, 0], bounds[:, 1], holders[:, None]
+        held = (low <= truth + _ROUNDING) & (truth - _ROUNDING <= high)
+        return np.asarray((self.laws(holders) * held).sum(axis=1))
 
-    def width(self, bounds: Floats) -> float:
-        """The mean width, in people."""
-        return self._mean(self.laws @ (bounds[:, 1] - bounds[:, 0]))
+    def width(self, bounds: Floats, holders: Ints) -> Floats:
+        """The mean width in people, for each number of holders."""
+        return np.asarray(self.laws(holders) @ (bounds[:, 1] - bounds[:, 0]))
 
     def needed(self, bounds: Floats, nominal: float) -> bool:
         """Whether one person less at either end of all intervals covers some number of holders less than it has to.
 
         Intervals of whole people cannot be narrower then, however often they hold the truth of these people: nobody
-        knows before how many hold a value. Numbers of holders up to 60 are tried.
+        knows before how many hold a value.
         """
-        few = np.arange(min(self.n, _FEW) + 1)
-        laws = np.stack([support_law(self.n, int(m), *self._chances) for m in few])
+        tried = np.unique(np.append(np.arange(min(self.n, _FEW)), np.linspace(0, self.n, _FEW).astype(np.int64)))
         low, high = np.ceil(bounds[:, 0] - _ROUNDING), np.floor(bounds[:, 1] + _ROUNDING)
-        truth = few[:, None]
-        from_below, from_above = ((low + 1 <= truth) & (truth <= high)), ((low <= truth) & (truth <= high - 1))
-        return all(bool(((laws * held).sum(axis=1) < nominal).any()) for held in (from_below, from_above))
-
-    def _mean(self, by_holders: Floats) -> float:
-        return float(by_holders @ self.values / self.values.sum())
+        shorter = np.stack([low + 1, high], axis=1), np.stack([low, high - 1], axis=1)
+        return all(bool((self.coverage(one, tried) < nominal).any()) for one in shorter)
 
 
 def frequency_cells(
-    oracle: PureOracle, data: str, held: Ints, levels: Sequence[float], kinds: Sequence[str]
+    oracle: PureOracle, data: Mapping[str, Ints], levels: Sequence[float], kinds: Sequence[str]
 ) -> Iterator[tuple[Cell, bool]]:
     """Coverage of an oracle's intervals of several levels and kinds; and whether whole people allow no narrower ones.
 
-    The latter is asked only of those that hold the truth in more than 99 %.
+    The latter is asked only of those that hold the truth in more than 99 %. All data sets have as many people.
     """
-    found = Holders(oracle, held)
+    n = int(next(iter(data.values())).sum())
+    found = Supports(oracle, n)
     for kind in kinds:
         for level in levels:
             bounds = found.bounds(level, kind)
-            coverage, width = found.coverage(bounds), found.width(bounds)
-            place = KINDS[kind], oracle.name, data, found.n, oracle.epsilon, level
-            yield (
-                Cell(*place, coverage, 0.0, width, len(held), LEAST[level]),
-                coverage <= 0.99 or found.needed(bounds, level),
-            )
+            for label, held in data.items():
+                holders, values = np.unique(held, return_counts=True)
+                coverage, width = (
+                    float(of(bounds, holders) @ values / len(held)) for of in (found.coverage, found.width)
+                )
+                place = KINDS[kind], oracle.name, label, n, oracle.epsilon, level
+                cell = Cell(*place, coverage, 0.0, width, len(held), LEAST[level])
+                yield cell, coverage <= _OFTEN or found.needed(bounds, level)
 
 
 KINDS = {"mid-p": "frequencies, mid-p", "exact": "frequencies, exact", "normal": "rival: frequencies, normal"}

@@ -53,11 +53,11 @@ def cases(epsilons: Iterable[float], runs: int, data: object = None) -> Iterator
         yield Case("SHE", "Zipf", 1_000, epsilon, partial(additive, SHE(epsilon, _SIZE), held), max(runs // 4, 2))
 
 
-def support_tally(oracle: PureOracle, held: Ints, rng: Generator, people: int | None = None) -> Tally:
+def support_tally(oracle: PureOracle, held: Ints, rng: Generator) -> Tally:
     """What the collector counts, value by value; the values' supports are drawn independently of each other."""
-    n = int(held.sum()) if people is None else people
+    n, every = int(held.sum()), np.arange(len(held), dtype=np.uint64)
     counts = rng.binomial(held, float(oracle.p)) + rng.binomial(n - held, float(oracle.q))
-    return Tally(oracle.digest, counts, n, n, n)
+    return Tally(oracle.digest, counts, n, n, n, every)
 
 
 def shown(kind: str, estimate: Estimate, truth: NDArray[np.float64]) -> Iterator[Seen]:
