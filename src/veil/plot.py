@@ -35,7 +35,7 @@ def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None 
     if np.isnan(low).all() and len(low):
         ax.plot(shown, places, "o", ms=5, color=_DOT, label="estimate, error not known")
     else:
-        reach = np.stack([shown - low, high - shown])
+        reach = np.maximum([shown - low, high - shown], 0.0)  # an estimate below 0 lies outside its interval
         ax.errorbar(shown, places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT, label="estimate, 95 % interval")
         floor = found.facts().get("threshold")
         if floor is not None and len(found.lineage) < 2:  # significance is judged before post-processing moves points

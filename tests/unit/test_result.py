@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from veil import (
     GRR,
@@ -44,14 +45,19 @@ def test_rows_are_sorted_and_carry_their_interval() -> None:
     assert [row.value for row in rows][:2] == ["tea", "coffee"]
     assert rows[0].low < 0.6 < rows[0].high
     assert rows[0].count == pytest.approx(rows[0].frequency * 10_000)
-    assert rows[0].high - rows[0].frequency == pytest.approx(1.959964 * rows[0].stderr, rel=1e-5)
+    assert rows[0].high - rows[0].low == pytest.approx(2 * 1.959964 * rows[0].stderr, rel=0.02)
+    plain = ESTIMATE.interval(kind="normal")
+    assert plain[0] == pytest.approx(rows[0].frequency + 1.959964 * rows[0].stderr * np.array([-1, 1]), rel=1e-6)
     wide = ESTIMATE.interval(0.99)
     assert np.all(wide[:, 1] - wide[:, 0] > ESTIMATE.interval()[:, 1] - ESTIMATE.interval()[:, 0])
 
 
 def test_significance_follows_the_formula() -> None:
-    star = OLH(3.0, LABELS).variance(10_000)
-    assert ESTIMATE.threshold(0.05) == pytest.approx(critical(0.05 / 4) * math.sqrt(star))
+    oracle = OLH(3.0, LABELS)
+    p, q = float(oracle.p), float(oracle.q)
+    most = binom.isf(0.05 / 4, 10_000, q)  # an absent value's support is binomial
+    assert ESTIMATE.threshold(0.05) == pytest.approx(((most + 0.5) / 10_000 - q) / (p - q))
+    assert ESTIMATE.threshold(0.05) == pytest.approx(critical(0.05 / 4) * math.sqrt(oracle.variance(10_000)), rel=0.03)
     assert {row.value for row in ESTIMATE.significant(0.05)} == {"tea", "coffee", "juice"}
     assert OLH(3.0, LABELS).detection_floor(10_000) == pytest.approx(ESTIMATE.threshold(0.05))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -83,13 +83,10 @@ class HeavyHitters(Result):
     @property
     def rows(self) -> list[Row]:
         """Each value with its frequency and 95 % interval; values that may be cut end in an ellipsis."""
-        frequencies, counts, errors = self.estimates.shown, self.estimates.counts, self.estimates.stderr
-        bounds = self.estimates.interval()
+        rows = self.estimates.top(len(self)) if len(self) else []
+        by_value = {row.value: row for row in rows}
         named = [f"{v}…" if cut else v for v, cut in zip(self.values, self.truncated, strict=True)]
-        return [
-            Row(value, float(frequencies[i]), float(counts[i]), float(errors[i]), *map(float, bounds[i]))
-            for i, value in enumerate(named)
-        ]
+        return [replace(by_value[value], value=name) for value, name in zip(self.values, named, strict=True)]
 
     # -- what it says ------------------------------------------------------------------------------------------------
 

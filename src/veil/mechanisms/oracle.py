@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -22,7 +22,6 @@ from veil.results.estimate import Estimate
 from veil.results.noise import Noise, SupportNoise
 from veil.tally import Tally
 from veil.tools.arguments import is_int
-from veil.tools.normal import critical
 from veil.view import View
 from veil.wire.layout import Columns
 
@@ -80,12 +79,19 @@ class FrequencyOracle(Mechanism):
         return self.noise.variance(frequency) / n
 
     def detection_floor(self, n: int, alpha: float = 0.05, candidates: int | None = None) -> float:
-        """The significance threshold (3.13): a value this frequent is found half of the time, an absent one never.
+        """The significance threshold: a value this frequent is found half of the time, an absent one never.
 
-        "Never" is with probability 1 - alpha over all candidates together.
+        "Never" is with probability 1 - alpha over all candidates together; for pure oracles by the exact tail of the
+        binomial that an absent value's support is.
         """
-        tested = min(candidates or self.domain.size, 10**300)  # as far as a double reaches
-        return critical(alpha / tested) * float(np.sqrt(self.variance(n)))
+        _check_people(n)
+        tail = alpha / min(candidates or self.domain.size, 10**300)  # as far as a double reaches
+        noise = self.noise
+        return (
+            noise.floor(n, tail)
+            if isinstance(noise, SupportNoise)
+            else noise.upper(n, tail) * float(np.sqrt(self.variance(n)))
+        )
 
     def encode_candidates(self, candidates: Any) -> NDArray[Any] | None:
         """Candidates as codes, each once; None stands for a whole domain that can be listed."""
@@ -112,7 +118,7 @@ class FrequencyOracle(Mechanism):
         """
         tally = self.own(tally)
         people = tally.people if population is None else max(population, tally.people)
-        return Estimate(
+        found = Estimate(
             domain=self.domain,
             frequencies=self.shares(tally) * float(scale),
             n=tally.people,
@@ -124,6 +130,7 @@ class FrequencyOracle(Mechanism):
             candidates=tally.candidates,
             lineage=(lineage or self.signature,),
         )
+        return found if found.plain or not self.noise.known else replace(found, lineage=(*found.lineage, found.law))
 
 
 @dataclass(frozen=True, init=False)

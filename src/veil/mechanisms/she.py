@@ -109,7 +109,9 @@ class SHE(FrequencyOracle):
         # (2 m - 1) P(|x| >= m) over either side.
         square = self._second_moment(self.reach) + self._second_moment(self.grid + self.reach)
         spread = square / self.grid**2 - self.bias_bound**2
-        return AdditiveNoise(spread / (1 - 2 * self.bias_bound) ** 2)
+        # kurtosis of two-sided geometric noise before it is clamped, which only takes from it
+        longer = 3 + (1 - self.alpha) ** 2 / (2 * self.alpha)
+        return AdditiveNoise(spread / (1 - 2 * self.bias_bound) ** 2, longer)
 
     def _second_moment(self, limit: int) -> Fraction:
         """The sum of (2 m - 1) tail(m) for m = 1 .. limit, in closed form."""

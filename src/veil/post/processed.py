@@ -19,6 +19,7 @@ from veil.domain import Domain
 from veil.errors import InputError, ParameterError
 from veil.post.priors import Prior
 from veil.results.estimate import Estimate, Row, Total
+from veil.results.laws import Inversion
 
 __all__ = ["Calibrated", "Normed", "PositiveAnswers", "Processed", "ProcessedTotal"]
 
@@ -69,6 +70,7 @@ class Processed(Estimate):
             candidates=raw.candidates,
             lineage=(*estimate.lineage, step),
             whole=raw.whole,
+            tested=raw.tested,
             guarantee=raw.guarantee,
             raw=raw,
             step=step,
@@ -87,18 +89,20 @@ class Processed(Estimate):
             return self.raw.variance  # which says why there is none
         raise InputError(f"{self.step} is biased and has no standard error; interval() is honest, .raw is unbiased")
 
-    def interval(self, level: float = 0.95) -> Floats:
+    def interval(self, level: float = 0.95, kind: Inversion = "mid-p") -> Floats:
         """A confidence interval for each frequency: the unbiased one, within [0, 1], stretched to the shown frequency.
 
         It covers at least as often as the unbiased one. Without a prior nothing narrower is true of a single value.
         """
-        bounds = np.clip(self.unbiased.interval(level), 0.0, 1.0)
-        return np.stack([np.minimum(bounds[:, 0], self.shown), np.maximum(bounds[:, 1], self.shown)], axis=1)
+        return self._around(self.shown, self.raw.interval(level, kind))
+
+    def _around(self, shown: Floats, bounds: Floats) -> Floats:
+        return np.stack([np.minimum(bounds[:, 0], shown), np.maximum(bounds[:, 1], shown)], axis=1)
 
     def significant(self, alpha: float = 0.05) -> list[Row]:
         """The values whose unbiased estimate is above the significance threshold, largest first."""
         order = np.argsort(-self.raw.frequencies, kind="stable")
-        return self._rows(order[self.raw.frequencies[order] > self.raw.threshold(alpha)])
+        return self._rows(order[self.raw.frequencies[order] > self.raw.threshold(alpha)], selected=True)
 
     def total(self, subset: Any) -> Any:
         """The frequency of a set of values, with the honest interval of the unbiased total."""
@@ -118,10 +122,10 @@ class Processed(Estimate):
     def _judged(self) -> Estimate:
         return self.raw
 
-    def _errors(self, level: float = 0.95) -> tuple[Floats, Floats]:
+    def _errors(self, order: NDArray[Any], level: float = 0.95) -> tuple[Floats, Floats]:
         if not self.noise.known:
-            return Estimate._errors(self, level)
-        return np.full(len(self), np.nan), self.interval(level)
+            return Estimate._errors(self, order, level)
+        return np.full(len(order), np.nan), self._around(self.shown[order], self.raw._errors(order, level)[1])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -152,8 +156,16 @@ class Normed(Processed):
         """Variance of each frequency, exactly."""
         return self._set_variance(np.ones(len(self)), self.frequencies)
 
-    def interval(self, level: float = 0.95) -> Floats:
-        return Estimate.interval(self, level)
+    def interval(self, level: float = 0.95, kind: Inversion = "mid-p") -> Floats:
+        """A confidence interval for each frequency, by its exact variance at what may be true."""
+        return Estimate.interval(self, level, kind)
+
+    def variance_at(self, frequencies: Floats) -> Floats:
+        return self._set_variance(np.ones(len(frequencies)), np.clip(frequencies, 0.0, self.sum))
+
+    @property
+    def _law(self) -> None:  # a support less a share of all supports has no binomial law
+        return None
 
     def total(self, subset: Any) -> Total:
         return Estimate.total(self, subset)
@@ -182,8 +194,8 @@ class Normed(Processed):
     def remarks(self) -> list[str]:
         return Estimate.remarks(self)
 
-    def _errors(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        return Estimate._errors(self, level)
+    def _errors(self, order: NDArray[Any], level: float = 0.95) -> tuple[Floats, Floats]:
+        return Estimate._errors(self, order, level)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

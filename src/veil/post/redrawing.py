@@ -7,8 +7,6 @@ the distribution that people would give; for the others they are normal with the
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,15 +43,10 @@ def redraw_counts(noise: SupportNoise, held: Ints, random: np.random.Generator) 
         chances = np.append(np.full(len(held), q), max(1 - p - (len(held) - 1) * q, 0.0))
         others = random.multinomial(n - int(kept.sum()), chances / chances.sum())
         return np.asarray(kept + others[:-1], float)
-    if _same(noise.hit, noise.p * noise.q) and _same(noise.miss, noise.q**2):
+    if noise.alone:
         return np.asarray(random.binomial(held, p) + random.binomial(n - held, q), float)
     shares = held / n
     return np.asarray(n * (shares * p + (1 - shares) * q) + np.sqrt(n) * _correlated(noise, shares, random))
-
-
-def _same(chance: Fraction, other: Fraction) -> bool:
-    """Equal up to the rounding of hash buckets to intervals of 32 bits."""
-    return abs(chance - other) < Fraction(1, 10**6) * other
 
 
 def _correlated(noise: SupportNoise, shares: Floats, random: np.random.Generator) -> Floats:

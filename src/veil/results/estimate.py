@@ -14,10 +14,17 @@ from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
 from veil.privacy import Guarantee
 from veil.results.base import Result
-from veil.results.noise import Noise
+from veil.results.laws import (
+    Inversion,
+    SupportLaw,
+    check_inversion,
+    heaviest_deviation,
+    score_interval,
+)
+from veil.results.noise import Noise, SupportNoise
 from veil.results.units import Column, Unit, make_table, value_unit
 from veil.tools.arguments import is_int
-from veil.tools.normal import critical, two_sided
+from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,7 +37,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Row:
-    """One value of an estimate, with its 95 % interval."""
+    """One value of an estimate, with its 95 % interval.
+
+    `selected_low` and `selected_high` are the interval that holds for what was selected: of rows that were picked out
+    of many for being large, 95 % of these intervals cover. They are low and high where nothing was selected.
+    """
 
     value: Any
     frequency: float
@@ -38,19 +49,22 @@ class Row:
     stderr: float
     low: float
     high: float
+    selected_low: float
+    selected_high: float
 
 
 @dataclass(frozen=True)
 class Total:
-    """The frequency of a set of values."""
+    """The frequency of a set of so many `values` of an estimate."""
 
     frequency: float
     stderr: float
+    estimate: Estimate
+    values: int
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def interval(self, level: float = 0.95, kind: Inversion = "mid-p") -> tuple[float, float]:
         """A confidence interval for the set's frequency."""
-        reach = two_sided(level) * self.stderr
-        return self.frequency - reach, self.frequency + reach
+        return self.estimate._total_interval(self.values, self.frequency, level, check_inversion(kind))
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +89,8 @@ class Estimate(Result):
     lineage: tuple[str, ...] = field(default=())
     whole: bool = True
     """Whether no value of the domain was left out."""
+    tested: int | None = field(default=None, kw_only=True)
+    """How many values were tested to find these: all that a search ever tried; as many as there are, unless given."""
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
@@ -130,16 +146,89 @@ class Estimate(Result):
         """Standard error of each frequency."""
         return np.sqrt(self.variance)
 
-    def interval(self, level: float = 0.95) -> Floats:
-        """A confidence interval for each frequency: an array of (low, high)."""
-        reach = two_sided(level) * self.stderr
-        return np.stack([self.frequencies - reach, self.frequencies + reach], axis=1)
+    # -- intervals -----------------------------------------------------------------------------------------------------
+
+    def interval(self, level: float = 0.95, kind: Inversion = "mid-p") -> Floats:
+        """A confidence interval for each frequency: an array of (low, high), within 0 and 1.
+
+        By inversion of the law of supports, see `veil.results.laws`: all frequencies for which what was received is not
+        too surprising. `kind` is "mid-p", "exact" (never below its level) or "normal" (to compare with: so many
+        standard errors to either side, also beyond 0 and 1).
+
+        >>> from veil import GRR, simulate
+        >>> few = simulate(GRR(epsilon=4.0, domain=3), [0] * 60 + [1] * 40, seed=1)
+        >>> few.interval().round(2).tolist()
+        [[0.57, 0.63], [0.38, 0.43], [0.0, 0.02]]
+        """
+        return self._intervals(self.frequencies, level, check_inversion(kind))
+
+    def selected_interval(self, selected: int, level: float = 0.95) -> Floats:
+        """Intervals for values that were selected, so many out of all that were tested, for being large.
+
+        Benjamini and Yekutieli (2005): with intervals of level 1 - (1 - level) selected / tested, the expected share of
+        those that do not cover is at most 1 - level among the selected ones, however they were selected.
+        """
+        return self._intervals(self.frequencies, self._selected_level(selected, level), "mid-p")
+
+    def _selected_level(self, selected: int, level: float) -> float:
+        two_sided(level)  # refuses a bad level
+        return 1 - (1 - level) * min(selected / max(self._tested, 1), 1.0)
+
+    @property
+    def _tested(self) -> int:
+        return len(self) if self.tested is None else self.tested
+
+    def _intervals(self, frequencies: Floats, level: float, kind: Inversion) -> Floats:
+        """Intervals around these of the frequencies."""
+        if kind == "normal":
+            reach = two_sided(level) * np.sqrt(self.variance_at(frequencies))
+            low, high = frequencies - reach, frequencies + reach
+        elif self._law is not None:
+            low, high = self._law.shares(self._supports(self._law, frequencies), level, kind)
+        else:
+            parabola = [self.variance_at(np.full(len(frequencies), share)) for share in (0.0, 0.5, 1.0)]
+            low, high = score_interval(frequencies, (parabola[0], parabola[1], parabola[2]), level)
+        return np.stack([low, high], axis=1)
+
+    @cached_property
+    def _law(self) -> SupportLaw | None:
+        """The law of a value's support; None where estimates are not made of supports."""
+        if not isinstance(self.noise, SupportNoise):
+            return None
+        p, q = float(self.noise.p), float(self.noise.q)
+        return self._law_of(q + (p - q) / self.scale, q)
+
+    def _law_of(self, p: float, q: float, trials: float = 1.0) -> SupportLaw:
+        rest = max(self.population - self.n, 0) / max(self.population - 1, 1)
+        return SupportLaw(trials * self.effective, p, q, float(np.sqrt(1 - rest)), whole=self.effective == self.n)
+
+    def _supports(self, law: SupportLaw, frequencies: Floats) -> Floats:
+        supports = law.people * (law.q + (law.p - law.q) * frequencies)
+        return np.asarray(np.rint(supports) if law.whole else supports)
+
+    @property
+    def plain(self) -> bool:
+        """Whether one report of each person who is spoken of counts once: then supports have an exact law."""
+        return self.effective == self.n == self.population
+
+    @property
+    def law(self) -> str:
+        """What intervals and significance are made of, in a few words; it stands in the lineage unless it is plain."""
+        if not self.noise.known:
+            return "unknown"
+        if not isinstance(self.noise, SupportNoise):
+            return "normal, with the variance of the noise"
+        if self.effective != self.n:
+            return "weights: binomials of the people that they are worth; significance by Bennett's bound"
+        if self.population > self.n:
+            return "a sample: binomials with its mean and variance; significance exact"
+        return "binomial, exact"
 
     def top(self, k: int) -> list[Row]:
         """The k values with the largest estimates, largest first; NaN for errors where no noise law is known."""
         if not is_int(k) or k < 1:
             raise ParameterError("top(k) needs an integer k of at least 1")
-        return self._rows(np.argsort(-self.frequencies, kind="stable")[:k])
+        return self._rows(np.argsort(-self.frequencies, kind="stable")[:k], selected=True)
 
     def at(self, value: Any) -> Row:
         """One value, with its 95 % interval."""
@@ -148,19 +237,29 @@ class Estimate(Result):
     def above(self, frequency: float) -> list[Row]:
         """The values estimated above a frequency, largest first."""
         order = np.argsort(-self.frequencies, kind="stable")
-        return self._rows(order[self.shown[order] > frequency])
+        return self._rows(order[self.shown[order] > frequency], selected=True)
 
     def threshold(self, alpha: float = 0.05) -> float:
-        """The significance threshold (3.13): an absent value exceeds it with probability alpha / candidates."""
+        """The significance threshold: an absent value exceeds it with probability alpha / tested at most.
+
+        The support of a value that nobody holds is Bin(n, q), and this is its exact tail; the thesis (3.13) takes the
+        normal one, which is too short far out. With weights it is a bound that holds for all weights with their sums.
+        """
         if not 0 < alpha < 1:
             raise ParameterError("alpha lies between 0 and 1")
-        star = self.scale**2 * self.noise.variance(0.0) / self.effective
-        return critical(alpha / len(self)) * float(np.sqrt(star))
+        tail = alpha / max(self._tested, 1)
+        if not isinstance(self.noise, SupportNoise):
+            return self.noise.upper(self.n, tail) * float(np.sqrt(self.variance_at(np.zeros(1))[0]))
+        if self.effective != self.n:
+            p, q = float(self.noise.p), float(self.noise.q)
+            return heaviest_deviation(self.n, self.effective, q, tail) / (p - q) * self.scale
+        return self.noise.floor(self.n, tail) * self.scale
 
     def significant(self, alpha: float = 0.05) -> list[Row]:
         """The values above the significance threshold, largest first.
 
-        With probability 1 - alpha or more, none of them is a value that nobody holds.
+        With probability 1 - alpha or more, none of them is a value that nobody holds: whatever the number of people and
+        eps, over everything that was tested.
         """
         return self.above(self.threshold(alpha))
 
@@ -178,7 +277,34 @@ class Estimate(Result):
 
     def _total(self, rows: NDArray[np.int64]) -> Total:
         frequency = self.answer(rows)
-        return Total(frequency, float(np.sqrt(self._total_variance(len(rows), frequency))))
+        return Total(frequency, float(np.sqrt(self._total_variance(len(rows), frequency))), self, len(rows))
+
+    def _total_interval(self, values: int, frequency: float, level: float, kind: Inversion) -> tuple[float, float]:
+        """An interval for what `values` values add up to, where that is what was found."""
+        found, most = np.array([frequency]), 1.0 if self.scale == 1.0 else float(values)
+        if kind == "normal":
+            reach = two_sided(level) * float(np.sqrt(self._total_variance(values, frequency)))
+            return frequency - reach, frequency + reach
+        law = self._total_law(values)
+        if law is not None:
+            supports = law.people * law.q + self.effective * (law.p - law.q) * found
+            low, high = law.shares(np.rint(supports) if law.whole else supports, level, kind)
+            trials = law.people / self.effective  # a share of the trials, of which each person has so many
+            return float(low[0] * trials), min(float(high[0] * trials), 1.0)
+        parabola = [np.array([self._total_variance(values, share * most) / most**2]) for share in (0.0, 0.5, 1.0)]
+        low, high = score_interval(found / most, (parabola[0], parabola[1], parabola[2]), level)
+        return float(low[0]) * most, float(high[0]) * most
+
+    def _total_law(self, values: int) -> SupportLaw | None:
+        """The law of the supports of several values added up, where it is known: that of two binomials again."""
+        noise = self.noise
+        if self._law is None or not isinstance(noise, SupportNoise) or self.scale != 1.0:
+            return None
+        p, q = float(noise.p), float(noise.q)
+        if noise.hit == 0 and noise.miss == 0:  # a report supports one value at most
+            return self._law_of(min(p + (values - 1) * q, 1.0), values * q)
+        independent = noise.alone and self.population == self.n
+        return self._law_of(p, q, float(values)) if independent else None
 
     def _total_variance(self, values: int, frequency: float) -> float:
         """Variance of a sum over `values` values, where that is what they add up to."""
@@ -207,7 +333,7 @@ class Estimate(Result):
 
     def columns(self, level: float = 0.95) -> dict[str, Column]:
         """value, frequency, count, stderr, low and high; NaN where no noise law is known."""
-        errors, bounds = self._errors(level)
+        errors, bounds = self._errors(np.arange(len(self)), level)
         share = Unit("share")
         return {
             "value": (self.values, value_unit(self.domain)),
@@ -223,13 +349,15 @@ class Estimate(Result):
         return make_table({**self.columns(level), "significant": (self._significant(level), Unit("flag"))})
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
-        """How many values there are, the significance threshold, and how many are above it."""
+        """How many values there are and were tested, the significance threshold, how many are above it, and the law."""
         threshold = self._least(level)
         found = None if threshold is None else sum(map(bool, self._significant(level)))
-        return {"values": len(self), "threshold": threshold, "significant": found}
+        tested = {} if self.tested is None else {"tested": self.tested}
+        return {"values": len(self), **tested, "threshold": threshold, "significant": found, "law": self.law}
 
     def fact_units(self) -> Mapping[str, Unit]:
-        return {"values": Unit("people"), "threshold": Unit("share"), "significant": Unit("people")}
+        counts = dict.fromkeys(("values", "tested", "significant"), Unit("people"))
+        return {**counts, "threshold": Unit("share"), "law": Unit("label")}
 
     def remarks(self) -> list[str]:
         return [] if self.noise.known else ["No noise law is known: there are no intervals and no significance."]
@@ -280,17 +408,18 @@ class Estimate(Result):
             raise DomainError("a subset may name only values that were among the candidates")
         return np.array(found, dtype=np.int64)
 
-    def _rows(self, order: NDArray[Any]) -> list[Row]:
+    def _rows(self, order: NDArray[Any], *, selected: bool = False) -> list[Row]:
         codes = order.astype(np.uint64) if self.candidates is None else self.candidates[order]
-        shown, counts, (errors, bounds) = self.shown, self.counts, self._errors()
-        return [
-            Row(value, float(shown[i]), float(counts[i]), float(errors[i]), *map(float, bounds[i]))
-            for i, value in zip(order, self.domain.decode(codes), strict=True)
-        ]
+        shown, counts = self.shown[order], self.counts[order]
+        errors, bounds = self._errors(order)
+        wider = self._errors(order, self._selected_level(len(order), 0.95))[1] if selected and len(order) else bounds
+        columns = np.column_stack([shown, counts, errors, bounds, wider]).tolist()
+        return [Row(value, *cells) for value, cells in zip(self.domain.decode(codes), columns, strict=True)]
 
-    def _errors(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Standard errors and intervals for tables, which leave them open where no noise law is known."""
+    def _errors(self, order: NDArray[Any], level: float = 0.95) -> tuple[Floats, Floats]:
+        """Standard errors and intervals of some rows; open where no noise law is known."""
         if not self.noise.known:
             two_sided(level)  # refuses a bad level all the same
-            return np.full(len(self), np.nan), np.full((len(self), 2), np.nan)
-        return self.stderr, self.interval(level)
+            return np.full(len(order), np.nan), np.full((len(order), 2), np.nan)
+        frequencies = self.frequencies[order]
+        return np.sqrt(self.variance_at(frequencies)), self._intervals(frequencies, level, "mid-p")

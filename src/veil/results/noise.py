@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
+from veil.results.laws import least_support
+from veil.tools.normal import critical
 
 __all__ = ["NOISES", "AdditiveNoise", "Noise", "SupportNoise", "UnknownNoise"]
 
@@ -40,6 +42,10 @@ class Noise(ABC):
     def total_variance(self, values: int, frequency: float) -> float:
         """n times the variance of an estimated sum over `values` values that `frequency` of the people hold."""
 
+    def upper(self, people: int, tail: float) -> float:
+        """How many standard errors the noise of so many people exceeds with probability `tail`."""
+        return critical(tail)
+
 
 @dataclass(frozen=True)
 class AdditiveNoise(Noise):
@@ -51,6 +57,8 @@ class AdditiveNoise(Noise):
 
     kind: ClassVar[str] = "additive"
     per_value: Fraction
+    excess: Fraction = Fraction(0)
+    """The excess kurtosis of one person's noise: 3 for Laplace's, 0 for a normal one."""
 
     @overload
     def variance(self, frequency: float) -> float: ...
@@ -61,6 +69,11 @@ class AdditiveNoise(Noise):
 
     def total_variance(self, values: int, frequency: float) -> float:
         return values * float(self.per_value)
+
+    def upper(self, people: int, tail: float) -> float:
+        """The normal quantile, and Cornish and Fisher's correction (1937) for tails that are longer than normal."""
+        normal = critical(tail)
+        return normal + (normal**3 - 3 * normal) * float(self.excess) / people / 24
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,22 @@ class SupportNoise(Noise):
     q: Fraction
     hit: Fraction
     miss: Fraction
+
+    @property
+    def alone(self) -> bool:
+        """Whether values are supported independently, up to the rounding of hash buckets to intervals of 32 bits."""
+        pairs = (self.hit, self.p * self.q), (self.miss, self.q**2)
+        return all(abs(chance - other) < Fraction(1, 10**6) * other for chance, other in pairs)
+
+    def floor(self, people: int, tail: float) -> float:
+        """The frequency that a value which nobody holds exceeds with probability `tail` at most; exact.
+
+        >>> round(SupportNoise(Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 16)).floor(1000, 1e-3), 4)
+        0.174
+        """
+        # half a report above what it may be, so that rounding never decides
+        support = least_support(people, float(self.q), tail) + 0.5
+        return (support / people - float(self.q)) / float(self.p - self.q)
 
     @overload
     def variance(self, frequency: float) -> float: ...

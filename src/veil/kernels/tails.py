@@ -1,0 +1,163 @@
+"""Tails of a sum of two binomials, and the shares at which they take given values.
+
+With n reports, of which a share f is about people who hold the value, support is Bin(n f, p) + Bin(n (1 - f), q).
+Where it scatters little, its tail is added up exactly, over the few values that it takes. Elsewhere it is Lugannani and
+Rice's saddlepoint formula (1980) with Daniels' continuity correction (1987, his second): the saddlepoint of two
+binomials solves a quadratic equation, so that a tail costs a few logarithms, whatever the number of people.
+`tests/exact/test_tails.py` holds both against convolutions with fractions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["shares_at", "upper_tail"]
+
+Floats = NDArray[np.float64]
+
+_SCATTER = 100.0  # variance up to which tails are added up exactly; beyond, a saddlepoint is right to half a per cent
+_REACH = 9.0  # standard deviations, and as many steps more, beyond which nothing is left to add
+_NEAR = 1e-3  # of the mean, in standard deviations: there the limit of the saddlepoint formula is taken
+_TURNS = 80
+
+
+@numba.njit(cache=True, nogil=True)
+def upper_tail(at: float, people: float, held: float, p: float, q: float, whole: bool) -> float:
+    """P(support >= at), for a whole number `at`, where `held` of the people hold the value.
+
+    `whole` is False for weighted sums: no saying where their steps are, so the tail is that of a law without steps.
+    """
+    if at <= 0.0:
+        return 1.0
+    if at > people:
+        return 0.0
+    if whole and held * p * (1.0 - p) + (people - held) * q * (1.0 - q) <= _SCATTER:
+        below = math.floor(held)
+        rest = held - below
+        tail = _added_up(at, people, below, p, q)
+        return tail if rest == 0.0 else (1.0 - rest) * tail + rest * _added_up(at, people, below + 1.0, p, q)
+    return _saddlepoint(at - 0.5 if whole else at, held, people - held, p, q, whole)
+
+
+@numba.njit(cache=True, nogil=True)
+def _added_up(at: float, people: float, held: float, p: float, q: float) -> float:
+    """The sum over what each binomial may be."""
+    first, chances = _binomial(held, p)
+    start, others = _binomial(people - held, q)
+    tail, reached, place = 0.0, 0.0, len(chances) - 1
+    for j in range(len(others)):  # the more supports come from the others, the fewer are needed from holders
+        needed = at - (start + j) - first
+        while place >= 0 and place >= needed:
+            reached += chances[place]
+            place -= 1
+        tail += others[j] * reached
+    return min(tail, 1.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _binomial(count: float, chance: float) -> tuple[float, Floats]:
+    """The least number that may come out, and the probabilities from there on; what is left out is below 1e-15."""
+    spread = math.sqrt(count * chance * (1.0 - chance))
+    reach = math.ceil(_REACH * (spread + 1.0))
+    mode = min(math.floor((count + 1.0) * chance), count)
+    low, high = max(mode - reach, 0.0), min(mode + reach, count)
+    found = np.empty(int(high - low) + 1)
+    log_odds = math.log(chance) - math.log1p(-chance)
+    level = math.lgamma(count + 1.0) - math.lgamma(low + 1.0) - math.lgamma(count - low + 1.0)
+    level += low * math.log(chance) + (count - low) * math.log1p(-chance)
+    for i in range(len(found)):
+        found[i] = math.exp(level)
+        level += log_odds + math.log((count - low - i) / (low + i + 1.0)) if low + i < count else 0.0
+    return low, found / found.sum()
+
+
+@numba.njit(cache=True, nogil=True)
+def _saddlepoint(x: float, a: float, b: float, p: float, q: float, whole: bool) -> float:
+    """Lugannani and Rice's tail of Bin(a, p) + Bin(b, q) beyond x."""
+    if x <= 0.0:
+        return 1.0
+    if x >= a + b:
+        return 0.0
+    # K'(t) = x for z = e^t, with odds P and Q: (a + b - x) P Q z^2 + (a P + b Q - x (P + Q)) z - x = 0
+    odds_p, odds_q = p / (1.0 - p), q / (1.0 - q)
+    square, linear = (a + b - x) * odds_p * odds_q, a * odds_p + b * odds_q - x * (odds_p + odds_q)
+    root = math.sqrt(linear * linear + 4.0 * square * x)
+    z = 2.0 * x / (linear + root) if linear > 0.0 else (root - linear) / (2.0 * square)
+    t = math.log(z)
+    up, uq = p * z / (1.0 - p + p * z), q * z / (1.0 - q + q * z)
+    spread = a * up * (1.0 - up) + b * uq * (1.0 - uq)
+    cumulant = a * math.log1p(p * (z - 1.0)) + b * math.log1p(q * (z - 1.0))
+    w = math.copysign(math.sqrt(max(2.0 * (t * x - cumulant), 0.0)), t)
+    if abs(w) < _NEAR:
+        third = a * up * (1.0 - up) * (1.0 - 2.0 * up) + b * uq * (1.0 - uq) * (1.0 - 2.0 * uq)
+        correction = -third / (6.0 * spread**1.5)
+    else:
+        step = 2.0 * math.sinh(0.5 * t) if whole else t
+        correction = 1.0 / (step * math.sqrt(spread)) - 1.0 / w
+    tail = 0.5 * math.erfc(w / math.sqrt(2.0)) + math.exp(-0.5 * w * w) / math.sqrt(2.0 * math.pi) * correction
+    return min(max(tail, 0.0), 1.0)
+
+
+@numba.njit(cache=True, nogil=True)
+def shares_at(
+    supports: Floats, people: float, p: float, q: float, fixed: float, whole: bool, part: float, target: float
+) -> Floats:
+    """For each support, the share of holders at which its upper tail is `target`; 0 or 1 where none has that tail.
+
+    The tail is P(support > at) + part P(support = at): `part` is 1/2 for a mid-p. It grows with the share. `fixed` is 1
+    where the people who were asked are all that the share is about, and 0 where they are a drop of an ocean. Between,
+    p and q come closer to each other, by that factor, so that mean and variance are those of a sample.
+    """
+    found = np.empty(len(supports))
+    guess = 0.5
+    width = 2.0 / math.sqrt(people) / (p - q)
+    for i in range(len(supports)):
+        at = supports[i]
+        low, high = 0.0, 1.0
+        below = _gap(at, people, low, p, q, fixed, whole, part, target)
+        above = _gap(at, people, high, p, q, fixed, whole, part, target)
+        if below >= 0.0 or above <= 0.0:
+            found[i] = 0.0 if below >= 0.0 else 1.0
+            continue
+        for end in (guess - width, guess + width):  # supports come in order: the last share is close
+            if low < end < high:
+                gap = _gap(at, people, end, p, q, fixed, whole, part, target)
+                if gap < 0.0:
+                    low, below = end, gap
+                else:
+                    high, above = end, gap
+        for turn in range(_TURNS):
+            if high - low < 1e-14 + 1e-10 * high or high - low < 1e-4 / people:
+                break
+            share = -below / (above - below) if turn % 3 != 2 else 0.5  # by turns, so that neither end stays behind
+            middle = low + (high - low) * min(max(share, 0.01), 0.99)
+            gap = _gap(at, people, middle, p, q, fixed, whole, part, target)
+            if gap < 0.0:
+                low, below = middle, gap
+            else:
+                high, above = middle, gap
+        found[i] = guess = 0.5 * (low + high)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _gap(
+    at: float, people: float, share: float, p: float, q: float, fixed: float, whole: bool, part: float, target: float
+) -> float:
+    """The log odds of the tail at this share, less those of the target."""
+    lower = q + share * (p - q) * (1.0 - fixed)
+    upper = lower + fixed * (p - q)
+    tail = upper_tail(at, people, share * people, upper, lower, whole)
+    if whole and part < 1.0:
+        tail = part * tail + (1.0 - part) * upper_tail(at + 1.0, people, share * people, upper, lower, whole)
+    return _log_odds(tail) - _log_odds(target)
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_odds(chance: float) -> float:
+    chance = min(max(chance, 1e-300), 1.0 - 1e-16)
+    return math.log(chance) - math.log1p(-chance)

@@ -1,0 +1,168 @@
+"""From a support to what may be true: intervals by inversion, and the support that an absent value does not exceed.
+
+Of n reports, m are about people who hold a value. Its support is Bin(m, p) + Bin(n - m, q) exactly. So an interval
+is the set of all m for which the support is not too surprising: no normal approximation, no variance at an estimated
+share, and nothing below 0 or above n. Behind a view with a scale L a holder shows the value with probability 1/L, which
+is the same law with q + (p - q) / L in the place of p.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import ParameterError
+from veil.tools.normal import two_sided
+
+__all__ = ["Inversion", "SupportLaw", "check_inversion", "heaviest_deviation", "least_support", "score_interval"]
+
+Floats = NDArray[np.float64]
+Inversion = Literal["mid-p", "exact", "normal"]
+"""How intervals are made. "mid-p" counts the observed support half: it covers its level on average, and is the default.
+"exact" counts it in full: it covers its level always, and is wider. "normal" is the estimate and standard errors to
+either side, to compare with: it may go below 0, and does not hold for few people or rare values.
+"""
+
+_MOST_SOLVED = 1 << 13  # different supports; of more, the rest is interpolated
+_SURE = 1e-14  # p and q stay this far from 0 and 1, where logarithms end
+
+
+def check_inversion(kind: Any) -> Inversion:
+    """The kind of interval, if there is one of that name."""
+    if kind not in get_args(Inversion):
+        raise ParameterError(f"an interval's kind is one of {', '.join(get_args(Inversion))}")
+    found: Inversion = kind
+    return found
+
+
+@dataclass(frozen=True)
+class SupportLaw:
+    """How support scatters: `people` reports, supporting a value with p where it is held and q where not.
+
+    `fixed` is 1 where these people are all that a share is about: who holds the value is fixed then. Where they are a
+    random sample it is smaller, down to 0 in a large population: see `kernels.tails.shares_at`. `whole` says that
+    support is a number of people; weighted sums are matched by the people that their weights are worth.
+    """
+
+    people: float
+    p: float
+    q: float
+    fixed: float = 1.0
+    whole: bool = True
+
+    def shares(self, supports: Floats, level: float, kind: Inversion) -> tuple[Floats, Floats]:
+        """The ends of intervals for the share of holders, one for each support.
+
+        A support that is unusually low even for a value that nobody holds would leave an interval of next to nothing.
+        It is taken for one that is one standard deviation low, which can only make the interval wider (the
+        power-constrained limits of Cowan, Cranmer, Gross and Vitells, 2011); likewise at the other end.
+
+        >>> law = SupportLaw(people=100, p=0.5, q=0.1)
+        >>> low, high = law.shares(np.array([30.0]), 0.95, "mid-p")
+        >>> low.tolist(), high.tolist()
+        ([0.32], [0.72])
+        """
+        two_sided(level)  # refuses a bad level
+        tail, n = (1 - level) / 2, self.people
+        few = n * self.q - math.sqrt(n * self.q * (1 - self.q))
+        many = n * self.p + math.sqrt(n * self.p * (1 - self.p))
+        if self.whole:
+            few, many = math.ceil(few), math.floor(many)
+        part = 0.5 if kind == "mid-p" else 1.0
+        low = self._solve(np.minimum(supports, many), part, tail)
+        high = self._solve(np.maximum(supports, few), 1 - part, 1 - tail)
+        if self.whole and self.fixed == 1.0:  # whole people: the least and the most that are not too surprising
+            low, high = np.ceil(np.maximum(low * n - 1e-3, 0.0)) / n, np.floor(high * n + 1e-3) / n
+        return low, np.maximum(low, high)
+
+    def _solve(self, supports: Floats, part: float, target: float) -> Floats:
+        """The shares at which the tails of these supports are the target, each different support once."""
+        from veil.kernels.tails import shares_at
+
+        different, where = np.unique(supports, return_inverse=True)
+        solved = different
+        if len(different) > _MOST_SOLVED:
+            solved = different[np.linspace(0, len(different) - 1, _MOST_SOLVED).astype(np.int64)]
+        p, q = (min(max(chance, _SURE), 1 - _SURE) for chance in (self.p, self.q))
+        shares = shares_at(solved, float(self.people), p, q, self.fixed, self.whole, part, target)
+        if len(solved) < len(different):
+            from scipy.interpolate import PchipInterpolator
+
+            shares = PchipInterpolator(solved, shares)(different)
+        return np.asarray(shares[where])
+
+
+def least_support(people: int, q: float, tail: float) -> int:
+    """The least support k that a value which nobody holds exceeds with probability `tail` at most: Bin(people, q).
+
+    >>> least_support(1000, 0.1, 0.05 / 70)
+    131
+    """
+    from scipy.special import betainc
+
+    low, high = -1, people  # P(support > people) is 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if betainc(middle + 1, people - middle, q) <= tail:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def heaviest_deviation(people: int, effective: float, q: float, tail: float) -> float:
+    """How far above its mean a weighted support of an absent value may be, per person of mean weight, but for `tail`.
+
+    A bound for all weights that are not negative and have these sums: Bennett's inequality (1962), and the sum of
+    convex functions in it is largest where one person has all the weight that the sum of squares allows and the others
+    have equal weights (the equal variable theorem, Cirtoaje 2007).
+
+    >>> plain = heaviest_deviation(10_000, 10_000.0, 0.25, 0.001)
+    >>> heavy = heaviest_deviation(10_000, 5_000.0, 0.25, 0.001)
+    >>> round(plain, 4), round(heavy, 4)
+    (0.0163, 0.0327)
+    """
+    from scipy.optimize import minimize_scalar
+
+    apart = math.sqrt(max((people - 1) * (people / effective - 1), 0.0))
+    largest = 1 + apart
+    others = (people - largest) / max(people - 1, 1)
+
+    def deviation(log_rate: float) -> float:
+        rate = math.exp(log_rate) * (1 - q)
+        exponents = sum(
+            count * (math.expm1(rate * weight) - rate * weight)
+            for count, weight in ((1, largest), (people - 1, others))
+        )
+        return (q / (1 - q) * exponents - math.log(tail)) * (1 - q) / rate / people
+
+    most = math.log(500 / largest / (1 - q))  # beyond, the exponential overflows
+    return float(minimize_scalar(deviation, bounds=(most - 40, most), method="bounded").fun)
+
+
+def score_interval(found: Floats, parabola: tuple[Floats, Floats, Floats], level: float) -> tuple[Floats, Floats]:
+    """All shares f of 0 to 1 from which the found ones are at most so many standard errors away, as they are at f.
+
+    `parabola` has the variance at the shares 0, 1/2 and 1, through which it is a parabola. Wilson's interval (1927):
+    unlike one with the variance at the found share it holds near 0 and 1.
+
+    >>> found, flat = np.array([0.3]), tuple(np.array([0.01]) for _ in range(3))
+    >>> [round(float(end[0]), 3) for end in score_interval(found, flat, 0.95)]
+    [0.104, 0.496]
+    """
+    square = two_sided(level) ** 2
+    none, half, all_of_them = parabola
+    second, first = 2 * (none - 2 * half + all_of_them), 4 * half - 3 * none - all_of_them
+    low = _score_end(np.minimum(found, 1 + np.sqrt(all_of_them)), square, none, first, second, -1)
+    high = _score_end(np.maximum(found, -np.sqrt(none)), square, none, first, second, +1)
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
+
+
+def _score_end(found: Floats, square: float, none: Floats, first: Floats, second: Floats, side: int) -> Floats:
+    """An end of (found - f)^2 = square (none + first f + second f^2)."""
+    a, b, c = 1 - square * second, -(2 * found + square * first), found**2 - square * none
+    return np.asarray((-b + side * np.sqrt(np.maximum(b * b - 4 * a * c, 0.0))) / (2 * a))
