@@ -239,7 +239,7 @@ def _grids(cells: Sequence[Cell]) -> Iterator[Grid]:
 def _claims(cells: Sequence[Cell]) -> Iterator[Claim]:
     """One for each kind: every cell covers what it has to."""
     for kind in dict.fromkeys(cell.kind for cell in cells if cell.judged):
-        found = [cell for cell in cells if cell.kind == kind and cell.intervals]
+        found = [cell for cell in cells if cell.kind == kind]
         failing = [cell for cell in found if cell.fails]
         least = {cell.nominal: cell.least for cell in found}
         asked = ", ".join(f"{level:.0%} at least {of:.0%}" for level, of in sorted(least.items()))

@@ -85,61 +85,57 @@ class Cell:
         return f"{what}: {self.coverage:.3f}{off}"
 
 
-class _Sums:
-    """Runs of one kind and level, added up."""
+class _Runs:
+    """Runs of one kind and level. A run that selected nothing has nothing that is false: all of it holds.
 
-    def __init__(self) -> None:
+    So what is measured of selected intervals is the false coverage rate (Benjamini and Yekutieli 2005), less from 1.
+    """
+
+    def __init__(self, kind: str, nominal: float) -> None:
+        self.kind, self.nominal = kind, nominal
         self.held: list[float] = []
-        self.count: list[int] = []
-        self.width = 0.0
+        self.width, self.intervals = 0.0, 0
         self.least: float | None = None
 
     def add(self, seen: Seen) -> None:
-        truth, low, high = (
-            np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in (seen.truth, seen.low, seen.high)
-        )
+        truth, low, high = (np.atleast_1d(np.asarray(of, np.float64)) for of in (seen.truth, seen.low, seen.high))
         slack = 1e-9 * np.maximum(1.0, np.abs(truth))  # rounding of doubles
-        self.held.append(float(((low <= truth + slack) & (truth - slack <= high)).sum()))
-        self.count.append(len(truth))
+        held = (low <= truth + slack) & (truth - slack <= high)
+        self.held.append(float(held.mean()) if len(truth) else 1.0)
         self.width += float((high - low).sum())
+        self.intervals += len(truth)
         self.least = seen.least
 
-    def cell(self, kind: str, nominal: float, case: Case) -> Cell:
-        held, count = np.array(self.held), np.array(self.count, dtype=np.float64)
-        total = count.sum()
-        coverage = held.sum() / total if total else float("nan")
-        runs = len(held)
-        scatter = np.sum((held - coverage * count) ** 2) * runs / max(runs - 1, 1)
-        error = float(np.sqrt(scatter)) / total if total else float("nan")
-        width = self.width / total if total else float("nan")
-        most = case.most if nominal == 0.95 else 1.0
-        least = case.least.get(nominal, 0.0) if self.least is None else self.least
+    def cell(self, case: Case) -> Cell:
+        held, level = np.array(self.held), self.nominal
+        error = float(held.std(ddof=1) / np.sqrt(len(held))) if len(held) > 1 else 0.0
         return Cell(
-            kind,
+            self.kind,
             case.way,
             case.data,
             case.n,
             case.epsilon,
-            nominal,
-            float(coverage),
+            level,
+            float(held.mean()),
             error,
-            width,
-            int(total),
-            least,
-            most,
+            self.width / self.intervals if self.intervals else float("nan"),
+            self.intervals,
+            case.least.get(level, 0.0) if self.least is None else self.least,
+            case.most if level == 0.95 else 1.0,
         )
 
 
 def measure(cases: Iterable[Case], seed: Iterable[int], advance: Advance) -> Iterator[Cell]:
     """The cells of all cases; each run has a seed of its own, so that a case is the same alone."""
     for place, case in enumerate(cases):
-        sums: dict[tuple[str, float], _Sums] = {}
+        found: dict[tuple[str, float], _Runs] = {}
         for run in range(case.runs):
             for seen in case.run(np.random.default_rng([*seed, place, run])):
-                sums.setdefault((seen.kind, seen.nominal), _Sums()).add(seen)
+                at = seen.kind, seen.nominal
+                found.setdefault(at, _Runs(*at)).add(seen)
             advance(1)
-        for (kind, nominal), of in sums.items():
-            yield of.cell(kind, nominal, case)
+        for runs in found.values():
+            yield runs.cell(case)
 
 
 def worst(cells: Iterable[Cell]) -> Cell:

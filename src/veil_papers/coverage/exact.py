@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from veil_papers.coverage.cells import LEAST, Cell
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Kind = Literal["mid-p", "exact", "normal"]
 _ROUNDING = 1e-6  # of a person
 _FEW, _OFTEN = 301, 0.99
 
@@ -63,7 +65,7 @@ class Supports:
                 self._laws[m] = support_law(self.n, m, *self._chances)
         return np.stack([self._laws[m] for m in holders.tolist()])
 
-    def bounds(self, level: float, kind: str) -> Floats:
+    def bounds(self, level: float, kind: Kind) -> Floats:
         """The interval of every support, in people."""
         every = estimates(self.oracle, self.n, np.arange(self.n + 1), self.scale)
         made = [estimate.interval(level, kind=kind) for estimate in every]
@@ -92,7 +94,7 @@ class Supports:
 
 
 def frequency_cells(
-    oracle: PureOracle, data: Mapping[str, Ints], levels: Sequence[float], kinds: Sequence[str]
+    oracle: PureOracle, data: Mapping[str, Ints], levels: Sequence[float], kinds: Sequence[Kind]
 ) -> Iterator[tuple[Cell, bool]]:
     """Coverage of an oracle's intervals of several levels and kinds; and whether whole people allow no narrower ones.
 
@@ -113,7 +115,11 @@ def frequency_cells(
                 yield cell, coverage <= _OFTEN or found.needed(bounds, level)
 
 
-KINDS = {"mid-p": "frequencies, mid-p", "exact": "frequencies, exact", "normal": "rival: frequencies, normal"}
+KINDS: dict[Kind, str] = {
+    "mid-p": "frequencies, mid-p",
+    "exact": "frequencies, exact",
+    "normal": "rival: frequencies, normal",
+}
 
 
 @dataclass(frozen=True)
@@ -139,18 +145,15 @@ class Tested:
 
 
 def significance_of(oracle: PureOracle, n: int, alpha: float = 0.05) -> Tested:
-    """`significant` of an estimate, support by support."""
+    """The least support that `significant` calls significant, by bisection; n + 1 where there is none."""
     from scipy.stats import binom, norm
 
     values, q = oracle.domain.size, float(oracle.q)
-    first = int(n * q)
-    supports = np.arange(first, min(n, first + int(12 * np.sqrt(n * q * (1 - q))) + 60) + 1)
-    least = n + 1
-    for number, estimate in enumerate(estimates(oracle, n, supports)):
-        found = [row.value for row in estimate.significant(alpha)]
-        if found:
-            least = int(supports[number * values + min(found)])
-            break
+    least, most = 0, n + 1  # one value has the support that is tried, the others have none
+    while least < most:
+        tried = (least + most) // 2
+        (estimate,) = estimates(oracle, n, np.append(tried, np.zeros(values - 1, dtype=np.int64)))
+        least, most = (least, tried) if estimate.significant(alpha) else (tried + 1, most)
     binomial = int(binom.isf(alpha / values, n, q)) + 1  # the least c with P(Bin(n, q) >= c) <= alpha / values
     normal = int(np.floor(n * q + norm.isf(alpha / values) * np.sqrt(n * q * (1 - q)))) + 1
     together = min(1.0, values * float(binom.sf(least - 1, n, q)))
