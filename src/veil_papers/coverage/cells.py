@@ -20,6 +20,8 @@ LEVELS = (0.9, 0.95, 0.99)
 LEAST: Mapping[float, float] = {0.9: 0.87, 0.95: 0.93, 0.99: 0.98}
 """How often intervals of each level have to hold the truth, up to two standard errors of the measurement."""
 
+_TOGETHER = 10  # intervals of a run that count as independent of each other, at most
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -32,6 +34,8 @@ class Seen:
     high: ArrayLike
     least: float | None = None
     """What it has to reach, where that is not what its case says."""
+    most: float = 1.0
+    """What it may cover at most; more would say that intervals are wider than they need to be."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,6 @@ class Case:
     run: Callable[[Generator], Iterable[Seen]]
     runs: int
     least: Mapping[float, float] = field(default_factory=lambda: LEAST)
-    most: float = 1.0
-    """What intervals of 95 % may cover at most; more would say that they are wider than they need to be."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ class _Runs:
         self.held: list[float] = []
         self.width, self.intervals = 0.0, 0
         self.least: float | None = None
+        self.most = 1.0
 
     def add(self, seen: Seen) -> None:
         truth, low, high = (np.atleast_1d(np.asarray(of, np.float64)) for of in (seen.truth, seen.low, seen.high))
@@ -104,11 +107,15 @@ class _Runs:
         self.held.append(float(held.mean()) if len(truth) else 1.0)
         self.width += float((high - low).sum())
         self.intervals += len(truth)
-        self.least = seen.least
+        self.least, self.most = seen.least, seen.most
 
     def cell(self, case: Case) -> Cell:
         held, level = np.array(self.held), self.nominal
-        error = float(held.std(ddof=1) / np.sqrt(len(held))) if len(held) > 1 else 0.0
+        runs, chance = len(held), self.nominal * (1 - self.nominal)
+        # Few runs may agree by chance: one more run is added to their squares, as far off as the level itself scatters.
+        one_more = chance / np.clip(self.intervals / runs, 1.0, _TOGETHER)
+        squares = float(np.sum((held - held.mean()) ** 2))
+        error = float(np.sqrt((squares + one_more) / (runs * max(runs - 1, 1))))
         return Cell(
             self.kind,
             case.way,
@@ -121,7 +128,7 @@ class _Runs:
             self.width / self.intervals if self.intervals else float("nan"),
             self.intervals,
             case.least.get(level, 0.0) if self.least is None else self.least,
-            case.most if level == 0.95 else 1.0,
+            self.most,
         )
 
 

@@ -70,9 +70,8 @@ def trees(
     for label, population in populations.items():
         people = population.spread(n)
         for epsilon in epsilons:
-            for way, most in (("Hierarchy", 0.99), ("HaarHRR", 1.0), ("bins", 1.0)):
-                run = partial(_tree, people, way, epsilon, levels)
-                yield Case(way, label, n, epsilon, run, runs, most=most)
+            for way in ("Hierarchy", "HaarHRR", "bins"):
+                yield Case(way, label, n, epsilon, partial(_tree, people, way, epsilon, levels), runs)
 
 
 def _tree(people: Population, way: str, epsilon: float, levels: Sequence[float], rng: Generator) -> Iterator[Seen]:
@@ -85,7 +84,9 @@ def _tree(people: Population, way: str, epsilon: float, levels: Sequence[float],
         study = kind(epsilon, _cut(people, _BUCKETS))
         held = by_cell(people, study.domain)
     found = study.read(collect(study.survey, held, rng))
-    yield from asked(f"distributions, {way}", found, people, levels)
+    for seen in asked(f"distributions, {way}", found, people, levels):
+        narrow = way == "Hierarchy" and seen.kind.endswith("at edges") and seen.nominal == 0.95
+        yield replace(seen, most=0.99 if narrow else 1.0)  # elsewhere a heap may lie anywhere in its bucket
 
 
 def asked(kind: str, found: Distribution, people: Population, levels: Sequence[float]) -> Iterator[Seen]:
