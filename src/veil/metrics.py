@@ -105,8 +105,8 @@ def coverage(estimate: Estimate, truth: Any, level: float = 0.95) -> float:
     if not isinstance(estimate, Estimate):
         raise InputError("coverage is of an Estimate's intervals")
     known = _like(truth, estimate.frequencies)
-    bounds = estimate.interval(level)
-    return float(np.mean((bounds[:, 0] <= known) & (known <= bounds[:, 1])))
+    low, high = estimate.interval(level).T + np.array([[-_ROUNDING], [_ROUNDING]])  # ends are whole people
+    return float(np.mean((low <= known) & (known <= high)))
 
 
 def precision(found: Iterable[Any], true: Iterable[Any]) -> float:

@@ -1,4 +1,4 @@
-"""Tails of supports against convolutions with fractions; coverage of intervals by enumeration, with rivals that fail."""
+"""Tails of supports against convolutions with fractions; coverage of intervals by enumeration; rivals that fail."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_tails_of_few_people_are_exact(held: int, p: Fraction, q: Fraction) -> N
     law = support_law(12, held, p, q)
     for at in range(14):
         expected = float(sum(law[at:], Fraction(0)))
-        assert upper_tail(float(at), 12.0, float(held), float(p), float(q), True) == pytest.approx(expected, rel=1e-11)
+        assert upper_tail(float(at), 12.0, float(held), float(p), float(q)) == pytest.approx(expected, rel=1e-11)
 
 
 def test_saddlepoints_are_close_and_the_normal_tail_is_not() -> None:
@@ -53,7 +53,7 @@ def test_saddlepoints_are_close_and_the_normal_tail_is_not() -> None:
             law = fast_law(people, held, p, q)
             tails = np.cumsum(law[::-1])[::-1]
             for at in np.flatnonzero((tails > 1e-7) & (tails < 0.5))[::7]:
-                found = upper_tail(float(at), float(people), float(held), p, q, True)
+                found = upper_tail(float(at), float(people), float(held), p, q)
                 worst = max(worst, abs(found / tails[at] - 1))
                 mean = held * p + (people - held) * q
                 spread = np.sqrt(held * p * (1 - p) + (people - held) * q * (1 - q))
@@ -71,11 +71,11 @@ def _normal_tail(z: float) -> float:
 def test_shares_are_where_the_tail_is_the_target() -> None:
     supports = np.arange(3.0, 60.0)
     for target in (0.025, 0.975):
-        found = shares_at(supports, 400.0, 0.6, 0.05, 1.0, True, 0.5, target)
+        found = shares_at(supports, 400.0, 0.6, 0.05, 1.0, 0.5, target)
         assert (np.diff(found) >= 0).all()
         for at, share in zip(supports, found, strict=True):
             if 0 < share < 1:
-                tails = [upper_tail(at + up, 400.0, share * 400, 0.6, 0.05, True) for up in (0, 1)]
+                tails = [upper_tail(at + up, 400.0, share * 400, 0.6, 0.05) for up in (0, 1)]
                 assert sum(tails) / 2 == pytest.approx(target, rel=1e-3)  # a ten-thousandth of a person
 
 

@@ -41,7 +41,8 @@ def test_error_and_coverage(kind: type[PureOracle]) -> None:
     found = measure(kind.name, size=256, people=20_000, seeds=20)
     # 20 x 256 squared errors: a relative deviation of about 2 %; the full numbers hold 5 % at 1024 x 20
     assert abs(found.mse_over_theory - 1) < 0.10
-    assert 0.93 < found.coverage < 0.97
+    # an interval within 0 and 1 misses a value that nobody holds to one side only: in 2.5 % of the cases
+    assert 0.93 < found.coverage < 0.98
     # rivals: theory for eps off by 10 %, and intervals 15 % too narrow
     off = kind(1.1, 256).variance(20_000) / kind(1.0, 256).variance(20_000)
     assert abs(found.mse_over_theory / off - 1) > 0.10

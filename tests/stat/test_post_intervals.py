@@ -103,7 +103,7 @@ def test_intervals_are_honest(name: str) -> None:
 def test_norms_intervals_are_not_too_wide() -> None:
     found = outcome("norm")
     for chosen in CLASSES.values():
-        assert found.values[:, list(chosen)].mean() < 0.97
+        assert found.values[:, list(chosen)].mean() < 0.98  # of rare values, within 0 and 1, misses are one-sided
     for hits in found.sets.values():
         assert hits.mean() < 0.985
 

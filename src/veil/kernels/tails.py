@@ -26,21 +26,18 @@ _TURNS = 80
 
 
 @numba.njit(cache=True, nogil=True)
-def upper_tail(at: float, people: float, held: float, p: float, q: float, whole: bool) -> float:
-    """P(support >= at), for a whole number `at`, where `held` of the people hold the value.
-
-    `whole` is False for weighted sums: no saying where their steps are, so the tail is that of a law without steps.
-    """
+def upper_tail(at: float, people: float, held: float, p: float, q: float) -> float:
+    """P(support >= at), for a whole number `at`, where `held` of the people hold the value."""
     if at <= 0.0:
         return 1.0
     if at > people:
         return 0.0
-    if whole and held * p * (1.0 - p) + (people - held) * q * (1.0 - q) <= _SCATTER:
+    if held * p * (1.0 - p) + (people - held) * q * (1.0 - q) <= _SCATTER:
         below = math.floor(held)
         rest = held - below
         tail = _added_up(at, people, below, p, q)
         return tail if rest == 0.0 else (1.0 - rest) * tail + rest * _added_up(at, people, below + 1.0, p, q)
-    return _saddlepoint(at - 0.5 if whole else at, held, people - held, p, q, whole)
+    return _saddlepoint(at - 0.5, held, people - held, p, q)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -76,7 +73,7 @@ def _binomial(count: float, chance: float) -> tuple[float, Floats]:
 
 
 @numba.njit(cache=True, nogil=True)
-def _saddlepoint(x: float, a: float, b: float, p: float, q: float, whole: bool) -> float:
+def _saddlepoint(x: float, a: float, b: float, p: float, q: float) -> float:
     """Lugannani and Rice's tail of Bin(a, p) + Bin(b, q) beyond x."""
     if x <= 0.0:
         return 1.0
@@ -96,16 +93,13 @@ def _saddlepoint(x: float, a: float, b: float, p: float, q: float, whole: bool) 
         third = a * up * (1.0 - up) * (1.0 - 2.0 * up) + b * uq * (1.0 - uq) * (1.0 - 2.0 * uq)
         correction = -third / (6.0 * spread**1.5)
     else:
-        step = 2.0 * math.sinh(0.5 * t) if whole else t
-        correction = 1.0 / (step * math.sqrt(spread)) - 1.0 / w
+        correction = 1.0 / (2.0 * math.sinh(0.5 * t) * math.sqrt(spread)) - 1.0 / w
     tail = 0.5 * math.erfc(w / math.sqrt(2.0)) + math.exp(-0.5 * w * w) / math.sqrt(2.0 * math.pi) * correction
     return min(max(tail, 0.0), 1.0)
 
 
 @numba.njit(cache=True, nogil=True)
-def shares_at(
-    supports: Floats, people: float, p: float, q: float, fixed: float, whole: bool, part: float, target: float
-) -> Floats:
+def shares_at(supports: Floats, people: float, p: float, q: float, fixed: float, part: float, target: float) -> Floats:
     """For each support, the share of holders at which its upper tail is `target`; 0 or 1 where none has that tail.
 
     The tail is P(support > at) + part P(support = at): `part` is 1/2 for a mid-p. It grows with the share. `fixed` is 1
@@ -118,14 +112,14 @@ def shares_at(
     for i in range(len(supports)):
         at = supports[i]
         low, high = 0.0, 1.0
-        below = _gap(at, people, low, p, q, fixed, whole, part, target)
-        above = _gap(at, people, high, p, q, fixed, whole, part, target)
+        below = _gap(at, people, low, p, q, fixed, part, target)
+        above = _gap(at, people, high, p, q, fixed, part, target)
         if below >= 0.0 or above <= 0.0:
             found[i] = 0.0 if below >= 0.0 else 1.0
             continue
         for end in (guess - width, guess + width):  # supports come in order: the last share is close
             if low < end < high:
-                gap = _gap(at, people, end, p, q, fixed, whole, part, target)
+                gap = _gap(at, people, end, p, q, fixed, part, target)
                 if gap < 0.0:
                     low, below = end, gap
                 else:
@@ -135,7 +129,7 @@ def shares_at(
                 break
             share = -below / (above - below) if turn % 3 != 2 else 0.5  # by turns, so that neither end stays behind
             middle = low + (high - low) * min(max(share, 0.01), 0.99)
-            gap = _gap(at, people, middle, p, q, fixed, whole, part, target)
+            gap = _gap(at, people, middle, p, q, fixed, part, target)
             if gap < 0.0:
                 low, below = middle, gap
             else:
@@ -145,15 +139,13 @@ def shares_at(
 
 
 @numba.njit(cache=True, nogil=True)
-def _gap(
-    at: float, people: float, share: float, p: float, q: float, fixed: float, whole: bool, part: float, target: float
-) -> float:
+def _gap(at: float, people: float, share: float, p: float, q: float, fixed: float, part: float, target: float) -> float:
     """The log odds of the tail at this share, less those of the target."""
     lower = q + share * (p - q) * (1.0 - fixed)
     upper = lower + fixed * (p - q)
-    tail = upper_tail(at, people, share * people, upper, lower, whole)
-    if whole and part < 1.0:
-        tail = part * tail + (1.0 - part) * upper_tail(at + 1.0, people, share * people, upper, lower, whole)
+    tail = upper_tail(at, people, share * people, upper, lower)
+    if part < 1.0:
+        tail = part * tail + (1.0 - part) * upper_tail(at + 1.0, people, share * people, upper, lower)
     return _log_odds(tail) - _log_odds(target)
 
 

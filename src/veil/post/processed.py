@@ -101,8 +101,8 @@ class Processed(Estimate):
 
     def significant(self, alpha: float = 0.05) -> list[Row]:
         """The values whose unbiased estimate is above the significance threshold, largest first."""
-        order = np.argsort(-self.raw.frequencies, kind="stable")
-        return self._rows(order[self.raw.frequencies[order] > self.raw.threshold(alpha)], selected=True)
+        found = np.flatnonzero(self.raw.frequencies > self.raw.threshold(alpha))
+        return self._rows(self.raw._largest(found), selected=True)
 
     def total(self, subset: Any) -> Any:
         """The frequency of a set of values, with the honest interval of the unbiased total."""

@@ -220,7 +220,10 @@ def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:
     table = table.append_column(pa.field("truth", known.type, metadata=estimated.metadata), known)
     if "low" not in table.column_names:
         return table
-    covered = pc.and_(pc.less_equal(table["low"], known), pc.less_equal(known, table["high"]))
+    low, high = table["low"], table["high"]
+    if pa.types.is_floating(known.type):  # ends are whole people: rounding must not decide
+        low, high = pc.subtract(low, 1e-12), pc.add(high, 1e-12)
+    covered = pc.and_(pc.less_equal(low, known), pc.less_equal(known, high))
     return table.append_column(pa.field("covered", pa.bool_(), metadata=Unit("flag").metadata), covered)
 
 

@@ -198,9 +198,10 @@ class Estimate(Result):
         p, q = float(self.noise.p), float(self.noise.q)
         return self._law_of(q + (p - q) / self.scale, q)
 
-    def _law_of(self, p: float, q: float, trials: float = 1.0) -> SupportLaw:
+    def _law_of(self, p: float, q: float, trials: int = 1) -> SupportLaw:
+        people = max(round(self.effective), 1)
         rest = max(self.population - self.n, 0) / max(self.population - 1, 1)
-        return SupportLaw(trials * self.effective, p, q, float(np.sqrt(1 - rest)), whole=self.effective == self.n)
+        return SupportLaw(trials * people, p, q, float(np.sqrt(1 - rest)), whole=self.effective == self.n)
 
     def _supports(self, law: SupportLaw, frequencies: Floats) -> Floats:
         supports = law.people * (law.q + (law.p - law.q) * frequencies)
@@ -228,7 +229,7 @@ class Estimate(Result):
         """The k values with the largest estimates, largest first; NaN for errors where no noise law is known."""
         if not is_int(k) or k < 1:
             raise ParameterError("top(k) needs an integer k of at least 1")
-        return self._rows(np.argsort(-self.frequencies, kind="stable")[:k], selected=True)
+        return self._rows(self._importance()[:k], selected=True)
 
     def at(self, value: Any) -> Row:
         """One value, with its 95 % interval."""
@@ -236,8 +237,11 @@ class Estimate(Result):
 
     def above(self, frequency: float) -> list[Row]:
         """The values estimated above a frequency, largest first."""
-        order = np.argsort(-self.frequencies, kind="stable")
-        return self._rows(order[self.shown[order] > frequency], selected=True)
+        return self._rows(self._largest(np.flatnonzero(self.shown > frequency)), selected=True)
+
+    def _largest(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """These rows, the largest estimate first."""
+        return rows[np.argsort(-self.frequencies[rows], kind="stable")]
 
     def threshold(self, alpha: float = 0.05) -> float:
         """The significance threshold: an absent value exceeds it with probability alpha / tested at most.
@@ -287,10 +291,11 @@ class Estimate(Result):
             return frequency - reach, frequency + reach
         law = self._total_law(values)
         if law is not None:
-            supports = law.people * law.q + self.effective * (law.p - law.q) * found
-            low, high = law.shares(np.rint(supports) if law.whole else supports, level, kind)
-            trials = law.people / self.effective  # a share of the trials, of which each person has so many
-            return float(low[0] * trials), min(float(high[0] * trials), 1.0)
+            each = law.people // max(
+                round(self.effective), 1
+            )  # the law speaks of a share of trials: so many per person
+            low, high = law.shares(self._supports(law, found / each), level, kind)
+            return float(low[0] * each), min(float(high[0] * each), 1.0)
         parabola = [np.array([self._total_variance(values, share * most) / most**2]) for share in (0.0, 0.5, 1.0)]
         low, high = score_interval(found / most, (parabola[0], parabola[1], parabola[2]), level)
         return float(low[0]) * most, float(high[0]) * most
@@ -304,7 +309,7 @@ class Estimate(Result):
         if noise.hit == 0 and noise.miss == 0:  # a report supports one value at most
             return self._law_of(min(p + (values - 1) * q, 1.0), values * q)
         independent = noise.alone and self.population == self.n
-        return self._law_of(p, q, float(values)) if independent else None
+        return self._law_of(p, q, values) if independent else None
 
     def _total_variance(self, values: int, frequency: float) -> float:
         """Variance of a sum over `values` values, where that is what they add up to."""

@@ -45,10 +45,11 @@ class SupportLaw:
 
     `fixed` is 1 where these people are all that a share is about: who holds the value is fixed then. Where they are a
     random sample it is smaller, down to 0 in a large population: see `kernels.tails.shares_at`. `whole` says that
-    support is a number of people; weighted sums are matched by the people that their weights are worth.
+    support is a number of people. Weighted sums are taken for supports of the people that the weights are worth, down
+    to a whole number for the lower end and up to one for the upper.
     """
 
-    people: float
+    people: int
     p: float
     q: float
     fixed: float = 1.0
@@ -70,11 +71,9 @@ class SupportLaw:
         tail, n = (1 - level) / 2, self.people
         few = n * self.q - math.sqrt(n * self.q * (1 - self.q))
         many = n * self.p + math.sqrt(n * self.p * (1 - self.p))
-        if self.whole:
-            few, many = math.ceil(few), math.floor(many)
         part = 0.5 if kind == "mid-p" else 1.0
-        low = self._solve(np.minimum(supports, many), part, tail)
-        high = self._solve(np.maximum(supports, few), 1 - part, 1 - tail)
+        low = self._solve(np.floor(np.minimum(supports, many)), part, tail)
+        high = self._solve(np.ceil(np.maximum(supports, few)), 1 - part, 1 - tail)
         if self.whole and self.fixed == 1.0:  # whole people: the least and the most that are not too surprising
             low, high = np.ceil(np.maximum(low * n - 1e-3, 0.0)) / n, np.floor(high * n + 1e-3) / n
         return low, np.maximum(low, high)
@@ -83,12 +82,12 @@ class SupportLaw:
         """The shares at which the tails of these supports are the target, each different support once."""
         from veil.kernels.tails import shares_at
 
-        different, where = np.unique(supports, return_inverse=True)
+        different, where = np.unique(supports.astype(np.int64), return_inverse=True)
         solved = different
         if len(different) > _MOST_SOLVED:
             solved = different[np.linspace(0, len(different) - 1, _MOST_SOLVED).astype(np.int64)]
         p, q = (min(max(chance, _SURE), 1 - _SURE) for chance in (self.p, self.q))
-        shares = shares_at(solved, float(self.people), p, q, self.fixed, self.whole, part, target)
+        shares = shares_at(solved.astype(np.float64), float(self.people), p, q, self.fixed, part, target)
         if len(solved) < len(different):
             from scipy.interpolate import PchipInterpolator
 
