@@ -28,26 +28,27 @@ class Plan:
 
     def __init__(self, setting: Setting) -> None:
         pick, self.watch, self.data = setting.pick, setting.watch, setting.data
-        self.people: Sequence[int] = pick((100, 300, 3_000), (100, 300))
-        self.epsilons: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0, 10.0)
-        self.tested_people: Sequence[int] = (100, 300, 1_000, 20_000)
-        self.tested_epsilons: Sequence[float] = (1.0, 2.0, 5.0, 7.0, 10.0)
+        self.people: Sequence[int] = pick((100, 300, 3_000), (100,))
+        self.epsilons: Sequence[float] = pick((0.5, 1.0, 2.0, 4.0, 8.0, 10.0), (1.0, 8.0))
+        self.tested_people: Sequence[int] = pick((100, 300, 1_000, 20_000), (300,))
+        self.tested_epsilons: Sequence[float] = pick((1.0, 2.0, 5.0, 7.0, 10.0), (1.0, 7.0))
         self.tested_values: Sequence[int] = (50, 1_000)
         self.reported: Sequence[tuple[int, float, int]] = pick(
-            ((300, 5.0, 1_000), (300, 7.0, 1_000), (1_000, 7.0, 1_000), (20_000, 2.0, 50)), ((300, 7.0, 1_000),)
+            ((300, 5.0, 1_000), (300, 7.0, 1_000), (1_000, 7.0, 1_000), (20_000, 2.0, 50)), ((300, 7.0, 50),)
         )
-        self.report_runs = pick(400, 20)
-        self.forms_epsilons: Sequence[float] = pick((0.5, 1.0, 4.0, 10.0), (1.0, 4.0))
-        self.forms_runs = pick(40, 8)
+        self.report_runs = pick(400, 5)
+        self.forms_epsilons: Sequence[float] = pick((0.5, 1.0, 4.0, 10.0), (4.0,))
+        self.forms_runs = pick(40, 3)
         self.top_epsilons: Sequence[float] = pick((1.0, 2.0, 4.0), (2.0,))
-        self.top_runs = pick(60, 10)
-        self.hitter_runs = pick(40, 4)
+        self.top_runs = pick(60, 3)
+        self.hitter_runs = pick(40, 1)
         self.sets: Sequence[str] = pick(("POS", "Kosarak", "Online"), ("Online",))
+        self.set_runs = pick(12, 1)
+        self.populations: Sequence[str] = pick(tuple(NUMBERS), ("Beta", "limits"))
         self.number_epsilons: Sequence[float] = pick((1.0, 2.0, 4.0), (2.0,))
-        self.set_runs = pick(12, 2)
-        self.mean_runs = pick(40, 10)
+        self.mean_runs = pick(40, 3)
         self.wave_people, self.wave_runs = pick(100_000, 20_000), pick(12, 1)
-        self.tree_runs = pick(30, 3)
+        self.tree_runs = pick(30, 2)
         self.band_levels: Sequence[float] = pick(LEVELS, (0.95,))
         vars(self).update(setting.changes)
 
@@ -113,9 +114,11 @@ def _selected(plan: Plan) -> Iterator[Case]:
 
 
 def _numbers(plan: Plan) -> Iterator[Case]:
-    populations = {label: make(plan.data) for label, make in NUMBERS.items()}
+    populations = {label: NUMBERS[label](plan.data) for label in plan.populations}
     yield from distributions.means(populations, plan.number_epsilons, plan.mean_runs)
-    yield from distributions.trees(populations, plan.number_epsilons, plan.wave_people, plan.tree_runs, LEVELS)
+    yield from distributions.trees(
+        populations, plan.number_epsilons, plan.wave_people, plan.tree_runs, plan.band_levels
+    )
     yield from distributions.waves(
         populations, plan.number_epsilons, plan.wave_people, plan.wave_runs, plan.band_levels
     )

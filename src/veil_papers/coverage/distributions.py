@@ -24,6 +24,7 @@ PRINTED = {0.9: 0.87, 0.95: 0.92, 0.99: 0.97}
 """What bands have to reach that are printed by default, smooth ones where reports do not speak against them."""
 QUANTILES = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
 _BUCKETS, _MEAN_CELLS = 1_024, 1_024
+_NARROW = 0.99  # what intervals of 95 % of a hierarchy may cover at most, which knows its errors exactly
 _MEANS = {"stochastic rounding": StochasticRounding, "piecewise": Piecewise, "hybrid": HybridMean}
 
 
@@ -85,8 +86,7 @@ def _tree(people: Population, way: str, epsilon: float, levels: Sequence[float],
         held = by_cell(people, study.domain)
     found = study.read(collect(study.survey, held, rng))
     for seen in asked(f"distributions, {way}", found, people, levels):
-        narrow = way == "Hierarchy" and seen.kind.endswith("at edges") and seen.nominal == 0.95
-        yield replace(seen, most=0.99 if narrow else 1.0)  # elsewhere a heap may lie anywhere in its bucket
+        yield replace(seen, most=_NARROW if way == "Hierarchy" and seen.nominal == 0.95 else 1.0)
 
 
 def asked(kind: str, found: Distribution, people: Population, levels: Sequence[float]) -> Iterator[Seen]:
