@@ -41,6 +41,11 @@ without asking anybody again. What people were asked cannot be changed:
     veil plan hitters --max-bytes 12 -k 20 --epsilon 2 -o words.json
     veil estimate words.json reports*.arrow --set k=50             # searched again, for more of them
 
+`difference` says what changed between two collections of answers to the same study, with intervals and a test
+([docs/differences.md](differences.md)):
+
+    veil difference study.json march.bin april.bin -o changes.csv --plot changes.svg
+
 Studies of several rounds ask each person once, in one of the rounds. A folder keeps what the study took; `next` takes
 what a round collected and writes the task of the next one, or shows what was learnt. An interruption at any moment
 loses nothing. Where a command takes a study, the folder stands for its current round:
@@ -68,6 +73,9 @@ The same with a service between the devices and the analyst ([docs/collector](co
     veil serve                                                     # takes reports over HTTP
     veil survey create study.json --open
     veil token create --scope answers:read
+
+Rows that are not significant are hidden where they were picked out of many, as noise alone may look like them: of heavy
+hitters, items and itemsets, also in files, and of a histogram where it is longer than what is shown. `--all` shows them.
 
 Every command takes `--json`: standard output then holds exactly one JSON document. A mistake is one line on standard
 error, or with `--json` the document `{"error": {"kind": ..., "message": ...}}`; wrong usage always goes to standard

@@ -20,14 +20,17 @@ if TYPE_CHECKING:
     from veil.results.distribution import Distribution
     from veil.results.mean import Mean
 
-__all__ = ["plot_distribution", "plot_lines", "plot_mean", "plot_panels", "plot_rows", "save"]
+__all__ = ["plot_change", "plot_distribution", "plot_lines", "plot_mean", "plot_panels", "plot_rows", "save"]
 
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
 
-def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
-    """The k most important rows of a table with 95 % intervals, beside the truth (one share for each row) if given."""
-    table = found.summary_table(0.95, k, truth)
+def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None, hide: bool = False) -> Axes:
+    """The k most important rows of a table with 95 % intervals, beside the truth (one share for each row) if given.
+
+    `hide` leaves out what is not significant, as `Result.told` does.
+    """
+    table = found.told(0.95, k, truth, hide=hide).table
     column = "frequency" if "frequency" in table.column_names else "difference"
     shown, low, high = (_percent(table, name) for name in (column, "low", "high"))
     ax = ax or _axes(found.plot_height(k))
@@ -49,6 +52,37 @@ def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None 
     ax.set_xlabel(f"% of {found.population:,} people")
     _finish(ax, found, grid="x")
     ax.legend(frameon=False, fontsize=8, loc="lower right")
+    return ax
+
+
+def plot_change(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
+    """The k clearest differences with 95 % intervals, beside no change; changed ones are filled."""
+    table = found.summary_table(0.95, k, truth)
+    unit = Unit.of_field(table.schema.field("difference"))
+    factor = 100.0 if unit.name == "share" else 1.0
+    known = "low" in table.column_names
+    columns = {
+        name: np.asarray(table[name].to_numpy(), dtype=np.float64) * factor
+        for name in ("difference", "low", "high", "truth")
+        if name in table.column_names
+    }
+    shown, places = columns["difference"], np.arange(table.num_rows)
+    ax = ax or _axes(found.plot_height(k))
+    ax.axvline(0.0, lw=1, color=_INK)
+    ax.plot(shown, places, "o", ms=5, mfc="white", color=_DOT, label="difference")
+    if known:
+        reach = np.stack([shown - columns["low"], columns["high"] - shown])
+        middles, half = shown + (reach[1] - reach[0]) / 2, reach.sum(axis=0) / 2  # an estimate may lie outside
+        ax.errorbar(middles, places, xerr=half, fmt="none", capsize=3, color=_DOT, label="95 % interval")
+        changed = np.array(table["changed"].to_pylist(), dtype=bool)
+        ax.plot(shown[changed], places[changed], "o", ms=5, color=_DOT, label="changed")
+    if truth is not None:
+        ax.plot(columns["truth"], places, "|", ms=11, mew=2, color=_TRUTH, label="truth")
+    ax.set_yticks(places, _row_labels(table), parse_math=False)  # a label may hold dollars
+    ax.set_ylim(max(table.num_rows, 1) - 0.5, -0.5)
+    ax.set_xlabel("after less before" + (", in percentage points" if unit.name == "share" else ""))
+    _finish(ax, found, grid="x")
+    ax.legend(frameon=False, fontsize=8)
     return ax
 
 
@@ -107,7 +141,7 @@ def plot_distribution(
             alpha=0.25,
             lw=0,
             color=color,
-            label="95 % band",
+            label=f"95 % band: {bands.rests_briefly}",
         )
     ax.stairs(found.masses * percent, edges, lw=1.2, color=color, label=label or "estimate")
     ax.set_ylabel(f"% of {found.population:,} people per bucket")
@@ -155,6 +189,14 @@ def _finish(ax: Axes, titled: Result | None, grid: Literal["both", "x"] = "both"
         ax.set_title(" > ".join(titled.lineage), loc="left", fontsize=10, color=_INK)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis=grid, lw=0.4, alpha=0.6)
+
+
+def _row_labels(table: pyarrow.Table) -> list[str]:
+    """What stands beside each row: its value, the range that it covers, or nothing for a single row."""
+    unit, first = Unit.of_field(table.schema.field(0)), table.column(0).to_pylist()
+    if table.column_names[0] == "from":
+        return [unit.interval(*ends) for ends in zip(first, table["to"].to_pylist(), strict=True)]
+    return [unit.text(value) for value in first] if table.column_names[0] == "value" else [""] * table.num_rows
 
 
 def _percent(table: pyarrow.Table, column: str) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ __all__ = [
     "fraction_text",
     "inside_threshold",
     "largest_epsilon",
+    "ln_above",
     "log_above",
     "read_fraction",
     "root_below",
@@ -39,6 +40,7 @@ WORD = 2**64
 """A coin is an integer threshold out of this many."""
 
 _DIGITS = 60
+_PLACES = 70  # of a logarithm: an e^epsilon of 60 digits, rounded down, is below epsilon by more than its last place
 _FRACTION = re.compile(r"(0|[1-9][0-9]*)/[1-9][0-9]*")
 _LARGEST_EPSILON = 40.0  # e^40 is about 2^57.7: beyond it a threshold out of 2^64 has no resolution left
 _SMALLEST_EPSILON = 1e-6  # below it the coins of a large domain could no longer tell held from not held
@@ -110,20 +112,28 @@ def exp_below(epsilon: float) -> Fraction:
     return Fraction(context.next_minus(context.exp(power)))  # Decimal.exp rounds half-even: step once below
 
 
+def ln_above(ratio: Fraction) -> Decimal:
+    """ln(ratio), rounded up at the 70th place: finer than `exp_below`, so that a ratio within it costs at most epsilon.
+
+    >>> ln_above(Fraction(1)), ln_above(exp_below(0.3)) < Decimal("0.3")
+    (Decimal('0'), True)
+    """
+    if ratio == 1:
+        return Decimal(0)
+    context = Context(prec=_PLACES + 20, rounding=ROUND_CEILING)
+    above = context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    return context.quantize(context.next_plus(context.ln(above)), Decimal(1).scaleb(-_PLACES))
+
+
 def log_above(ratio: Fraction) -> float:
     """The smallest double that is not below ln(ratio).
 
     >>> log_above(Fraction(1)), log_above(exp_below(0.3)) <= 0.3
     (0.0, True)
     """
-    if ratio == 1:
-        return 0.0
-    context = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-    upper = context.next_plus(context.ln(context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))))
+    upper = ln_above(ratio)
     nearest = float(upper)
-    above = nearest if Fraction(nearest) >= Fraction(upper) else math.nextafter(nearest, math.inf)
-    below = math.nextafter(above, 0.0)  # where the ratio is the promise of an epsilon, that epsilon and none above
-    return below if _SMALLEST_EPSILON <= below <= _LARGEST_EPSILON and ratio <= exp_below(below) else above
+    return nearest if Fraction(nearest) >= Fraction(upper) else math.nextafter(nearest, math.inf)
 
 
 def exp_near(power: Fraction) -> Fraction:

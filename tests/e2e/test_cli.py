@@ -114,6 +114,27 @@ def test_together_is_the_same_as_apart_and_merged(tmp_path: Path, task: Path, he
     assert picture.read_text().startswith("<?xml")
 
 
+def test_differences_between_two_collections(tmp_path: Path, task: Path) -> None:
+    """From tallies or from reports; with another study before; and what is refused."""
+    for name, held in (("march", 3), ("april", 5)):
+        values = save_values(tmp_path / f"{name}.parquet", pa.table({"app": [held] * 3_000}))
+        veil("randomize", task, values, "-o", tmp_path / f"{name}.arrow")
+        veil("tally", task, tmp_path / f"{name}.arrow", "-o", tmp_path / f"{name}.bin")
+    out, picture = tmp_path / "changes.csv", tmp_path / "changes.svg"
+    sides = tmp_path / "march.bin", tmp_path / "april.arrow"
+    found = veil_json("difference", task, *sides, "-o", out, "--plot", picture, "--top", 2)
+    assert found["kind"] == "frequency-change"
+    assert {row["value"]: row["difference"] > 0 for row in found["rows"]} == {3: False, 5: True}
+    assert all(row["changed"] for row in found["rows"])
+    names = ["value", "before", "after", "difference", "low", "high", "p_value", "changed"]
+    assert pacsv.read_csv(out).column_names == names
+    assert picture.read_text().startswith("<?xml")
+    assert "smallest adjusted p value" in veil("difference", task, *sides).stdout
+    again = veil_json("difference", task, *sides, "--before-study", task, "--top", 2)
+    assert again["rows"] == found["rows"]
+    veil("difference", task, sides[0], tmp_path / "no-such-file", code=3)
+
+
 @pytest.mark.parametrize("post", ["auto", "norm-sub", "post-pos", "norm", "calibrate"])
 def test_estimates_are_post_processed_on_request(tmp_path: Path, task: Path, held: Any, post: str) -> None:
     values = save_values(tmp_path / "values.parquet", pa.table({"app": held}))

@@ -61,8 +61,8 @@ def test_a_trial_is_what_the_library_simulates(tmp_path: Path, oracle: str) -> N
     ]
     table = pacsv.read_csv(out)
     fitted = ["fitted"] if found.fitted is not None else []
-    columns = ["value", "frequency", "count", "stderr", "low", "high", "significant", "truncated", *fitted]
-    assert table.column_names == columns
+    bounds = ["low", "high", "selected_low", "selected_high"]
+    assert table.column_names == ["value", "frequency", "count", "stderr", *bounds, "significant", "truncated", *fitted]
     assert table["frequency"].to_pylist() == found.estimates.frequencies.tolist()
     shown = veil(*asked)
     assert "mull" in shown.stdout

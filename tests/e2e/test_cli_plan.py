@@ -95,6 +95,7 @@ def test_every_goal_writes_a_study(tmp_path: Path) -> None:
     few, out = ("--epsilon", 1, "--users", 500), tmp_path / "study.json"
     numbers = written(out, "numbers", "--range", 0, 9, "--integers", "--method", "Hierarchy", *few)
     assert numbers == Hierarchy(1.0, Integers(0, 9))
+    assert written(out, "numbers", "--range", 0, 9, "--integers", "--rough", *few) == numbers
     assert written(out, "mean", "--range", -40, 60, *few) == HybridMean(1.0, Interval(-40, 60))
     assert written(out, "variance", "--range", "2026-01-01", "2027-01-01", *few).kind == "two-phase-variance"
     letters = ("--set", "alphabet=abc", "--set", "budget=5000")

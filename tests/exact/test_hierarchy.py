@@ -16,11 +16,11 @@ from veil import Integers, Interval
 from veil.checks import worst_ratio
 from veil.entropy import Seeded, Source, outcomes
 from veil.numeric.binning import Binning
-from veil.numeric.haar import HaarHierarchy, from_differences
+from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy, LevelStudy
 from veil.privacy import exp_below
 from veil.survey import SurveyTally
-from veil.tree import Tree
+from veil.tree import Tree, from_differences
 from veil.wire.reports import Reports
 
 Floats = NDArray[np.float64]

@@ -36,6 +36,16 @@ def held() -> Any:
     return np.random.default_rng(1).choice(WORDS, PEOPLE, p=[0.5, 0.3, 0.15, 0.05])
 
 
+def hides(client: httpx.Client, path: str) -> None:
+    some, every = (client.get(path, params={"set": "k=8", "all": word}).json() for word in ("false", "true"))
+    assert len(every["rows"]) == 8
+    assert some["rows"] == [row for row in every["rows"] if row["significant"]]
+    assert (some["hidden"], some["significant"]) == (8 - len(some["rows"]), len(some["rows"]))
+    assert some["hidden"] > 0
+    assert "all=true" in some["remarks"][-1]
+    assert client.post(path, json={"set": ["k=8"], "all": True}).json() == every
+
+
 @pytest.mark.parametrize("oracle", ["OLH", "PGR"])
 def test_a_search_is_answered_and_its_export_is_searched(collector: Collector, tmp_path: Path, oracle: str) -> None:
     search, export, file = PEM(4.0, Text(3), 2, 2**12, oracle), tmp_path / "reports.parquet", tmp_path / "study.json"  # type: ignore[arg-type]
@@ -55,6 +65,10 @@ def test_a_search_is_answered_and_its_export_is_searched(collector: Collector, t
         # the same reports tell about another number of hitters
         more = client.get(f"{path}/answer", params={"set": "k=3"}).json()
         assert [row["value"] for row in more["rows"]] == ["tea", "mil", "zug"]
+        # what is not significant is hidden unless asked for
+        if oracle == "OLH":  # through PGR another k may be another task
+            hides(client, f"{path}/answer")
+        assert code(client.get(f"{path}/answer", params={"all": "yes"})) == (422, "bad-input")
         assert code(client.post(f"{path}/answer", json={"candidates": ["tea"]})) == (422, "bad-input")
         # a prefix that somebody names is answered as well; to name all is what the search is for
         first = survey.question(0).view.domain

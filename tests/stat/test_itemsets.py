@@ -96,6 +96,29 @@ def test_intervals_of_items_sets_and_rules_cover_the_truth() -> None:
     assert not covers(narrow)  # the rival: half the standard error
 
 
+def test_intervals_hold_where_holders_differ_in_the_sizes_of_their_sets() -> None:
+    """Items 0 and 1 come alone, 2 and 3 in pairs, and the others only in sets that padding under-counts."""
+    rng, people, items = np.random.default_rng(5), 20_000, 16
+    sizes = np.minimum(2 + rng.geometric(0.15, people), 14)
+    sets = [
+        [int(rng.random() < 0.4)]
+        if kind < 0.35
+        else rng.permutation(4 if kind < 0.75 else items)[: 2 if kind < 0.75 else size].tolist()
+        for kind, size in zip(rng.random(people), sizes, strict=True)
+    ]
+    truth = np.bincount(np.concatenate(sets), minlength=items) / people
+    doubted, bare = [], []
+    for seed in range(12):
+        found = simulate(SVIM(items, 4.0, items), sets, seed=seed)
+        for inside, interval in (
+            (doubted, found.history[-1].widened(found.estimate, 0.95)),
+            (bare, found.estimate.interval()),
+        ):
+            inside += ((interval[:, 0] <= truth) & (truth <= interval[:, 1])).tolist()
+    assert covers(doubted)
+    assert not covers(bare)  # the rival: noise and samplings alone
+
+
 # -- the thesis's order ------------------------------------------------------------------------------------------------
 
 K, EPSILON, SEEDS = 32, 4.0, 3

@@ -6,6 +6,8 @@ import base64
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 
@@ -194,3 +196,57 @@ def test_an_answer_is_recognised_however_it_is_written(tmp_path: Path) -> None:
         )
         assert bytes.fromhex(again.stdout.strip()) == sent
     assert len(ledger.charges) == 1
+
+
+@pytest.mark.parametrize("shared", ["client", "ledger", "file"])
+@pytest.mark.parametrize("survey", [COLOURS, Survey(Rappor(1.0, Categories(["red", "green", "blue"])))])
+def test_the_same_answer_in_several_threads_is_drawn_and_paid_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shared: str, survey: Survey
+) -> None:
+    """All threads look before any of them pays: one charge, and every one of them sends what that one drew."""
+    together, recall = threading.Barrier(4), Ledger.recall
+
+    def slowly(ledger: Ledger, task: str, mark: str) -> str | None:
+        kept = recall(ledger, task, mark)
+        together.wait(timeout=30)
+        return kept
+
+    def client() -> Client:
+        return Client(survey, Ledger(tmp_path / "ledger", lifetime=4.0))
+
+    clients = [client() for _ in range(4)]
+    if shared == "client":
+        clients = [clients[0]] * 4
+    elif shared == "ledger":
+        ledger = Ledger(lifetime=4.0)
+        clients = [Client(survey, ledger) for _ in range(4)]
+    monkeypatch.setattr(Ledger, "recall", slowly)
+    with ThreadPoolExecutor(4) as pool:
+        sent = list(pool.map(lambda one: one.answer("red"), clients))
+    assert len(clients[0].ledger.charges) == 1
+    assert len({decode_report(survey, report)[1].to_bytes() for report in sent}) == 1
+    if survey is COLOURS:
+        assert len(set(sent)) == 1  # the very same bytes, with one report id
+
+
+def test_the_same_answer_in_several_processes_is_drawn_and_paid_once(tmp_path: Path) -> None:
+    """They share nothing but the ledger's file. Forty answers each, with few colours, so that they meet often."""
+    script = (
+        "import sys; from veil import Client, Ledger\n"
+        "client = Client(open(sys.argv[1], 'rb').read(), Ledger(sys.argv[2], lifetime=1000.0))\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "for value in range(40): print(client.answer(value).hex())\n"
+    )
+    (tmp_path / "task.json").write_bytes(Survey(GRR(1.0, 40)).to_bytes())
+    command = [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "task.json"), str(tmp_path / "ledger")]
+    running = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in running:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    sent = [process.communicate()[0].split() for process in running]
+    assert sent[0] == sent[1] == sent[2]
+    assert len(Ledger(tmp_path / "ledger", lifetime=1000.0).charges) == 40

@@ -15,7 +15,6 @@ from veil import Integers, Interval, SquareWave
 from veil.entropy import Seeded
 from veil.errors import DomainError, InputError, ParameterError
 from veil.numeric import wave_bands
-from veil.numeric.bands import wave_again
 from veil.results.distribution import Distribution
 
 
@@ -119,8 +118,9 @@ def test_bad_questions_are_refused() -> None:
     for n in (0, -3, 2.5, True):
         with pytest.raises(ParameterError):
             DOLLARS.sample(n)
+    wave = SquareWave(1.0, Interval(0, 1))
     with pytest.raises(InputError, match="not reconstructed"):
-        wave_again(SquareWave(1.0, Interval(0, 1)), DOLLARS)
+        wave_bands(wave, wave.tally(wave.randomize([0.5], Seeded(1))), DOLLARS)
 
 
 def test_tables_and_pictures() -> None:
@@ -139,7 +139,7 @@ def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
     tally = wave.tally(wave.randomize(np.linspace(0.1, 0.6, 5000), Seeded(2)))
     found = wave.estimate(tally)
     bands = wave_bands(wave, tally, found, replicates=12, seed=3)
-    assert bands.replicates.shape == (12, 16)
+    assert bands.errors.shape == (12, 17)
     others = [wave_bands(wave, tally, found, replicates=12, seed=seed).mean() for seed in (3, 4)]
     assert bands.mean() == others[0] != others[1]
     low, high = bands.histogram()
@@ -148,8 +148,8 @@ def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
     wide, narrow = bands.quantile(0.5, level=0.99), bands.quantile(0.5, level=0.5)
     assert wide[0] < narrow[0] < narrow[1] < wide[1]
     banded = replace(found, bands=bands)
-    assert "95 % band" in {text.get_text() for text in banded.plot().get_legend().get_texts()}
-    assert repr(bands).startswith("Bands(of 12 replicates")
+    assert "95 % band: 12 simulated surveys" in {text.get_text() for text in banded.plot().get_legend().get_texts()}
+    assert repr(bands).startswith("SmoothBands(of 12 simulated surveys")
     assert banded.table().column_names[4:] == ["low", "high", "cumulative", "cumulative_low", "cumulative_high"]
     starts, below, above = bands.grouped(most=4)
     assert starts.tolist() == [0, 4, 8, 12]

@@ -124,7 +124,7 @@ def test_candidates_are_prefixes_with_every_suffix(width: int, step: int) -> Non
 def test_text_that_has_ended_goes_on_with_padding() -> None:
     rows = Text(2).encode(["a", "ab"])
     prefixes = rows.view(">u2")[:, 0].astype(np.uint64)
-    made = Continuations(prefixes, 16, 8, spelled(b"xy", 1), padded=True)
+    made = Continuations(prefixes, 16, 8, spelled(b"xy", 1), text=True)
     found = [int(code).to_bytes(3, "big") for code in np.concatenate(list(made.blocks()))]
     assert found == [b"a\0\0", b"ab\0", b"abx", b"aby"]
     assert made.size == 4

@@ -16,9 +16,25 @@ from pathlib import Path
 import pytest
 
 from veil import GRR, Guarantee, Ledger
+from veil.device.ledger import Charge
 from veil.errors import BudgetError, LedgerError, ParameterError
+from veil.privacy import exp_below, split_epsilon
 
 TENTH = GRR(0.1, 2).guarantee
+
+# Written by version 0.1.
+NINE_TENTHS = """\
+veil-ledger 1 3e254440c6ea6657
+2026-11-16 t 0.1 - a6b3b4360f58ea94
+2026-11-16 t 0.1 - d9da79b9be241a90
+2026-11-16 t 0.1 - 36987541cd9144a3
+2026-11-16 t 0.1 - 8d5284ab4e973d2f
+2026-11-16 t 0.1 - 15f3e9aaa4c33572
+2026-11-16 t 0.1 - 56b40babe2356334
+2026-11-16 t 0.1 - d1b37ac03b41c595
+2026-11-16 t 0.1 - d3b0b7cbea2b3aa9
+2026-11-16 t 0.1 - c2a4acce3b7ca13d
+"""
 
 
 def test_ten_tenths_are_one(tmp_path: Path) -> None:
@@ -29,6 +45,60 @@ def test_ten_tenths_are_one(tmp_path: Path) -> None:
     with pytest.raises(BudgetError, match="lifetime"):
         ledger.spend("t", TENTH)
     assert len(ledger.charges) == 10
+
+
+@pytest.mark.parametrize("lifetime", [0.3, 1.0, 2.0, 7.0])
+@pytest.mark.parametrize("parts", [3, 7, 11, 15, 49, 100])
+def test_exact_parts_of_the_lifetime_are_all_granted_and_nothing_beyond(lifetime: float, parts: int) -> None:
+    """Fifteen of `split_epsilon(1.0, 15)`: the decimals add up to more than 1, the ratios multiply to less than e."""
+    part = GRR(split_epsilon(lifetime, parts), 2).guarantee
+    ledger = Ledger(lifetime=lifetime, per_day=lifetime)
+    for _ in range(parts):
+        ledger.spend("t", part)
+    assert 0 <= ledger.left <= Decimal("1e-14")
+    assert all(charge.epsilon == Decimal(repr(part.epsilon)) for charge in ledger.charges)
+    with pytest.raises(BudgetError, match="lifetime"):
+        ledger.spend("t", part)
+
+
+@pytest.mark.parametrize("lifetime", [0.5, 1.0, 2.5, 37.0])
+def test_no_ratio_above_that_of_the_lifetime_is_granted(lifetime: float) -> None:
+    """By exact bounds on e^lifetime: the ratio just below is granted, also in two parts, and 1e-55 more is not."""
+    whole = exp_below(lifetime)
+    for first in (Fraction(1), Fraction(11, 10)):
+        for excess, granted in ((0, True), (Fraction(1, 10**55), False)):
+            ledger = Ledger(lifetime=lifetime)
+            ledger.spend("t", Guarantee(first))
+            rest = Guarantee(whole / first * (1 + excess))
+            if granted:
+                ledger.spend("t", rest)
+                assert ledger.left == 0
+            else:
+                with pytest.raises(BudgetError, match="lifetime"):
+                    ledger.spend("t", rest)
+
+
+def test_a_budget_beyond_every_epsilon_adds_up_too() -> None:
+    ledger = Ledger(lifetime=1000.0)
+    for _ in range(25):
+        ledger.spend("t", Guarantee.of(40.0))
+    assert ledger.left == 0
+    with pytest.raises(BudgetError, match="lifetime"):
+        ledger.spend("t", Guarantee(Fraction(10**20 + 1, 10**20)))
+
+
+def test_lines_of_older_versions_count_as_what_they_say(tmp_path: Path) -> None:
+    """A journal from before costs had 70 places: nine charges of 0.1. The tenth fits, and no eleventh."""
+    path = tmp_path / "ledger"
+    path.write_text(NINE_TENTHS)
+    ledger = Ledger(path, lifetime=1.0)
+    assert ledger.charges == [Charge(date(2026, 11, 16), "t", Decimal("0.1"))] * 9
+    assert (ledger.spent, ledger.left) == (Decimal("0.9"), Decimal("0.1"))
+    ledger.spend("t", TENTH)
+    assert path.read_text().startswith(NINE_TENTHS)
+    assert Ledger(path, lifetime=1.0).left == 0
+    with pytest.raises(BudgetError):
+        ledger.spend("t", Guarantee(Fraction(10**15 + 1, 10**15)))
 
 
 def test_days_and_a_clock_that_was_set_back(tmp_path: Path) -> None:

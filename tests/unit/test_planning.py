@@ -110,6 +110,31 @@ def test_the_error_of_a_range_is_what_it_says() -> None:
     assert 1.4 < ratio < 2.8  # half, for four times the people
 
 
+def test_numbers_have_an_error_on_smooth_data_and_one_on_any() -> None:
+    smooth, rough = (plan("numbers", Wishes(2.0, HELD, 20_000, buckets=64, rough=rough)) for rough in (False, True))
+    assert smooth.options == rough.options
+    assert (smooth.taken.name, rough.taken.name) == ("SquareWave", "Hierarchy")
+    assert rough.study == Hierarchy(2.0, HELD, 64)
+    assert "on any data" in rough.why
+    on_smooth, on_any = (
+        {option.name: option.error(name) for option in rough.options}
+        for name in ("range's error", "range's error on any data")
+    )
+    # what is small on smooth data only, and what is small on any
+    assert on_smooth["SquareWave"] < on_smooth["Hierarchy"]
+    assert on_any["SquareWave"] > 3 * on_smooth["SquareWave"]
+    assert on_any["SquareWave"] > 2 * on_any["Hierarchy"]
+    assert on_smooth["Hierarchy"] < on_any["Hierarchy"] < 3 * on_smooth["Hierarchy"]
+    assert plan("numbers", Wishes(2.0, HELD, 500, "Binning", buckets=16, rough=True)).taken.name == "Binning"
+
+
+def test_rough_numbers_without_room_for_a_hierarchy() -> None:
+    coarse = plan("numbers", Wishes(1.0, Integers(0, 99_999), 5_000, buckets=100, rough=True))
+    assert coarse.taken.name == "Binning"
+    short = plan("numbers", Wishes(1.0, HELD, 5_000, buckets=64, rough=True, max_report_bytes=3))
+    assert short.taken.name == "HaarHierarchy"
+
+
 def test_numbers_leave_out_what_a_domain_is_beyond() -> None:
     coarse = plan("numbers", Wishes(1.0, Integers(0, 99_999), 500, buckets=100))
     assert [option.name for option in coarse.options] == ["SquareWave", "Binning"]

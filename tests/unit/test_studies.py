@@ -153,7 +153,7 @@ def test_readings_may_change_and_askings_may_not() -> None:
 
 
 def test_bands_are_a_parameter_of_the_reading() -> None:
-    study = Hierarchy(2.0, UNIT, buckets=16)
+    study = Hierarchy(2.0, UNIT, buckets=16, bands=0)
     values = np.linspace(0.2, 0.8, 5000)
     tally = study.survey.tally(study.survey.randomize(values, Seeded(1)))
     plain, banded = study.read(tally), study.changed(bands="20").read(tally)

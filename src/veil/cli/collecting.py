@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.options import Candidates, Changes, Level, Picture, TableOut, Top, given_changes
+from veil.cli.options import Candidates, Changes, Everything, Level, Picture, TableOut, Top, given_changes
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
 
 if TYPE_CHECKING:
@@ -208,6 +208,7 @@ def answer(
     candidates: Candidates = None,
     level: Level = 0.95,
     top: Top = 10,
+    everything: Everything = False,
     out: TableOut = None,
     plot: Picture = None,
 ) -> Document:
@@ -217,7 +218,7 @@ def answer(
     from veil.collector.answers import Query, prepare
     from veil.collector.catalogue import parsed, parsed_study
 
-    wanted = Wanted(out, plot, level, top)
+    wanted = Wanted(out, plot, level, top, everything)
     wanted.check([] if candidates is None else [candidates])
     study = on.studies.beginning(task)
     stored = on.catalogue.beginning(task if study is None else str(on.studies.first_task(study)))

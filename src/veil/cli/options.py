@@ -17,6 +17,7 @@ __all__ = [
     "Changes",
     "Clip",
     "Column",
+    "Everything",
     "Level",
     "Out",
     "Picture",
@@ -45,7 +46,7 @@ TableOut = Annotated[
     typer.Option(
         "--out",
         "-o",
-        help="Write the whole table here: .csv, .parquet, .arrow or .json;"
+        help="Write the table here, every row that is not hidden: .csv, .parquet, .arrow or .json;"
         " or the result itself, exactly, for `veil inspect` and `veil.results.load`: .result.json.",
     ),
 ]
@@ -55,6 +56,9 @@ Level = Annotated[
     typer.Option(help="How sure intervals are; what is called significant is wrong with the remaining chance."),
 ]
 Top = Annotated[int, typer.Option(min=1, help="How many rows to show, the most important ones.")]
+Everything = Annotated[
+    bool, flag("--all", "Show and write also what is not significant, and may be nothing but noise.")
+]
 Column = Annotated[str | None, typer.Option(help="The column that holds the values, if there are several.")]
 Separator = Annotated[str, typer.Option(help="What stands between the items of a set, in text files.")]
 Clip = Annotated[bool, flag("--clip", "Move numbers outside the domain to its nearer end, and count them.")]

@@ -47,6 +47,9 @@ def plan(
     buckets: Annotated[
         int | None, typer.Option(metavar="N", help="With --range: how fine the distribution is (default: 1024).")
     ] = None,
+    rough: Annotated[
+        bool, flag("--rough", "Numbers may be heaped, as at round ones: take a way whose errors hold on any data.")
+    ] = False,
     max_bytes: Annotated[int | None, typer.Option(metavar="B", help="People hold text of at most B bytes.")] = None,
     bits: Annotated[int | None, typer.Option(metavar="M", help="People hold a string of M bits.")] = None,
     universe: Annotated[
@@ -89,6 +92,7 @@ def plan(
         "range": ends,
         "integers": integers or None,
         "buckets": buckets,
+        "rough": rough or None,
         "max_bytes": max_bytes,
         "bits": bits,
         "universe": universe,
@@ -106,6 +110,7 @@ def plan(
         k=k,
         buckets=buckets,
         sets=sets,
+        rough=rough,
         settings=given_changes(changes),
     )
     choice = goal.choose(wishes)

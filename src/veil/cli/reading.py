@@ -1,4 +1,4 @@
-"""`veil estimate` and `veil next`: what the reports say, at once or round by round."""
+"""`veil estimate`, `veil difference` and `veil next`: what the reports say, and what changed between two of them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from veil.cli.options import Candidates, Changes, Level, Picture, StudyFile, TableOut, Top, given_changes
+from veil.cli.options import Candidates, Changes, Everything, Level, Picture, StudyFile, TableOut, Top, given_changes
 from veil.cli.outcome import AsJson, Document, console, reporting, warn
 
-__all__ = ["estimate", "next_round"]
+__all__ = ["difference", "estimate", "next_round"]
 
 
 @reporting
@@ -21,6 +21,7 @@ def estimate(
     candidates: Candidates = None,
     level: Level = 0.95,
     top: Top = 10,
+    everything: Everything = False,
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -33,13 +34,49 @@ def estimate(
     from veil.study import OneRound
 
     loaded, _ = load(study, given_changes(changes)).with_candidates(candidates)
-    wanted = Wanted(out, plot, level, top)
+    wanted = Wanted(out, plot, level, top, everything)
     wanted.check([study, *collected])
     if not isinstance(loaded.study, OneRound):
         raise InputError("this study takes several rounds: `veil next FOLDER` goes through them")
     with remarked() as remarks:
         result = loaded.study.read(collected_of(loaded.survey, collected, progress))
     return {"task": loaded.survey.task, **wanted.present(result, console(as_json), remarks)}
+
+
+@reporting
+def difference(
+    study: StudyFile,
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A tally, or a file of reports: the earlier one.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="A tally, or a file of reports: the later one.")],
+    asked_before: Annotated[
+        Path | None,
+        typer.Option("--before-study", metavar="STUDY", help="The study of BEFORE, where it was another one."),
+    ] = None,
+    changes: Changes = None,
+    candidates: Candidates = None,
+    level: Level = 0.95,
+    top: Top = 10,
+    out: TableOut = None,
+    plot: Picture = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Say what changed between two collections of answers to one question, with intervals: two months, two groups."""
+    from veil.cli.files import collected_of, load
+    from veil.cli.progress import progress
+    from veil.cli.showing import Wanted, remarked
+    from veil.errors import InputError
+    from veil.study import OneRound
+
+    wanted, results = Wanted(out, plot, level, top), []
+    wanted.check([study, before, after, *([] if asked_before is None else [asked_before])])
+    with remarked() as remarks:
+        for asked, collected in ((study, after), (asked_before or study, before)):
+            loaded, _ = load(asked, given_changes(changes)).with_candidates(candidates)
+            if not isinstance(loaded.study, OneRound):
+                raise InputError("differences are taken between studies of one round")
+            results.append(loaded.study.read(collected_of(loaded.survey, [collected], progress)))
+        change = results[0].difference(results[1])
+    return wanted.present(change, console(as_json), remarks)
 
 
 @reporting
@@ -55,6 +92,7 @@ def next_round(
     changes: Changes = None,
     level: Level = 0.95,
     top: Top = 10,
+    everything: Everything = False,
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -64,7 +102,7 @@ def next_round(
     from veil.cli.rounds import goes_on, show_round
     from veil.cli.showing import Wanted, remarked
 
-    wanted, screen = Wanted(out, plot, level, top), console(as_json)
+    wanted, screen = Wanted(out, plot, level, top, everything), console(as_json)
     wanted.check(files or [])
     with remarked() as remarks:
         run = goes_on(folder, files or [], given_changes(changes), progress)

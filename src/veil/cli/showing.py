@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veil.cli.files import check_output
 from veil.cli.outcome import Document, warn, wrote
@@ -35,6 +35,12 @@ class Wanted(NamedTuple):
     plot: Path | None
     level: float
     top: int
+    everything: bool = False
+    """Whether rows are shown and written that are not significant: see `Result.told`."""
+
+    @property
+    def _hide(self) -> str | None:
+        return None if self.everything else "--all"
 
     def check(self, inputs: Sequence[Path]) -> None:
         """Refuse files that cannot be written, before the work."""
@@ -51,15 +57,18 @@ class Wanted(NamedTuple):
         truths = [None if held is None else held.truth(part, number) for number, part in parts]
         whole = self.out is not None and self.out.name.lower().endswith(_RESULT)
         if self.out is not None:
-            save(result, self.out) if whole else write_table(result, self.out, self.level)
+            save(result, self.out) if whole else write_table(result, self.out, self.level, hide=self._hide)
         if self.plot is not None:
             self._draw(result, self.plot, truths[0] if len(parts) == 1 else None)
-        made = document(result, self.level, top=self.top, truth=truths[0] if len(parts) == 1 else None)
+        only = truths[0] if len(parts) == 1 else None
+        made = document(result, self.level, top=self.top, truth=only, hide=self._hide)
         for place, ((number, part), truth) in enumerate(zip(parts, truths, strict=True)):
             title = None if number is None else f"question {number}: {part.n:,} people, {' > '.join(part.lineage)}"
-            screen.print(render(part, level=self.level, top=self.top, title=title, truth=truth))
+            shown = render(part, level=self.level, top=self.top, title=title, truth=truth, hide=self._hide)
+            screen.print(shown)
             if len(parts) > 1 and truth is not None:
-                made["answers"][place] = {"question": number, **document(part, self.level, top=self.top, truth=truth)}
+                beside = document(part, self.level, top=self.top, truth=truth, hide=self._hide)
+                made["answers"][place] = {"question": number, **beside}
         for remark in remarks:
             warn(remark)
         for path, what in ((self.out, "the result" if whole else "the table"), (self.plot, "the picture")):
@@ -69,12 +78,14 @@ class Wanted(NamedTuple):
             "out": None if self.out is None else str(self.out),
             "plot": None if self.plot is None else str(self.plot),
         }
-        return {**made, "remarks": [*remarks, *result.remarks()], **files}
+        return {**made, "remarks": [*remarks, *made.get("remarks", result.remarks())], **files}
 
     def _draw(self, result: Result, path: Path, truth: Sequence[float] | None) -> None:
         from veil.plot import save
 
-        panel = result.plot(self.top, truth=truth)
+        picked = not self.everything and result.told(self.level, self.top, hide=True).hidden
+        style: dict[str, Any] = {"hide": True} if picked else {}
+        panel = result.plot(self.top, truth=truth, **style)
         with replacing(path) as temporary:
             save(panel, str(temporary))
 

@@ -13,6 +13,7 @@ from veil.cli.options import (
     Changes,
     Clip,
     Column,
+    Everything,
     Level,
     Picture,
     Seed,
@@ -74,6 +75,7 @@ def simulate(
     clip: Clip = False,
     level: Level = 0.95,
     top: Top = 10,
+    everything: Everything = False,
     seed: Seed = None,
     out: TableOut = None,
     plot: Picture = None,
@@ -93,7 +95,7 @@ def simulate(
     if labels is not None and bounds is not None:
         raise typer.BadParameter("people hold labels (--labels-file) or numbers (--range), not both")
     warn_of_seed(seed)
-    wanted, screen = Wanted(out, plot, level, top), console(as_json)
+    wanted, screen = Wanted(out, plot, level, top, everything), console(as_json)
     wanted.check([path for path in (study, values) if path is not None])
     if values is None:
         values, made = study, plan_for(study, epsilon or 0.0, labels, bounds, column, screen)

@@ -40,7 +40,8 @@ class Query:
     """What an analyst asks for: parameters of the reading as NAME=VALUE, the level of intervals, and the form.
 
     `candidates` are the values to count, where the study takes them; `study` is another study of the same task, or the
-    bare task itself, to read the reports with in place of the published one.
+    bare task itself, to read the reports with in place of the published one. `all` is for what a search found and is
+    not significant: it is hidden otherwise.
     """
 
     level: float = 0.95
@@ -48,12 +49,15 @@ class Query:
     set: tuple[str, ...] = ()
     candidates: tuple[Any, ...] | None = None
     study: Any = None
+    all: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.format, str) or self.format not in FORMS:
             raise InputError(f"the format is one of {', '.join(FORMS)}")
         if not (isinstance(self.level, float) and math.isfinite(self.level) and 0 < self.level < 1):
             raise InputError("the level of an interval lies between 0 and 1")
+        if not isinstance(self.all, bool):
+            raise InputError("all is true or false")
         if len(self.set) > _MOST_SETTINGS or not all(isinstance(one, str) and "=" in one for one in self.set):
             raise InputError("a parameter of the reading is set as NAME=VALUE")
         if self.candidates is not None and not 1 <= len(self.candidates) <= _MOST_CANDIDATES:
@@ -65,6 +69,7 @@ class Query:
     def parameters(self) -> str:
         """For the audit log: what was asked, without any value."""
         asked: dict[str, Any] = {"set": list(self.set), "level": self.level, "format": self.format}
+        asked |= {"all": True} if self.all else {}
         if self.candidates is not None:
             asked["candidates"] = len(self.candidates)
         return json.dumps(asked | ({} if self.study is None else {"study": study_from_json(self.study).kind}))
@@ -117,11 +122,11 @@ def prepare(
 
 def written(stored: StoredSurvey, query: Query, found: Result) -> tuple[bytes, str]:
     """An answer as bytes, and its media type."""
-    form = FORMS[query.format]
+    form, hide = FORMS[query.format], None if query.all else "all=true"
     if form == "json":
-        body = json.dumps({"task": stored.task, **document(found, query.level)}, allow_nan=False).encode()
+        body = json.dumps({"task": stored.task, **document(found, query.level, hide=hide)}, allow_nan=False).encode()
     else:
-        body = table_bytes(found, form, query.level)
+        body = table_bytes(found, form, query.level, hide=hide)
     return body, FORMATS[form]
 
 

@@ -156,6 +156,7 @@ def _answer_paths() -> Node:
         "set": settings,
         "level": level,
         "format": form,
+        "all": {"type": "boolean", "description": "Whether rows of a search are told that are not significant."},
         "candidates": {**listed(value), "minItems": 1},
         "study": {
             "type": "object",
@@ -171,7 +172,7 @@ def _answer_paths() -> Node:
             "parameters": [_in_path("task", TASK)],
             "get": {
                 **_operation("getAnswer", "What the study of a survey found.", found, refusals, scope="answers:read"),
-                "parameters": [_in_query(name, asked[name]) for name in ("set", "level", "format")],
+                "parameters": [_in_query(name, asked[name]) for name in ("set", "level", "format", "all")],
             },
             "post": _operation(
                 "postAnswer",

@@ -38,6 +38,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 _MOST_AUDIT = 1_000
 _MOST_ROUNDS = 1_000_000
 _PIECE_BYTES = 1 << 20
+_FLAGS = {"true": True, "false": False}
 
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
@@ -153,6 +154,7 @@ async def get_answer(service: Service, request: Request) -> Response:
     asked: dict[str, Any] = {name: query[name] for name in query if name != "set"}
     if "candidates" in asked or "study" in asked:
         raise InputError("candidates and studies are sent as a document: use POST")
+    asked |= {"all": _FLAGS.get(asked["all"], asked["all"])} if "all" in asked else {}
     with contextlib.suppress(ValueError):  # text stays, and is refused below
         asked |= {"level": float(asked["level"])} if "level" in asked else {}
     return await _answer(service, request, {**asked, "set": query.getlist("set")}, token)
@@ -166,8 +168,8 @@ async def post_answer(service: Service, request: Request) -> Response:
 
 async def _answer(service: Service, request: Request, asked: dict[str, Any], token: TokenRecord) -> Response:
     task = request.path_params["task"]
-    if not set(asked) <= {"set", "level", "format", "candidates", "study"}:
-        raise InputError("expected the parameters set, level, format, candidates and study")
+    if not set(asked) <= {"set", "level", "format", "all", "candidates", "study"}:
+        raise InputError("expected the parameters set, level, format, all, candidates and study")
     for name in ("set", "candidates"):
         if asked.get(name) is not None and not isinstance(asked[name], list):
             raise InputError(f"{name} is a list")

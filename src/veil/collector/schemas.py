@@ -95,6 +95,7 @@ def _result() -> Node:
         "lineage": listed(_TEXT),
         "guarantee": {"type": ["object", "null"]},
         "level": {"type": "number"},
+        "hidden": _WHOLE,
         "rows": listed({"type": "object"}),
         "remarks": listed(_TEXT),
         "answers": listed(_is_result()),

@@ -1,14 +1,16 @@
 """One person's device: it checks the promise, pays for it, randomizes with the system's entropy, and remembers.
 
-The same answer to the same survey is sent again as the very same bytes, at no cost: the collector counts it once, by
-its report id. A changed answer is a new report and is paid for again. Where the survey's mechanism is longitudinal,
-what is kept and paid for is the permanent step: the same answer is then a fresh report, with an id of its own.
+The same answer to the same survey is sent again as the very same bytes, at no cost, also where several threads or
+processes give it at once: the collector counts it once, by its report id. A changed answer is a new report and is paid
+for again. Where the survey's mechanism is longitudinal, what is kept and paid for is the permanent step: the same
+answer is then a fresh report, with an id of its own.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,12 +62,7 @@ class Client:
         if isinstance(ask, Question) and isinstance(ask.mechanism, Longitudinal):
             codes = self.survey.domain.encode([value])
             return self._answer_afresh(ask, ask.mechanism, codes, self._mark(codes), public)
-        mark = self.mark(value, public)
-        kept = self._recall(mark)
-        if kept is None:
-            kept = normative_report(self.survey, value, System(), public)
-            self._pay(mark, kept)
-        return kept
+        return self._once(self.mark(value, public), lambda: normative_report(self.survey, value, System(), public))
 
     def mark(self, value: Any, public: Any = None) -> str:
         """Recognises an answer given before. It stays on the device, like the answer itself."""
@@ -75,30 +72,25 @@ class Client:
         self, question: Question, mechanism: Longitudinal, codes: Codes, mark: str, public: Any
     ) -> bytes:
         """A new report of the memo that belongs to the value, in the draw order of `normative_report`."""
-        source, layout = System(), mechanism.memo_layout
-        kept = self._recall(mark)
-        if kept is None:
+        source, layout, beside = System(), mechanism.memo_layout, self.survey.read_public(public, 1)
+
+        def permanent() -> bytes:
             columns = mechanism.draw_permanent(question.view.apply(codes, source), source)
-            memo = Memo(mechanism.digest, layout, columns)
-        else:
-            memo = Memo.from_bytes(mechanism.digest, layout, kept)
-        instant = mechanism.draw_instant(memo.columns, source) | self.survey.read_public(public, 1)
+            return Memo(mechanism.digest, layout, columns).to_bytes()
+
+        memo = Memo.from_bytes(mechanism.digest, layout, self._once(mark, permanent))
+        instant = mechanism.draw_instant(memo.columns, source) | beside
         report = Reports(self.survey.task, self.survey.layout, instant)
-        framed = encode_report(self.survey, report, source.token(ID_BYTES))
+        return encode_report(self.survey, report, source.token(ID_BYTES))
+
+    def _once(self, mark: str, draw: Callable[[], bytes]) -> bytes:
+        """What is kept of this answer: drawn and paid for now, or before, or by another thread or process meanwhile."""
+        task = self.survey.task
+        kept = self.ledger.recall(task, mark)
         if kept is None:
-            self._pay(mark, memo.to_bytes())
-        return framed
-
-    def _recall(self, mark: str) -> bytes | None:
-        """What was kept when this answer was paid for."""
-        for charge in self.ledger.charges:
-            if charge.task == self.survey.task and charge.note.startswith(mark + ":"):
-                return base64.urlsafe_b64decode(charge.note.split(":", 1)[1])
-        return None
-
-    def _pay(self, mark: str, kept: bytes) -> None:
-        note = mark + ":" + base64.urlsafe_b64encode(kept).decode()
-        self.ledger.spend(self.survey.task, self.survey.guarantee, note)
+            drawn = base64.urlsafe_b64encode(draw()).decode()
+            kept = self.ledger.spend_once(task, self.survey.guarantee, mark, drawn)
+        return base64.urlsafe_b64decode(kept)
 
     def _mark(self, codes: Codes, *public: NDArray[np.int64]) -> str:
         """An answer's mark, by its codes."""

@@ -2,7 +2,11 @@
 
 The file is a journal: one line per charge, each with a checksum that covers all lines before it, flushed to the disk
 before the charge counts. A process killed while writing leaves at most an unfinished last line, of a charge that was
-never granted. Any other damage, an empty file and a foreign one are refused. Sums are exact: ten charges of 0.1 are 1.
+never granted. Any other damage, an empty file and a foreign one are refused.
+
+Ratios multiply, so their logarithms add: a charge costs ln(ratio) of what was really promised, rounded up at the 70th
+place, and costs are added exactly. Ten charges of 0.1 are within 1, and so are fifteen of `split_epsilon(1.0, 15)`,
+although fifteen times its decimal is not. A line of an older version has a shorter decimal, and counts as what it says.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import hashlib
 import math
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -21,7 +26,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from veil.errors import BudgetError, LedgerError, ParameterError
-from veil.privacy import Guarantee, decimal_text, fraction_text, read_fraction
+from veil.privacy import Guarantee, decimal_text, fraction_text, ln_above, read_fraction
 from veil.tools.durable import sync_folder
 
 try:
@@ -43,14 +48,20 @@ def _today() -> date:
 class Charge:
     """One answer that was paid for: when, for which task, how much, and a note (the client's memory of its answer).
 
-    A note that was kept at no cost has its name in place of a task, and an epsilon of 0.
+    `cost` is ln(ratio) of what was promised, rounded up at the 70th place. A note that was kept at no cost has its name
+    in place of a task, and a cost of 0.
     """
 
     day: date
     task: str
-    epsilon: Decimal
+    cost: Decimal
     note: str = field(default="", repr=False)  # it recognises an answer, so it is not for printing
     delta: Fraction = Fraction(0)
+
+    @property
+    def epsilon(self) -> Decimal:
+        """The cost for people to read: rounded up to the decimal of a double."""
+        return _shown(self.cost)
 
 
 class Ledger:
@@ -86,23 +97,22 @@ class Ledger:
         self._path = None if path is None else Path(path)
         self._today = today
         self._memory: list[Charge] = []
+        self._thread = threading.Lock()
         if self._path is not None:
             _create(self._path)
             with self._locked() as file:
-                _read(file)
+                self._charges(file)  # damage is refused now, not with the first answer
 
     @property
     def charges(self) -> list[Charge]:
         """Everything spent and noted so far."""
-        if self._path is None:
-            return list(self._memory)
         with self._locked() as file:
-            return _read(file)[0]
+            return self._charges(file)[0]
 
     @property
     def spent(self) -> Decimal:
-        """Epsilon spent over the lifetime."""
-        return _total(self.charges)
+        """Epsilon spent over the lifetime, rounded up to the decimal of a double."""
+        return _shown(_total(self.charges))
 
     @property
     def left(self) -> Decimal:
@@ -116,60 +126,83 @@ class Ledger:
 
     def spend(self, task: str, guarantee: Guarantee, note: str = "") -> None:
         """Pay for one answer, durably, or refuse. Call it before the answer leaves the device."""
-        if guarantee.ratio is None:
-            raise BudgetError("this task promises nothing on its own: it needs a shuffler")
-        cost = Decimal(decimal_text(guarantee.epsilon))
-        asked = Charge(self._today(), _checked_text(task), cost, note and _checked_text(note), guarantee.delta)
-        if self._path is None:
-            self._memory.append(self._granted(self._memory, asked))
-            return
-        with self._locked() as file:
-            charges, last = _read(file)
-            _write(file, _line(_text(self._granted(charges, asked)), last))
+        asked = self._asked(task, guarantee, note)
+        self._add(lambda charges: None, lambda charges: self._granted(charges, asked))
+
+    def spend_once(self, task: str, guarantee: Guarantee, mark: str, kept: str) -> str:
+        """Pay for one answer, unless one with this mark is paid for already. Returns what is kept of the one that is.
+
+        To look and to pay are one step, for all threads and processes that share the ledger: of several that draw the
+        same answer at once, one pays, and all of them get what that one drew.
+        """
+        asked = self._asked(task, guarantee, f"{mark}:{kept}")
+        found = self._add(lambda charges: _paid(charges, task, mark), lambda charges: self._granted(charges, asked))
+        return kept if found is None else found
+
+    def recall(self, task: str, mark: str) -> str | None:
+        """What was kept when the answer with this mark was paid for; None if it never was."""
+        return _paid(self.charges, task, mark)
 
     def remember(self, name: str, note: str) -> str:
         """Keep a note under a name, durably and at no cost. The first one stays: returns the one that is kept."""
         asked = Charge(self._today(), _checked_text(name), Decimal(0), _checked_text(note))
-        if self._path is None:
-            kept = _noted(self._memory, name)
-            self._memory += [asked] if kept is None else []
-            return note if kept is None else kept
+        found = self._add(lambda charges: _noted(charges, name), lambda charges: asked)
+        return note if found is None else found
+
+    def _asked(self, task: str, guarantee: Guarantee, note: str) -> Charge:
+        if guarantee.ratio is None:
+            raise BudgetError("this task promises nothing on its own: it needs a shuffler")
+        cost = ln_above(guarantee.ratio)
+        return Charge(self._today(), _checked_text(task), cost, note and _checked_text(note), guarantee.delta)
+
+    def _add(self, known: Callable[[list[Charge]], str | None], new: Callable[[list[Charge]], Charge]) -> str | None:
+        """What is known of it; or None, after a new charge was written. Nobody else reads or writes in between."""
         with self._locked() as file:
-            charges, last = _read(file)
-            kept = _noted(charges, name)
-            if kept is None:
-                _write(file, _line(_text(asked), last))
-            return note if kept is None else kept
+            charges, last = self._charges(file)
+            found = known(charges)
+            if found is None:
+                charge = new(charges)
+                if file is None:
+                    self._memory.append(charge)
+                else:
+                    _write(file, _line(_text(charge), last))
+            return found
+
+    def _charges(self, file: int | None) -> tuple[list[Charge], str]:
+        return (list(self._memory), "") if file is None else _read(file)
 
     def _granted(self, charges: list[Charge], asked: Charge) -> Charge:
         # A clock that was set back must not open a day again: the latest day on record counts.
-        day, cost = max([asked.day, *(charge.day for charge in charges)]), asked.epsilon
+        day = max([asked.day, *(charge.day for charge in charges)])
         if asked.delta and not self.delta:
             raise BudgetError("this task promises its eps only up to a delta, and this ledger grants none")
         if asked.delta and _total_delta(charges) + asked.delta > self.delta:
             raise BudgetError(f"this answer would exceed the delta of {float(self.delta):g} granted for a lifetime")
-        if _EXACT.add(_total(charges), cost) > self.lifetime:
+        if _total([*charges, asked]) > self.lifetime:
             raise BudgetError(f"this answer would exceed the lifetime budget of {self.lifetime}")
         if self.per_day is not None:
-            today = _total([charge for charge in charges if charge.day == day])
-            if _EXACT.add(today, cost) > self.per_day:
+            today = [charge for charge in charges if charge.day == day]
+            if _total([*today, asked]) > self.per_day:
                 raise BudgetError(f"this answer would exceed the daily budget of {self.per_day}")
         return replace(asked, day=day)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The open file, for this process alone."""
-        assert self._path is not None
-        try:
-            file = os.open(self._path, os.O_RDWR)
-        except OSError as problem:
-            raise LedgerError(f"the ledger cannot be opened, so nothing is spent: {problem.strerror}") from None
-        try:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
-        finally:
-            os.close(file)
+    def _locked(self) -> Iterator[int | None]:
+        """The open file, or None for one in memory, for this thread of this process alone."""
+        with self._thread:
+            if self._path is None:
+                yield None
+                return
+            try:
+                file = os.open(self._path, os.O_RDWR)
+            except OSError as problem:
+                raise LedgerError(f"the ledger cannot be opened, so nothing is spent: {problem.strerror}") from None
+            try:
+                if fcntl is not None:
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                yield file
+            finally:
+                os.close(file)
 
 
 def _check_cap(epsilon: float) -> float:
@@ -188,8 +221,20 @@ def _noted(charges: list[Charge], name: str) -> str | None:
     return next((charge.note for charge in charges if charge.task == name), None)
 
 
+def _paid(charges: list[Charge], task: str, mark: str) -> str | None:
+    notes = (charge.note for charge in charges if charge.task == task)
+    return next((note.removeprefix(f"{mark}:") for note in notes if note.startswith(f"{mark}:")), None)
+
+
 def _total(charges: list[Charge]) -> Decimal:
-    return functools.reduce(_EXACT.add, (charge.epsilon for charge in charges), Decimal(0))
+    return functools.reduce(_EXACT.add, (charge.cost for charge in charges), Decimal(0))
+
+
+def _shown(cost: Decimal) -> Decimal:
+    """The smallest decimal of a double that is not below the cost."""
+    nearest = float(cost)
+    candidates = (math.nextafter(nearest, 0.0), nearest, math.nextafter(nearest, math.inf))
+    return next(shown for x in candidates if (shown := Decimal(decimal_text(x))) >= cost)
 
 
 def _total_delta(charges: list[Charge]) -> Fraction:
@@ -198,7 +243,7 @@ def _total_delta(charges: list[Charge]) -> Fraction:
 
 def _text(charge: Charge) -> str:
     delta = f" {fraction_text(charge.delta)}" if charge.delta else ""
-    return f"{charge.day.isoformat()} {charge.task} {charge.epsilon} {charge.note or '-'}{delta}"
+    return f"{charge.day.isoformat()} {charge.task} {charge.cost:f} {charge.note or '-'}{delta}"
 
 
 def _line(text: str, before: str) -> bytes:

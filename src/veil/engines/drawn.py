@@ -172,23 +172,18 @@ class Drawn(Collected):
     def _absent(self, continuations: Continuations, real: Codes, count: int) -> Codes:
         """`count` different candidates that nobody holds, at random."""
         taken = {code.tobytes() for code in real}
-        found: list[Codes] = []
         if continuations.size <= 4 * (count + len(real)):
             every = np.concatenate(list(continuations.blocks()))
             free = [i for i, code in enumerate(every) if code.tobytes() not in taken]
             return np.asarray(every[self._rng.permutation(free)[:count]])
-        goes_on, closed = continuations.open, continuations.closed
+        found: list[Codes] = []
         while len(found) < count:
-            place = int(self._rng.integers(continuations.size))
-            if place < len(closed):
-                code = closed[place]
-            else:
-                which, suffix = divmod(place - len(closed), continuations.continuations)
-                number = suffix if continuations.suffixes is None else int(continuations.suffixes[suffix])
-                code = continuations.join(goes_on[which : which + 1], np.array([number], dtype=np.uint64))[0]
-            if code.tobytes() not in taken:
-                taken.add(code.tobytes())
-                found.append(code)
+            # places in increasing order are quick to look up; the order is left to chance again afterwards
+            places = np.sort(self._rng.integers(continuations.size, size=count - len(found)))
+            for code in self._rng.permutation(continuations.at(places)):
+                if code.tobytes() not in taken:
+                    taken.add(code.tobytes())
+                    found.append(code)
         return np.stack(found)
 
     def _share_out(self, questions: Questions, codes: Codes, counts: Counts) -> None:

@@ -136,15 +136,25 @@ class Streamed(Collected):
 
     def _transform(self, oracle: LinearHashing, questions: Questions, continuations: Continuations, best: Best) -> None:
         """One transform per prefix: all its continuations at once."""
-        if continuations.ended.any():
-            best.offer(continuations.closed, self._support(questions, continuations.closed))
-        goes_on = continuations.open
-        for row, counts in enumerate(oracle.cosets(lambda: self._columns(questions), goes_on)):
+        sure = [continuations.join(some.prefixes, some.suffixes()) for some in continuations.alike if some.ways == 1]
+        if sure:  # prefixes that go on in one way need no transform
+            codes = np.concatenate(sure)
+            best.offer(codes, self._support(questions, codes))
+        others = [some for some in continuations.alike if some.ways > 1]
+        if not others:
+            return
+        prefixes = np.concatenate([some.prefixes for some in others])
+        decoded = oracle.cosets(lambda: self._columns(questions), prefixes)
+        for some in others:
+            possible = None if some.state is None else some.suffixes()  # None: all of them, and places are suffixes
+            for i, counts in zip(range(len(some.prefixes)), decoded, strict=False):
 
-            def codes_at(places: NDArray[np.int64], row: int = row) -> Codes:
-                return continuations.join(goes_on[row : row + 1], places.astype(np.uint64))
+                def codes_at(
+                    places: Codes, own: Codes = some.prefixes[i : i + 1], of: Codes | None = possible
+                ) -> Codes:
+                    return continuations.join(own, places.astype(np.uint64) if of is None else of[places])
 
-            best.offer_at(counts, codes_at)
+                best.offer_at(counts if possible is None else counts[possible], codes_at)
 
     def joint(self, candidates: Mapping[int, Any]) -> NDArray[np.int64]:
         total: NDArray[np.int64] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.result import HeavyHitters, SearchRound
-from veil.hitters.search import as_held, check_k, in_values, nothing
+from veil.hitters.search import as_held, check_k, in_values, nothing, tried_in
 from veil.mechanisms import OLH
 from veil.privacy import Guarantee, check_epsilon
 from veil.study import Round, Rounds, Study
@@ -81,7 +81,7 @@ class PrivTrie(Study):
         most, size = (1, self.batch * self.batches) if self.improved else (self.batches, self.batch)
         share = Fraction(size, self.people)
         for length in range(self.letter, self.domain.bits + 1, self.letter):
-            tried = Continuations(prefixes, length - self.letter, self.letter, padded=isinstance(self.domain, Text))
+            tried = Continuations(prefixes, length - self.letter, self.letter, text=isinstance(self.domain, Text))
             codes = np.concatenate(list(tried.blocks()))
             view = prefix(self.domain, length)
             survey = Survey(Question(OLH(self.epsilon, view.domain), view))
@@ -101,6 +101,8 @@ class PrivTrie(Study):
             if not kept:
                 break
         asked = sum(step.people for step in history)
+        # each level may look at its prefixes after every batch: all looks that it could take are tests
+        found = replace(found, tested=most * tried_in(history))
         if length < self.domain.bits or not kept:
             return HeavyHitters(nothing(found, self.domain), tuple(history), n=asked)
         return HeavyHitters(in_values(found, best, self.domain), tuple(history), n=asked)

@@ -14,7 +14,6 @@ from veil.domain import Text
 from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.estimate import Estimate, Row
-from veil.results.noise import SupportNoise
 from veil.results.units import Column, Unit, make_table
 
 if TYPE_CHECKING:
@@ -41,11 +40,13 @@ class HeavyHitters(Result):
     """The values found, the most frequent first: by `fitted` where that was made, else by `estimates`.
 
     `estimates` are unbiased frequencies of these values from the last question alone, with their noise: post-processing
-    applies to them. They were chosen for being large, so that the weakest of them tend to be too large. `fitted` are
-    the frequencies that fit the whole trie of kept prefixes best and are not negative, where that was made.
+    applies to them. They were chosen for being large, so that the weakest of them tend to be too large; `tested` says
+    out of how many, and significance and the selected intervals answer for all of those. `fitted` are the frequencies
+    that fit the whole trie of kept prefixes best and are not negative, where that was made.
     """
 
     kind: ClassVar[str] = "heavy-hitters"
+    selection: ClassVar[bool] = True
     estimates: Estimate
     history: tuple[SearchRound, ...]
     fitted: NDArray[np.float64] | None = None
@@ -81,55 +82,84 @@ class HeavyHitters(Result):
         return np.asarray(codes[:, -1] != 0)
 
     @property
+    def tested(self) -> int:
+        """How many values and prefixes were tested to find these: everything that the search ever tried."""
+        tested = self.estimates.tested
+        return sum(step.candidates for step in self.history) if tested is None else tested
+
+    @property
     def rows(self) -> list[Row]:
-        """Each value with its frequency and 95 % interval; values that may be cut end in an ellipsis."""
-        rows = self.estimates.top(len(self)) if len(self) else []
-        by_value = {row.value: row for row in rows}
+        """Each value with its frequency and 95 % intervals; values that may be cut end in an ellipsis."""
+        found, selected = self._judged, self.selected_interval()
+        bounds = zip(found.shown, found.counts, found.stderr, *found.interval().T, *selected.T, strict=True)
         named = [f"{v}…" if cut else v for v, cut in zip(self.values, self.truncated, strict=True)]
-        return [replace(by_value[value], value=name) for value, name in zip(self.values, named, strict=True)]
+        return [Row(name, *map(float, numbers)) for name, numbers in zip(named, bounds, strict=True)]
 
     # -- what it says ------------------------------------------------------------------------------------------------
 
     def threshold(self, alpha: float = 0.05) -> float:
-        """What none of the last round's candidates exceeds if nobody holds it, but for a chance of alpha over all.
+        """What nothing that was tested exceeds if nobody holds it, but for a chance of alpha over all of it.
 
-        The support of an absent candidate is binomial: its exact tail, because so far out the normal one is too short.
+        The support of an absent value is binomial: its exact tail, at alpha / tested.
         """
-        from scipy.stats import binom
+        return self._judged.threshold(alpha)
 
-        noise, people = self.estimates.noise, self.estimates.n
-        assert isinstance(noise, SupportNoise)
-        p, q = float(noise.p), float(noise.q)
-        support = float(binom.isf(alpha / max(self.history[-1].candidates, 1), people, q))
-        return (support / people - q) / (p - q)
+    def significant(self, alpha: float = 0.05) -> NDArray[np.bool_]:
+        """Which of the values exceed the threshold: with probability 1 - alpha or more, none that nobody holds."""
+        return np.asarray(self.estimates.shown > self.threshold(alpha))
+
+    def selected_interval(self, level: float = 0.95) -> NDArray[np.float64]:
+        """Intervals for what was selected, an array of (low, high): wider, because large noise is selected too.
+
+        Of level 1 - (1 - level) R / tested (Benjamini and Yekutieli 2005), where R is how many values are significant,
+        at least 1: of those, and of all values found, a share of at most 1 - level is expected not to be covered.
+        """
+        selected = max(int(self.significant(round(1 - level, 12)).sum()), 1)
+        return self._judged.selected_interval(selected, level)
+
+    @property
+    def _judged(self) -> Estimate:
+        return replace(self.estimates, tested=self.tested)
 
     def table(self, level: float = 0.95) -> pyarrow.Table:
-        """Every value found; `truncated` where longer ones that begin so are counted with it; `fitted` where made."""
-        surely = self.estimates.shown > self.threshold(round(1 - level, 12))
-        flags: dict[str, Column] = {
-            "significant": (surely, Unit("flag")),
+        """Every value found, with its interval and the one that holds after selection.
+
+        `truncated` where longer ones that begin so are counted with it; `fitted` where made.
+        """
+        share, selected = Unit("share"), self.selected_interval(level)
+        more: dict[str, Column] = {
+            "selected_low": (selected[:, 0], share),
+            "selected_high": (selected[:, 1], share),
+            "significant": (self.significant(round(1 - level, 12)), Unit("flag")),
             "truncated": (self.truncated, Unit("flag")),
         }
-        fitted: dict[str, Column] = {} if self.fitted is None else {"fitted": (self.fitted, Unit("share"))}
-        return make_table({**self.estimates.columns(level), **flags, **fitted})
+        fitted: dict[str, Column] = {} if self.fitted is None else {"fitted": (self.fitted, share)}
+        return make_table({**self.estimates.columns(level), **more, **fitted})
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
-        """The significance threshold, how many values are above it, and how the rounds went."""
-        threshold = self.threshold(round(1 - level, 12))
+        """How many values were found and tested, the significance threshold, how many are above it, and the rounds."""
+        alpha = round(1 - level, 12)
         rounds = [
             {**asdict(step), "threshold": None if math.isnan(step.threshold) else step.threshold}
             for step in self.history
         ]
-        found = int((self.estimates.shown > threshold).sum())
-        return {"values": len(self), "threshold": threshold, "significant": found, "rounds": rounds}
+        found = int(self.significant(alpha).sum())
+        numbers = {"values": len(self), "tested": self.tested, "threshold": self.threshold(alpha), "significant": found}
+        return {**numbers, "rounds": rounds}
 
     def fact_units(self) -> Mapping[str, Unit]:
-        counts = ("values", "significant", *(f"rounds.{name}" for name in ("length", "people", "candidates", "kept")))
+        of_rounds = (f"rounds.{name}" for name in ("length", "people", "candidates", "kept"))
+        counts = ("values", "tested", "significant", *of_rounds)
         share = Unit("share")
         return {"threshold": share, "rounds.threshold": share, **dict.fromkeys(counts, Unit("people"))}
 
     def remarks(self) -> list[str]:
-        said = [] if len(self) else ["No value was found: nothing stood out of the noise."]
+        if not len(self):
+            return ["No value was found: nothing stood out of the noise."]
+        said = [
+            f"These values were selected for being large, out of {self.tested:,} that were tested: significance and the"
+            " selected intervals take all of them into account."
+        ]
         if self.truncated.any():
             said.append(
                 "Truncated values fill all bytes of their text: longer ones that begin so are counted with them."

@@ -43,6 +43,7 @@ __all__ = [
     "codes_of",
     "in_values",
     "nothing",
+    "tried_in",
 ]
 
 Test = Literal["people", "budget"]
@@ -197,7 +198,7 @@ class PrefixSearch(HitterSearch):
     def _result(
         self, collected: Collected, estimates: list[Estimate], history: tuple[SearchRound, ...]
     ) -> HeavyHitters:
-        last, ranks, fitted = estimates[-1], estimates[-1].frequencies, None
+        last, ranks, fitted = replace(estimates[-1], tested=tried_in(history)), estimates[-1].frequencies, None
         if history[-1].length < self.domain.bits:  # nothing lay above the threshold
             return HeavyHitters(nothing(last, self.domain), history)
         if self._tested is not None:
@@ -223,12 +224,22 @@ def after_test(
     history: tuple[SearchRound, ...],
     threshold: float | None = None,
 ) -> HeavyHitters:
-    """Runs at the collector: the k best of the last candidates, by a question about whole values."""
-    estimate = collected.estimate((question,), collected.support((question,), codes))
+    """Runs at the collector: the k best of the last candidates, by a question about whole values.
+
+    Its answers took no part in the search (other people gave them, or the same people with new randomness), so that
+    only these candidates were tested by them.
+    """
+    found = collected.estimate((question,), collected.support((question,), codes))
+    estimate = replace(found, tested=len(codes))
     order = np.argsort(-estimate.frequencies, kind="stable")[:k]
     if threshold is not None:
         order = order[estimate.frequencies[order] >= threshold]
     return HeavyHitters(in_values(estimate, order, domain), history)
+
+
+def tried_in(history: Sequence[SearchRound]) -> int:
+    """How many candidates a search without a test of its own ever tried: all rounds together."""
+    return sum(step.candidates for step in history)
 
 
 def in_values(estimate: Estimate, order: NDArray[np.int64], domain: Bits | Text) -> Estimate:

@@ -16,9 +16,10 @@ import numpy as np
 
 from veil.domain import Items
 from veil.errors import ParameterError
+from veil.itemsets.missed import update_interval
 from veil.itemsets.result import FrequentItems, Step
 from veil.itemsets.sampling import PSFO, Adap, Oracle, as_items
-from veil.itemsets.sizes import SIZES, SizeRule, Sizes, read_sizes
+from veil.itemsets.sizes import SIZES, SizeRule, read_sizes
 from veil.mechanisms import BLH, OLH, SUE, PureOracle
 from veil.mechanisms.choice import direct_or_hashed
 from veil.privacy import Guarantee, check_epsilon
@@ -140,19 +141,20 @@ class Mining(Study):
         self, phase: Phase, candidates: ItemSets | None, people: Fraction, name: str, history: list[Step]
     ) -> Asking:
         """One phase with a share of all people: sizes first, where they are needed. Returns an Estimate."""
-        length, update, doubt = phase.length, 1.0, 0.0
+        length, update, doubt = phase.length, 1.0, (1.0, 1.0)
         known = self.domain.universe.size if candidates is None else len(candidates)
         if length == "candidates":
             length = known
         elif length == "percentile":
-            sizes: Sizes = yield from self._ask_sizes(candidates, people * _SIZE_SHARE, name, history)
+            reported: Estimate = yield from self._ask_sizes(candidates, people * _SIZE_SHARE, name, history)
+            sizes = read_sizes(reported, self.sizes)
             length, people = sizes.length, people * (1 - _SIZE_SHARE)
             update = sizes.update(length) if self.phases.corrected and phase == self.phases.estimate else 1.0
-            doubt = sizes.doubt(length, update)
+            doubt = update_interval(reported, length)
         asked = PSFO(int(length), phase.oracle, self.epsilon, self.domain, candidates)
         collected = yield Round(asked.survey, people)
         found = asked.read(collected)
-        step = Step(name, collected.people, asked.mechanism.signature, known, int(length), update, doubt)
+        step = Step(name, collected.people, asked.mechanism.signature, known, int(length), update, *doubt)
         history.append(step)
         return updated(found, update)
 
@@ -167,7 +169,7 @@ class Mining(Study):
         survey = Survey(Question(mechanism, view))
         collected = yield Round(survey, people)
         history.append(Step(f"sizes to {name}", collected.people, mechanism.signature, known))
-        return read_sizes(collected.estimate((0,), collected.tally().part(0)), self.sizes)
+        return collected.estimate((0,), collected.tally().part(0))
 
 
 def updated(estimate: Estimate, factor: float) -> Estimate:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veil.domain import Domain
 from veil.errors import DomainError
+from veil.itemsets.missed import Between, divided, shown_interval
 from veil.itemsets.rules import Rule, find_rules
 from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.estimate import Estimate, Row
 from veil.results.units import Column, Unit, make_table, value_unit
-from veil.tools.normal import critical, two_sided
+from veil.tools.normal import two_sided
 from veil.view import ItemSets
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["FrequentItems", "FrequentItemset", "FrequentItemsets", "Step"]
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,31 @@ class Step:
     length: int = 1
     update: float = 1.0
     """The factor by which estimates were multiplied for what padding to `length` misses (5.5)."""
-    doubt: float = 0.0
-    """How far that factor may be off, relatively: by another reading of the sizes (`Sizes.doubt`)."""
+    update_low: float = 1.0
+    """The lower end of a 95 % interval of what that factor should be, by what the reports of sizes leave possible."""
+    update_high: float = 1.0
+    """The upper end of the same."""
+
+    def widened(self, estimate: Estimate, level: float) -> Floats:
+        """Intervals (low, high) of this round's estimates with the doubt about what padding misses in them.
+
+        They are within 0 and 1, for each frequency alone; `veil.itemsets.missed` says what they rest on.
+        """
+        return divided(estimate.frequencies, estimate.interval(level), self._shown(level))
+
+    def errors(self, estimate: Estimate) -> Floats:
+        """Standard errors with the same doubt in them, as far as one number can say it."""
+        low, *_, high = self._shown(0.95)
+        return np.hypot(estimate.stderr, estimate.frequencies * (high - low) / (2 * two_sided(0.95)))
+
+    def _shown(self, level: float) -> Between:
+        return shown_interval(self.update, self.update_low, self.update_high, level)
 
 
 class Mined(Result):
     """What frequent items and frequent itemsets have in common."""
 
+    selection: ClassVar[bool] = True
     history: tuple[Step, ...]
 
     @abstractmethod
@@ -68,7 +89,8 @@ class Mined(Result):
     def table(self, level: float = 0.95) -> pyarrow.Table:
         """What was found, the most frequent first."""
         rows, share = self._rows(level), Unit("share")
-        units = {"frequency": share, "count": Unit("people"), "stderr": share, "low": share, "high": share}
+        bounds = dict.fromkeys(("low", "high", "selected_low", "selected_high"), share)
+        units = {"frequency": share, "count": Unit("people"), "stderr": share, **bounds}
         numbers: dict[str, Column] = {
             name: ([getattr(row, name) for row in rows], unit) for name, unit in units.items()
         }
@@ -81,8 +103,8 @@ class Mined(Result):
 
     def fact_units(self) -> Mapping[str, Unit]:
         counts = ("found", "significant", "rounds.people", "rounds.candidates", "rounds.length")
-        factor = Unit("factor")
-        return {"rounds.update": factor, "rounds.doubt": factor, **dict.fromkeys(counts, Unit("people"))}
+        factors = dict.fromkeys(("rounds.update", "rounds.update_low", "rounds.update_high"), Unit("factor"))
+        return {**factors, **dict.fromkeys(counts, Unit("people"))}
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The first k of them with 95 % intervals. Needs `veil[plot]`."""
@@ -96,8 +118,10 @@ class FrequentItems(Mined):
     """The k items that most people seem to hold.
 
     `estimate` has all candidates of the last round, labelled, for post-processing; its errors are the oracle's noise
-    and the samplings'. Errors and intervals of `rows` have the doubt about the update factor in them, too, which is
-    the same for all rows. Neither knows that an item may be held by people of smaller or larger sets than others.
+    and the samplings'. Errors and intervals of `rows` have in them, too, what is in doubt about the factor for what
+    padding misses: the noise of the sizes it was read from, and that an item may be held by people of smaller or larger
+    sets than others. `low` to `high` is for an item by itself, `selected_low` to `selected_high` for the k best of all
+    candidates that were estimated.
     """
 
     kind: ClassVar[str] = "items"
@@ -116,13 +140,15 @@ class FrequentItems(Mined):
         return self._rows(0.95)
 
     def _rows(self, level: float) -> tuple[Row, ...]:
-        return tuple(_doubted(row, self.history[-1].doubt, level) for row in self.estimate.top(self.k))
+        sure = _sure(level, min(self.k, len(self.estimate)), len(self.estimate))
+        return tuple(sorted(_doubted(self.estimate, self.history[-1], level, sure), key=_rank)[: self.k])
 
     def _named(self, level: float) -> dict[str, Column]:
         return {"value": (self.items, value_unit(self.estimate.domain))}
 
     def _significant(self, level: float) -> list[bool]:
-        return [_surely(row, self.estimate, self.history[-1].doubt, level) for row in self.rows]
+        threshold = self.estimate.threshold(round(1 - level, 12))
+        return [row.frequency > threshold for row in self.rows]
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -145,7 +171,7 @@ class FrequentItems(Mined):
 
 @dataclass(frozen=True)
 class FrequentItemset:
-    """A set of items, how many people hold all of them, and a 95 % interval."""
+    """A set of items, how many people hold all of them, and 95 % intervals: by itself, and as one of those selected."""
 
     items: tuple[Any, ...]
     frequency: float
@@ -153,6 +179,8 @@ class FrequentItemset:
     stderr: float
     low: float
     high: float
+    selected_low: float
+    selected_high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,29 +220,37 @@ class FrequentItemsets(Mined):
 
     @cached_property
     def mined(self) -> tuple[FrequentItemset, ...]:
-        """All sets with an estimate: the k items, then all candidates, in their order."""
-        return self._mined(0.95)
+        """All sets with an estimate: the k items, then all candidates, in their order; none of them is selected."""
+        return self._mined(0.95, 0.95)
+
+    @property
+    def _tried(self) -> int:
+        """How many items and larger sets were estimated."""
+        return len(self.singles.estimate) + len(self.candidates)
 
     def _rows(self, level: float) -> tuple[FrequentItemset, ...]:
-        return tuple(sorted(self._mined(level), key=lambda row: -row.frequency)[: self.k])
+        sure = _sure(level, min(self.k, self._tried), self._tried)
+        return tuple(sorted(self._mined(level, sure), key=_rank)[: self.k])
 
-    def _mined(self, level: float) -> tuple[FrequentItemset, ...]:
-        found = [_itemset((row.value,), row) for row in self.singles._rows(level)]
-        doubt = self.history[-1].doubt
+    def _mined(self, level: float, sure: float) -> tuple[FrequentItemset, ...]:
+        singles = sorted(_doubted(self.singles.estimate, self.singles.history[-1], level, sure), key=_rank)
+        found = [_itemset((row.value,), row) for row in singles[: self.singles.k]]
         if self.estimate is not None:
-            by_number = sorted(self.estimate.top(len(self.estimate)), key=lambda row: row.value)
-            for row in by_number:
-                codes = np.array(self.candidates[row.value], dtype=np.uint64)
-                found.append(_itemset(tuple(self.universe.decode(codes)), _doubted(row, doubt, level)))
+            for codes, row in zip(self.candidates, _doubted(self.estimate, self.history[-1], level, sure), strict=True):
+                found.append(_itemset(tuple(self.universe.decode(np.array(codes, dtype=np.uint64))), row))
         return tuple(found)
 
     def _named(self, level: float) -> dict[str, Column]:
         return {"items": (self.itemsets, Unit("items"))}
 
     def _significant(self, level: float) -> list[bool]:
-        singles = self.singles.estimate, self.singles.history[-1].doubt
-        larger = self.estimate or singles[0], self.history[-1].doubt
-        return [_surely(row, *(singles if len(row.items) == 1 else larger), level) for row in self.rows]
+        return [self._surely(row, level) for row in self.rows]
+
+    def _surely(self, row: FrequentItemset, level: float) -> bool:
+        """Whether a set is above its round's threshold, where the chance of 1 - level is for both rounds together."""
+        estimate = self.singles.estimate if len(row.items) == 1 else self.estimate
+        assert estimate is not None  # larger sets come from it
+        return row.frequency > estimate.threshold(round(1 - level, 12) * len(estimate) / self._tried)
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """What the others say, and association rules of a confidence of at least one half."""
@@ -248,8 +284,12 @@ class FrequentItemsets(Mined):
         raise DomainError("expected a set that was among the candidates")
 
     def rules(self, confidence: float = 0.5, level: float = 0.95) -> list[Rule]:
-        """Association rules among the k sets, highest confidence first; their errors: see `veil.itemsets.rules`."""
-        return find_rules(self.rows, self.mined, confidence, level)
+        """Association rules among the significant ones of the k sets, highest confidence first.
+
+        Their errors and intervals: see `veil.itemsets.rules`.
+        """
+        known = [row for row in self._mined(level, level) if self._surely(row, level)]
+        return find_rules(self.rows, known, confidence)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -259,21 +299,25 @@ class FrequentItemsets(Mined):
 
 
 def _itemset(items: tuple[Any, ...], row: Row) -> FrequentItemset:
-    return FrequentItemset(items, row.frequency, row.count, row.stderr, row.low, row.high)
+    bounds = row.low, row.high, row.selected_low, row.selected_high
+    return FrequentItemset(items, row.frequency, row.count, row.stderr, *bounds)
 
 
-def _surely(row: Row | FrequentItemset, estimate: Estimate, doubt: float, level: float) -> bool:
-    """Whether a row exceeds what absent candidates do, and what the doubt about its update factor may have added."""
-    alpha = round(1 - level, 12)
-    doubted = critical(alpha / len(estimate)) * doubt * row.frequency
-    return row.frequency > math.hypot(estimate.threshold(alpha), doubted)
+def _rank(row: Row | FrequentItemset) -> float:
+    return -row.frequency
 
 
-def _doubted(row: Row, doubt: float, level: float) -> Row:
-    """The row with the doubt about its update factor in its error, and an interval of this level."""
-    stderr = math.hypot(row.stderr, doubt * row.frequency)
-    reach = two_sided(level) * stderr
-    return replace(row, stderr=stderr, low=row.frequency - reach, high=row.frequency + reach)
+def _sure(level: float, selected: int, tried: int) -> float:
+    """The level of intervals that hold for so many selected out of those tried (Benjamini and Yekutieli 2005)."""
+    two_sided(level)  # refuses a bad level
+    return 1 - (1 - level) * selected / tried
+
+
+def _doubted(estimate: Estimate, step: Step, level: float, sure: float) -> list[Row]:
+    """All that a round estimated, in its order, with the doubt about what padding misses in every error."""
+    parts = estimate.shown, estimate.counts, step.errors(estimate)
+    bounds = np.column_stack([*parts, step.widened(estimate, level), step.widened(estimate, sure)])
+    return [Row(value, *map(float, numbers)) for value, numbers in zip(estimate.values, bounds, strict=True)]
 
 
 def _rounds(history: tuple[Step, ...]) -> str:

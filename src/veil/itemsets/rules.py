@@ -1,11 +1,11 @@
 """Association rules from mined itemsets: who holds these items also holds those.
 
-Confidence is f(X u Y) / f(X), lift is that over f(Y). Their errors follow from the errors of the three frequencies by
-the delta method: relative variances add up. Single items and larger sets are estimated by different people, so that
-their errors are independent. Two frequencies out of the same round are not; there the relative standard errors
-themselves are added, which no correlation exceeds. Intervals are normal, of the logarithm, so that they stay above 0.
-They cover noise, sampling and the doubt about the factors by which padding is corrected, not that items may be held by
-people of smaller or larger sets than others.
+Confidence is f(X u Y) / f(X), at most 1, and lift is that over f(Y), at most 1 / f(X) and 1 / f(Y). Their intervals
+come from those of the three frequencies, with every doubt that is in them: on the scale of logarithms, the distances
+from an estimate to the end of its interval are combined (MOVER: Zou and Donner, Statistics in Medicine 2008). Single
+items and larger sets are estimated by different people, so that their distances add up as squares. Two frequencies out
+of the same round are not independent; there the distances themselves are added, which no correlation exceeds. What
+comes out is cut at what can be: estimates of frequencies are unbiased, and their quotient may lie above 1.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ from typing import Any, Protocol
 
 from veil.errors import ParameterError
 from veil.tools.canonical import Json
-from veil.tools.normal import two_sided
 
 __all__ = ["Counted", "Rule", "find_rules"]
 
-_CLEAR = 3.0  # standard errors above 0, below which a quotient's error has no first-order law
-
 
 class Counted(Protocol):
-    """A set of items with its frequency."""
+    """A set of items with its frequency and an interval."""
 
     @property
     def items(self) -> tuple[Any, ...]: ...
@@ -34,6 +31,10 @@ class Counted(Protocol):
     def frequency(self) -> float: ...
     @property
     def stderr(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -61,52 +62,85 @@ class Rule:
         return document
 
 
-def find_rules(chosen: Sequence[Counted], mined: Sequence[Counted], confidence: float, level: float) -> list[Rule]:
+def find_rules(chosen: Sequence[Counted], known: Sequence[Counted], confidence: float) -> list[Rule]:
     """Rules within the chosen sets of at least this confidence, highest first.
 
-    A rule needs estimates of both its sides and of the whole, all of them three standard errors above 0.
+    A rule needs both its sides and the whole among the known sets, which are those clearly above 0. Its intervals have
+    the level of theirs.
     """
     if isinstance(confidence, bool) or not isinstance(confidence, (int, float)) or not 0 <= confidence < math.inf:
         raise ParameterError("a confidence is a number of at least 0")
-    reach = two_sided(level)
-    known = {frozenset(row.items): row for row in mined if row.frequency > _CLEAR * row.stderr}
+    by_items = {frozenset(row.items): row for row in known}
     rules = []
     for row in chosen:
-        whole = known.get(frozenset(row.items))
+        whole = by_items.get(frozenset(row.items))
         if whole is None or len(whole.items) < 2:
             continue
         for size in range(1, len(whole.items)):
             for given in combinations(whole.items, size):
                 then = tuple(item for item in whole.items if item not in given)
-                left, right = known.get(frozenset(given)), known.get(frozenset(then))
+                left, right = by_items.get(frozenset(given)), by_items.get(frozenset(then))
                 if left is not None and right is not None and whole.frequency >= confidence * left.frequency:
-                    rules.append(_rule(whole, left, right, reach))
+                    rules.append(_rule(whole, left, right))
     return sorted(rules, key=lambda rule: -rule.confidence)
 
 
-def _rule(whole: Counted, left: Counted, right: Counted, reach: float) -> Rule:
-    confidence = whole.frequency / left.frequency
-    lift = confidence / right.frequency
-    sure, lifted = _relative_error(whole, left), _relative_error(whole, left, right)
+def _rule(whole: Counted, left: Counted, right: Counted) -> Rule:
+    sure, lifted = _Quotient(whole, (left,)), _Quotient(whole, (left, right))
+    most = 1 / min(1.0, max(left.frequency, right.frequency))
+    ends = 1 / min(1.0, max(left.low, right.low)) if max(left.low, right.low) > 0 else math.inf
+    confidence, lift = min(sure.value, 1.0), min(lifted.value, most)
     return Rule(
         left.items,
         right.items,
         whole.frequency,
         confidence,
-        confidence * sure,
-        _interval(confidence, sure, reach),
+        confidence * sure.relative_error,
+        sure.interval(1.0),
         lift,
-        lift * lifted,
-        _interval(lift, lifted, reach),
+        lift * lifted.relative_error,
+        lifted.interval(ends),
     )
 
 
-def _relative_error(*parts: Counted) -> float:
-    """The relative standard error of a quotient or product: within a round added up, between rounds as squares."""
-    singles = sum(row.stderr / row.frequency for row in parts if len(row.items) == 1)
-    larger = sum(row.stderr / row.frequency for row in parts if len(row.items) > 1)
-    return math.hypot(singles, larger)
+@dataclass(frozen=True)
+class _Quotient:
+    """The frequency of one set over the product of those of others."""
+
+    whole: Counted
+    parts: tuple[Counted, ...]
+
+    @property
+    def value(self) -> float:
+        return self.whole.frequency / math.prod(part.frequency for part in self.parts)
+
+    @property
+    def relative_error(self) -> float:
+        """The relative standard error, by the delta method."""
+        return self._combined([row.stderr / row.frequency for row in (self.whole, *self.parts)])
+
+    def interval(self, most: float) -> tuple[float, float]:
+        """Between 0 and the largest value that it can have."""
+        low = self._combined([_below(self.whole), *map(_above, self.parts)])
+        high = self._combined([_above(self.whole), *map(_below, self.parts)])
+        return min(self.value * math.exp(-low), most), min(self.value * _exp(high), most)
+
+    def _combined(self, distances: Sequence[float]) -> float:
+        """Distances that add up: as they are within a round, as squares between the two rounds."""
+        rows = (self.whole, *self.parts)
+        singles = sum(far for row, far in zip(rows, distances, strict=True) if len(row.items) == 1)
+        larger = sum(far for row, far in zip(rows, distances, strict=True) if len(row.items) > 1)
+        return math.hypot(singles, larger)
 
 
-def _interval(value: float, relative: float, reach: float) -> tuple[float, float]:
-    return value * math.exp(-reach * relative), value * math.exp(reach * relative)
+def _below(row: Counted) -> float:
+    """How far the interval reaches down, on the scale of logarithms."""
+    return max(0.0, math.log(row.frequency / row.low)) if row.low > 0 else math.inf
+
+
+def _above(row: Counted) -> float:
+    return max(0.0, math.log(row.high / row.frequency))
+
+
+def _exp(distance: float) -> float:
+    return math.exp(distance) if distance < 700 else math.inf

@@ -27,13 +27,9 @@ _SLOWEST = 0.98  # a tail falls at least by so much from size to size
 
 @dataclass(frozen=True)
 class Sizes:
-    """The share of people with each size of 1, 2, ...; those with nothing are left out.
-
-    `other` is another reading, with a longer tail or a shorter one: the two tell how sure an update factor is.
-    """
+    """The share of people with each size of 1, 2, ...; those with nothing are left out."""
 
     shares: tuple[float, ...]
-    other: tuple[float, ...] = ()
 
     @property
     def length(self) -> int:
@@ -56,14 +52,6 @@ class Sizes:
         missed = float(np.dot(np.maximum(sizes - length, 0), self.shares))
         return whole / (whole - missed) if whole > missed else 1.0
 
-    def doubt(self, length: int, update: float) -> float:
-        """How far, relatively, the other reading's factor is from the one that was used.
-
-        >>> round(Sizes((0.5, 0.5), other=(0.5, 0.4, 0.1)).doubt(2, 1.0), 3)
-        0.067
-        """
-        return abs(Sizes(self.other).update(length) / update - 1) if self.other else 0.0
-
 
 def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
     """Runs at the collector: sizes from an estimate over 0, 1, ... most, unbiased and noisy.
@@ -78,8 +66,8 @@ def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
 
     What lies beyond is too faint to see, and may still be much of what people hold. "continued" adds a geometric tail,
     at the rate at which the fitted shares fell last, as far as the estimates there leave room. "falling" has the
-    smaller error for items, "continued" for sets of them, of which some people contain very many. Each is the other's
-    `other` reading, and "continued" that of "threshold".
+    smaller error for items, "continued" for sets of them, of which some people contain very many. How far
+    u'(L) is in doubt by any reading: `veil.itemsets.missed`.
 
     >>> from veil import GRR
     >>> oracle = GRR(2.0, 6)
@@ -93,12 +81,10 @@ def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
     noise = float(np.sqrt(estimate.noise.variance(0.0) / estimate.effective))
     kept = np.where(found > critical(_ALPHA / len(found)) * noise, found, 0.0)
     mode = int(np.argmax(kept))
-    body, tail = _falling(found[mode:], noise)
-    continued = (*kept[:mode].tolist(), *(body + tail).tolist())
     if rule == "threshold":
-        return Sizes(tuple(kept.tolist()), continued)
-    falling = (*kept[:mode].tolist(), *body.tolist())
-    return Sizes(falling, continued) if rule == "falling" else Sizes(continued, falling)
+        return Sizes(tuple(kept.tolist()))
+    body, tail = _falling(found[mode:], noise)
+    return Sizes((*kept[:mode].tolist(), *(body if rule == "falling" else body + tail).tolist()))
 
 
 def _falling(found: Floats, noise: float) -> tuple[Floats, Floats]:

@@ -86,8 +86,11 @@ def reconstruct(
     smoothing: Smoothing = True,
     stopping: Stopping | None = None,
     start: Any = None,
+    share: float | None = None,
 ) -> tuple[Floats, Fit, Model]:
     """Runs at the collector: the masses of a wave's buckets, how the reconstruction went, and the model it took.
+
+    `share` is what EMS gives to each neighbour, `neighbour_share(buckets)` unless given; "auto" begins with it.
 
     >>> wave = SquareWave(epsilon=2.0, domain=8)
     >>> masses, fit, model = reconstruct(wave, wave.tally(wave.randomize([3] * 1000)).counts)
@@ -97,13 +100,16 @@ def reconstruct(
     if stopping is not None and not isinstance(stopping, Stopping):
         raise ParameterError("a stopping rule is a Stopping")
     wave, first = Wave.of(mechanism), _start(start, mechanism.buckets)
-    model = _model(smoothing, mechanism.buckets)
-    rule = stopping or Stopping.paper(mechanism.epsilon, smoothing=model.share > 0)
+    model = _model(smoothing, neighbour_share(mechanism.buckets) if share is None else share)
+
+    def rule(taken: Model) -> Stopping:
+        return stopping or Stopping.paper(mechanism.epsilon, smoothing=taken.share > 0)
+
     if smoothing == "auto":
         from veil.mechanisms.spikes import choose_model
 
         model = choose_model(wave, counts, model.share, first, rule)
-    masses, fit = run(wave, counts, model, first, rule)
+    masses, fit = run(wave, counts, model, first, rule(model))
     return masses, fit, model
 
 
@@ -137,12 +143,12 @@ def neighbour_share(buckets: int) -> float:
     return _PAPER_SHARE * min(1.0, buckets / _PAPER_BUCKETS) ** 2
 
 
-def _model(smoothing: Smoothing, buckets: int) -> Model:
-    """The model that is asked for; for "auto" the one to begin with."""
+def _model(smoothing: Smoothing, share: float) -> Model:
+    """The model that is asked for, if EMS has this share; for "auto" the one to begin with."""
     if isinstance(smoothing, Model):
         return smoothing
     if isinstance(smoothing, bool) or smoothing == "auto":
-        return Model(neighbour_share(buckets) if smoothing else 0.0)
+        return Model(share if smoothing else 0.0)
     if not is_number(smoothing) or not 0 < smoothing <= _PAPER_SHARE:
         raise ParameterError('smoothing is True (EMS), False (EM), "auto", or what a neighbour gets: up to 1/4')
     return Model(float(smoothing))

@@ -1,12 +1,15 @@
 """smoothing="auto": how much to smooth, and whether there are spikes, by what held-out reports say.
 
-EMS smooths away what people round to: salaries of 50,000, ages of 40; and with many people it smooths more than it
-need. Here it is compared with less smoothing, and with a smooth part plus a spiky one that pays a penalty for every
-spike. The simplest model is taken that is not worse than the best one by more than three paired standard errors.
+EMS smooths away what people round to: salaries of 50,000, ages of 40; and with many people, or narrow data, it smooths
+more than it need. The reports are split into halves, and each half is read with less and less smoothing, down to none,
+as long as that explains the other half better. Fitted to half of the reports, a rough model fits more noise than it
+will with all of them: so the choice leans to the smooth side. A smooth part plus a spiky one, which pays a penalty for
+every spike, is taken if it is surely better still.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,43 +22,53 @@ __all__ = ["LESS", "PENALTIES", "choose_model"]
 
 Floats = NDArray[np.float64]
 
-LESS = (1.0, 1 / 4, 1 / 16)
-PENALTIES = (10.0, 3.0, 1.0, 0.3)
-"""What there is to choose from: EMS with its share and less of it, then EMS with spikes; penalties are in people."""
+LESS = (1.0, 1 / 4, 1 / 16, 1 / 64, 1 / 256, 0.0)
+PENALTIES = (10.0, 1.0)
+"""What there is to choose from: EMS with its share, less of it and none (EM), then EMS with spikes; in people."""
 
-_FOLDS = 5
-_STANDARD_ERRORS = 3
-"""One lets spikes into smooth data now and then (errors up to 1.2 times EMS's); three lose nothing on spiky data."""
+_STANDARD_ERRORS = 2
+"""By how many paired standard errors spikes have to be better: with none, they come into smooth data now and then."""
+_PATIENCE = 2
+"""Less smoothing is tried until so many steps in a row were not better."""
 _SPLITTING_SEED = 0  # the result is a function of the reports alone
 
 
-def choose_model(wave: Wave, counts: NDArray[Any], share: float, start: Floats, rule: Stopping) -> Model:
-    """Runs at the collector: the simplest model whose held-out likelihood is not surely worse than the best one's."""
-    models = [*(Model(share * less) for less in LESS), *(Model(share, penalty) for penalty in PENALTIES)]
+def choose_model(
+    wave: Wave, counts: NDArray[Any], share: float, start: Floats, rules: Callable[[Model], Stopping]
+) -> Model:
+    """Runs at the collector: the share of smoothing, or spikes, that best explain reports which were held out."""
     whole = np.rint(counts).astype(np.int64)  # with weights, the reports are worth no whole number of people
-    folds = _folds(whole)
-    held_out = np.concatenate(folds)
-    scores = [
-        np.concatenate([np.log(wave.reports(run(wave, whole - fold, model, start, rule)[0])) for fold in folds])
-        for model in models
-    ]
-    best = scores[int(np.argmax([held_out @ score for score in scores]))]
-    worse = [_surely_worse(held_out, best - score) for score in scores]
-    return models[worse.index(False)]
+    half = np.random.default_rng(_SPLITTING_SEED).binomial(whole, 0.5)
+    halves = (whole - half, half)
+    held_out = np.concatenate(halves[::-1])
+
+    def score(model: Model) -> Floats:
+        return np.concatenate([np.log(wave.reports(run(wave, one, model, start, rules(model))[0])) for one in halves])
+
+    smooth, best = _walk([Model(share * less) for less in LESS], score, held_out)
+    if smooth.share == share:
+        return smooth
+    spiky = [(Model(share, penalty), score(Model(share, penalty))) for penalty in PENALTIES]
+    spikes, found = max(spiky, key=lambda scored: float(held_out @ scored[1]))
+    return spikes if _surely_better(held_out, found - best) else smooth
 
 
-def _surely_worse(reports: NDArray[np.int64], lost: Floats) -> bool:
-    """Whether what reports lose adds up to more than its standard errors, one report being one draw."""
-    total = float(reports @ lost)
-    spread = float(reports @ (lost - total / reports.sum()) ** 2)
+def _walk(models: list[Model], score: Callable[[Model], Floats], held_out: NDArray[np.int64]) -> tuple[Model, Floats]:
+    """The best of models that come in order, looking no further once it has gone by."""
+    best, scored, missed = models[0], score(models[0]), 0
+    for model in models[1:]:
+        found = score(model)
+        if held_out @ (found - scored) > 0:
+            best, scored, missed = model, found, 0
+        else:
+            missed += 1
+        if missed == _PATIENCE:
+            break
+    return best, scored
+
+
+def _surely_better(reports: NDArray[np.int64], gained: Floats) -> bool:
+    """Whether what reports gain adds up to more than its standard errors, one report being one draw."""
+    total = float(reports @ gained)
+    spread = float(reports @ (gained - total / reports.sum()) ** 2)
     return total > _STANDARD_ERRORS * float(np.sqrt(spread))
-
-
-def _folds(counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Every report falls into one of the folds at random: the counts, thinned."""
-    rng = np.random.default_rng(_SPLITTING_SEED)
-    rest, folds = counts.copy(), []
-    for left in range(_FOLDS, 1, -1):
-        folds.append(rng.binomial(rest, 1 / left))
-        rest = rest - folds[-1]
-    return [*folds, rest]

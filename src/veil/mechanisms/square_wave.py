@@ -213,7 +213,7 @@ class SquareWave(NumericMechanism):
             n=tally.people,
             population=tally.people if population is None else max(population, tally.people),
             effective=tally.weight**2 / tally.square,
-            lineage=(lineage or self.signature, model.name),
+            lineage=(lineage or self.signature, *(["auto"] if smoothing == "auto" else []), model.name),
             fit=fit,
         )
 

@@ -12,29 +12,39 @@ docs/numeric.md says which to take.
 from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRounding
 from veil.mechanisms.reconstruction import Stopping, reconstruct
 from veil.mechanisms.waves import Wave
+from veil.numeric.asking import without_bands
 from veil.numeric.bands import draw_bands, wave_bands
 from veil.numeric.binning import Binning
 from veil.numeric.distributions import WaveDistribution
+from veil.numeric.free import free_bands
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
+from veil.numeric.roughness import Roughness, roughness
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution, Fit
+from veil.results.free_bands import FreeBands
+from veil.results.level_bands import LevelBands
 from veil.results.mean import Mean
+from veil.results.smooth_bands import SmoothBands
 
 __all__ = [
     "Bands",
     "Binning",
     "Distribution",
     "Fit",
+    "FreeBands",
     "HaarHierarchy",
     "HaarResponse",
     "Hierarchy",
     "HybridMean",
+    "LevelBands",
     "Mean",
     "MeanAndVariance",
     "MeanOf",
     "Piecewise",
+    "Roughness",
+    "SmoothBands",
     "SquareWave",
     "StochasticRounding",
     "Stopping",
@@ -42,6 +52,9 @@ __all__ = [
     "Wave",
     "WaveDistribution",
     "draw_bands",
+    "free_bands",
     "reconstruct",
+    "roughness",
     "wave_bands",
+    "without_bands",
 ]

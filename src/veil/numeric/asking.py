@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,16 @@ from veil.domain import Integers, Numeric
 from veil.entropy import Source
 from veil.errors import MismatchError, ParameterError
 from veil.numeric.bands import FEWEST, MOST, Again, draw_bands
+from veil.results.bands import Bands
 from veil.results.distribution import Distribution
-from veil.study import Collected, Kept, OneRound
+from veil.study import Collected, Kept, OneRound, Study
 from veil.survey import SurveyTally
 from veil.tally import merge
 from veil.tools.arguments import is_int
 
-__all__ = ["DistributionStudy", "check_bands", "numeric_domain", "whole", "worth"]
+__all__ = ["DistributionStudy", "check_bands", "numeric_domain", "whole", "without_bands", "worth"]
+
+Asked = TypeVar("Asked", bound=Study)
 
 MOST_BUCKETS = 1 << 24
 """A reconstruction goes through all buckets."""
@@ -66,11 +69,11 @@ class DistributionStudy(OneRound[Distribution]):
         found = self.distribution(collected)
         if not self.bands:
             return found
-        return replace(found, bands=draw_bands(found, self.again(found), self.pilot(collected), self.bands))
+        return replace(found, bands=self.draw(collected, found))
 
-    def pilot(self, collected: Collected) -> NDArray[np.float64] | None:
-        """The masses that made-up people are drawn from, where they are not the found ones."""
-        return None
+    def draw(self, collected: Collected, found: Distribution) -> Bands:
+        """Runs at the collector: how far what was found may be off."""
+        return draw_bands(found, self.again(found), replicates=self.bands)
 
     def again(self, found: Distribution) -> Again:
         """The whole way for other people, read in the same way: what bands are drawn by."""
@@ -87,6 +90,18 @@ class DistributionStudy(OneRound[Distribution]):
 
     def _nothing_public(self, rows: int) -> dict[str, NDArray[np.int64]]:
         return {column.field.name: np.zeros(rows, np.int64) for column in self.survey.public}
+
+
+def without_bands(study: Asked) -> Asked:
+    """The same study, for trials of its estimate alone: to draw bands takes longer than all the rest.
+
+    >>> from veil import Interval, SquareWave
+    >>> from veil.numeric import WaveDistribution
+    >>> without_bands(WaveDistribution(SquareWave(1.0, Interval(0, 1)))).bands
+    0
+    """
+    # every study is a dataclass
+    return replace(study, bands=0) if isinstance(study, DistributionStudy) else study  # type: ignore[type-var]
 
 
 def check_bands(bands: Any) -> int:

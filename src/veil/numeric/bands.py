@@ -1,6 +1,6 @@
-"""Drawing bands: made-up people are asked, the whole way, to see how far they come out from what they are.
+"""Drawing bands by simulated surveys: made-up people are asked, to see how far they come out from what they are.
 
-Why this way and not by percentiles of replicates is told in `veil.results.bands`.
+Why this way and not by percentiles of replicates is told in `veil.results.smooth_bands`.
 """
 
 from __future__ import annotations
@@ -15,25 +15,39 @@ from numpy.typing import NDArray
 from veil.entropy import CHUNK_ROWS, Seeded, Source, check_seed
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms import SquareWave
-from veil.mechanisms.reconstruction import Model, Stopping, reconstruct
-from veil.results.bands import Bands
+from veil.mechanisms.reconstruction import Model, Smoothing, Stopping, neighbour_share, reconstruct
+from veil.mechanisms.waves import Wave
+from veil.numeric.roughness import Roughness, roughness
 from veil.results.distribution import Distribution
-from veil.tally import Tally, merge
+from veil.results.smooth_bands import SmoothBands
+from veil.tally import Tally
 from veil.tools.arguments import is_int
 from veil.tools.shares import proportional
 
-__all__ = ["FEWEST", "MOST", "Again", "draw_bands", "wave_again", "wave_bands", "wave_pilot"]
+__all__ = ["FEWEST", "MOST", "SURVEYS", "Again", "draw_bands", "smoothness_doubt", "wave_bands"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Again = Callable[[Iterable[NDArray[np.uint64]], Source], Distribution]
 """The whole way once more for other people: chunks of their codes and a source in, their distribution out."""
 
-FEWEST, MOST = 10, 1_000
+FEWEST, MOST, SURVEYS = 10, 1_000, 50
+"""How many surveys may be simulated, and how many are unless told otherwise."""
+
+_BUCKETS, _IN_HALF_A_WAVE = (128, 256), 32
+"""Simulated surveys are reconstructed in at most so many buckets: in the fewer, if so many of them lie in half a wave.
+
+Finer ones have the same errors, and take longer."""
+_STILL_SMOOTH = 1 / 16
+"""A fit with less of EMS's share than this says nothing about smoothness."""
+_DIGITS = 7
+_NEARBY = 4
+"""The largest error within this part of half a wave's width counts; measured in docs/numeric.md."""
 
 
 def draw_bands(
-    found: Distribution, again: Again, pilot: Floats | None = None, replicates: int = 200, seed: int = 0
-) -> Bands:
+    found: Distribution, again: Again, pilot: Floats | None = None, replicates: int = SURVEYS, seed: int = 0
+) -> SmoothBands:
     """Simulate `replicates` collections; the same seed gives the same bands. `replace(found, bands=...)` attaches them.
 
     `pilot` are the masses that made-up people are drawn from, where they are not the found ones: before anything was
@@ -47,22 +61,33 @@ def draw_bands(
     >>> bool(low < found.mean() < high)
     True
     """
-    if not is_int(replicates) or replicates < FEWEST:
-        raise ParameterError(f"bands need at least {FEWEST} replicates")
-    seeds = np.random.default_rng(check_seed(seed)).integers(0, 2**62, size=(replicates, 2))
+    seeds = np.random.default_rng(check_seed(seed)).integers(0, 2**62, size=(_surveys(replicates), 2))
     before = found if pilot is None else replace(found, masses=pilot)
     asked = replace(before, masses=before.normal)  # nobody is made up from negative masses
     try:
         drawn = [again(_people(asked, int(who)), Seeded(int(how))).masses for who, how in seeds]
     except EmptyError:
         raise EmptyError("too few people for bands: asked again, nobody might answer some question") from None
-    return Bands(found.domain, found.cells, found.masses, asked.masses, np.array(drawn))
+    return SmoothBands(found.domain, found.cells, found.masses, found.cells, _errors(np.array(drawn), asked.masses))
 
 
 def wave_bands(
-    mechanism: SquareWave, tally: Tally, found: Distribution, replicates: int = 200, seed: int = 0, **options: Any
-) -> Bands:
+    mechanism: SquareWave,
+    tally: Tally,
+    found: Distribution,
+    replicates: int = SURVEYS,
+    seed: int = 0,
+    *,
+    stopping: Stopping | None = None,
+    start: Any = None,
+) -> SmoothBands:
     """The bands of what `mechanism.estimate(tally, ...)` found; `stopping` and `start` as they were given there.
+
+    Made-up people are distributed as plain EM has it, before anything is smoothed away, and each of their reports is an
+    independent draw: so the counts of all reports are multinomial. (Where exactly these people are asked, and no others
+    like them, that is a little more scatter than there is.) A model that was chosen (`smoothing="auto"`) is chosen anew
+    in every simulated survey. The error at a place is the largest one within a quarter of half the wave's width: the
+    reports tell how rough people may be, but not where the roughness lies.
 
     >>> from veil import Interval
     >>> wave = SquareWave(2.0, Interval(0, 1), buckets=32)
@@ -72,28 +97,84 @@ def wave_bands(
     >>> bool(low < found.mean() < high)
     True
     """
-    return draw_bands(found, wave_again(mechanism, found, **options), wave_pilot(mechanism, tally), replicates, seed)
+    from veil.kernels.threads import in_order
+
+    few, many = _BUCKETS
+    surveys = _surveys(replicates)
+    coarse = _coarse(mechanism, few if mechanism.b * few >= _IN_HALF_A_WAVE else many)
+    coarser = (coarse.buckets / mechanism.buckets) ** 2  # a step smooths over as large a part of the domain
+    share = neighbour_share(mechanism.buckets) * coarser
+    model = _asked_model(found)
+    smoothing: Smoothing = "auto" if "auto" in found.lineage else replace(model, share=model.share * coarser)
+    counts = mechanism.people_counts(mechanism.own(tally))
+    pilot = reconstruct(mechanism, counts, smoothing=False)[0]
+    asked = _regroup(pilot, mechanism.input_edges, coarse.input_edges)
+    begun = None if start is None else _regroup(start, mechanism.input_edges, coarse.input_edges)
+    law, people = Wave.of(coarse).reports(asked), max(1, round(float(counts.sum())))
+
+    def once(own: np.random.SeedSequence) -> Floats:
+        drawn = np.random.default_rng(own).multinomial(people, law / law.sum())
+        return reconstruct(coarse, drawn, smoothing=smoothing, stopping=stopping, start=begun, share=share)[0]
+
+    replicated = in_order(once, np.random.SeedSequence(check_seed(seed)).spawn(surveys))
+    return SmoothBands(
+        found.domain,
+        found.cells,
+        found.masses,
+        coarse.input_edges,
+        _errors(np.array(replicated), asked),
+        max(mechanism.half_width // _NEARBY, mechanism.cells // mechanism.buckets),
+    )
 
 
-def wave_pilot(mechanism: SquareWave, tally: Tally) -> Floats:
-    """The masses before anything is smoothed away: by plain EM."""
-    return reconstruct(mechanism, mechanism.people_counts(tally), smoothing=False)[0]
+def smoothness_doubt(mechanism: SquareWave, tally: Tally, found: Distribution) -> Roughness:
+    """Test whether the reports contradict a smooth distribution: the one found, or EMS with a 16th of its share.
+
+    A fit that hardly smooths, or has spikes, agrees with rough reports: what is asked is whether a smooth one would.
+    """
+    counts, model = mechanism.people_counts(mechanism.own(tally)), _asked_model(found)
+    coarse = _coarse(mechanism, _BUCKETS[1])
+    nested = np.isin(coarse.output_edges[:-1], mechanism.output_edges)
+    if nested.all():  # reports are counted in fewer buckets, where their boundaries are among those of the tally
+        counts = np.add.reduceat(counts, np.searchsorted(mechanism.output_edges, coarse.output_edges[:-1]))
+    else:
+        coarse = mechanism
+    coarser = (coarse.buckets / mechanism.buckets) ** 2
+    least = neighbour_share(mechanism.buckets) * _STILL_SMOOTH
+    tested = Model(max(model.share, least) * coarser)
+    masses = reconstruct(coarse, counts, smoothing=tested)[0]
+    return roughness(coarse, counts, masses, tested)
 
 
-def wave_again(
-    mechanism: SquareWave, found: Distribution, *, stopping: Stopping | None = None, start: Any = None
-) -> Again:
-    """Report through the same wave, and reconstruct by the model that was found: it is chosen once."""
+def _surveys(replicates: Any) -> int:
+    if not is_int(replicates) or replicates < FEWEST:
+        raise ParameterError(f"bands need at least {FEWEST} replicates")
+    return int(replicates)
+
+
+def _errors(found: Floats, asked: Floats) -> Floats:
+    """Of the people below each boundary, the fraction found less the true one; with as many digits as matter."""
+    errors = np.cumsum(found - asked, axis=1)
+    return np.asarray(np.round(np.pad(errors, ((0, 0), (1, 0))), _DIGITS), dtype=np.float64)
+
+
+def _asked_model(found: Distribution) -> Model:
+    """By which model these reports were reconstructed."""
     if found.fit is None or found.fit.share is None:
         raise InputError("this distribution was not reconstructed from a wave's reports")
-    model = Model(found.fit.share, found.fit.penalty)
+    return Model(found.fit.share, found.fit.penalty)
 
-    def again(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
-        parts = (mechanism.draw(codes, stream) for codes in people for _, stream in source.chunks(len(codes)))
-        drawn = merge(mechanism.tally_columns(part, None) for part in parts)
-        return mechanism.estimate(drawn, smoothing=model, stopping=stopping, start=start)
 
-    return again
+def _coarse(mechanism: SquareWave, most: int) -> SquareWave:
+    """The same wave, counted in fewer buckets."""
+    fewer = min(mechanism.buckets, most)
+    return SquareWave(mechanism.epsilon, mechanism.domain, fewer, half_width=mechanism.half_width, ramp=mechanism.ramp)
+
+
+def _regroup(masses: Floats, cells: Ints, others: Ints) -> Floats:
+    """The masses of other buckets, with people spread evenly within these."""
+    below = np.interp(others, cells, np.concatenate([[0.0], np.cumsum(masses)]))
+    return np.asarray(np.diff(below) / below[-1])
 
 
 def _people(asked: Distribution, seed: int) -> Iterator[NDArray[np.uint64]]:

@@ -16,12 +16,16 @@ from veil.errors import ParameterError
 from veil.mechanisms.choice import direct_or_hashed
 from veil.numeric.asking import MOST_BUCKETS, DistributionStudy, check_bands, numeric_domain, whole
 from veil.numeric.bands import Again
+from veil.numeric.levels import level_bands
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.distribution import Distribution
+from veil.results.estimate import Estimate
+from veil.results.level_bands import LevelBands
 from veil.study import Collected
 from veil.survey import Survey
 from veil.tools.arguments import is_int
+from veil.tree import Tree
 
 __all__ = ["Binning"]
 
@@ -31,7 +35,8 @@ class Binning(DistributionStudy):
     """GRR or OLH, whichever has the smaller variance, over `bins` equal parts of the domain.
 
     Fewer bins have less noise and more bias. Integers are asked about as the Interval from lo - 1/2 to hi + 1/2, each
-    in the bin that holds it. Guarantee: the oracle's.
+    in the bin that holds it. Guarantee: the oracle's. Intervals are those of the bins, which are counted without bias:
+    within a bin nothing is known. They need no simulated collections; `bands=0` leaves them out.
 
     >>> from veil import Interval, simulate
     >>> found = simulate(Binning(epsilon=2.0, domain=Interval(0.0, 1.0), bins=4), [0.1] * 3000 + [0.6] * 7000, seed=1)
@@ -42,10 +47,10 @@ class Binning(DistributionStudy):
     epsilon: float
     domain: Numeric
     bins: int = 32
-    bands: int = 0
+    bands: int = 200
     kind: ClassVar[str] = "binning"
 
-    def __init__(self, epsilon: float, domain: Any, bins: int = 32, bands: int = 0) -> None:
+    def __init__(self, epsilon: float, domain: Any, bins: int = 32, bands: int = 200) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         held = numeric_domain(domain)
         most = MOST_BUCKETS if isinstance(held, Interval) else min(held.size, MOST_BUCKETS)
@@ -81,9 +86,14 @@ class Binning(DistributionStudy):
         """One question: which bin."""
         return Survey(direct_or_hashed(self.epsilon, self._asked))
 
+    def _bins(self, collected: Collected) -> Estimate:
+        found = self.survey.estimate_question(whole(collected.tally()), 0, population=collected.population)
+        assert isinstance(found, Estimate)
+        return found
+
     def distribution(self, collected: Collected) -> Distribution:
         """Runs at the collector: the bins' frequencies by Norm-Sub, so that none is negative and they add up to 1."""
-        found = self.survey.estimate_question(whole(collected.tally()), 0, population=collected.population)
+        found = self._bins(collected)
         return Distribution(
             self.domain,
             self._starts,
@@ -93,6 +103,10 @@ class Binning(DistributionStudy):
             effective=found.effective,
             lineage=(f"Binning(epsilon={decimal_text(self.epsilon)}, bins={self.bins})", *found.lineage, "norm-sub"),
         )
+
+    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+        """Runs at the collector: intervals from the bins before Norm-Sub, which are unbiased; nobody is simulated."""
+        return level_bands(found, Tree(self.bins, self.bins), [self._bins(collected)])
 
     def again(self, found: Distribution) -> Again:
         again = super().again(found)

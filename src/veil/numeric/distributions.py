@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar, Literal, get_args
 
 from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Smoothing
 from veil.numeric.asking import DistributionStudy, check_bands
-from veil.numeric.bands import Again, wave_again, wave_pilot
+from veil.numeric.bands import SURVEYS, smoothness_doubt, wave_bands
+from veil.numeric.free import free_bands
+from veil.numeric.roughness import Roughness
+from veil.results.bands import Bands
 from veil.results.distribution import Distribution
 from veil.study import Collected
 from veil.survey import Survey
 
 __all__ = ["WaveDistribution"]
+
+Assume = Literal["smooth", "nothing"]
 
 _SMOOTHINGS: dict[str, Smoothing] = {"ems": True, "em": False, "auto": "auto"}
 
@@ -27,7 +29,10 @@ _SMOOTHINGS: dict[str, Smoothing] = {"ems": True, "em": False, "auto": "auto"}
 class WaveDistribution(DistributionStudy):
     """How a number is distributed, through Square Wave. Guarantee: the wave's.
 
-    `smoothing` is "ems", "em" (none), "auto", which finds spikes, or what a bucket gives to each neighbour: up to 1/4.
+    `smoothing` is "ems", "em" (none), "auto", which smooths as little as held-out reports ask for, or what a bucket
+    gives to each neighbour: up to 1/4. `bands` is by how many simulated surveys the bands are drawn; 0 draws none.
+    They `assume` that people are distributed smoothly, unless the reports contradict that; or "nothing", which is wide
+    and always holds.
 
     >>> from veil import Interval, simulate
     >>> import numpy as np
@@ -38,13 +43,16 @@ class WaveDistribution(DistributionStudy):
 
     mechanism: SquareWave
     smoothing: Literal["ems", "em", "auto"] | float = "ems"
-    bands: int = 0
+    bands: int = SURVEYS
+    assume: Assume = "smooth"
     kind: ClassVar[str] = "square-wave"
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, SquareWave):
             raise ParameterError("this study asks through SquareWave")
         check_bands(self.bands)
+        if self.assume not in get_args(Assume):
+            raise ParameterError('bands assume "smooth" or "nothing"')
 
     @cached_property
     def survey(self) -> Survey:
@@ -55,8 +63,18 @@ class WaveDistribution(DistributionStudy):
         part = collected.tally().part(0)
         return self.mechanism.estimate(part, population=collected.population, smoothing=chosen)
 
-    def pilot(self, collected: Collected) -> NDArray[np.float64]:
-        return wave_pilot(self.mechanism, collected.tally().part(0))
+    def draw(self, collected: Collected, found: Distribution) -> Bands:
+        tally = collected.tally().part(0)
+        if self.assume == "nothing":
+            return free_bands(self.mechanism, tally, found)
+        doubt = smoothness_doubt(self.mechanism, tally, found)
+        if doubt.rough():
+            return replace(free_bands(self.mechanism, tally, found), because=_because(found, doubt))
+        return wave_bands(self.mechanism, tally, found, self.bands)
 
-    def again(self, found: Distribution) -> Again:
-        return wave_again(self.mechanism, found)
+
+def _because(found: Distribution, doubt: Roughness) -> str:
+    """What the reports say against a smooth distribution."""
+    if doubt.step is None:
+        return "The reports contradict a smooth distribution."
+    return f"The reports contradict a smooth distribution: people seem to hold multiples of {doubt.step:,g}."

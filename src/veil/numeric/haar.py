@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veil.mechanisms import HaarResponse, Mechanism
 from veil.numeric.hierarchy import LevelStudy
+from veil.numeric.levels import difference_bands
 from veil.results.coefficients import Coefficients
 from veil.results.distribution import Distribution
+from veil.results.level_bands import LevelBands
 from veil.study import Collected
 from veil.survey import SurveyTally
-from veil.tree import Tree
+from veil.tree import Tree, from_differences
 from veil.view import Ancestor
 
-__all__ = ["HaarHierarchy", "from_differences"]
-
-Floats = NDArray[np.float64]
-
-
-def from_differences(tree: Tree, differences: Sequence[Floats]) -> Floats:
-    """The leaves of a binary tree whose root is 1, from every node's left child less its right one, by level.
-
-    A node with one child passes its whole mass on. Exact for exact differences, linear, and unbiased for unbiased ones.
-
-    >>> from_differences(Tree(3, 2), [np.array([0.4]), np.array([0.1, 0.3])]).round(3).tolist()
-    [0.4, 0.3, 0.3]
-    """
-    nodes = np.ones(1)
-    for size, gaps in zip(tree.sizes[1:], differences, strict=True):
-        children = np.stack([(nodes + gaps) / 2, (nodes - gaps) / 2], axis=1).reshape(-1)[:size]
-        if size % 2:
-            children[-1] = nodes[-1]
-        nodes = children
-    return nodes
+__all__ = ["HaarHierarchy"]
 
 
 @dataclass(frozen=True, init=False)
@@ -73,3 +52,7 @@ class HaarHierarchy(LevelStudy):
         levels = self.levels(collected.tally(), collected.population)
         masses = from_differences(self.tree, [level.differences for level in levels])
         return self._distribution(masses, collected, "haar")
+
+    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+        """Runs at the collector: intervals from the differences, which are unbiased; nobody is simulated."""
+        return difference_bands(found, self.tree, self.levels(collected.tally(), collected.population))

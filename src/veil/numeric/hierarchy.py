@@ -27,9 +27,11 @@ from veil.numeric.asking import (
     whole,
     worth,
 )
+from veil.numeric.levels import level_bands, level_variances
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
+from veil.results.level_bands import LevelBands
 from veil.study import Collected, Kept
 from veil.survey import OneOf, Public, Question, Survey, SurveyTally
 from veil.tools.arguments import is_int, is_number
@@ -47,13 +49,14 @@ class LevelStudy(DistributionStudy):
     """A tree over buckets of a numeric domain, and one question per level, drawn with equal chances.
 
     An Interval is cut into `buckets`, whatever its own cells; the buckets of Integers are the integers. `public`
-    columns come beside the reports.
+    columns come beside the reports. Intervals follow from the levels without simulated collections: `bands` says only
+    whether there are any, and 0 that there are none.
     """
 
     epsilon: float
     domain: Numeric
     buckets: int
-    bands: int = 0
+    bands: int = 200
     public: tuple[Public, ...] = ()
 
     def __init__(
@@ -62,7 +65,7 @@ class LevelStudy(DistributionStudy):
         domain: Any,
         buckets: int | None = None,
         *,
-        bands: int = 0,
+        bands: int = 200,
         public: Sequence[Public] = (),
     ) -> None:
         object.__setattr__(self, "bands", check_bands(bands))
@@ -165,7 +168,7 @@ class Hierarchy(LevelStudy):
         *,
         weighted: bool = False,
         total: float | None = None,
-        bands: int = 0,
+        bands: int = 200,
         public: Sequence[Public] = (),
     ) -> None:
         super().__init__(epsilon, domain, buckets, bands=bands, public=public)
@@ -197,8 +200,7 @@ class Hierarchy(LevelStudy):
         """Runs at the collector: the distribution that fits all levels best."""
         levels = self.levels(collected.tally(), collected.population)
         values = [np.ones(1), *(level.frequencies for level in levels)]
-        # of a value that nobody holds, the same for all nodes of a level; the root was not asked
-        variances = [float(level.variance_at(np.zeros(1))[0]) for level in levels]
+        variances = level_variances(levels)
         weights = [1.0, *(min(variances) / variance for variance in variances)] if self.weighted else None
         fit = None
         if self.method == "consistent":
@@ -211,3 +213,7 @@ class Hierarchy(LevelStudy):
         total = "" if self.total is None else f", total {self.total:g}"
         how = self.method + (", weighted" if self.weighted else "") + total
         return self._distribution(masses, collected, how, fit)
+
+    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+        """Runs at the collector: intervals from the levels, which are unbiased; nobody is simulated."""
+        return level_bands(found, self.tree, self.levels(collected.tally(), collected.population))

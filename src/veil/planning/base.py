@@ -115,6 +115,8 @@ class Wishes:
     k: int | None = None
     buckets: int | None = None
     sets: bool = False
+    rough: bool = False
+    """Whether numbers may be heaped: a way whose errors hold on any data is taken."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Other parameters of the study, as text: what `--set` gives."""
 

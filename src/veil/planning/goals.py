@@ -23,7 +23,7 @@ def goal_of(kind: str) -> Goal:
     """The goal of this name, or the plan of a kind of study.
 
     >>> goal_of("numbers").takes, goal_of("hierarchy").summary[:6]
-    (('range', 'integers', 'buckets'), 'A tree')
+    (('range', 'integers', 'buckets', 'rough'), 'A tree')
     """
     if kind in GOALS:
         return GOALS[kind]

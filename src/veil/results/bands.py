@@ -1,23 +1,20 @@
-"""How much a distribution would scatter if people were asked again: a parametric bootstrap, by simulating reports.
+"""What every kind of band of a distribution can do: intervals for whatever a distribution answers.
 
-Made-up people go the whole way: they report through the same mechanism, and their reports are reconstructed in the same
-way. How far they come out from what they are, in root mean square, is the error bar: it holds the scatter, and the bias
-of a reconstruction that smooths. So that smoothing has something to do, these people are distributed as estimated
-before any (for Square Wave: by plain EM). Percentiles of replicates of the estimate would be off by its bias twice.
+A kind of band says what it rests on: `smooth_bands` simulates surveys, others assume less and are wider. All are frozen
+data that travel with their distribution. Not here: how bands are made (`veil.numeric`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Numeric
-from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
     from veil.results.distribution import Distribution
@@ -26,27 +23,90 @@ __all__ = ["Bands"]
 
 Floats = NDArray[np.float64]
 
+_HOMES = {
+    "free": "veil.results.free_bands",
+    "levels": "veil.results.level_bands",
+    "smooth": "veil.results.smooth_bands",
+}
+"""Which module has the bands of each kind; it is imported when bands of that kind are read."""
+_CLASSES: dict[str, type[Bands]] = {}
 
-@dataclass(frozen=True, eq=False)
-class Bands:
-    """Replicates of a distribution, and intervals for whatever it answers: (low, high), in its units.
 
-    `domain`, `cells` and `masses` are the distribution's. How bands are drawn: `veil.numeric.draw_bands`.
+class Bands(ABC):
+    """Intervals for whatever a distribution answers: (low, high), in its units, each for one question.
 
-    >>> from veil import Interval
-    >>> cells, half = np.arange(3), np.array([0.5, 0.5])
-    >>> bands = Bands(Interval(0, 1, cells=2), cells, half, half, np.array([[0.4, 0.6], [0.6, 0.4]]))
-    >>> [round(end, 3) for end in bands.mean()]
-    [0.402, 0.598]
+    A kind of band is a frozen dataclass whose fields are plain data; `domain`, `cells` and `masses` are those of the
+    distribution that it is about. It says in `rests_on` what has to be true for its intervals to hold.
     """
 
-    domain: Numeric
-    cells: NDArray[np.int64]
-    masses: Floats
-    asked: Floats
-    """What the made-up people are distributed like."""
-    replicates: Floats
-    """What was found for them: one row of masses for each time that they were asked."""
+    kind: ClassVar[str]
+
+    if TYPE_CHECKING:
+
+        @property
+        def domain(self) -> Numeric:
+            """The distribution's."""
+
+        @property
+        def cells(self) -> NDArray[np.int64]:
+            """The distribution's."""
+
+        @property
+        def masses(self) -> Floats:
+            """The distribution's."""
+
+    def __init_subclass__(cls) -> None:
+        if "kind" in vars(cls):
+            _CLASSES[cls.kind] = cls
+
+    @staticmethod
+    def of_kind(kind: str) -> type[Bands]:
+        """The class of a kind; a KeyError for one that is unknown."""
+        import_module(_HOMES[kind])
+        return _CLASSES[kind]
+
+    # -- what each kind says for itself ------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def rests_on(self) -> str:
+        """One plain sentence: what these intervals assume."""
+
+    @property
+    def rests_briefly(self) -> str:
+        """The same in a few words, for the legend of a picture."""
+        return self.kind
+
+    @property
+    def simulated(self) -> int | None:
+        """By how many simulated surveys they were drawn; None if by none."""
+        return None
+
+    @abstractmethod
+    def runs(self, starts: NDArray[np.int64], level: float = 0.95) -> tuple[Floats, Floats]:
+        """For the mass of runs of neighbouring buckets, each up to where the next one starts."""
+
+    @abstractmethod
+    def cdf(self, x: Any, level: float = 0.95) -> tuple[Any, Any]:
+        """For the fraction of people at or below x."""
+
+    @abstractmethod
+    def quantile_numbers(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
+        """For the value that a fraction q of the people does not exceed, as a number (times: seconds since 1970)."""
+
+    @abstractmethod
+    def range(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[float, float]:
+        """For the fraction of people between lo and hi."""
+
+    @abstractmethod
+    def mean_numbers(self, level: float = 0.95) -> tuple[float, float]:
+        """For the mean, as a number (times: seconds since 1970)."""
+
+    @abstractmethod
+    def variance(self, level: float = 0.95) -> tuple[float, float]:
+        """For the variance."""
+
+    # -- what follows ------------------------------------------------------------------------------------------------
 
     @cached_property
     def estimate(self) -> Distribution:
@@ -55,86 +115,40 @@ class Bands:
 
     def histogram(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """For each bucket's mass."""
-        return self._fraction(lambda one: one.masses, level)
-
-    def runs(self, starts: NDArray[np.int64], level: float = 0.95) -> tuple[Floats, Floats]:
-        """For the mass of runs of neighbouring buckets, each up to where the next one starts."""
-        return self._fraction(lambda one: np.add.reduceat(one.masses, starts), level)
+        return self.runs(np.arange(len(self.masses)), level)
 
     def grouped(self, most: int = 64, level: float = 0.95) -> tuple[NDArray[np.int64], Floats, Floats]:
         """For the mass of at most `most` runs of neighbouring buckets: which bucket each starts with, low and high.
 
         Single buckets of a smooth estimate have bands like a comb: what smoothing moved from one to the next.
         """
-        starts = np.arange(min(most, len(self.estimate))) * len(self.estimate) // min(most, len(self.estimate))
+        many = min(most, len(self.masses))
+        starts = np.arange(many) * len(self.masses) // many
         return starts, *self.runs(starts, level)
-
-    def cdf(self, x: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """For the fraction of people at or below x."""
-        return self._fraction(lambda one: one.cdf(x), level)
 
     def quantile(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
         """For the value that a fraction q of the people does not exceed."""
         return self._shown(self.quantile_numbers(q, level))
 
-    def quantile_numbers(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """The same as numbers (times: seconds since 1970)."""
-        self.estimate.quantile(q)  # refuses bad levels
-        ends = self.estimate.domain.ends
-        return self._interval(lambda one: one.quantile_numbers(np.asarray(q, dtype=np.float64)), level, *ends)
-
-    def range(self, lo: Any, hi: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """For the fraction of people between lo and hi."""
-        return self._fraction(lambda one: one.range(lo, hi), level)
-
     def mean(self, level: float = 0.95) -> tuple[Any, Any]:
         """For the mean."""
         return self._shown(self.mean_numbers(level))
-
-    def mean_numbers(self, level: float = 0.95) -> tuple[float, float]:
-        """The same as numbers (times: seconds since 1970)."""
-        return self._interval(lambda one: one.mean_number, level, *self.estimate.domain.ends)
-
-    def variance(self, level: float = 0.95) -> tuple[Any, Any]:
-        """For the variance."""
-        return self._interval(lambda one: one.variance(), level, 0.0)
 
     def std(self, level: float = 0.95) -> tuple[float, float]:
         """For the standard deviation, in units (times: seconds)."""
         low, high = self.variance(level)
         return float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0)))
 
-    def __repr__(self) -> str:
-        return f"Bands(of {len(self.replicates)} replicates, {len(self.masses)} buckets)"
-
     def _of(self, masses: Floats) -> Distribution:
+        """A distribution over the same buckets."""
         from veil.results.distribution import Distribution
 
         return Distribution(self.domain, self.cells, masses, n=0, population=0)
 
-    @cached_property
-    def _found(self) -> list[Distribution]:
-        return [self._of(masses) for masses in self.replicates]
-
     def _shown(self, ends: tuple[Any, Any]) -> tuple[Any, Any]:
         """Numbers of the domain as people write them."""
-        shown = self.estimate.domain.shown
+        shown = self.domain.shown
         low, high = ([shown(float(end)) for end in np.atleast_1d(side)] for side in ends)
         if np.ndim(ends[0]) == 0:
             return low[0], high[0]
         return (np.array(low), np.array(high)) if isinstance(low[0], float) else (low, high)
-
-    def _fraction(self, statistic: Callable[[Distribution], Any], level: float) -> tuple[Any, Any]:
-        return self._interval(statistic, level, 0.0, 1.0)
-
-    def _interval(
-        self, statistic: Callable[[Distribution], Any], level: float, least: float = -np.inf, most: float = np.inf
-    ) -> tuple[Any, Any]:
-        """An interval, cut to what is possible; not so if the estimate itself has negative masses."""
-        own = np.asarray(statistic(self.estimate))
-        away = np.array([statistic(one) for one in self._found]) - np.asarray(statistic(self._of(self.asked)))
-        reach = two_sided(level) * np.sqrt((away**2).mean(axis=0))
-        low, high = own - reach, own + reach
-        if self.estimate.proper:
-            low, high = np.maximum(low, least), np.minimum(high, most)
-        return (float(low), float(high)) if np.ndim(low) == 0 else (low, high)

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from veil.privacy import Guarantee
 
-__all__ = ["Result", "Truth"]
+__all__ = ["Result", "Told", "Truth"]
 
 Truth = Mapping[Any, float] | Sequence[float] | NDArray[np.float64]
 """True shares: by value, or one for each row of a result's table in its order."""
@@ -39,12 +39,15 @@ _HOMES = {
     "comparison": "veil.comparison",
     "differences": "veil.results.coefficients",
     "distribution": "veil.results.distribution",
+    "distribution-change": "veil.results.distribution_change",
     "frequencies": "veil.results.estimate",
+    "frequency-change": "veil.results.change",
     "heavy-hitters": "veil.hitters.result",
     "items": "veil.itemsets.result",
     "itemsets": "veil.itemsets.result",
     "mean": "veil.results.mean",
     "mean-and-variance": "veil.results.mean",
+    "mean-change": "veil.results.change",
 }
 """Which module has the results of each kind; it is imported when a document of that kind is read."""
 _VARIANTS = {"frequencies": "veil.post.processed"}
@@ -61,6 +64,8 @@ class Result(ABC):
     kind: ClassVar[str]
     variant: ClassVar[str] = ""
     """Of several classes of one kind, which one: a step of post-processing that knows more."""
+    selection: ClassVar[bool] = False
+    """Whether its rows were picked out of many for being large: some of them may be nothing but large noise."""
 
     if TYPE_CHECKING:
 
@@ -111,9 +116,41 @@ class Result(ABC):
         table = with_truth(self.table(level), truth)
         return table.take(self._importance()[:rows])
 
+    def told(
+        self, level: float = 0.95, rows: int | None = None, truth: Truth | None = None, *, hide: bool = False
+    ) -> Told:
+        """The `rows` most important rows, or the whole table; with `hide`, without those that nobody should act on.
+
+        This is the one place that decides what the command line and the collector hide: rows that are not significant,
+        where they were picked out of many, be it by a search (`selection`) or as the first `rows` of a longer table.
+        """
+        if rows is None:
+            table = with_truth(self.table(level), truth)
+        else:
+            table = self.summary_table(level, max(rows, len(self)) if self.selection else rows, truth)
+        every, hidden = len(self), 0
+        if hide and (self.selection or table.num_rows < every) and "significant" in table.column_names:
+            kept = np.array([verdict is not False for verdict in table["significant"].to_pylist()], dtype=np.bool_)
+            table, hidden = table.take(np.flatnonzero(kept)), int((~kept).sum())
+        told = table.slice(0, rows) if self.selection else table
+        return Told(told, hidden, every - hidden - told.num_rows)
+
     def parts(self) -> list[tuple[int | None, Result]]:
         """Results that are shown one after the other, by number of their question; most results are one."""
         return [(None, self)]
+
+    def difference(self, before: Result) -> Result:
+        """What changed from another result of the same question to this one, with intervals and a test: two months,
+        two groups. See docs/differences.md.
+
+        >>> from veil import OLH, simulate
+        >>> march, april = (simulate(OLH(3.0, 2), [0] * t + [1] * (4000 - t), seed=t) for t in (1000, 2400))
+        >>> april.difference(march)[0].changed, april.difference(april).facts()["changed"]
+        (True, 0)
+        """
+        from veil.results.differences import difference
+
+        return difference(self, before)
 
     def _importance(self) -> NDArray[np.int64]:
         """The rows of the table, the most important first."""
@@ -202,6 +239,23 @@ class Result(ABC):
 
     def __hash__(self) -> int:
         return hash((self.kind, self.variant, self.n, self.population, self.lineage))
+
+
+class Told(NamedTuple):
+    """What is told of a result's table."""
+
+    table: pyarrow.Table
+    hidden: int
+    """How many rows are left out because they are not significant."""
+    more: int
+    """How many rows are left out because there are so many."""
+
+    def remarks(self, how: str | None) -> list[str]:
+        """What was hidden, and how to see it: `how` is what to ask for, as in --all."""
+        if not self.hidden:
+            return []
+        what = "1 row is" if self.hidden == 1 else f"{self.hidden:,} rows are"
+        return [f"{what} not significant and hidden, because noise alone may look like this: {how} shows everything."]
 
 
 def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:

@@ -51,9 +51,21 @@ class Shown:
     """How many rows of the table are not shown."""
 
 
-def show(result: Result, *, level: float = 0.95, top: int = 10, title: str = "", truth: Truth | None = None) -> Shown:
-    """Everything that is shown of one result; of lists among its facts, at most MOST_LISTED rows."""
-    table = result.summary_table(level, top, truth)
+def show(
+    result: Result,
+    *,
+    level: float = 0.95,
+    top: int = 10,
+    title: str = "",
+    truth: Truth | None = None,
+    hide: str | None = None,
+) -> Shown:
+    """Everything that is shown of one result; of lists among its facts, at most MOST_LISTED rows.
+
+    With `hide`, which says how to see everything, what is not significant is left out: see `Result.told`.
+    """
+    told = result.told(level, top, truth, hide=hide is not None)
+    table = told.table
     grid = result_cells(table, level)
     units, facts = result.fact_units(), result.facts(level)
     alone = table.num_rows == 1 and table.column_names[0] in facts
@@ -65,17 +77,18 @@ def show(result: Result, *, level: float = 0.95, top: int = 10, title: str = "",
     shares = [share or 0.0 for share in table["frequency"].to_pylist()] if "frequency" in table.column_names else []
     most = max(shares, default=0.0)
     bars = [max(share, 0.0) / most for share in shares] if most > 0 else []
-    doubtful = table["significant"].to_pylist() if "significant" in table.column_names else []
+    verdict = next((name for name in ("significant", "changed") if name in table.column_names), None)
+    doubtful = [] if verdict is None else table[verdict].to_pylist()
     everything = alone or "from" in table.column_names  # ranges have all people in them
     return Shown(
         title or _title(result),
         [] if alone else grid,
         pairs,
         fact_lists(facts, units, level),
-        result.remarks(),
+        [*result.remarks(), *told.remarks(hide)],
         bars,
-        [verdict is False for verdict in doubtful],
-        0 if everything else len(result) - table.num_rows,
+        [sure is False for sure in doubtful],
+        0 if everything else told.more,
     )
 
 

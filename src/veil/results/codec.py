@@ -1,7 +1,7 @@
 """Frozen data as plain JSON and back, field by field as their types say. Nothing in a document names code to run.
 
-Floats are exact (the shortest decimal that reads back), NaN is null; fractions are text; domains and noise laws have
-a kind of their own.
+Floats are exact (the shortest decimal that reads back), NaN is null; fractions are text; domains, noise laws and
+bands have a kind of their own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from veil.domain import Domain, labels_from_json
 from veil.errors import VeilError, WireError
+from veil.results.bands import Bands
 from veil.results.noise import NOISES, Noise
 from veil.tools.canonical import Json
 
@@ -68,7 +69,7 @@ def _write(value: Any) -> Any:
         return {name: _write(part) for name, part in value.items()}
     if isinstance(value, (tuple, list)):
         return [_write(part) for part in value]
-    if isinstance(value, Noise):
+    if isinstance(value, (Noise, Bands)):
         return {"kind": value.kind, **write_fields(value)}
     # results and domains say themselves how they are written
     return value.to_json() if hasattr(value, "to_json") else write_fields(value)
@@ -110,9 +111,10 @@ def _read(hint: Any, found: Any) -> Any:
 def _read_object(hint: Any, found: Any) -> Any:
     if issubclass(hint, Domain):
         return _of_type(hint, labels_from_json(found))
-    if issubclass(hint, Noise):
-        kind = NOISES[_expect(str, _expect(dict, found)["kind"])]
-        return read_fields(kind, {name: part for name, part in found.items() if name != "kind"})
+    if issubclass(hint, (Noise, Bands)):
+        kind = _expect(str, _expect(dict, found)["kind"])
+        held: type[Any] = NOISES[kind] if issubclass(hint, Noise) else Bands.of_kind(kind)
+        return read_fields(held, {name: part for name, part in found.items() if name != "kind"})
     if hasattr(hint, "from_json"):
         return _of_type(hint, hint.from_json(found))
     return read_fields(hint, found)

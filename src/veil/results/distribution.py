@@ -77,7 +77,7 @@ class Distribution(Result):
     lineage: tuple[str, ...] = ()
     fit: Fit | None = None
     bands: Bands | None = field(default=None, repr=False)
-    """How far all of this may be off, where that was simulated: see `veil.numeric.draw_bands`."""
+    """How far all of this may be off, where that is known, and what that rests on."""
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
@@ -123,11 +123,8 @@ class Distribution(Result):
 
         Integers count in full: cdf(18) is everyone up to and including 18.
         """
-        numbers, single = self._numbers(x)
-        if self._discrete:
-            numbers = np.floor(numbers) + 0.5
-        found = np.interp(numbers, self.edges, self._cumulative, left=0.0)
-        return float(found[0]) if single else found
+        found = np.interp(self.cdf_numbers(x), self.edges, self._cumulative, left=0.0)
+        return float(found[0]) if np.ndim(x) == 0 else found
 
     def quantile(self, q: Any) -> Any:
         """The value that a fraction q of the people does not exceed; an array for an array (times: a list)."""
@@ -143,12 +140,7 @@ class Distribution(Result):
 
     def range(self, lo: Any, hi: Any) -> float:
         """The fraction of people between lo and hi; of integers, both included."""
-        low, high = (self._number(end) for end in (lo, hi))
-        if not low <= high:
-            raise InputError("a range goes from its smaller end to its larger one")
-        if self._discrete:
-            low, high = np.ceil(low) - 0.5, np.floor(high) + 0.5
-        ends = np.interp([low, max(low, high)], self.edges, self._cumulative, left=0.0)
+        ends = np.interp(self.range_numbers(lo, hi), self.edges, self._cumulative, left=0.0)
         return float(ends[1] - ends[0])
 
     def mean(self) -> Any:
@@ -236,7 +228,8 @@ class Distribution(Result):
         if bands is not None:
             for quantile in quantiles:
                 quantile |= _ends("", map(self._written, bands.quantile_numbers(quantile["level"], level)))
-        facts |= {"quantiles": quantiles, "replicates": None if bands is None else len(bands.replicates)}
+        facts |= {"quantiles": quantiles, "replicates": None if bands is None else bands.simulated}
+        facts["rests_on"] = None if bands is None else bands.rests_on
         steps = {"iterations": None, "converged": None}
         return {**facts, **(steps if fit is None else {"iterations": fit.iterations, "converged": fit.converged})}
 
@@ -256,6 +249,8 @@ class Distribution(Result):
             said.append(f"The reconstruction did not converge within {self.fit.iterations:,} iterations.")
         if self.n < _FEW:
             said.append(f"Only {self.n:,} people answered: the shape of a distribution needs some thousands.")
+        if self.bands is not None:
+            said.append(self.bands.rests_on)
         return said
 
     def _place(self, value: Any) -> int:
@@ -303,19 +298,30 @@ class Distribution(Result):
         kept = np.maximum(self.masses, 0.0)
         return np.asarray(kept / kept.sum())
 
-    def _numbers(self, x: Any) -> tuple[Floats, bool]:
-        single = np.ndim(x) == 0
+    def cdf_numbers(self, x: Any) -> Floats:
+        """Up to which numbers cdf(x) counts: of integers, x itself is counted in full."""
+        numbers = self.numbers_of(x)
+        return np.floor(numbers) + 0.5 if self._discrete else numbers
+
+    def range_numbers(self, lo: Any, hi: Any) -> tuple[float, float]:
+        """From where to where range(lo, hi) counts: of integers, both ends in full."""
+        if np.ndim(lo) or np.ndim(hi):
+            raise InputError("a range has one lower and one upper end")
+        low, high = (float(self.numbers_of(end)[0]) for end in (lo, hi))
+        if not low <= high:
+            raise InputError("a range goes from its smaller end to its larger one")
+        if self._discrete:
+            low, high = float(np.ceil(low)) - 0.5, float(np.floor(high)) + 0.5
+        return low, max(low, high)
+
+    def numbers_of(self, x: Any) -> Floats:
+        """What is asked for as numbers (times: seconds since 1970)."""
         if not self._discrete:
-            return self.domain.numbers([x] if single else x), single
+            return self.domain.numbers([x] if np.ndim(x) == 0 else x)
         numbers = _doubles(x, "expected finite numbers")
         if not np.isfinite(numbers).all():
             raise InputError("expected finite numbers")
-        return numbers, single
-
-    def _number(self, x: Any) -> float:
-        if np.ndim(x):
-            raise InputError("a range has one lower and one upper end")
-        return float(self._numbers(x)[0][0])
+        return numbers
 
     def quantile_numbers(self, levels: Floats) -> Floats:
         """Where the cumulative distribution reaches these levels; of a stretch without people, its lower end."""

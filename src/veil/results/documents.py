@@ -14,8 +14,18 @@ from veil.tools.canonical import Json
 __all__ = ["document", "document_bytes", "plain_rows"]
 
 
-def document(result: Result, level: float = 0.95, *, top: int | None = None, truth: Truth | None = None) -> Json:
+def document(
+    result: Result,
+    level: float = 0.95,
+    *,
+    top: int | None = None,
+    truth: Truth | None = None,
+    hide: str | None = None,
+) -> Json:
     """Who was asked, the facts, the rows and the remarks; all rows, or the `top` most important ones.
+
+    With `hide`, which says how to see everything, what is not significant is left out, and `hidden` says how many rows
+    that is: see `Result.told`.
 
     >>> from veil import OLH, simulate
     >>> found = document(simulate(OLH(epsilon=1.0, domain=4), [0] * 700 + [1] * 300, seed=1), top=2)
@@ -32,10 +42,12 @@ def document(result: Result, level: float = 0.95, *, top: int | None = None, tru
     }
     parts = result.parts()
     if parts[0][1] is not result:
-        answers = [{"question": number, **document(part, level, top=top)} for number, part in parts]
+        answers = [{"question": number, **document(part, level, top=top, hide=hide)} for number, part in parts]
         return {**head, "answers": answers}
-    table = result.table(level) if top is None and truth is None else result.summary_table(level, top or 1 << 62, truth)
-    return {**head, **result.facts(level), "rows": plain_rows(table), "remarks": result.remarks()}
+    told = result.told(level, top, truth, hide=hide is not None)
+    counted = {} if hide is None else {"hidden": told.hidden}
+    remarks = [*result.remarks(), *told.remarks(hide)]
+    return {**head, **result.facts(level), **counted, "rows": plain_rows(told.table), "remarks": remarks}
 
 
 def document_bytes(result: Result, level: float = 0.95, **options: Any) -> bytes:

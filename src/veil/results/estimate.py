@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
 from veil.privacy import Guarantee
-from veil.results.base import Result
+from veil.results.base import Result, Truth
 from veil.results.laws import (
     Inversion,
     SupportLaw,
@@ -352,6 +352,21 @@ class Estimate(Result):
     def table(self, level: float = 0.95) -> pyarrow.Table:
         """Every value in the order of `frequencies`; `significant` where it is above the threshold for 1 - level."""
         return make_table({**self.columns(level), "significant": (self._significant(level), Unit("flag"))})
+
+    def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
+        """The largest rows; where they are selected out of more, with the intervals that hold for what was selected."""
+        table = super().summary_table(level, rows, truth)
+        if rows >= len(self) or not self.noise.known:
+            return table
+        order = self._importance()[:rows]
+        surely = max(sum(map(bool, table["significant"].to_pylist())), 1)  # those that are left where others are hidden
+        ends = self._errors(order, self._selected_level(surely, level))[1]
+        share = Unit("share")
+        more = make_table({"selected_low": (ends[:, 0], share), "selected_high": (ends[:, 1], share)})
+        place = table.column_names.index("high") + 1
+        for i, name in enumerate(more.column_names):
+            table = table.add_column(place + i, more.schema.field(name), more.column(name))
+        return table
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """How many values there are and were tested, the significance threshold, how many are above it, and the law."""

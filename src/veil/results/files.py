@@ -34,22 +34,22 @@ FORMATS = {
 """What a result's table can be written as, and its media type; the names are the files' endings."""
 
 
-def write_table(result: Result, path: str | Path, level: float = 0.95) -> None:
-    """The table as the kind of file that its name says; a whole file or none."""
-    write_atomically(path, table_bytes(result, Path(path).suffix.lower().removeprefix("."), level))
+def write_table(result: Result, path: str | Path, level: float = 0.95, *, hide: str | None = None) -> None:
+    """The table as the kind of file that its name says; a whole file or none. `hide` as in `table_bytes`."""
+    write_atomically(path, table_bytes(result, Path(path).suffix.lower().removeprefix("."), level, hide=hide))
 
 
-def table_bytes(result: Result, form: str, level: float = 0.95) -> bytes:
-    """The table as one of FORMATS."""
+def table_bytes(result: Result, form: str, level: float = 0.95, *, hide: str | None = None) -> bytes:
+    """The table as one of FORMATS. `hide` leaves out what a search found and is not significant: `Result.told`."""
     if form not in FORMATS:
         raise InputError(f"expected one of the formats {', '.join(FORMATS)}")
     if form == "json":
-        return document_bytes(result, level)
+        return document_bytes(result, level, hide=hide)
     import pyarrow as pa
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
-    table, sink = result.table(level), io.BytesIO()
+    table, sink = result.told(level, hide=hide is not None).table, io.BytesIO()
     if form == "csv":
         pacsv.write_csv(_without_lists(table), sink)
     elif form == "parquet":

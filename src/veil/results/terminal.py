@@ -25,11 +25,18 @@ _LEAST = 16
 
 
 def render(
-    result: Result, *, level: float = 0.95, top: int = 10, title: str | None = None, truth: Truth | None = None
+    result: Result,
+    *,
+    level: float = 0.95,
+    top: int = 10,
+    title: str | None = None,
+    truth: Truth | None = None,
+    hide: str | None = None,
 ) -> Rendered:
     """What `console.print` shows of a result: the `top` most important rows, the facts and the remarks.
 
-    `truth` is the true share of each row, or a mapping from values to shares.
+    `truth` is the true share of each row, or a mapping from values to shares. `hide` leaves out what is not
+    significant, and says how to see it: see `Result.told`.
 
     >>> from rich.console import Console
     >>> from veil import OLH, simulate
@@ -43,7 +50,7 @@ def render(
         named = title or ""
         if number is not None:
             named = f"{title + ', ' if title else ''}question {number}"
-        shown.append(show(part, level=level, top=top, title=named, truth=truth))
+        shown.append(show(part, level=level, top=top, title=named, truth=truth, hide=hide))
     return Rendered(tuple(shown))
 
 

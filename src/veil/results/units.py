@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 __all__ = ["Column", "Unit", "length_unit", "make_table", "number_unit", "number_written", "plain_text", "value_unit"]
 
 UnitName = Literal[
-    "share", "people", "count", "factor", "number", "integer", "time", "length", "duration", "label", "items", "flag"
+    "share",
+    "people",
+    "count",
+    "factor",
+    "number",
+    "integer",
+    "time",
+    "length",
+    "duration",
+    "label",
+    "items",
+    "flag",
+    "probability",
 ]
 Column = tuple[Sequence[Any] | np.ndarray[Any, Any], "Unit"]
 """The cells of a column, and what they stand for."""
@@ -192,4 +204,5 @@ _TEXTS: dict[str, Any] = {
     "label": lambda label, width: str(label),
     "items": lambda items, width: " + ".join(map(str, items)),
     "flag": lambda flag, width: "yes" if flag else "no",
+    "probability": lambda chance, width: f"{chance:.3f}" if chance >= 0.001 else f"{chance:.1e}",
 }

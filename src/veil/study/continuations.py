@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Bits
+from veil.domain.utf8 import IMPOSSIBLE, START, advance, endings, many_endings
 from veil.entropy import Words
 from veil.errors import ParameterError
 from veil.view import Segment
 
-__all__ = ["Continuations", "cut", "leading_bytes", "spelled", "start"]
+__all__ = ["Alike", "Continuations", "cut", "leading_bytes", "spelled", "start", "text_states"]
 
 Codes = NDArray[Any]
 _NO_DRAWS = Words(b"")  # a segment draws nothing
@@ -67,22 +68,65 @@ def spelled(alphabet: Sequence[int], letters: int) -> NDArray[np.uint64]:
     return words
 
 
+def text_states(codes: Codes, width: int) -> NDArray[np.int64]:
+    """Where codes of `width` bits stand as beginnings of text: see `veil.domain.utf8`."""
+    states = np.full(len(codes), START, dtype=np.int64)
+    for column in leading_bytes(codes, width).T:
+        states = advance(states, 0, column.astype(np.uint64), 8)
+    if width % 8:
+        last = Segment(Bits(width), width - width % 8, width).apply(codes, _NO_DRAWS)
+        states = advance(states, 0, last, width % 8)
+    return states
+
+
+@dataclass(frozen=True, eq=False)
+class Alike:
+    """Prefixes that go on in the same ways: by every suffix, or by those that are given; text only as text can."""
+
+    prefixes: Codes
+    step: int
+    state: int | None
+    """Where they stand as beginnings of text; None where they are not text."""
+    given: NDArray[np.uint64] | None
+
+    @cached_property
+    def ways(self) -> int:
+        """In how many ways each of them goes on."""
+        if self.state is not None and self.given is None:
+            return many_endings(self.state, self.step)
+        return 1 << self.step if self.given is None else len(self.suffixes())
+
+    def suffixes(self, first: int = 0, last: int | None = None) -> NDArray[np.uint64]:
+        """The suffixes from one place to another, in increasing order."""
+        if self.state is None:
+            every = range(1 << self.step)[first:last]
+            return np.arange(every.start, every.stop, dtype=np.uint64) if self.given is None else self.given[first:last]
+        if self.given is None:
+            return endings(self.state, self.step)[first:last]
+        begun = (self.state & 255).bit_length() - 1
+        after = advance(np.full(len(self.given), self.state), begun, self.given, self.step)
+        return np.asarray(self.given[after != IMPOSSIBLE][first:last])
+
+
 @dataclass(frozen=True, eq=False)
 class Continuations:
     """Prefixes of `width` bits, each continued by `step` bits: all continuations, or the listed ones.
 
-    `padded` is for text: after a zero byte only zeros follow, so a prefix that has ended goes on in one way.
+    Of `text` only what can begin a text is a candidate: UTF-8, and only zeros after a zero byte. A prefix that has
+    ended goes on in one way, and one that begins no text not at all.
 
     >>> kept = Continuations(np.array([1, 2], dtype=np.uint64), width=2, step=1)
     >>> kept.size, [block.tolist() for block in kept.blocks()]
     (4, [[2, 3, 4, 5]])
+    >>> Continuations(start(), width=0, step=8, text=True).size
+    179
     """
 
     prefixes: Codes
     width: int
     step: int
     suffixes: NDArray[np.uint64] | None = None
-    padded: bool = False
+    text: bool = False
 
     @property
     def length(self) -> int:
@@ -90,47 +134,48 @@ class Continuations:
         return self.width + self.step
 
     @cached_property
-    def ended(self) -> NDArray[np.bool_]:
-        """Which prefixes are whole strings already."""
-        if not self.padded:
-            return np.zeros(len(self.prefixes), dtype=np.bool_)
-        return np.asarray((leading_bytes(self.prefixes, self.width) == 0).any(axis=1))
+    def alike(self) -> tuple[Alike, ...]:
+        """The prefixes by the ways in which they go on; those that go on in no way are left out."""
+        if not self.text:
+            return (Alike(self.prefixes, self.step, None, self.suffixes),)
+        states = text_states(self.prefixes, self.width)
+        made = (Alike(self.prefixes[states == state], self.step, int(state), self.suffixes) for state in _kinds(states))
+        return tuple(some for some in made if some.ways)
 
-    @property
-    def open(self) -> Codes:
-        """The prefixes that go on."""
-        return self.prefixes[~self.ended]
-
-    @property
-    def closed(self) -> Codes:
-        """What the ended prefixes go on as: padding."""
-        return self.join(self.prefixes[self.ended], np.zeros(1, dtype=np.uint64))
-
-    @property
-    def continuations(self) -> int:
-        """How many there are for an open prefix."""
-        return 1 << self.step if self.suffixes is None else len(self.suffixes)
-
-    @property
+    @cached_property
     def size(self) -> int:
         """How many candidates there are."""
-        return len(self.open) * self.continuations + int(self.ended.sum())
+        return sum(len(some.prefixes) * some.ways for some in self.alike)
 
     def blocks(self, most: int = 1 << 22) -> Iterator[Codes]:
         """All candidates, at most `most` at a time."""
-        if self.ended.any():
-            yield self.closed
-        at_once = max(1, most // self.continuations)
-        for i in range(0, len(self.open), at_once):
-            prefixes = self.open[i : i + at_once]
-            for first in range(0, self.continuations, most):
-                last = min(first + most, self.continuations)
-                yield self.join(prefixes, self._suffixes(first, last))
+        waiting: list[Codes] = []
+        for piece in self._pieces(most):
+            if waiting and sum(map(len, waiting)) + len(piece) > most:
+                yield np.concatenate(waiting)
+                waiting = []
+            waiting.append(piece)
+        if waiting:
+            yield waiting[0] if len(waiting) == 1 else np.concatenate(waiting)
 
-    def _suffixes(self, first: int, last: int) -> NDArray[np.uint64]:
-        if self.suffixes is None:
-            return np.arange(first, last, dtype=np.uint64)
-        return self.suffixes[first:last]
+    def _pieces(self, most: int) -> Iterator[Codes]:
+        for some in self.alike:
+            at_once = max(1, most // some.ways)
+            for i in range(0, len(some.prefixes), at_once):
+                for first in range(0, some.ways, most):
+                    yield self.join(some.prefixes[i : i + at_once], some.suffixes(first, first + most))
+
+    def at(self, places: NDArray[np.int64]) -> Codes:
+        """The candidates at these places of the order in which `blocks` has them, the places in increasing order."""
+        made, first = [], 0
+        for some in self.alike:
+            size = len(some.prefixes) * some.ways
+            here = places[(places >= first) & (places < first + size)] - first
+            first += size
+            if len(here):
+                which, suffixes = here // some.ways, some.suffixes()[here % some.ways]
+                made += [self.join(some.prefixes[i : i + 1], suffixes[n : n + 1]) for n, i in enumerate(which)]
+        return np.concatenate(made) if made else self.join(self.prefixes[:0], np.zeros(0, dtype=np.uint64))
 
     def join(self, prefixes: Codes, suffixes: NDArray[np.uint64]) -> Codes:
         """Each prefix with each suffix, the suffixes varying fastest."""
@@ -150,18 +195,23 @@ class Continuations:
         """The same candidates with a shorter step, behind more and longer prefixes; where all continuations count."""
         if step == self.step:
             return self
-        more = Continuations(self.prefixes, self.width, self.step - step, None, self.padded)
-        return Continuations(np.concatenate(list(more.blocks())), more.length, step, None, self.padded)
+        more = Continuations(self.prefixes, self.width, self.step - step, None, self.text)
+        return Continuations(np.concatenate(list(more.blocks())), more.length, step, None, self.text)
 
     def holds(self, codes: Codes) -> NDArray[np.bool_]:
         """Which codes of this length are among the candidates."""
         mine = np.isin(_keys(cut(codes, self.length, self.width)), _keys(self.prefixes))
-        last = Segment(Bits(self.length), self.width, self.length).apply(codes, _NO_DRAWS)
-        fits = np.ones(len(codes), dtype=np.bool_) if self.suffixes is None else np.isin(last, self.suffixes)
-        if self.padded:
-            over = (leading_bytes(cut(codes, self.length, self.width), self.width) == 0).any(axis=1)
-            fits = np.where(over, last == 0, fits)
-        return np.asarray(mine & fits)
+        if self.suffixes is not None:
+            last = Segment(Bits(self.length), self.width, self.length).apply(codes, _NO_DRAWS)
+            mine &= np.isin(last, self.suffixes)
+        if self.text:
+            mine &= text_states(codes, self.length) != IMPOSSIBLE
+        return np.asarray(mine)
+
+
+def _kinds(states: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different states, those that have ended first."""
+    return np.unique(states)[::-1]
 
 
 def _keys(codes: Codes) -> NDArray[Any]:

@@ -134,7 +134,7 @@ class Recorded(Collected):
 
     def best(self, questions: Questions, continuations: Continuations, keep: int) -> Tally:
         more = continuations
-        described = (more.prefixes, more.width, more.step, more.suffixes, int(more.padded), keep)
+        described = (more.prefixes, more.width, more.step, more.suffixes, int(more.text), keep)
         call = f"best {list(questions)} {_digest(*described)}"
         return self._take(call, lambda live: live.best(questions, more, keep))  # type: ignore[no-any-return]
 

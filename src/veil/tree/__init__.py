@@ -3,6 +3,7 @@
     shape        Tree: levels, children, and the fewest nodes that make a range
     consistency  `consistent`: every node the sum of its children, by least squares in closed form
     projection   `project` and `admm`: the same with no node below 0 and a fixed total
+    functionals  Answers: how much each level counts in a range or another sum over leaves, for exact variances
 
 Values of a tree are a list of arrays, one per level, the root's first. Runs at the collector.
 """
@@ -10,11 +11,13 @@ Values of a tree are a list of arrays, one per level, the root's first. Runs at 
 from __future__ import annotations
 
 from veil.tree.consistency import consistent, consistent_variances
+from veil.tree.functionals import Answers, from_differences
 from veil.tree.projection import Admm, admm, project
 from veil.tree.shape import Floats, Levels, PerLevel, Run, Tree
 
 __all__ = [
     "Admm",
+    "Answers",
     "Floats",
     "Levels",
     "PerLevel",
@@ -23,5 +26,6 @@ __all__ = [
     "admm",
     "consistent",
     "consistent_variances",
+    "from_differences",
     "project",
 ]

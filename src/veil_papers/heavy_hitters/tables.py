@@ -113,7 +113,7 @@ def _last_round(pem: PEM, crowd: Crowd, seed: list[int]) -> int:
     """What the last round finds behind the true prefixes of the most frequent values."""
     bits, before = pem.lengths[-1], pem.lengths[-2]
     values = prefix(pem.domain, bits).apply(crowd.codes[:_TOP], Words(b""))
-    known = Continuations(np.unique(cut(values, bits, before), axis=0), before, bits - before, None, padded=True)
+    known = Continuations(np.unique(cut(values, bits, before), axis=0), before, bits - before, None, text=True)
     drawn = Drawn.of_codes(pem.survey, crowd.codes, crowd.counts, seed)
     best = drawn.best((len(pem.lengths) - 1,), known, _TOP).candidates
     assert best is not None
