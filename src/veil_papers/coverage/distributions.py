@@ -39,10 +39,13 @@ def means(populations: Mapping[str, Population], epsilons: Iterable[float], runs
 
 
 def _mean(people: Population, way: str, epsilon: float, rng: Generator) -> Iterator[Seen]:
-    domain = _cut(people, _MEAN_CELLS)
-    (found,) = read(_MEANS[way](epsilon, domain), by_cell(people, domain), rng)
+    """The mean of these people, and how much it differs from that of others, who hold the same values turned around."""
+    domain, others = _cut(people, _MEAN_CELLS), replace(people, held=people.held[::-1].copy())
+    found, other = (read(_MEANS[way](epsilon, domain), by_cell(of, domain), rng)[0] for of in (people, others))
+    change = found.difference(other)
     for level in LEVELS:
         yield Seen("means", level, people.mean, *found.interval(level))
+        yield Seen("differences of means", level, people.mean - others.mean, *change.interval(level))
 
 
 def waves(

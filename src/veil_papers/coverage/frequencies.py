@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from veil import GRR, OLH, OUE, PGR, SHE, Estimate, SubsetSelection, Tally, simulate
 from veil.mechanisms import PureOracle
+from veil.results import FrequencyChange
 from veil_papers.common.asking import drawn_tally
 from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen
 from veil_papers.coverage.populations import seventy
@@ -28,7 +29,7 @@ _SETS = tuple(np.arange(start, _SIZE, step) for start, step in ((0, 2), (1, 7), 
 _WEIGHTS = (1, 2, 5)
 
 
-def cases(epsilons: Iterable[float], runs: int, data: object = None) -> Iterator[Case]:
+def cases(epsilons: Iterable[float], runs: int) -> Iterator[Case]:
     """All kinds of frequencies that are not judged by sums over every support."""
     for epsilon in epsilons:
         for n in (20_000, 1_000_000):
@@ -118,11 +119,20 @@ def additive(oracle: SHE, held: Ints, rng: Generator) -> Iterator[Seen]:
 
 
 def differing(oracle: PureOracle, held: Ints, rng: Generator) -> Iterator[Seen]:
-    """Two collections from different people: how much more frequent each value is in the first."""
+    """Two collections from different people: by how much each value changed, and what is called changed if none did."""
     other = np.roll(held, 1)
-    one, two = (oracle.estimate(support_tally(oracle, part, rng)) for part in (held, other))
-    change = one.difference(two)
-    truth = (held - other) / held.sum()
+    change = _change(oracle, held, other, rng)
     for level in LEVELS:
         low, high = change.interval(level).T
-        yield Seen("differences", level, truth, low, high)
+        yield Seen("differences", level, (held - other) / held.sum(), low, high)
+    n, shares = int(held.sum()), held / held.sum()
+    same = _change(oracle, rng.multinomial(n, shares), rng.multinomial(n, shares), rng)
+    # one interval for the run: whether nothing is called changed, as both are samples of the same people
+    yield Seen("differences: nothing is called changed", 0.95, [float(same.changed().any())], [0.0], [0.0], 0.95)
+
+
+def _change(oracle: PureOracle, held: Ints, other: Ints, rng: Generator) -> FrequencyChange:
+    after, before = (oracle.estimate(support_tally(oracle, part, rng)) for part in (held, other))
+    found = after.difference(before)
+    assert isinstance(found, FrequencyChange)
+    return found
