@@ -70,8 +70,11 @@ def _grid(grid: Grid, ax: Axes) -> None:
     """A heat map: the number in each cell; what fails is red, whatever its number."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list("held", ["#f6e2b3", "#ffffff", "#bfe3d0"])
-    ax.imshow(grid.numbers, aspect="auto", cmap=colours, vmin=grid.low, vmax=grid.high)
+    low, high, shades = grid.low, grid.high, ["#f6e2b3", "#ffffff", "#bfe3d0"]
+    if low > high:  # less is better
+        low, high, shades = high, low, shades[::-1]
+    colours = LinearSegmentedColormap.from_list("held", shades)
+    ax.imshow(grid.numbers, aspect="auto", cmap=colours, vmin=low, vmax=high)
     for i, row in enumerate(grid.numbers):
         for j, number in enumerate(row):
             if number == number:  # NaN is a cell without a number

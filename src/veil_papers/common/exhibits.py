@@ -80,7 +80,7 @@ class Panel:
 class Grid:
     """A table of numbers to be seen at a glance: one row and one column of labels, and which numbers are red.
 
-    A number that is not there is NaN. `low` and `high` are where colours begin and end.
+    A number that is not there is NaN. Colours go from bad at `low` to good at `high`, which may be the smaller one.
     """
 
     title: str
