@@ -262,7 +262,6 @@ def test_bands_of_auto_choose_in_every_simulated_survey() -> None:
     found = wave.estimate(tally, smoothing="auto")
     assert found.lineage[1] == "auto"
     given = replace(found, lineage=(found.lineage[0], found.lineage[-1]))
-    repeated, taken = (wave_bands(wave, tally, one, replicates=20) for one in (found, given))
-    assert not np.array_equal(repeated.errors, taken.errors)
-    same = wave_bands(wave, tally, wave.estimate(tally), replicates=20)
-    assert np.array_equal(same.errors, wave_bands(wave, tally, wave.estimate(tally), replicates=20).errors)
+    repeated, taken = (wave_bands(wave, tally, one, replicates=20).errors for one in (found, given))
+    same = (repeated == taken).all(axis=1)  # a seed draws the same reports: these surveys chose what was found
+    assert 0 < same.sum() < 20

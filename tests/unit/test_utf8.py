@@ -94,7 +94,9 @@ def test_candidates_of_text_are_exactly_the_possible_ones(width: int) -> None:
         found = np.concatenate(blocks)
         assert sorted(map(bytes, found)) == sorted(map(bytes, possible))
     assert made.size == len(possible) < every.size
-    assert np.array_equal(made.at(np.arange(made.size)), found)
+    assert np.array_equal(np.concatenate([made.at(place) for place in range(made.size)]), found)
+    with pytest.raises(IndexError):
+        made.at(made.size)
     assert np.array_equal(codes[made.holds(codes)], possible)
     narrow = np.concatenate(list(made.narrowed(4).blocks()))
     assert sorted(map(bytes, narrow)) == sorted(map(bytes, possible))

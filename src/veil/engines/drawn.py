@@ -178,12 +178,10 @@ class Drawn(Collected):
             return np.asarray(every[self._rng.permutation(free)[:count]])
         found: list[Codes] = []
         while len(found) < count:
-            # places in increasing order are quick to look up; the order is left to chance again afterwards
-            places = np.sort(self._rng.integers(continuations.size, size=count - len(found)))
-            for code in self._rng.permutation(continuations.at(places)):
-                if code.tobytes() not in taken:
-                    taken.add(code.tobytes())
-                    found.append(code)
+            (code,) = continuations.at(int(self._rng.integers(continuations.size)))
+            if code.tobytes() not in taken:
+                taken.add(code.tobytes())
+                found.append(code)
         return np.stack(found)
 
     def _share_out(self, questions: Questions, codes: Codes, counts: Counts) -> None:

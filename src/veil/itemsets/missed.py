@@ -60,8 +60,8 @@ def shown_interval(update: float, low: float, high: float, level: float) -> Betw
 
     Over all that is held, min(1, L / m) has a mean of g = 1 / u' and a variance of at most g (1 - g), and the spread of
     g(v) over items is a part of that variance (law of total variance). How large a part is an assumption: a twelfth of
-    g (1 - g), as a Beta distribution of the parameters 11 g and 11 (1 - g) has. Doubts about the mean and the item are
-    independent, so their distances add up as squares, on the scale of logarithms. g(v) lies between 0 and 1.
+    g (1 - g), as a Beta distribution of the parameters 11 g and 11 (1 - g) has. Doubts about the mean and about the
+    item are independent, so their distances add up as squares, on the scale of logarithms. g(v) is between 0 and 1.
 
     >>> shown_interval(1.0, 1.0, 1.0, 0.95)
     (1.0, 1.0, 1.0, 1.0)

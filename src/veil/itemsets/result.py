@@ -286,9 +286,12 @@ class FrequentItemsets(Mined):
     def rules(self, confidence: float = 0.5, level: float = 0.95) -> list[Rule]:
         """Association rules among the significant ones of the k sets, highest confidence first.
 
-        Their errors and intervals: see `veil.itemsets.rules`.
+        Their errors and intervals: see `veil.itemsets.rules`. Intervals hold for sets that were selected for being
+        significant: the fewer there are of all that were tried, the wider.
         """
-        known = [row for row in self._mined(level, level) if self._surely(row, level)]
+        significant = [self._surely(row, level) for row in self.mined]
+        sure = _sure(level, max(1, sum(significant)), self._tried)
+        known = [row for row, clear in zip(self._mined(sure, sure), significant, strict=True) if clear]
         return find_rules(self.rows, known, confidence)
 
     def __len__(self) -> int:

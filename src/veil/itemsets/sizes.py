@@ -66,13 +66,11 @@ def read_sizes(estimate: Estimate, rule: SizeRule = "falling") -> Sizes:
 
     What lies beyond is too faint to see, and may still be much of what people hold. "continued" adds a geometric tail,
     at the rate at which the fitted shares fell last, as far as the estimates there leave room. "falling" has the
-    smaller error for items, "continued" for sets of them, of which some people contain very many. How far
-    u'(L) is in doubt by any reading: `veil.itemsets.missed`.
+    smaller error for items, "continued" for sets of them, of which some people contain very many. How far u'(L)
+    is in doubt by any reading: `veil.itemsets.missed`.
 
-    >>> from veil import GRR
-    >>> oracle = GRR(2.0, 6)
-    >>> reports = oracle.randomize([1] * 5_000 + [2] * 3_000 + [3] * 1_000 + [0] * 1_000)
-    >>> read_sizes(oracle.estimate(oracle.tally(reports))).length
+    >>> from veil import GRR, simulate
+    >>> read_sizes(simulate(GRR(2.0, 6), [1] * 5_000 + [2] * 2_000 + [3] * 2_000 + [0] * 1_000, seed=1)).length
     3
     """
     if rule not in SIZES:

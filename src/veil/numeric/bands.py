@@ -24,7 +24,7 @@ from veil.tally import Tally
 from veil.tools.arguments import is_int
 from veil.tools.shares import proportional
 
-__all__ = ["FEWEST", "MOST", "SURVEYS", "Again", "draw_bands", "smoothness_doubt", "wave_bands"]
+__all__ = ["FEWEST", "MOST", "ROUGH", "SURVEYS", "Again", "draw_bands", "smoothness_doubt", "wave_bands"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,8 +41,10 @@ Finer ones have the same errors, and take longer."""
 _STILL_SMOOTH = 1 / 16
 """A fit with less of EMS's share than this says nothing about smoothness."""
 _DIGITS = 7
-_NEARBY = 4
-"""The largest error within this part of half a wave's width counts; measured in docs/numeric.md."""
+_NEARBY = 8
+"""The largest error within an eighth of half a wave's width counts: see docs/numeric.md."""
+ROUGH = 0.05
+"""At which p-value reports contradict a smooth distribution; a false alarm only widens the bands."""
 
 
 def draw_bands(
@@ -86,7 +88,7 @@ def wave_bands(
     Made-up people are distributed as plain EM has it, before anything is smoothed away, and each of their reports is an
     independent draw: so the counts of all reports are multinomial. (Where exactly these people are asked, and no others
     like them, that is a little more scatter than there is.) A model that was chosen (`smoothing="auto"`) is chosen anew
-    in every simulated survey. The error at a place is the largest one within a quarter of half the wave's width: the
+    in every simulated survey. The error at a place is the largest one within an eighth of half the wave's width: the
     reports tell how rough people may be, but not where the roughness lies.
 
     >>> from veil import Interval

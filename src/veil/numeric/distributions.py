@@ -10,7 +10,7 @@ from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Smoothing
 from veil.numeric.asking import DistributionStudy, check_bands
-from veil.numeric.bands import SURVEYS, smoothness_doubt, wave_bands
+from veil.numeric.bands import ROUGH, SURVEYS, smoothness_doubt, wave_bands
 from veil.numeric.free import free_bands
 from veil.numeric.roughness import Roughness
 from veil.results.bands import Bands
@@ -68,7 +68,7 @@ class WaveDistribution(DistributionStudy):
         if self.assume == "nothing":
             return free_bands(self.mechanism, tally, found)
         doubt = smoothness_doubt(self.mechanism, tally, found)
-        if doubt.rough():
+        if doubt.rough(ROUGH):
             return replace(free_bands(self.mechanism, tally, found), because=_because(found, doubt))
         return wave_bands(self.mechanism, tally, found, self.bands)
 

@@ -109,7 +109,7 @@ class FrequencyChange(Change):
     ...                 for t in (1000, 2400))
     >>> change = april.difference(march)
     >>> change["tea"].changed, round(change["tea"].low, 2), round(change["tea"].high, 2)
-    (True, 0.32, 0.4)
+    (True, 0.31, 0.38)
     """
 
     kind: ClassVar[str] = "frequency-change"
@@ -124,8 +124,7 @@ class FrequencyChange(Change):
         for side in (after, before):
             side.noise.variance(0.0)  # refuses a noise of which no law is known
         before = _ordered_like(after, before)
-        searched = [getattr(side, "tested", None) or 0 for side in (after, before)]
-        return cls(after, before, tested=max(searched))
+        return cls(after, before, tested=max(after.tested or 0, before.tested or 0))
 
     def __len__(self) -> int:
         return len(self.after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +15,7 @@ from veil.results.bands import Bands
 from veil.results.change import Change, alpha_of
 from veil.results.contrasts import reach_of, square_and_add
 from veil.results.distribution import QUANTILES, Distribution
+from veil.results.free_bands import FreeBands
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit
 
 if TYPE_CHECKING:
@@ -66,33 +67,48 @@ class DistributionChange(Change):
 
     def interval(self, level: float = 0.95) -> Floats:
         """A confidence interval for each range's difference: an array of (low, high)."""
-        sides = []
-        for side in (self.after, self.before):
-            ends = _bands(side).runs(self._starts(side), level)
-            sides.append(reach_of(self._masses(side), ends))
-        return np.stack(square_and_add(*sides), axis=1)
+        return self._between(self._masses, lambda side, sure: _bands(side).runs(self._starts(side), sure), level)
 
     def cdf_interval(self, level: float = 0.95) -> Floats:
         """The same for the share of people up to the end of each range."""
-        sides = []
-        for side in (self.after, self.before):
-            x = side.domain.values_of(side.domain.edges(self._cuts)[1:] - (0.5 if side._discrete else 0.0))
-            sides.append(reach_of(np.cumsum(self._masses(side)), _bands(side).cdf(x, level)))
-        return np.stack(square_and_add(*sides), axis=1)
+        domain = self.after.domain
+        ends = domain.values_of(domain.edges(self._cuts)[1:] - (0.5 if self.after._discrete else 0.0))
+        return self._between(
+            lambda side: np.cumsum(self._masses(side)), lambda side, sure: _bands(side).cdf(ends, sure), level
+        )
 
     def mean_interval(self, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval for the difference of the means, as numbers (times: seconds)."""
-        sides = [reach_of(side.mean_number, _bands(side).mean_numbers(level)) for side in (self.after, self.before)]
-        low, high = square_and_add(*sides)
-        return float(low[0]), float(high[0])
+        ((low, high),) = self._between(
+            lambda side: side.mean_number, lambda side, sure: _bands(side).mean_numbers(sure), level
+        )
+        return float(low), float(high)
 
     def quantile_interval(self, q: float, level: float = 0.95) -> tuple[float, float]:
         """A confidence interval for the difference of the values that a fraction q does not exceed, as numbers."""
-        sides = [
-            reach_of(_quantile(side, q), _bands(side).quantile_numbers(q, level)) for side in (self.after, self.before)
-        ]
-        low, high = square_and_add(*sides)
-        return float(low[0]), float(high[0])
+        ((low, high),) = self._between(
+            lambda side: _quantile(side, q), lambda side, sure: _bands(side).quantile_numbers(q, sure), level
+        )
+        return float(low), float(high)
+
+    def _between(
+        self,
+        found: Callable[[Distribution], Any],
+        ends: Callable[[Distribution, float], tuple[Any, Any]],
+        level: float,
+    ) -> Floats:
+        """Intervals of differences, from those of both sides.
+
+        Bands that assume nothing are bounds on what reports cannot tell: such doubts are not independent noise that
+        adds up in squares. Each side's bound then holds at level 1 - (1 - level) / 2, and the difference lies between
+        the outermost.
+        """
+        if any(isinstance(side.bands, FreeBands) for side in (self.after, self.before)):
+            sure = 1 - (1 - level) / 2
+            after, before = (reach_of(found(side), ends(side, sure)) for side in (self.after, self.before))
+            return np.stack([after.low - before.high, after.high - before.low], axis=1)
+        after, before = (reach_of(found(side), ends(side, level)) for side in (self.after, self.before))
+        return np.stack(square_and_add(after, before), axis=1)
 
     def changed(self, level: float = 0.95) -> NDArray[np.bool_] | None:
         """Which ranges changed, family-wise; None where there are no bands."""
@@ -149,8 +165,7 @@ class DistributionChange(Change):
     def remarks(self) -> list[str]:
         if not self.known:
             return ["The distributions have no bands: nothing is known about the error of their difference."]
-        rests = dict.fromkeys(getattr(side.bands, "rests_on", "") for side in (self.after, self.before))
-        return [text for text in rests if text]
+        return list(dict.fromkeys(_bands(side).rests_on for side in (self.after, self.before)))
 
     def _starts(self, side: Distribution) -> NDArray[np.int64]:
         return np.searchsorted(side.cells, self._cuts[:-1])

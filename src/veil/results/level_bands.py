@@ -322,12 +322,15 @@ def _reach(level: float, gap: Any) -> Any:
     """
     from scipy.special import ndtr
 
-    low, high = np.zeros(np.shape(gap)), np.full(np.shape(gap), two_sided(level))
+    gaps, reach = np.atleast_1d(gap), np.full(np.size(gap), two_sided(level))
+    apart = np.flatnonzero(gaps > 0)
+    low, high = np.zeros(len(apart)), reach[apart]
     for _ in range(40):
         middle = (low + high) / 2
-        enough = ndtr(middle + gap) - ndtr(-middle) >= level
+        enough = ndtr(middle + gaps[apart]) - ndtr(-middle) >= level
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
-    return high
+    reach[apart] = high
+    return reach if np.ndim(gap) else float(reach[0])
 
 
 def _crossed(below: Floats, low_errors: Floats, high_errors: Floats, wanted: Floats) -> tuple[Ints, Ints]:

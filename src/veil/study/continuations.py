@@ -165,17 +165,14 @@ class Continuations:
                 for first in range(0, some.ways, most):
                     yield self.join(some.prefixes[i : i + at_once], some.suffixes(first, first + most))
 
-    def at(self, places: NDArray[np.int64]) -> Codes:
-        """The candidates at these places of the order in which `blocks` has them, the places in increasing order."""
-        made, first = [], 0
+    def at(self, place: int) -> Codes:
+        """The candidate at one place of the order in which `blocks` has them, as an array of one code."""
         for some in self.alike:
-            size = len(some.prefixes) * some.ways
-            here = places[(places >= first) & (places < first + size)] - first
-            first += size
-            if len(here):
-                which, suffixes = here // some.ways, some.suffixes()[here % some.ways]
-                made += [self.join(some.prefixes[i : i + 1], suffixes[n : n + 1]) for n, i in enumerate(which)]
-        return np.concatenate(made) if made else self.join(self.prefixes[:0], np.zeros(0, dtype=np.uint64))
+            which, suffix = divmod(place, some.ways)
+            if which < len(some.prefixes):
+                return self.join(some.prefixes[which : which + 1], some.suffixes(suffix, suffix + 1))
+            place -= len(some.prefixes) * some.ways
+        raise IndexError("there are not so many candidates")
 
     def join(self, prefixes: Codes, suffixes: NDArray[np.uint64]) -> Codes:
         """Each prefix with each suffix, the suffixes varying fastest."""
