@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["HITTERS", "NUMERIC"]
+__all__ = ["COVERAGE", "HITTERS", "NUMERIC"]
 
 
 def _by_set(beta: int, flights: int, income: int, wages: int) -> dict[str, int]:
@@ -33,4 +33,15 @@ NUMERIC: dict[str, Any] = {
     "width_runs": _by_set(60, 30, 16, 40),
     "formula_runs": _by_set(400, 40, 40, 80),
     "widths": (0.05, 0.1, 0.2, 0.3, 0.38),
+}
+COVERAGE: dict[str, Any] = {
+    "report_runs": 100,
+    "forms_runs": 20,
+    "top_runs": 30,
+    "hitter_runs": 20,
+    "set_runs": 5,
+    "mean_runs": 20,
+    "tree_runs": 15,
+    "wave_runs": 4,
+    "band_levels": (0.95,),
 }

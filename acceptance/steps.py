@@ -39,7 +39,7 @@ from acceptance.post_learned import all_cells, measure_all, write_page
 from acceptance.post_learned import judge as judge_learned
 from acceptance.post_ratios import EPSILONS, measure_errors
 from acceptance.post_ratios import judge as judge_ratios
-from acceptance.sampled import HITTERS, NUMERIC
+from acceptance.sampled import COVERAGE, HITTERS, NUMERIC
 from veil.entropy import Seeded
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
 from veil_papers.common.writing import commit
@@ -250,6 +250,12 @@ def numeric_claims(*, sampled: bool = False) -> Outcome:
     return Outcome(*judge_claims(claims_of("numeric", NUMERIC if sampled else None), NUMERIC_CLAIMS))
 
 
+def coverage(*, sampled: bool = False) -> Outcome:
+    """Every stated error beside the truth: intervals, significance and bands of every kind of result; all required."""
+    claims = claims_of("coverage", COVERAGE if sampled else None)
+    return Outcome(*judge_claims(claims, (".",)), seed="13")
+
+
 def spikes_auto() -> Outcome:
     """smoothing="auto" over EMS, Wasserstein distances, n = 1,000,000: incomes at eps 2, 4, five others at 1, 2, 4."""
     found = [case for people, spiky in all_people() for case in measure_spikes(people, spiky=spiky, seeds=10)]
@@ -315,6 +321,7 @@ STEPS = {
     "hitters-decode": Step(hitters_decode, 150, alone=True),
     "itemsets-claims": Step(itemsets_claims, 320),
     "numeric-claims": Step(partial(numeric_claims, sampled=True), 350, numeric_claims, 3_450),
+    "coverage": Step(partial(coverage, sampled=True), 400, coverage, 900),
     "spikes-auto": Step(spikes_auto, 475),
     "speed-and-memory": Step(speed_and_memory, 550, alone=True, code=("src", "acceptance", "bench")),
     "collector-kills": Step(collector_kills, 230, code=TESTED),

@@ -12,7 +12,7 @@ from rich.text import Text
 from veil.cli.outcome import Document
 from veil.errors import InputError
 from veil_papers import EXPERIMENTS
-from veil_papers.common.exhibits import Claim, Exhibit, Panel, Reproduction, Setting, Watch
+from veil_papers.common.exhibits import Claim, Exhibit, Grid, Panel, Reproduction, Setting, Watch
 from veil_papers.common.writing import cells, commit, default_folder, write
 
 __all__ = ["list_experiments", "reproduce_experiment"]
@@ -61,13 +61,15 @@ def _show(exhibit: Exhibit, quick: bool, screen: Console) -> None:
     screen.print()
 
 
-def _table(panel: Panel) -> Table:
+def _table(panel: Panel | Grid) -> Table:
     head, rows = cells(panel)
+    red = panel.fails if isinstance(panel, Grid) else [[False] * (len(head) - 1)] * len(rows)
     table = Table(title=f"{panel.title}: {panel.y_label}", title_justify="left", box=box.SIMPLE_HEAD)
     for column in head:
         table.add_column(column, justify="right")
-    for row in rows:
-        table.add_row(*row)
+    for (first, *rest), fails in zip(rows, red, strict=True):
+        shown = (Text(text, style="bold red" if bad else "") for text, bad in zip(rest, fails, strict=True))
+        table.add_row(first, *shown)
     return table
 
 

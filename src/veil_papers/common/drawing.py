@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import InputError
-from veil_papers.common.exhibits import Curve, Exhibit, Panel
+from veil_papers.common.exhibits import Curve, Exhibit, Grid, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_INK, _GRID = "#22303c", "#d9dee3"
+_INK, _GRID, _RED = "#22303c", "#d9dee3", "#b3261e"
 _COLOURS = (
     "#d1495b", "#1f6feb", "#2a9d8f", "#f2a541", "#7a5195", "#8d6e63", "#56b4e9", "#d977c0", "#2e7d32", "#8a949e",
     "#b07aa1", "#111111",
@@ -23,7 +23,8 @@ Looks = dict[str, tuple[str, str]]  # a colour and a mark for each method
 
 def looks(exhibits: Iterable[Exhibit]) -> Looks:
     """One look for each method throughout: in the order in which they appear."""
-    names = dict.fromkeys(curve.name for one in exhibits for panel in one.panels for curve in panel.curves)
+    panels = (panel for one in exhibits for panel in one.panels if isinstance(panel, Panel))
+    names = dict.fromkeys(curve.name for panel in panels for curve in panel.curves)
     return {name: (_COLOURS[i % len(_COLOURS)], _MARKS[i % len(_MARKS)]) for i, name in enumerate(names)}
 
 
@@ -35,11 +36,15 @@ def draw(exhibit: Exhibit, look: Looks) -> Figure:
         raise InputError("pictures need matplotlib: pip install 'veil[plot]'") from None
     count, columns = len(exhibit.panels), min(len(exhibit.panels), 2)
     rows = -(-count // columns)
-    size = (5.6 * columns + (1.4 if count == 1 else 0.4), 3.9 * rows + 0.4)
+    longest = max((len(panel.rows) for panel in exhibit.panels if isinstance(panel, Grid)), default=0)
+    size = (5.6 * columns + (1.4 if count == 1 else 0.4), max(3.9, 0.17 * longest + 1.2) * rows + 0.4)
     figure = Figure(figsize=size, layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False)
     for panel, ax in zip(exhibit.panels, grid.flat, strict=False):
-        _panel(panel, ax, look)
+        if isinstance(panel, Grid):
+            _grid(panel, ax)
+        else:
+            _panel(panel, ax, look)
     for ax in list(grid.flat)[count:]:
         ax.remove()
     figure.suptitle(exhibit.title, x=0.01, ha="left", fontsize=12, color=_INK, fontweight="bold")
@@ -59,6 +64,31 @@ def _panel(panel: Panel, ax: Axes, look: Looks) -> None:
     if len(handles) == len(order):  # in the order in which the curves end, so that the eye finds them
         handles, labels = [handles[i] for i in order], [labels[i] for i in order]
     ax.legend(handles, labels, frameon=False, fontsize=8, labelcolor=_INK, **place)
+
+
+def _grid(grid: Grid, ax: Axes) -> None:
+    """A heat map: the number in each cell; what fails is red, whatever its number."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    low, high, shades = grid.low, grid.high, ["#f6e2b3", "#ffffff", "#bfe3d0"]
+    if low > high:  # less is better
+        low, high, shades = high, low, shades[::-1]
+    colours = LinearSegmentedColormap.from_list("held", shades)
+    ax.imshow(grid.numbers, aspect="auto", cmap=colours, vmin=low, vmax=high)
+    for i, row in enumerate(grid.numbers):
+        for j, number in enumerate(row):
+            if number == number:  # NaN is a cell without a number
+                red = grid.fails[i][j]
+                box = {"facecolor": _RED, "edgecolor": "none", "pad": 1.0} if red else None
+                ink, weight = ("white", "bold") if red else (_INK, "normal")
+                ax.text(
+                    j, i, f"{number:.3f}", ha="center", va="center", fontsize=6, color=ink, fontweight=weight, bbox=box
+                )
+    ax.set_xticks(range(len(grid.columns)), grid.columns, fontsize=6, rotation=30, ha="right")
+    ax.set_yticks(range(len(grid.rows)), grid.rows, fontsize=6)
+    ax.set_title(f"{grid.title}: {grid.y_label}", loc="left", fontsize=9, color=_INK)
+    ax.tick_params(colors=_INK, width=0)
+    ax.spines[:].set_visible(False)
 
 
 def _curve(curve: Curve, ax: Axes, colour: str, mark: str) -> None:

@@ -76,7 +76,25 @@ class Panel:
     marks: tuple[float, ...] = ()
 
 
-Parts = Iterator[Panel | Claim | str]  # what an exhibit is made of: panels, claims and notes
+@dataclass(frozen=True)
+class Grid:
+    """A table of numbers to be seen at a glance: one row and one column of labels, and which numbers are red.
+
+    A number that is not there is NaN. Colours go from bad at `low` to good at `high`, which may be the smaller one.
+    """
+
+    title: str
+    y_label: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    numbers: tuple[tuple[float, ...], ...]
+    fails: tuple[tuple[bool, ...], ...]
+    low: float = 0.8
+    high: float = 1.0
+    row_label: str = ""
+
+
+Parts = Iterator[Panel | Grid | Claim | str]  # what an exhibit is made of: panels, grids, claims and notes
 
 
 @dataclass(frozen=True)
@@ -85,7 +103,7 @@ class Exhibit:
 
     name: str
     title: str
-    panels: tuple[Panel, ...]
+    panels: tuple[Panel | Grid, ...]
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
 
@@ -101,7 +119,7 @@ def exhibit(parts: Callable[P, Parts]) -> Callable[P, Exhibit]:
     @wraps(parts)
     def made(*args: P.args, **kwargs: P.kwargs) -> Exhibit:
         title, found = text.format(**signature.bind(*args, **kwargs).arguments), list(parts(*args, **kwargs))
-        kinds: Any = (tuple(part for part in found if isinstance(part, kind)) for kind in (Panel, Claim, str))
+        kinds: Any = (tuple(part for part in found if isinstance(part, kind)) for kind in (Panel | Grid, Claim, str))
         return Exhibit(title.partition(":")[0].lower().replace(" ", "-"), title, *kinds)
 
     return made

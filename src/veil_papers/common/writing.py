@@ -7,12 +7,13 @@ import io
 import math
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from veil import __version__
 from veil.plot import save
 from veil_papers.common.drawing import draw, looks
-from veil_papers.common.exhibits import Curve, Exhibit, Panel, Reproduction, brief
+from veil_papers.common.exhibits import Curve, Exhibit, Grid, Panel, Reproduction, brief
 
 
 def default_folder(name: str) -> Path:
@@ -40,6 +41,9 @@ def table_text(exhibit: Exhibit) -> str:
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(["panel", "x_axis", "x", "method", "mean", "standard_deviation", "theory"])
     for panel in exhibit.panels:
+        if isinstance(panel, Grid):
+            lines.writerows(_grid_lines(panel))
+            continue
         for curve in panel.curves:
             for i, x in enumerate(curve.x):
                 parts = (curve.spread, curve.theory)
@@ -48,8 +52,21 @@ def table_text(exhibit: Exhibit) -> str:
     return text.getvalue()
 
 
-def cells(panel: Panel, most: int = 12) -> tuple[list[str], list[list[str]]]:
-    """A panel as a table to read: one row per point (at most so many), one column per method."""
+def _grid_lines(grid: Grid) -> Iterator[list[str]]:
+    for name, numbers in zip(grid.rows, grid.numbers, strict=True):
+        for column, number in zip(grid.columns, numbers, strict=True):
+            if not math.isnan(number):
+                yield [grid.title, grid.y_label, column, name, f"{number:.10g}", "", ""]
+
+
+def cells(panel: Panel | Grid, most: int = 12) -> tuple[list[str], list[list[str]]]:
+    """A panel as a table to read: one row per point (at most so many), one column per method; a grid as it is."""
+    if isinstance(panel, Grid):
+        rows = [
+            [name, *("" if math.isnan(number) else f"{number:.3f}" for number in numbers)]
+            for name, numbers in zip(panel.rows, panel.numbers, strict=True)
+        ]
+        return [panel.row_label, *panel.columns], rows
     points = sorted({x for curve in panel.curves for x in curve.x})
     shown = points[:: -(-len(points) // most)]
     rows = [[brief(x), *(_cell(curve, x) for curve in panel.curves)] for x in shown]
@@ -80,8 +97,17 @@ def page(made: Reproduction, stamp: str) -> str:
         parts.append(f"All points: [{exhibit.name}.csv]({exhibit.name}.csv). Picture: `{exhibit.name}.svg`.\n")
         parts += [f"{note}\n" for note in exhibit.notes]
         for panel in exhibit.panels:
-            parts += [f"**{panel.title}** ({panel.y_label})\n", _rows(*cells(panel))]
+            head, rows = cells(panel)
+            if isinstance(panel, Grid):
+                rows = [_marked(row, fails) for row, fails in zip(rows, panel.fails, strict=True)]
+            parts += [f"**{panel.title}** ({panel.y_label})\n", _rows(head, rows)]
     return "\n".join(parts)
+
+
+def _marked(row: list[str], fails: tuple[bool, ...]) -> list[str]:
+    """What fails in bold, with a mark that is red wherever it is shown."""
+    marked = (f"**{text}** \N{LARGE RED CIRCLE}" if red else text for text, red in zip(row[1:], fails, strict=True))
+    return [row[0], *marked]
 
 
 def _rows(head: list[str], rows: list[list[str]]) -> str:

@@ -1,0 +1,168 @@
+"""What is measured: how often intervals of one kind hold the truth, cell by cell, and how wide they are.
+
+A case makes one collection and says which intervals it gave; a cell is what all its runs come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from veil_papers.common.exhibits import Advance, Grid
+
+Floats = NDArray[np.float64]
+Generator = np.random.Generator
+
+LEVELS = (0.9, 0.95, 0.99)
+LEAST: Mapping[float, float] = {0.9: 0.87, 0.95: 0.93, 0.99: 0.98}
+"""How often intervals of each level have to hold the truth, up to two standard errors of the measurement."""
+
+_TOGETHER = 10  # intervals of a run that count as independent of each other, at most
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Intervals of one kind and level that one collection gave, with the truth beside."""
+
+    kind: str
+    nominal: float
+    truth: ArrayLike
+    low: ArrayLike
+    high: ArrayLike
+    least: float | None = None
+    """What it has to reach, where that is not what its case says."""
+    most: float = 1.0
+    """What it may cover at most; more would say that intervals are wider than they need to be."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of result on one data set: `run` makes a collection and gives the intervals that are printed.
+
+    A kind that begins with "rival" is shown and not judged.
+    """
+
+    way: str
+    data: str
+    n: int
+    epsilon: float
+    run: Callable[[Generator], Iterable[Seen]]
+    runs: int
+    least: Mapping[float, float] = field(default_factory=lambda: LEAST)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """How often intervals held the truth: `error` is the standard error over runs, 0 where no chance was involved."""
+
+    kind: str
+    way: str
+    data: str
+    n: int
+    epsilon: float
+    nominal: float
+    coverage: float
+    error: float
+    width: float
+    intervals: int
+    least: float
+    most: float = 1.0
+
+    @property
+    def judged(self) -> bool:
+        """Whether it has to hold: the rivals don't."""
+        return not self.kind.startswith("rival")
+
+    @property
+    def fails(self) -> bool:
+        """Whether it covers less than it has to, or more than it may, by more than two standard errors."""
+        return self.coverage + 2 * self.error < self.least or self.coverage - 2 * self.error > self.most
+
+    def __str__(self) -> str:
+        off = f" \N{PLUS-MINUS SIGN} {self.error:.3f}" if self.error else ""
+        what = f"{self.kind}, {self.way}, {self.data}, n = {self.n:,}, eps = {self.epsilon:g}, {self.nominal:.0%}"
+        return f"{what}: {self.coverage:.3f}{off}"
+
+
+class _Runs:
+    """Runs of one kind and level. A run that selected nothing has nothing that is false: all of it holds.
+
+    So what is measured of selected intervals is the false coverage rate (Benjamini and Yekutieli 2005), less from 1.
+    """
+
+    def __init__(self, kind: str, nominal: float) -> None:
+        self.kind, self.nominal = kind, nominal
+        self.held: list[float] = []
+        self.width, self.intervals = 0.0, 0
+        self.least: float | None = None
+        self.most = 1.0
+
+    def add(self, seen: Seen) -> None:
+        truth, low, high = (np.atleast_1d(np.asarray(of, np.float64)) for of in (seen.truth, seen.low, seen.high))
+        slack = 1e-9 * np.maximum(1.0, np.abs(truth))  # rounding of doubles
+        held = (low <= truth + slack) & (truth - slack <= high)
+        self.held.append(float(held.mean()) if len(truth) else 1.0)
+        self.width += float((high - low).sum())
+        self.intervals += len(truth)
+        self.least, self.most = seen.least, seen.most
+
+    def cell(self, case: Case) -> Cell:
+        held, level = np.array(self.held), self.nominal
+        runs, chance = len(held), self.nominal * (1 - self.nominal)
+        # Few runs may agree by chance: one more run is added to their squares, as far off as the level itself scatters.
+        one_more = chance / np.clip(self.intervals / runs, 1.0, _TOGETHER)
+        squares = float(np.sum((held - held.mean()) ** 2))
+        error = float(np.sqrt((squares + one_more) / (runs * max(runs - 1, 1))))
+        return Cell(
+            self.kind,
+            case.way,
+            case.data,
+            case.n,
+            case.epsilon,
+            level,
+            float(held.mean()),
+            error,
+            self.width / self.intervals if self.intervals else float("nan"),
+            self.intervals,
+            case.least.get(level, 0.0) if self.least is None else self.least,
+            self.most,
+        )
+
+
+def measure(cases: Iterable[Case], seed: Iterable[int], advance: Advance) -> Iterator[Cell]:
+    """The cells of all cases; each run has a seed of its own, so that a case is the same alone."""
+    for place, case in enumerate(cases):
+        found: dict[tuple[str, float], _Runs] = {}
+        for run in range(case.runs):
+            for seen in case.run(np.random.default_rng([*seed, place, run])):
+                at = seen.kind, seen.nominal
+                found.setdefault(at, _Runs(*at)).add(seen)
+            advance(1)
+        for runs in found.values():
+            yield runs.cell(case)
+
+
+def worst(cells: Iterable[Cell]) -> Cell:
+    """The cell with the least coverage beyond what it has to reach."""
+    return min(cells, key=lambda cell: cell.coverage + 2 * cell.error - cell.least)
+
+
+def grid(title: str, cells: Iterable[Cell], rows: Callable[[Cell], str], columns: Callable[[Cell], str]) -> Grid:
+    """Coverage as a table; where several cells meet the lowest is shown, and it is red if any of them fails."""
+    found: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        found.setdefault((rows(cell), columns(cell)), []).append(cell)
+    across = tuple(dict.fromkeys(column for _, column in found))
+    down = tuple(dict.fromkeys(row for row, _ in found))
+    at = [[found.get((row, column), []) for column in across] for row in down]
+    return Grid(
+        title,
+        "coverage",
+        down,
+        across,
+        tuple(tuple(min((cell.coverage for cell in here), default=float("nan")) for here in row) for row in at),
+        tuple(tuple(any(cell.judged and cell.fails for cell in here) for here in row) for row in at),
+    )
