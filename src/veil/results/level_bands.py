@@ -252,7 +252,7 @@ class LevelBands(Bands):
         return np.asarray(_reach(level, sure / np.maximum(np.maximum(self._errors[:-1], self._errors[1:]), 1e-300)))
 
     def _enough(self, level: float) -> float:
-        """How many standard errors cover quantiles where errors are drawn: few draws tell little of levels above 95 %."""
+        """How many standard errors cover quantiles where errors are drawn; few draws tell little above 95 %."""
         cover, most, told = self._covered, two_sided(level), min(level, 0.95)
         if cover is None:
             return most
