@@ -17,12 +17,17 @@ __all__ = ["claims_of", "judge"]
 Rows = list[tuple[str, str, str]]
 
 
-def claims_of(experiment: str, changes: Mapping[str, Any] | None = None) -> tuple[Claim, ...]:
-    """All claims of a reproduction. Without changes of its plan it is run in full, and its page is written."""
+def claims_of(
+    experiment: str, changes: Mapping[str, Any] | None = None, *, sample_too: bool = False
+) -> tuple[Claim, ...]:
+    """All claims of a reproduction. Without changes of its plan it is run in full, and its page is written.
+
+    With `sample_too` the page is written of a sample as well, which it says.
+    """
     stamp = commit()
     with one_blas_thread():
         made = EXPERIMENTS[experiment](Setting(data=data_folder(), changes=changes or {}))
-    if changes is None:
+    if changes is None or sample_too:
         write(made, default_folder(experiment), stamp)
     return made.claims
 

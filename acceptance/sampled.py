@@ -36,12 +36,12 @@ NUMERIC: dict[str, Any] = {
 }
 COVERAGE: dict[str, Any] = {
     "report_runs": 100,
-    "forms_runs": 20,
+    "forms_runs": 15,
     "top_runs": 30,
     "hitter_runs": 20,
     "set_runs": 5,
-    "mean_runs": 20,
-    "tree_runs": 15,
-    "wave_runs": 4,
+    "mean_runs": 60,
+    "tree_runs": 12,
+    "wave_runs": 5,
     "band_levels": (0.95,),
 }

@@ -252,7 +252,7 @@ def numeric_claims(*, sampled: bool = False) -> Outcome:
 
 def coverage(*, sampled: bool = False) -> Outcome:
     """Every stated error beside the truth: intervals, significance and bands of every kind of result; all required."""
-    claims = claims_of("coverage", COVERAGE if sampled else None)
+    claims = claims_of("coverage", COVERAGE if sampled else None, sample_too=True)
     return Outcome(*judge_claims(claims, (".",)), seed="13")
 
 

@@ -32,8 +32,10 @@ class Experiment:
         facts = {"Source": self.paper, "Seed": str(module.SEED), **made.facts}
         if criteria := getattr(module, "CRITERIA", ""):
             facts["Criteria"] = criteria
+        sampled = "a sample: fewer runs and points than in full, the same thresholds"
         facts["Run"] = setting.pick(
-            "in full", "quick: fewer runs, points and people; only what involves no chance is decided"
+            sampled if setting.changes else "in full",
+            "quick: fewer runs, points and people; only what involves no chance is decided",
         )
         return replace(made, name=self.name, quick=setting.quick, facts=facts)
 

@@ -20,7 +20,7 @@ LEVELS = (0.9, 0.95, 0.99)
 LEAST: Mapping[float, float] = {0.9: 0.87, 0.95: 0.93, 0.99: 0.98}
 """How often intervals of each level have to hold the truth, up to two standard errors of the measurement."""
 
-_TOGETHER = 10  # intervals of a run that count as independent of each other, at most
+_TOGETHER = 3  # intervals of a run that count as independent of each other, at most
 
 
 @dataclass(frozen=True)
