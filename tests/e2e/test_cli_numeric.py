@@ -125,7 +125,9 @@ def test_spikes_are_looked_for_on_request(tmp_path: Path) -> None:
     smooth, spiky = (veil_json("estimate", task, tally, "--set", f"smoothing={how}") for how in ("ems", "auto"))
     assert smooth["lineage"][-1] == "EMS(share 0.02565)"  # of 82 ages, neighbours get less than of 256 buckets
     assert spiky["lineage"][-1] != smooth["lineage"][-1]
-    assert spiky["std"] < smooth["std"]
+    truth = (20, 20, 40, 60, 60)
+    off = [sum(abs(q["value"] - t) for q, t in zip(one["quantiles"], truth, strict=True)) for one in (smooth, spiky)]
+    assert off[1] < off[0]
     text = veil("estimate", task, tally, "--set", "smoothing=auto", "--set", "bands=10").stdout
     assert "95 % interval" in text
 
@@ -426,7 +428,7 @@ def test_a_reconstruction_that_does_not_end_is_warned_about(tmp_path: Path, monk
     assert "did not converge within 5 iterations" in veil("estimate", task, tally).stdout
     found = veil_json("estimate", task, tally)
     assert (found["iterations"], found["converged"]) == (5, False)
-    assert len(found["remarks"]) == 1
+    assert len([remark for remark in found["remarks"] if "converge" in remark]) == 1
 
 
 def test_the_real_commands_in_processes_of_their_own(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tests.significance import mean_fits, variance_fits
 
 from veil import Interval, Piecewise, StochasticRounding, simulate
 from veil.entropy import Seeded
+from veil.mechanisms.moments import MeanMechanism
 from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.results.mean import Mean
 
@@ -113,3 +114,16 @@ def test_weights_are_as_good_as_people() -> None:
         mean = asked.estimate(asked.tally(asked.randomize(values, Seeded(1)), weights=weights))
         assert mean_fits(mean.value, float(np.average(values, weights=weights)), mean.stderr)
         assert not mean_fits(mean.value, float(values.mean()), mean.stderr)
+
+
+@pytest.mark.parametrize(("kind", "epsilon"), [(StochasticRounding, 8.0), (Piecewise, 8.0)])
+def test_few_people_near_an_end_have_intervals_that_hold(kind: type[MeanMechanism], epsilon: float) -> None:
+    """Reports that agree by chance say too little about their scatter: the rival, that scatter alone, is caught."""
+    asked = kind(epsilon, Interval(0.0, 1.0, cells=1024))
+    held = np.full(100, 0.02)
+    first, last = asked.line
+    truth = first + (last - first) * float(asked.place_of(0.02))
+    found = [asked.estimate(asked.tally(asked.randomize(held, Seeded(seed)))) for seed in range(200)]
+    assert np.mean([low <= truth <= high for low, high in (one.interval() for one in found)]) >= 0.93
+    assert all(0.0 <= low <= high <= 1.0 for low, high in (one.interval() for one in found))
+    assert np.mean([abs(one.value - truth) <= 1.96 * one.stderr for one in found]) < 0.9

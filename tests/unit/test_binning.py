@@ -74,13 +74,6 @@ def test_it_is_a_value_and_its_survey_travels() -> None:
     assert protocol.survey.guarantee.within(1.0)
 
 
-def test_asking_again_is_the_same_way() -> None:
-    protocol = Binning(1.0, Interval(0.0, 1.0), bins=8)
-    values = np.linspace(0.0, 1.0, 3000)
-    again = protocol.again(simulate(protocol, values))([protocol.domain.encode(values)], Seeded(2))
-    assert again.masses.tolist() == simulate(protocol, values, seed=2).masses.tolist()
-
-
 @pytest.mark.parametrize(
     ("domain", "bins"),
     [

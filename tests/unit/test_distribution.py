@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from veil import Integers, Interval, SquareWave
 from veil.entropy import Seeded
 from veil.errors import DomainError, InputError, ParameterError
-from veil.numeric import wave_bands
+from veil.numeric import SmoothBands, WaveDistribution, wave_bands
 from veil.results.distribution import Distribution
 
 
@@ -169,3 +169,64 @@ def test_bands_stay_within_what_is_possible() -> None:
     assert bands.quantile(0.02)[0] >= 18
     assert bands.variance()[0] >= 0
     assert bands.cdf(60)[1] <= 1
+
+
+def test_errors_of_simulated_surveys_by_hand() -> None:
+    """Four buckets, two surveys that are 0.1 too low or too high at one place; the largest error nearby counts."""
+    cells, masses = np.arange(5), np.array([0.1, 0.4, 0.4, 0.1])
+    errors = np.array([[0, 0, 0.1, 0, 0], [0, 0, -0.1, 0, 0]], dtype=float)
+    bands = SmoothBands(Interval(0, 4, cells=4), cells, masses, cells, errors)
+    reach = 1.959964 * 0.1
+    assert bands.cdf(2) == pytest.approx((0.5 - reach, 0.5 + reach))
+    assert bands.cdf(1) == pytest.approx((0.1, 0.1))
+    assert bands.cdf(1.5) == pytest.approx((0.3 - reach / 2, 0.3 + reach / 2))
+    assert bands.range(0, 2) == pytest.approx(bands.cdf(2))
+    assert bands.range(1, 3) == pytest.approx((0.8, 0.8))
+    low, high = bands.runs(np.array([0, 2]))
+    assert (low[0], high[0]) == pytest.approx(bands.cdf(2))
+    assert bands.mean() == pytest.approx((2 - reach, 2 + reach))
+    assert "2 simulated surveys of people distributed as found" in bands.rests_on
+    nearby = replace(bands, nearby=1)
+    assert nearby.cdf(1) == pytest.approx((0.0, 0.1 + reach))
+    assert nearby.cdf(2) == bands.cdf(2)
+    assert nearby.mean() == bands.mean()
+    assert nearby.range(0, 2) == pytest.approx(nearby.cdf(2))
+    assert "25 % of the range" in nearby.rests_on
+
+
+def test_a_quantile_lies_where_the_cdf_may_have_its_level() -> None:
+    cells = np.arange(11)
+    errors = np.zeros((1, 11))
+    errors[0, 1:10] = 0.1 / 1.959964
+    bands = SmoothBands(Interval(0, 1, cells=10), cells, np.full(10, 0.1), cells, errors)
+    assert bands.quantile(0.5) == pytest.approx((0.4, 0.6))
+    assert bands.quantile(0.05) == pytest.approx((0.025, 0.15))
+    assert bands.quantile(0.95) == pytest.approx((0.85, 0.975))
+    low, high = bands.quantile([0.3, 0.7])
+    assert low == pytest.approx([0.2, 0.6])
+    assert high == pytest.approx([0.4, 0.8])
+    for q, (low, high) in ((q, bands.quantile(q)) for q in (0.05, 0.3, 0.5, 0.95)):
+        inside = [q for x in np.linspace(low, high, 7) if bands.cdf(x)[0] - 1e-9 <= q <= bands.cdf(x)[1] + 1e-9]
+        assert len(inside) == 7
+    ages = SmoothBands(Integers(1, 10), cells, np.full(10, 0.1), cells, errors)
+    assert ages.quantile(0.45) == (4, 6)  # up to 4 there may be 0.5, up to 3 not; up to 5 there may be 0.4, up to 6 not
+
+
+def test_bands_that_are_shown_depend_on_what_the_reports_contradict() -> None:
+    wave = SquareWave(4.0, Interval(0, 100), buckets=64)
+    people = np.random.default_rng(1).beta(5, 2, 30_000) * 100
+    study = WaveDistribution(wave, bands=10)
+    shown = {}
+    for name, values in (("smooth", people), ("rounded", people.round(-1))):
+        tally = study.survey.tally(study.survey.randomize(values, Seeded(1)))
+        found = study.read(tally)
+        shown[name] = found.bands.kind
+        assert found.bands.rests_on in found.remarks()
+        assert found.facts()["rests_on"] == found.bands.rests_on
+        assert replace(study, assume="nothing").read(tally).bands.kind == "free"
+        assert replace(study, bands=0).read(tally).bands is None
+    assert shown == {"smooth": "smooth", "rounded": "free"}
+    assert "contradict" in found.remarks()[-1]
+    assert Distribution.from_json(found.to_json()) == found
+    with pytest.raises(ParameterError, match="nothing"):
+        WaveDistribution(wave, assume="all")

@@ -257,26 +257,6 @@ def test_tallies_add_up_and_travel(kind: Kind) -> None:
     assert protocol.read(again).masses.tolist() == protocol.read(whole).masses.tolist()
 
 
-@pytest.mark.parametrize(
-    ("protocol", "options"),
-    [
-        (Hierarchy(1.0, 30), {}),
-        (Hierarchy(1.0, 30), {"method": "consistent", "total": 1.0}),
-        (Hierarchy(1.0, 30), {"method": "admm", "weighted": True}),
-        (HaarHierarchy(1.0, 30), {}),
-    ],
-)
-def test_asking_again_is_the_same_way(protocol: Any, options: dict[str, Any]) -> None:
-    values = np.arange(70_000) % 30
-    first = replace(protocol, **options).read(tally_of(protocol, values[:3000]))
-    codes = values.astype(np.uint64)
-    again = replace(protocol, **options).again(first)([codes[:65_536], codes[65_536:]], Seeded(3))
-    tally = tally_of(protocol, values, seed=3)
-    assert again.masses.tolist() == replace(protocol, **options).read(tally).masses.tolist()
-    assert again.lineage == first.lineage
-    assert again.n == 70_000
-
-
 def test_weights_pull_a_distribution() -> None:
     """A person with weight 3 counts three times."""
     protocol = Hierarchy(4.0, 8)

@@ -133,6 +133,16 @@ def test_a_damaged_study_file_is_one_clear_error(name: str, document: Any) -> No
         assert "changed" in str(caught.value)
 
 
+def test_a_study_file_from_before_a_parameter_existed_is_read() -> None:
+    study = WaveDistribution(SquareWave(1.0, UNIT))
+    document = json.loads(study.to_bytes())
+    del document["study"]["assume"]
+    assert study_from_json(document) == study
+    del document["study"]["smoothing"]
+    with pytest.raises(WireError, match="has the parameters"):
+        study_from_json(document)
+
+
 # -- readings ----------------------------------------------------------------------------------------------------------
 
 

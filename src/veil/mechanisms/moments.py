@@ -46,6 +46,8 @@ class Moments:
     least: Fraction
     """What the variance of these reports adds up to at least, were every weight 1; `most`: at most."""
     most: Fraction
+    at: tuple[Fraction, Fraction, Fraction]
+    """What it adds up to at least where people's mean place is 0, 1/2 and 1: through these it is a parabola."""
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
@@ -58,6 +60,7 @@ class Moments:
             self.second + other.second,
             self.least + other.least,
             self.most + other.most,
+            (self.at[0] + other.at[0], self.at[1] + other.at[1], self.at[2] + other.at[2]),
         )
 
     @property
@@ -86,9 +89,12 @@ class Moments:
     def mean(self, asked: MeanMechanism, lineage: str, population: int | None = None) -> Mean:
         """The mean in numbers of the domain that was asked about."""
         first, last = asked.line
+        worth = self.people * Fraction(self.weight**2, self.square)
+        low, middle, high = (math.sqrt(least / worth) * (last - first) for least in self.at)
         return Mean(
             value=first + float(self.place) * (last - first),
             stderr=math.sqrt(self.spread) * (last - first),
+            least=(low, middle, high),
             n=self.people,
             domain=asked.domain,
             lineage=(lineage,),
@@ -178,6 +184,16 @@ class MeanMechanism(NumericMechanism):
         return self.spread(Fraction(self.travel // 2, self.travel))
 
     @cached_property
+    def _at(self) -> tuple[Fraction, Fraction, Fraction]:
+        """The variance of a report of people at the places 0, 1/2 and 1.
+
+        People of this mean place who differ have a larger one: where it is convex by Jensen's inequality, and of two
+        reports, where it is concave, their own scatter makes up for it exactly.
+        """
+        ends, middle = self.spread(Fraction(0)), self.spread(Fraction(1, 2))
+        return ends, middle, ends
+
+    @cached_property
     def most_spread(self) -> Fraction:
         """The largest variance of a report of a random person: half of the people at each end, 1/4 of it their own."""
         return self.spread(Fraction(0)) + Fraction(1, 4)
@@ -258,6 +274,7 @@ class MeanMechanism(NumericMechanism):
             second=(square - 2 * base * total + base**2 * tally.weight) / self._gain**2,
             least=self.least_spread * tally.people,
             most=self.most_spread * tally.people,
+            at=(self._at[0] * tally.people, self._at[1] * tally.people, self._at[2] * tally.people),
         )
 
     def estimate(

@@ -14,7 +14,7 @@ from veil.mechanisms.reconstruction import Stopping, reconstruct
 from veil.mechanisms.waves import Wave
 from veil.numeric.asking import without_bands
 from veil.numeric.assumed import assumed_bands
-from veil.numeric.bands import draw_bands, wave_bands
+from veil.numeric.bands import wave_bands
 from veil.numeric.binning import Binning
 from veil.numeric.distributions import WaveDistribution
 from veil.numeric.free import free_bands
@@ -53,7 +53,6 @@ __all__ = [
     "Wave",
     "WaveDistribution",
     "assumed_bands",
-    "draw_bands",
     "free_bands",
     "reconstruct",
     "roughness",

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from veil.domain import Integers, Numeric
-from veil.entropy import Source
 from veil.errors import MismatchError, ParameterError
-from veil.numeric.bands import FEWEST, MOST, Again, draw_bands
+from veil.numeric.bands import FEWEST, MOST
 from veil.results.bands import Bands
 from veil.results.distribution import Distribution
-from veil.study import Collected, Kept, OneRound, Study
+from veil.study import Collected, OneRound, Study
 from veil.survey import SurveyTally
-from veil.tally import merge
 from veil.tools.arguments import is_int
 
 __all__ = ["DistributionStudy", "check_bands", "numeric_domain", "whole", "without_bands", "worth"]
@@ -71,25 +65,9 @@ class DistributionStudy(OneRound[Distribution]):
             return found
         return replace(found, bands=self.draw(collected, found))
 
+    @abstractmethod
     def draw(self, collected: Collected, found: Distribution) -> Bands:
         """Runs at the collector: how far what was found may be off."""
-        return draw_bands(found, self.again(found), replicates=self.bands)
-
-    def again(self, found: Distribution) -> Again:
-        """The whole way for other people, read in the same way: what bands are drawn by."""
-
-        def again(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
-            tallies = (
-                self.survey.tally(self.survey.reports(codes[rows], stream, self._nothing_public(len(codes[rows]))))
-                for codes in people
-                for rows, stream in source.chunks(len(codes))
-            )
-            return self.distribution(Kept(self.survey, merge(tallies)))
-
-        return again
-
-    def _nothing_public(self, rows: int) -> dict[str, NDArray[np.int64]]:
-        return {column.field.name: np.zeros(rows, np.int64) for column in self.survey.public}
 
 
 def without_bands(study: Asked) -> Asked:

@@ -5,15 +5,14 @@ Why this way and not by percentiles of replicates is told in `veil.results.smoot
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.entropy import CHUNK_ROWS, Seeded, Source, check_seed
-from veil.errors import EmptyError, InputError, ParameterError
+from veil.entropy import check_seed
+from veil.errors import InputError, ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Model, Smoothing, Stopping, neighbour_share, reconstruct
 from veil.mechanisms.waves import Wave
@@ -21,14 +20,11 @@ from veil.results.distribution import Distribution
 from veil.results.smooth_bands import SmoothBands
 from veil.tally import Tally
 from veil.tools.arguments import is_int
-from veil.tools.shares import proportional
 
-__all__ = ["FEWEST", "MOST", "SURVEYS", "Again", "coarse_wave", "draw_bands", "found_model", "wave_bands"]
+__all__ = ["FEWEST", "MOST", "SURVEYS", "coarse_wave", "found_model", "wave_bands"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Again = Callable[[Iterable[NDArray[np.uint64]], Source], Distribution]
-"""The whole way once more for other people: chunks of their codes and a source in, their distribution out."""
 
 FEWEST, MOST, SURVEYS = 10, 1_000, 50
 """How many surveys may be simulated, and how many are unless told otherwise."""
@@ -40,32 +36,6 @@ Finer ones have the same errors, and take longer."""
 _DIGITS = 7
 _NEARBY = 8
 """The largest error within an eighth of half a wave's width counts: see docs/numeric.md."""
-
-
-def draw_bands(
-    found: Distribution, again: Again, pilot: Floats | None = None, replicates: int = SURVEYS, seed: int = 0
-) -> SmoothBands:
-    """Simulate `replicates` collections; the same seed gives the same bands. `replace(found, bands=...)` attaches them.
-
-    `pilot` are the masses that made-up people are drawn from, where they are not the found ones: before anything was
-    smoothed away.
-
-    >>> from veil import Interval, simulate
-    >>> from veil.numeric import Binning
-    >>> asked = Binning(epsilon=2.0, domain=Interval(0.0, 1.0), bins=4)
-    >>> found = simulate(asked, [0.1] * 3000 + [0.6] * 7000, seed=1)
-    >>> low, high = draw_bands(found, asked.again(found), replicates=20).mean()
-    >>> bool(low < found.mean() < high)
-    True
-    """
-    seeds = np.random.default_rng(check_seed(seed)).integers(0, 2**62, size=(_surveys(replicates), 2))
-    before = found if pilot is None else replace(found, masses=pilot)
-    asked = replace(before, masses=before.normal)  # nobody is made up from negative masses
-    try:
-        drawn = [again(_people(asked, int(who)), Seeded(int(how))).masses for who, how in seeds]
-    except EmptyError:
-        raise EmptyError("too few people for bands: asked again, nobody might answer some question") from None
-    return SmoothBands(found.domain, found.cells, found.masses, found.cells, _errors(np.array(drawn), asked.masses))
 
 
 def wave_bands(
@@ -87,6 +57,7 @@ def wave_bands(
     reports tell how rough people may be, but not where the roughness lies.
 
     >>> from veil import Interval
+    >>> from veil.entropy import Seeded
     >>> wave = SquareWave(2.0, Interval(0, 1), buckets=32)
     >>> tally = wave.tally(wave.randomize(np.linspace(0.2, 0.8, 20_000), Seeded(1)))
     >>> found = wave.estimate(tally)
@@ -153,15 +124,3 @@ def _regroup(masses: Floats, cells: Ints, others: Ints) -> Floats:
     """The masses of other buckets, with people spread evenly within these."""
     below = np.interp(others, cells, np.concatenate([[0.0], np.cumsum(masses)]))
     return np.asarray(np.diff(below) / below[-1])
-
-
-def _people(asked: Distribution, seed: int) -> Iterator[NDArray[np.uint64]]:
-    """As many made-up people as reported, distributed like this; a chunk of their codes at a time."""
-    rng = np.random.default_rng(seed)
-    many = max(1, round(asked.n if asked.effective is None else asked.effective))
-    # where only a share was asked, who they are is left to chance, too
-    counts = proportional(asked.masses, many) if many == asked.population else rng.multinomial(many, asked.masses)
-    ends = np.cumsum(counts)
-    for first in range(0, many, CHUNK_ROWS):
-        buckets = np.searchsorted(ends, np.arange(first, min(first + CHUNK_ROWS, many)), side="right")
-        yield rng.integers(asked.cells[:-1][buckets], asked.cells[1:][buckets]).astype(np.uint64)

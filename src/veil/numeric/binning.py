@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -11,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Interval, Numeric
-from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.choice import direct_or_hashed
 from veil.numeric.asking import MOST_BUCKETS, DistributionStudy, check_bands, numeric_domain, whole
-from veil.numeric.bands import Again
 from veil.numeric.levels import level_bands
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
@@ -107,12 +104,3 @@ class Binning(DistributionStudy):
     def draw(self, collected: Collected, found: Distribution) -> LevelBands:
         """Runs at the collector: intervals from the bins before Norm-Sub, which are unbiased; nobody is simulated."""
         return level_bands(found, Tree(self.bins, self.bins), [self._bins(collected)])
-
-    def again(self, found: Distribution) -> Again:
-        again = super().again(found)
-
-        def binned(people: Iterable[NDArray[np.uint64]], source: Source) -> Distribution:
-            held = (np.searchsorted(self._starts, codes, side="right") - 1 for codes in people)
-            return again((bins.astype(np.uint64) for bins in held), source)
-
-        return binned

@@ -16,16 +16,17 @@ import numpy as np
 
 from veil.domain import Integers, Numeric
 from veil.mechanisms import SquareWave
+from veil.mechanisms.waves import Wave
+from veil.numeric.free import free_bands
 from veil.results.distribution import Distribution
 from veil.results.level_bands import LevelBands
+from veil.tally import Tally
 from veil.tools.normal import two_sided
+from veil.tools.shares import proportional
 
 __all__ = ["banded_error", "wave_error"]
 
 _LEVEL = 0.95
-_CELLS = 120  # of a wave's domain; twelve make a tenth
-_EDGES = 90  # where cumulated reports are compared
-_TENTHS = range(1, 10, 2)
 
 
 def banded_error(found: Distribution) -> float:
@@ -35,42 +36,20 @@ def banded_error(found: Distribution) -> float:
 
 
 def wave_error(wave: SquareWave, people: int) -> float:
-    """The same for a square wave and so many people, for the same ranges.
-
-    The cumulated reports of all people stay within sqrt(ln(2 / 0.05) / (2 n)) of what is expected with 95 % (Dvoretzky,
-    Kiefer and Wolfowitz 1956, with Massart's constant).
+    """The same for a square wave and so many people, for the same ranges: by bands that assume nothing.
 
     >>> wide, narrow = (wave_error(SquareWave(epsilon, 1024), 100_000) for epsilon in (1.0, 4.0))
     >>> bool(wide > 2 * narrow > 0.01)
     True
     """
-    from scipy.optimize import linprog
     from scipy.stats import beta
 
-    held = (np.arange(_CELLS) + 0.5) / _CELLS
-    masses = np.diff(beta.cdf(np.arange(_CELLS + 1) / _CELLS, 5, 2))
-    reach, whole = wave.plateau / wave.cells, wave.outputs / wave.cells
-    edges = np.linspace(0.0, whole, _EDGES + 1)[1:-1]
-    near = np.clip((edges[:, None] - held) / reach, 0.0, 1.0)
-    below = float(wave.chance) * near + (1 - float(wave.chance)) * (edges / whole)[:, None]
-    slack = math.sqrt(math.log(2 / (1 - _LEVEL)) / (2 * people))
-    limits = np.concatenate([below @ masses + slack, -(below @ masses) + slack])
-    widths = []
-    for tenth in _TENTHS:
-        inside = (held * 10 // 1 == tenth).astype(np.float64)
-        ends = [
-            linprog(
-                sign * inside,
-                A_ub=np.concatenate([below, -below]),
-                b_ub=limits,
-                A_eq=np.ones((1, _CELLS)),
-                b_eq=[1.0],
-                method="highs",
-            ).fun
-            for sign in (1.0, -1.0)
-        ]
-        widths.append(-ends[1] - ends[0])
-    return _as_stderr(widths)
+    masses = np.diff(beta.cdf(wave.input_edges / wave.cells, 5, 2))
+    counts = proportional(Wave.of(wave).reports(masses), people)
+    found = Distribution(wave.domain, wave.input_edges, masses, n=people, population=people)
+    bands = free_bands(wave, Tally(wave.digest, counts, people, people, people), found)
+    sides = [bands.range(lo, hi, _LEVEL) for lo, hi in _ranges(found.domain)]
+    return _as_stderr([high - low for low, high in sides])
 
 
 def _as_stderr(widths: list[float]) -> float:

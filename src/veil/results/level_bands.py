@@ -252,9 +252,11 @@ class LevelBands(Bands):
         return np.asarray(_reach(level, sure / np.maximum(np.maximum(self._errors[:-1], self._errors[1:]), 1e-300)))
 
     def _enough(self, level: float) -> float:
-        """How many standard errors cover quantiles where errors are drawn."""
-        cover, most = self._covered, two_sided(level)
-        return most if cover is None else float(min(np.interp(level, cover, _STEPS), most))
+        """How many standard errors cover quantiles where errors are drawn; few draws tell little above 95 %."""
+        cover, most, told = self._covered, two_sided(level), min(level, 0.95)
+        if cover is None:
+            return most
+        return most * min(float(np.interp(told, cover, _STEPS)) / two_sided(told), 1.0)
 
     @cached_property
     def _covered(self) -> Floats | None:

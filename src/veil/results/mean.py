@@ -7,9 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import numpy as np
+
 from veil.domain import Numeric
 from veil.privacy import Guarantee
 from veil.results.base import Result
+from veil.results.laws import score_interval
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit, number_written, time_or_number
 from veil.tools.normal import two_sided
 
@@ -38,6 +41,8 @@ class Mean(Result):
     lineage: tuple[str, ...] = ()
     population: int = field(default=0, kw_only=True)
     """Of how many people the n are a part; n unless given."""
+    least: tuple[float, float, float] | None = field(default=None, kw_only=True)
+    """The standard error that there is at least if the true mean is the first, the middle or the last number."""
     guarantee: Guarantee | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -49,9 +54,22 @@ class Mean(Result):
         return self.domain.shown(self.value)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A confidence interval for the mean, as numbers."""
+        """A confidence interval for the mean, as numbers; where `least` is known, within the domain.
+
+        All means from which the found one is at most so many standard errors away, where these are what the reports'
+        scatter says, and not below what they are at that mean at least: a few reports may agree by chance, and then say
+        too little about their scatter.
+        """
         reach = two_sided(level) * self.stderr
-        return self.value - reach, self.value + reach
+        low, high = self.value - reach, self.value + reach
+        if self.least is None:
+            return low, high
+        first, last = self.domain.ends
+        wide = last - first
+        squares = [np.array([(error / wide) ** 2]) for error in self.least]
+        score = score_interval(np.array([(self.value - first) / wide]), (squares[0], squares[1], squares[2]), level)
+        low, high = min(low, first + float(score[0][0]) * wide), max(high, first + float(score[1][0]) * wide)
+        return min(max(low, first), last), max(min(high, last), first)
 
     def columns(self, level: float = 0.95) -> dict[str, Column]:
         """mean, stderr, low and high, of one row."""

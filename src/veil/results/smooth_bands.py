@@ -32,7 +32,7 @@ _MOST_SHIFTS = 8  # to either side
 class SmoothBands(Bands):
     """Errors of simulated surveys, and intervals for whatever the distribution answers: (low, high), in its units.
 
-    `domain`, `cells` and `masses` are the distribution's. How bands are drawn: `veil.numeric.draw_bands`.
+    `domain`, `cells` and `masses` are the distribution's. How bands are drawn: `veil.numeric.wave_bands`.
 
     >>> from veil import Interval
     >>> cells, half = np.arange(3), np.array([0.5, 0.5])

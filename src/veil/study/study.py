@@ -51,6 +51,8 @@ class Study(ABC):
     """
 
     kind: ClassVar[str]
+    added: ClassVar[frozenset[str]] = frozenset()
+    """Parameters, with defaults, that study files of the first version of their kind do not have."""
     """Its name in a study file, and in `veil.study.STUDIES`."""
 
     @property
@@ -90,12 +92,17 @@ class Study(ABC):
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
-        """The study that a document describes. Strict: a missing or unknown parameter is refused."""
+        """The study that a document describes. Strict: a missing or unknown parameter is refused.
+
+        But for those in `added`: a file from before a parameter existed is read with its default.
+        """
         hints = cls.parameters()
-        if not isinstance(document, dict) or set(document) != {"kind", *hints} or document["kind"] != cls.kind:
+        needed = {name for name in hints if name not in cls.added}
+        if not isinstance(document, dict) or not {"kind", *needed} <= set(document) <= {"kind", *hints}:
             raise WireError(f"a study of kind {cls.kind} has the parameters {', '.join(hints)}")
-        made = cls(**{name: read(hint, document[name], f"{cls.kind}.{name}") for name, hint in hints.items()})
-        if canonical(made.to_json()) != canonical(document):
+        given = {name: hint for name, hint in hints.items() if name in document}
+        made = cls(**{name: read(hint, document[name], f"{cls.kind}.{name}") for name, hint in given.items()})
+        if canonical({name: made.to_json()[name] for name in document}) != canonical(document):
             raise WireError(f"this study of kind {cls.kind} is not written as veil writes it")
         return made
 
