@@ -38,10 +38,10 @@ COVERAGE: dict[str, Any] = {
     "report_runs": 100,
     "forms_runs": 15,
     "top_runs": 30,
-    "hitter_runs": 20,
+    "hitter_runs": 100,
     "set_runs": 5,
     "mean_runs": 60,
-    "tree_runs": 12,
+    "tree_runs": 20,
     "wave_runs": 5,
     "band_levels": (0.95,),
 }

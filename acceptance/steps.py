@@ -321,7 +321,7 @@ STEPS = {
     "hitters-decode": Step(hitters_decode, 150, alone=True),
     "itemsets-claims": Step(itemsets_claims, 320),
     "numeric-claims": Step(partial(numeric_claims, sampled=True), 350, numeric_claims, 3_450),
-    "coverage": Step(partial(coverage, sampled=True), 400, coverage, 900),
+    "coverage": Step(partial(coverage, sampled=True), 430, coverage, 1_000),
     "spikes-auto": Step(spikes_auto, 475),
     "speed-and-memory": Step(speed_and_memory, 550, alone=True, code=("src", "acceptance", "bench")),
     "collector-kills": Step(collector_kills, 230, code=TESTED),

@@ -150,19 +150,20 @@ def worst(cells: Iterable[Cell]) -> Cell:
     return min(cells, key=lambda cell: cell.coverage + 2 * cell.error - cell.least)
 
 
-def grid(title: str, cells: Iterable[Cell], rows: Callable[[Cell], str], columns: Callable[[Cell], str]) -> Grid:
-    """Coverage as a table; where several cells meet the lowest is shown, and it is red if any of them fails."""
+def grid(
+    title: str,
+    cells: Iterable[Cell],
+    rows: Callable[[Cell], str],
+    columns: Callable[[Cell], str],
+    of: Callable[[list[float]], float] = min,
+) -> Grid:
+    """Coverage as a table; where several cells meet the lowest is shown, or the mean, red if any of them fails."""
     found: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         found.setdefault((rows(cell), columns(cell)), []).append(cell)
     across = tuple(dict.fromkeys(column for _, column in found))
     down = tuple(dict.fromkeys(row for row, _ in found))
     at = [[found.get((row, column), []) for column in across] for row in down]
-    return Grid(
-        title,
-        "coverage",
-        down,
-        across,
-        tuple(tuple(min((cell.coverage for cell in here), default=float("nan")) for here in row) for row in at),
-        tuple(tuple(any(cell.judged and cell.fails for cell in here) for here in row) for row in at),
-    )
+    numbers = ([of([cell.coverage for cell in here]) if here else float("nan") for here in row] for row in at)
+    fails = ([any(cell.judged and cell.fails for cell in here) for here in row] for row in at)
+    return Grid(title, "coverage", down, across, tuple(map(tuple, numbers)), tuple(map(tuple, fails)))
