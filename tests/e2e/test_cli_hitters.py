@@ -61,7 +61,7 @@ def test_a_trial_is_what_the_library_simulates(tmp_path: Path, oracle: str) -> N
     ]
     table = pacsv.read_csv(out)
     fitted = ["fitted"] if found.fitted is not None else []
-    bounds = ["low", "high", "selected_low", "selected_high"]
+    bounds = ["low", "high", "alone_low", "alone_high"]
     assert table.column_names == ["value", "frequency", "count", "stderr", *bounds, "significant", "truncated", *fitted]
     assert table["frequency"].to_pylist() == found.estimates.frequencies.tolist()
     shown = veil(*asked)

@@ -78,7 +78,7 @@ def test_selected_intervals_cover_and_plain_ones_do_not(test: str | None) -> Non
     assert np.mean([cover(found.selected_interval(), truth) for found, truth in runs]) >= 0.93
     for found, truth in runs:
         table = found.table()
-        bounds = np.column_stack([table["selected_low"], table["selected_high"]])
+        bounds = np.column_stack([table["low"], table["high"]])
         assert np.array_equal(bounds, found.selected_interval())
         assert cover(bounds, truth) >= cover(found.estimates.interval(), truth)
     if test is None:  # the rival: intervals that know nothing of the selection

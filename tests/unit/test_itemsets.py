@@ -312,8 +312,8 @@ def test_doubt_widens_errors_and_moves_nothing() -> None:
     assert [row.frequency for row in found.rows] == [row.frequency for row in noise]
     for row, bare in zip(found.rows, noise, strict=True):
         assert row.stderr > bare.stderr
-        assert 0 <= row.selected_low < row.low <= row.frequency <= row.high <= row.selected_high <= 1
-    assert noise[2].high < found.rows[2].high < found.rows[2].selected_high
+        assert 0 <= row.low < row.alone_low <= row.frequency <= row.alone_high <= row.high <= 1
+    assert noise[2].high < found.rows[2].alone_high < found.rows[2].high
     sure = replace(step, update=1.0, update_low=1.0, update_high=1.0)  # nothing was missed: no doubt, but for the cut
     assert sure.widened(found.estimate, 0.9) == pytest.approx(np.clip(found.estimate.interval(0.9), 0, 1))
     assert sure.errors(found.estimate) == pytest.approx(found.estimate.stderr)
@@ -424,7 +424,7 @@ def test_sets_of_items_and_rules() -> None:
     assert sum(step.people for step in found.history) == 7_000
     table = found.table()
     assert table.column_names == [
-        *("items", "frequency", "count", "stderr", "low", "high", "selected_low", "selected_high", "significant")
+        *("items", "frequency", "count", "stderr", "low", "high", "alone_low", "alone_high", "significant")
     ]
     assert "FrequentItemsets(6 sets, 4 rounds" in repr(found)
     with pytest.raises(DomainError):

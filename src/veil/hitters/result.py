@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Text
 from veil.privacy import Guarantee
-from veil.results.base import Result
+from veil.results.base import Result, with_picked
 from veil.results.estimate import Estimate, Row
 from veil.results.units import Column, Unit, make_table
 
@@ -91,7 +91,7 @@ class HeavyHitters(Result):
     def rows(self) -> list[Row]:
         """Each value with its frequency and 95 % intervals; values that may be cut end in an ellipsis."""
         found, selected = self._judged, self.selected_interval()
-        bounds = zip(found.shown, found.counts, found.stderr, *found.interval().T, *selected.T, strict=True)
+        bounds = zip(found.shown, found.counts, found.stderr, *selected.T, *found.interval().T, strict=True)
         named = [f"{v}…" if cut else v for v, cut in zip(self.values, self.truncated, strict=True)]
         return [Row(name, *map(float, numbers)) for name, numbers in zip(named, bounds, strict=True)]
 
@@ -122,19 +122,18 @@ class HeavyHitters(Result):
         return replace(self.estimates, tested=self.tested)
 
     def table(self, level: float = 0.95) -> pyarrow.Table:
-        """Every value found, with its interval and the one that holds after selection.
+        """Every value found, with the interval that holds for what was selected, and the one of the value alone.
 
         `truncated` where longer ones that begin so are counted with it; `fitted` where made.
         """
         share, selected = Unit("share"), self.selected_interval(level)
         more: dict[str, Column] = {
-            "selected_low": (selected[:, 0], share),
-            "selected_high": (selected[:, 1], share),
             "significant": (self.significant(round(1 - level, 12)), Unit("flag")),
             "truncated": (self.truncated, Unit("flag")),
         }
         fitted: dict[str, Column] = {} if self.fitted is None else {"fitted": (self.fitted, share)}
-        return make_table({**self.estimates.columns(level), **more, **fitted})
+        alone = make_table({**self.estimates.columns(level), **more, **fitted})
+        return with_picked(alone, selected[:, 0], selected[:, 1])
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """How many values were found and tested, the significance threshold, how many are above it, and the rounds."""
@@ -157,8 +156,8 @@ class HeavyHitters(Result):
         if not len(self):
             return ["No value was found: nothing stood out of the noise."]
         said = [
-            f"These values were selected for being large, out of {self.tested:,} that were tested: significance and the"
-            " selected intervals take all of them into account."
+            f"These values were selected for being large, out of {self.tested:,} that were tested: significance and"
+            " intervals take all of them into account."
         ]
         if self.truncated.any():
             said.append(

@@ -89,7 +89,7 @@ class Mined(Result):
     def table(self, level: float = 0.95) -> pyarrow.Table:
         """What was found, the most frequent first."""
         rows, share = self._rows(level), Unit("share")
-        bounds = dict.fromkeys(("low", "high", "selected_low", "selected_high"), share)
+        bounds = dict.fromkeys(("low", "high", "alone_low", "alone_high"), share)
         units = {"frequency": share, "count": Unit("people"), "stderr": share, **bounds}
         numbers: dict[str, Column] = {
             name: ([getattr(row, name) for row in rows], unit) for name, unit in units.items()
@@ -120,8 +120,8 @@ class FrequentItems(Mined):
     `estimate` has all candidates of the last round, labelled, for post-processing; its errors are the oracle's noise
     and the samplings'. Errors and intervals of `rows` have in them, too, what is in doubt about the factor for what
     padding misses: the noise of the sizes it was read from, and that an item may be held by people of smaller or larger
-    sets than others. `low` to `high` is for an item by itself, `selected_low` to `selected_high` for the k best of all
-    candidates that were estimated.
+    sets than others. `low` to `high` holds for the k best of all candidates that were estimated, `alone_low` to
+    `alone_high` for an item that was in mind before.
     """
 
     kind: ClassVar[str] = "items"
@@ -171,7 +171,7 @@ class FrequentItems(Mined):
 
 @dataclass(frozen=True)
 class FrequentItemset:
-    """A set of items, how many people hold all of them, and 95 % intervals: by itself, and as one of those selected."""
+    """A set of items, how many people hold all of them, and 95 % intervals: as one of those selected, and alone."""
 
     items: tuple[Any, ...]
     frequency: float
@@ -179,8 +179,8 @@ class FrequentItemset:
     stderr: float
     low: float
     high: float
-    selected_low: float
-    selected_high: float
+    alone_low: float
+    alone_high: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,7 +302,7 @@ class FrequentItemsets(Mined):
 
 
 def _itemset(items: tuple[Any, ...], row: Row) -> FrequentItemset:
-    bounds = row.low, row.high, row.selected_low, row.selected_high
+    bounds = row.low, row.high, row.alone_low, row.alone_high
     return FrequentItemset(items, row.frequency, row.count, row.stderr, *bounds)
 
 
@@ -319,7 +319,7 @@ def _sure(level: float, selected: int, tried: int) -> float:
 def _doubted(estimate: Estimate, step: Step, level: float, sure: float) -> list[Row]:
     """All that a round estimated, in its order, with the doubt about what padding misses in every error."""
     parts = estimate.shown, estimate.counts, step.errors(estimate)
-    bounds = np.column_stack([*parts, step.widened(estimate, level), step.widened(estimate, sure)])
+    bounds = np.column_stack([*parts, step.widened(estimate, sure), step.widened(estimate, level)])
     return [Row(value, *map(float, numbers)) for value, numbers in zip(estimate.values, bounds, strict=True)]
 
 

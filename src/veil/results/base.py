@@ -272,13 +272,32 @@ def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:
     if pa.types.is_timestamp(estimated.type):  # times are given in seconds since 1970
         known = pc.cast(pc.multiply(known, 1e6), pa.int64(), safe=False).cast(estimated.type)
     table = table.append_column(pa.field("truth", known.type, metadata=estimated.metadata), known)
-    if "low" not in table.column_names:
-        return table
-    low, high = table["low"], table["high"]
+    return with_covered(table) if "low" in table.column_names else table
+
+
+def with_covered(table: pyarrow.Table) -> pyarrow.Table:
+    """A table with truths, and whether each lies between low and high."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    low, known, high = table["low"], table["truth"], table["high"]
     if pa.types.is_floating(known.type):  # ends are whole people: rounding must not decide
         low, high = pc.subtract(low, 1e-12), pc.add(high, 1e-12)
     covered = pc.and_(pc.less_equal(low, known), pc.less_equal(known, high))
-    return table.append_column(pa.field("covered", pa.bool_(), metadata=Unit("flag").metadata), covered)
+    kept = table.drop_columns(["covered"]) if "covered" in table.column_names else table
+    return kept.append_column(pa.field("covered", pa.bool_(), metadata=Unit("flag").metadata), covered)
+
+
+def with_picked(table: pyarrow.Table, low: Any, high: Any) -> pyarrow.Table:
+    """A table of rows that were picked out: low and high hold for what was picked, and those before stand alone."""
+    import pyarrow as pa
+
+    place = table.column_names.index("high") + 1
+    for i, (name, ends) in enumerate((("low", low), ("high", high))):
+        before = table.schema.field(name)
+        table = table.add_column(place + i, before.with_name(f"alone_{name}"), table.column(name))
+        table = table.set_column(table.column_names.index(name), before, pa.array(ends, pa.float64()))
+    return with_covered(table) if "truth" in table.column_names else table
 
 
 def true_shares(table: pyarrow.Table, truth: Truth) -> list[float]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
 from veil.privacy import Guarantee
-from veil.results.base import Result, Truth
+from veil.results.base import Result, Truth, with_picked
 from veil.results.laws import (
     Inversion,
     SupportLaw,
@@ -39,8 +39,9 @@ Floats = NDArray[np.float64]
 class Row:
     """One value of an estimate, with its 95 % interval.
 
-    `selected_low` and `selected_high` are the interval that holds for what was selected: of rows that were picked out
-    of many for being large, 95 % of these intervals cover. They are low and high where nothing was selected.
+    Where rows were picked out of many for being large, low and high hold for what was picked: 95 % of these intervals
+    cover. `alone_low` and `alone_high` hold for this value if it was in mind before: they are narrower, and the same
+    where nothing was picked.
     """
 
     value: Any
@@ -49,8 +50,8 @@ class Row:
     stderr: float
     low: float
     high: float
-    selected_low: float
-    selected_high: float
+    alone_low: float
+    alone_high: float
 
 
 @dataclass(frozen=True)
@@ -354,19 +355,14 @@ class Estimate(Result):
         return make_table({**self.columns(level), "significant": (self._significant(level), Unit("flag"))})
 
     def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
-        """The largest rows; where they are selected out of more, with the intervals that hold for what was selected."""
+        """The largest rows; where they are picked out of more, low and high hold for what was picked."""
         table = super().summary_table(level, rows, truth)
         if rows >= len(self) or not self.noise.known:
             return table
         order = self._importance()[:rows]
         surely = max(sum(map(bool, table["significant"].to_pylist())), 1)  # those that are left where others are hidden
         ends = self._errors(order, self._selected_level(surely, level))[1]
-        share = Unit("share")
-        more = make_table({"selected_low": (ends[:, 0], share), "selected_high": (ends[:, 1], share)})
-        place = table.column_names.index("high") + 1
-        for i, name in enumerate(more.column_names):
-            table = table.add_column(place + i, more.schema.field(name), more.column(name))
-        return table
+        return with_picked(table, ends[:, 0], ends[:, 1])
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """How many values there are and were tested, the significance threshold, how many are above it, and the law."""
@@ -433,7 +429,7 @@ class Estimate(Result):
         shown, counts = self.shown[order], self.counts[order]
         errors, bounds = self._errors(order)
         wider = self._errors(order, self._selected_level(len(order), 0.95))[1] if selected and len(order) else bounds
-        columns = np.column_stack([shown, counts, errors, bounds, wider]).tolist()
+        columns = np.column_stack([shown, counts, errors, wider, bounds]).tolist()
         return [Row(value, *cells) for value, cells in zip(self.domain.decode(codes), columns, strict=True)]
 
     def _errors(self, order: NDArray[Any], level: float = 0.95) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
 """What was chosen for being large: the top of a histogram, heavy hitters, frequent items and sets, rules.
 
-`selected_low` and `selected_high` have to hold the truth of what was chosen; `low` and `high` are shown beside them, as
-the rival that forgets the choice.
+`low` and `high` have to hold the truth of what was chosen; `alone_low` and `alone_high` are shown beside them, as the
+rival that forgets the choice.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def _top(oracle: PureOracle, held: Ints, rng: Generator) -> Iterator[Seen]:
         low, high = estimate.selected_interval(_TOP, level)[order].T
         yield Seen("the top 20, selected", level, truth[order], low, high)
         low, high = estimate.interval(level)[order].T
-        yield Seen("rival: the top 20, not selected", level, truth[order], low, high)
+        yield Seen("rival: the top 20, alone", level, truth[order], low, high)
     rows = estimate.significant()
     found = truth[[row.value for row in rows]] if rows else np.empty(0)
-    ends = np.array([(row.selected_low, row.selected_high) for row in rows]).reshape(-1, 2)
+    ends = np.array([(row.low, row.high) for row in rows]).reshape(-1, 2)
     yield Seen("significant values, selected", 0.95, found, ends[:, 0], ends[:, 1])
 
 
@@ -82,8 +82,8 @@ def table(kind: str, found: Any, truth: NDArray[np.float64]) -> Iterator[Seen]:
     """The intervals of all rows as the table has them."""
     for level in LEVELS:
         columns = found.table(level).to_pydict()
-        yield Seen(f"{kind}, selected", level, truth, columns["selected_low"], columns["selected_high"])
-        yield Seen(f"rival: {kind}, not selected", level, truth, columns["low"], columns["high"])
+        yield Seen(f"{kind}, selected", level, truth, columns["low"], columns["high"])
+        yield Seen(f"rival: {kind}, alone", level, truth, columns["alone_low"], columns["alone_high"])
 
 
 @dataclass(frozen=True, eq=False)
