@@ -57,7 +57,8 @@ Level = Annotated[
 ]
 Top = Annotated[int, typer.Option(min=1, help="How many rows to show, the most important ones.")]
 Everything = Annotated[
-    bool, flag("--all", "Show and write also what is not significant, and may be nothing but noise.")
+    bool,
+    flag("--all", "Show and write also what is not significant, or not changed: it may be nothing but noise."),
 ]
 Column = Annotated[str | None, typer.Option(help="The column that holds the values, if there are several.")]
 Separator = Annotated[str, typer.Option(help="What stands between the items of a set, in text files.")]

@@ -56,6 +56,7 @@ def difference(
     candidates: Candidates = None,
     level: Level = 0.95,
     top: Top = 10,
+    everything: Everything = False,
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -67,7 +68,7 @@ def difference(
     from veil.errors import InputError
     from veil.study import OneRound
 
-    wanted, results = Wanted(out, plot, level, top), []
+    wanted, results = Wanted(out, plot, level, top, everything), []
     wanted.check([study, before, after, *([] if asked_before is None else [asked_before])])
     with remarked() as remarks:
         for asked, collected in ((study, after), (asked_before or study, before)):

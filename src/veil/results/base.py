@@ -129,9 +129,11 @@ class Result(ABC):
         else:
             table = self.summary_table(level, max(rows, len(self)) if self.selection else rows, truth)
         every, hidden = len(self), 0
-        if hide and (self.selection or table.num_rows < every) and "significant" in table.column_names:
-            kept = np.array([verdict is not False for verdict in table["significant"].to_pylist()], dtype=np.bool_)
-            table, hidden = table.take(np.flatnonzero(kept)), int((~kept).sum())
+        verdict = next((name for name in ("significant", "changed") if name in table.column_names), None)
+        if hide and (self.selection or table.num_rows < every) and verdict is not None:
+            kept = np.array([sure is not False for sure in table[verdict].to_pylist()], dtype=np.bool_)
+            sure = None if self.selection else self.facts(level).get(verdict)
+            table, hidden = table.take(np.flatnonzero(kept)), int((~kept).sum()) if sure is None else every - sure
         told = table.slice(0, rows) if self.selection else table
         return Told(told, hidden, every - hidden - told.num_rows)
 
@@ -150,6 +152,8 @@ class Result(ABC):
         """
         from veil.results.differences import difference
 
+        if not isinstance(before, Result):
+            raise InputError("a difference is taken between two results: expected another Result")
         return difference(self, before)
 
     def _importance(self) -> NDArray[np.int64]:
@@ -254,8 +258,9 @@ class Told(NamedTuple):
         """What was hidden, and how to see it: `how` is what to ask for, as in --all."""
         if not self.hidden:
             return []
-        what = "1 row is" if self.hidden == 1 else f"{self.hidden:,} rows are"
-        return [f"{what} not significant and hidden, because noise alone may look like this: {how} shows everything."]
+        what = "1 row" if self.hidden == 1 else f"{self.hidden:,} rows"
+        nothing = "Nothing stands out of the noise. " if not self.table.num_rows else ""
+        return [f"{nothing}Hidden, because noise alone may look like this: {what}; {how} shows them, too."]
 
 
 def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:

@@ -73,7 +73,8 @@ def show(
     if alone:  # a mean: its columns stand below each other, and are not told twice
         pairs = [(cells.heading, cells.texts[0]) for cells in result_cells(table, level, errors=True)]
         facts = {name: fact for name, fact in facts.items() if name not in table.column_names}
-    pairs += fact_pairs(facts, units, level)
+    said = [*result.remarks(), *told.remarks(hide)]
+    pairs += fact_pairs({name: fact for name, fact in facts.items() if fact not in said}, units, level)
     shares = [share or 0.0 for share in table["frequency"].to_pylist()] if "frequency" in table.column_names else []
     most = max(shares, default=0.0)
     bars = [max(share, 0.0) / most for share in shares] if most > 0 else []
@@ -85,7 +86,7 @@ def show(
         [] if alone else grid,
         pairs,
         fact_lists(facts, units, level),
-        [*result.remarks(), *told.remarks(hide)],
+        said,
         bars,
         [sure is False for sure in doubtful],
         0 if everything else told.more,

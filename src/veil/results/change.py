@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from veil.errors import MismatchError
 from veil.privacy import Guarantee
-from veil.results.base import Result
+from veil.results.base import Result, Truth, with_picked
 from veil.results.contrasts import (
     adjusted_p_values,
     frequency_p_values,
@@ -180,6 +180,15 @@ class FrequencyChange(Change):
                 "changed": (self.changed(level), Unit("flag")),
             }
         )
+
+    def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
+        """The most surprising rows; where they are picked out of more, low and high hold for what was picked."""
+        table = super().summary_table(level, rows, truth)
+        if rows >= len(self):
+            return table
+        surely = max(sum(table["changed"].to_pylist()), 1)  # those that are left where others are hidden
+        ends = self.interval(1 - (1 - level) * min(surely / max(self.tested, 1), 1.0))[self._importance()[:rows]]
+        return with_picked(table, ends[:, 0], ends[:, 1])
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """How many values changed, and the smallest adjusted p-value: whether anything changed at all."""

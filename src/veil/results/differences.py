@@ -29,7 +29,7 @@ def difference(after: Result, before: Result) -> Result:
         check_same(after.domain == before.domain, "two means of the same range")
         return MeanChange(after, before)
     if isinstance(after, Distribution) and isinstance(before, Distribution):
-        check_same(after.domain == before.domain, "two distributions over the same range")
+        check_same(after.domain == before.domain, "two distributions over the same range, in the same cells")
         return DistributionChange(after, before)
     raise InputError(
         "differences are taken between two results of one kind: frequencies, means, distributions, or answers to the"

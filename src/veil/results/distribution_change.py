@@ -165,7 +165,8 @@ class DistributionChange(Change):
     def remarks(self) -> list[str]:
         if not self.known:
             return ["The distributions have no bands: nothing is known about the error of their difference."]
-        return list(dict.fromkeys(_bands(side).rests_on for side in (self.after, self.before)))
+        after, before = _bands(self.after).rests_on, _bands(self.before).rests_on
+        return [after] if after == before else [f"After: {after}", f"Before: {before}"]
 
     def _starts(self, side: Distribution) -> NDArray[np.int64]:
         return np.searchsorted(side.cells, self._cuts[:-1])

@@ -221,9 +221,9 @@ class Estimate(Result):
         if not isinstance(self.noise, SupportNoise):
             return "normal, with the variance of the noise"
         if self.effective != self.n:
-            return "weights: binomials of the people that they are worth; significance by Bennett's bound"
+            return "weights: matched binomials, Bennett's bound"
         if self.population > self.n:
-            return "a sample: binomials with its mean and variance; significance exact"
+            return "sample: matched binomials"
         return "binomial, exact"
 
     def top(self, k: int) -> list[Row]:

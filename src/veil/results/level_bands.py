@@ -237,7 +237,9 @@ class LevelBands(Bands):
         ends = np.hypot(self.stderr(outer_los, los), self.stderr(his, outer_his))
         gap = np.maximum(outer - inner - two_sided(level) * ends, 0.0)  # what surely lies between
         reach = _reach(level, gap / np.maximum(np.maximum(low_error, high_error), 1e-300))
-        return inner - reach * low_error, outer + reach * high_error
+        # what is far below 0, or above 1, is taken for one standard error away: else next to nothing would be left
+        least, most = np.minimum(inner, 1 + low_error), np.maximum(outer, -high_error)
+        return least - reach * low_error, most + reach * high_error
 
     @cached_property
     def _errors(self) -> Floats:

@@ -59,8 +59,10 @@ class SmoothBands(Bands):
             return f"The errors rest on {self.simulated} simulated surveys of people distributed as found."
         share = 100 * self.nearby / float(self.cells[-1])
         return (
-            f"The errors rest on {self.simulated} simulated surveys, and on the data being smooth: "
-            f"no rougher than a maximum-likelihood fit of the reports is within {share:.2g} % of the range."
+            f"The errors rest on {self.simulated} simulated surveys, and on people being spread smoothly, over "
+            f"{share:.2g} % of the range: if they hold round numbers, they are too small. "
+            'assume="nothing" is wide and always holds; '
+            "a hierarchy tells rough data better."
         )
 
     @property
