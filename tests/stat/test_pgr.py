@@ -20,7 +20,7 @@ from veil.entropy import Seeded
 def test_error_is_that_of_theory(epsilon: float, size: int) -> None:
     found = measure("PGR", epsilon=epsilon, size=size, people=20_000, seeds=12)
     assert abs(found.mse_over_theory - 1) < 0.05
-    assert 0.94 < found.coverage < 0.96
+    assert 0.94 < found.coverage < 0.98  # absent values are missed to one side only
     off = PGR(1.1 * epsilon, size).variance(20_000) / PGR(epsilon, size).variance(20_000)
     assert abs(found.mse_over_theory / off - 1) > 0.05  # rival: theory for eps off by 10 %
 

@@ -313,7 +313,7 @@ def test_doubt_widens_errors_and_moves_nothing() -> None:
     for row, bare in zip(found.rows, noise, strict=True):
         assert row.stderr > bare.stderr
         assert 0 <= row.low < row.alone_low <= row.frequency <= row.alone_high <= row.high <= 1
-    assert noise[2].high < found.rows[2].alone_high < found.rows[2].high
+    assert noise[2].alone_high < found.rows[2].alone_high < found.rows[2].high
     sure = replace(step, update=1.0, update_low=1.0, update_high=1.0)  # nothing was missed: no doubt, but for the cut
     assert sure.widened(found.estimate, 0.9) == pytest.approx(np.clip(found.estimate.interval(0.9), 0, 1))
     assert sure.errors(found.estimate) == pytest.approx(found.estimate.stderr)

@@ -258,9 +258,11 @@ class Told(NamedTuple):
         """What was hidden, and how to see it: `how` is what to ask for, as in --all."""
         if not self.hidden:
             return []
-        what = "1 row" if self.hidden == 1 else f"{self.hidden:,} rows"
-        nothing = "Nothing stands out of the noise. " if not self.table.num_rows else ""
-        return [f"{nothing}Hidden, because noise alone may look like this: {what}; {how} shows them, too."]
+        what = "1 row is" if self.hidden == 1 else f"{self.hidden:,} rows are"
+        nothing = "Nothing stands out of the noise: " if not self.table.num_rows else ""
+        return [
+            f"{nothing}{what} not significant and hidden, because noise alone may look like this; {how} shows more."
+        ]
 
 
 def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:

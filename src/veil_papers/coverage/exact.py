@@ -30,7 +30,7 @@ _FEW, _OFTEN = 301, 0.99
 def support_law(n: int, held: int, p: float, q: float) -> Floats:
     """The probability of every support 0 .. n of a value that `held` of n people hold.
 
-    >>> support_law(2, 1, 1.0, 0.5).tolist()
+    >>> support_law(2, 1, 1.0, 0.5).round(6).tolist()
     [0.0, 0.5, 0.5]
     """
     from scipy.signal import fftconvolve
