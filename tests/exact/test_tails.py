@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from scipy.stats import binom, hypergeom
 
 from veil.kernels.tails import shares_at, upper_tail
-from veil.results.laws import Inversion, SupportLaw, heaviest_deviation, least_support, score_interval
+from veil.results.laws import (
+    Inversion,
+    SupportLaw,
+    heaviest_deviation,
+    least_support,
+    score_interval,
+    weighted_interval,
+)
 from veil.tools.normal import two_sided
 
 Floats = NDArray[np.float64]
@@ -189,6 +196,25 @@ def test_weighted_sums_stay_below_their_bound() -> None:
         normal = total * (q + _quantile(tail) * np.sqrt(q * (1 - q) / effective))
         caught = caught or law[int(np.floor(normal)) + 1 :].sum() > 2 * tail
     assert caught  # the rival: as if supports were normal
+
+
+@pytest.mark.parametrize(("heavy", "weight"), [(1, 30), (20, 10)])
+def test_weighted_intervals_hold_whoever_carries_the_weight(heavy: int, weight: int) -> None:
+    """By enumeration: the heavy people hold the value; the rival takes weights for people that they are worth."""
+    light, p, q = 300, 0.5, 1 / (exp(8) + 1)
+    people, total, square = light + heavy, light + heavy * weight, light + heavy * weight**2
+    effective, truth = total**2 / square, heavy * weight / total
+    covered = rival = 0.0
+    for held, chance in enumerate(binom.pmf(range(heavy + 1), heavy, p)):
+        for others, other in enumerate(binom.pmf(range(8), light, q)):
+            found = np.array([((weight * held + others) / total - q) / (p - q)])
+            low, high = weighted_interval(found, people, effective, p, q, 0.0, 0.95)
+            covered += chance * other * (low[0] <= truth + 1e-12 and truth <= high[0] + 1e-12)
+            support = np.rint(effective * (q + (p - q) * found))
+            low, high = SupportLaw(round(effective), p, q).shares(support, 0.95, "mid-p")
+            rival += chance * other * (low[0] <= truth + 1e-12 and truth <= high[0] + 1e-12)
+    assert covered >= 0.95
+    assert rival < 0.9
 
 
 def test_score_intervals_solve_their_equation() -> None:

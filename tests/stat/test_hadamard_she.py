@@ -28,9 +28,8 @@ def test_error_is_within_five_percent_of_theory(
     found = [oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed)))) for seed in range(seeds)]
     measured = float(np.mean([mse(estimate, truth) for estimate in found]))
     assert abs(measured / theory - 1) < 0.05
-    assert (
-        0.94 < np.mean([coverage(estimate, truth) for estimate in found]) < 0.98
-    )  # absent values are missed to one side only
+    # absent values are missed to one side only
+    assert 0.94 < np.mean([coverage(estimate, truth) for estimate in found]) < 0.98
     for rival in (kind(0.9, size), kind(1.1, size)):  # eps off by 10 %
         assert abs(measured / rival.variance(people) - 1) > 0.05
     mean = np.mean([estimate.frequencies for estimate in found], axis=0)

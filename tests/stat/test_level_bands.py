@@ -128,3 +128,21 @@ def test_haar_covers_heaped_integers() -> None:
     found = [study.read(study.survey.tally(study.survey.randomize(people, Seeded(seed)))).bands for seed in range(20)]
     cdf = np.mean([covered(*one.cdf(np.arange(255)), BELOW[:-1]) for one in found if one])
     assert 0.9 <= cdf <= 0.99
+
+
+def test_quantiles_beside_a_gap_are_covered_and_sorted_bounds_are_not() -> None:
+    """Two humps far apart: on the plateau between them the smallest of many noisy bounds is far too small."""
+    held = np.zeros(256, dtype=np.int64)
+    held[26:52], held[180:206] = 175, 210
+    study, random, wanted = Hierarchy(1.0, Integers(0, 255)), np.random.default_rng(4), 0.45
+    truth = int(np.searchsorted(np.cumsum(held) / held.sum(), wanted))
+    hits, rival = [], []
+    for _ in range(60):
+        bands = collected(study, held, random).bands
+        assert isinstance(bands, LevelBands)
+        low, high = bands.quantile(wanted)
+        hits.append(low <= truth <= high)
+        lows, highs = (np.sort([bands.cdf(x)[side] for x in range(256)]) for side in (0, 1))
+        rival.append(np.searchsorted(highs, wanted) <= truth <= np.searchsorted(lows, wanted, side="right"))
+    assert np.mean(hits) >= 0.93
+    assert np.mean(rival) < 0.9

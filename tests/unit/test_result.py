@@ -45,7 +45,8 @@ def test_rows_are_sorted_and_carry_their_interval() -> None:
     assert [row.value for row in rows][:2] == ["tea", "coffee"]
     assert rows[0].low < 0.6 < rows[0].high
     assert rows[0].count == pytest.approx(rows[0].frequency * 10_000)
-    assert rows[0].high - rows[0].low == pytest.approx(2 * 1.959964 * rows[0].stderr, rel=0.02)
+    assert rows[0].alone_high - rows[0].alone_low == pytest.approx(2 * 1.959964 * rows[0].stderr, rel=0.02)
+    assert rows[0].low < rows[0].alone_low < rows[0].alone_high < rows[0].high  # three of four were picked
     plain = ESTIMATE.interval(kind="normal")
     assert plain[0] == pytest.approx(rows[0].frequency + 1.959964 * rows[0].stderr * np.array([-1, 1]), rel=1e-6)
     wide = ESTIMATE.interval(0.99)

@@ -106,6 +106,23 @@ class Mined(Result):
         factors = dict.fromkeys(("rounds.update", "rounds.update_low", "rounds.update_high"), Unit("factor"))
         return {**factors, **dict.fromkeys(counts, Unit("people"))}
 
+    def remarks(self) -> list[str]:
+        said = [
+            f"These were selected for being large, out of {self._tested:,} that were estimated: significance and intervals"
+            " take all of them into account."
+        ]
+        last = self.history[-1]
+        if last.length < last.candidates and last.update_low == last.update_high:
+            said.append(
+                "What larger sets hold beyond the padding length is counted too low; intervals do not know by how much."
+            )
+        return said if len(self) else []
+
+    @property
+    @abstractmethod
+    def _tested(self) -> int:
+        """How many were estimated to find these."""
+
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """The first k of them with 95 % intervals. Needs `veil[plot]`."""
         from veil.plot import plot_rows
@@ -156,6 +173,10 @@ class FrequentItems(Mined):
     @property
     def population(self) -> int:
         return self.estimate.population
+
+    @property
+    def _tested(self) -> int:
+        return len(self.estimate)
 
     @property
     def items(self) -> list[Any]:
@@ -224,12 +245,12 @@ class FrequentItemsets(Mined):
         return self._mined(0.95, 0.95)
 
     @property
-    def _tried(self) -> int:
+    def _tested(self) -> int:
         """How many items and larger sets were estimated."""
         return len(self.singles.estimate) + len(self.candidates)
 
     def _rows(self, level: float) -> tuple[FrequentItemset, ...]:
-        sure = _sure(level, min(self.k, self._tried), self._tried)
+        sure = _sure(level, min(self.k, self._tested), self._tested)
         return tuple(sorted(self._mined(level, sure), key=_rank)[: self.k])
 
     def _mined(self, level: float, sure: float) -> tuple[FrequentItemset, ...]:
@@ -250,7 +271,7 @@ class FrequentItemsets(Mined):
         """Whether a set is above its round's threshold, where the chance of 1 - level is for both rounds together."""
         estimate = self.singles.estimate if len(row.items) == 1 else self.estimate
         assert estimate is not None  # larger sets come from it
-        return row.frequency > estimate.threshold(round(1 - level, 12) * len(estimate) / self._tried)
+        return row.frequency > estimate.threshold(round(1 - level, 12) * len(estimate) / self._tested)
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """What the others say, and association rules of a confidence of at least one half."""
@@ -290,7 +311,7 @@ class FrequentItemsets(Mined):
         significant: the fewer there are of all that were tried, the wider.
         """
         significant = [self._surely(row, level) for row in self.mined]
-        sure = _sure(level, max(1, sum(significant)), self._tried)
+        sure = _sure(level, max(1, sum(significant)), self._tested)
         known = [row for row, clear in zip(self._mined(sure, sure), significant, strict=True) if clear]
         return find_rules(self.rows, known, confidence)
 

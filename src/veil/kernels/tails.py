@@ -19,7 +19,7 @@ __all__ = ["shares_at", "upper_tail"]
 
 Floats = NDArray[np.float64]
 
-_SCATTER = 100.0  # variance up to which tails are added up exactly; beyond, a saddlepoint is right to half a per cent
+_SCATTER = 100.0  # variance up to which tails are added up exactly; beyond, a saddlepoint is right to 0.05 %
 _REACH = 9.0  # standard deviations, and as many steps more, beyond which nothing is left to add
 _NEAR = 1e-3  # of the mean, in standard deviations: there the limit of the saddlepoint formula is taken
 _TURNS = 80

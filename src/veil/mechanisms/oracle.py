@@ -21,7 +21,7 @@ from veil.privacy import Guarantee
 from veil.results.estimate import Estimate
 from veil.results.noise import Noise, SupportNoise
 from veil.tally import Tally
-from veil.tools.arguments import is_int
+from veil.tools.arguments import is_int, is_number
 from veil.view import View
 from veil.wire.layout import Columns
 
@@ -85,6 +85,10 @@ class FrequencyOracle(Mechanism):
         binomial that an absent value's support is.
         """
         _check_people(n)
+        if not is_number(alpha) or not 0 < alpha < 1:
+            raise ParameterError("alpha lies between 0 and 1")
+        if candidates is not None and (not is_int(candidates) or candidates < 1):
+            raise ParameterError("a number of candidates is at least 1")
         tail = alpha / min(candidates or self.domain.size, 10**300)  # as far as a double reaches
         noise = self.noise
         return (

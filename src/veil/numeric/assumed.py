@@ -21,8 +21,6 @@ __all__ = ["Assume", "assumed_bands", "check_assumption", "smoothness_doubt"]
 
 Assume = Literal["smooth", "nothing"]
 
-_ROUGH = 0.05
-"""At which p-value reports contradict a smooth distribution; a false alarm only widens the bands."""
 _STILL_SMOOTH = 1 / 16
 """A fit with less of EMS's share than this says nothing about smoothness."""
 _BUCKETS = 256
@@ -54,7 +52,7 @@ def assumed_bands(
     if check_assumption(assume) == "nothing":
         return free_bands(mechanism, tally, found)
     doubt = smoothness_doubt(mechanism, tally, found)
-    if doubt.rough(_ROUGH):
+    if doubt.rough():
         return replace(free_bands(mechanism, tally, found), because=_because(doubt))
     return wave_bands(mechanism, tally, found, replicates, seed)
 

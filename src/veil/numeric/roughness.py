@@ -27,7 +27,7 @@ __all__ = ["ROUGH", "Roughness", "roughness", "round_steps"]
 
 Floats = NDArray[np.float64]
 
-ROUGH = 0.1
+ROUGH = 0.05
 """At which p-value a distribution is taken for rough: a false alarm only widens its bands, so it is not a small one."""
 
 _STEPS_OF_EM = 50

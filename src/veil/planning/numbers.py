@@ -81,12 +81,12 @@ class NumbersGoal(Goal):
         return taken, f"{taken.name} is the first whose report of {size} fits."
 
     def _on_any_data(self, allowed: Sequence[Option]) -> tuple[Option, str]:
-        known = [option for option in allowed if option.name == _FOR_ROUGH] or [
-            option for option in allowed if not math.isnan(option.error(_ROUGH))
-        ]
-        taken = min(known or allowed, key=lambda option: option.error(_ROUGH))
+        known = [option for option in allowed if math.isfinite(option.error(_ROUGH))] or list(allowed)
+        fine = [option for option in known if option.name == _FOR_ROUGH]
+        taken = min(fine or known, key=lambda option: option.error(_ROUGH))
         size = byte_text(taken.report_bytes)
-        return taken, f"{taken.name} has errors that hold on any data, rough data too, in reports of {size}."
+        what = "tells all buckets apart, with errors" if fine else "has errors"
+        return taken, f"{taken.name} {what} that hold on any data, rough data too, in reports of {size}."
 
     def facts(self, study: Study, wishes: Wishes) -> Json:
         return {"simulated_users": min(wishes.users, _MOST_PEOPLE)}

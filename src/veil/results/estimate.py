@@ -20,10 +20,11 @@ from veil.results.laws import (
     check_inversion,
     heaviest_deviation,
     score_interval,
+    weighted_interval,
 )
 from veil.results.noise import Noise, SupportNoise
 from veil.results.units import Column, Unit, make_table, value_unit
-from veil.tools.arguments import is_int
+from veil.tools.arguments import is_int, is_number
 from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
@@ -167,9 +168,9 @@ class Estimate(Result):
         """Intervals for values that were selected, so many out of all that were tested, for being large.
 
         Benjamini and Yekutieli (2005): with intervals of level 1 - (1 - level) selected / tested, the expected share of
-        those that do not cover is at most 1 - level among the selected ones, however they were selected.
+        those that do not cover is at most 1 - level among the selected ones, where the largest are selected.
         """
-        return self._intervals(self.frequencies, self._selected_level(selected, level), "mid-p")
+        return self._errors(np.arange(len(self)), self._selected_level(selected, level))[1]
 
     def _selected_level(self, selected: int, level: float) -> float:
         two_sided(level)  # refuses a bad level
@@ -184,6 +185,10 @@ class Estimate(Result):
         if kind == "normal":
             reach = two_sided(level) * np.sqrt(self.variance_at(frequencies))
             low, high = frequencies - reach, frequencies + reach
+        elif self._law is not None and self._weighted:
+            rest = max(self.population - self.n, 0) / max(self.population - 1, 1)
+            law = self._law
+            low, high = weighted_interval(frequencies, self.n, self.effective, law.p, law.q, rest, level)
         elif self._law is not None:
             low, high = self._law.shares(self._supports(self._law, frequencies), level, kind)
         else:
@@ -200,18 +205,20 @@ class Estimate(Result):
         return self._law_of(q + (p - q) / self.scale, q)
 
     def _law_of(self, p: float, q: float, trials: int = 1) -> SupportLaw:
-        people = max(round(self.effective), 1)
         rest = max(self.population - self.n, 0) / max(self.population - 1, 1)
-        return SupportLaw(trials * people, p, q, float(np.sqrt(1 - rest)), whole=self.effective == self.n)
+        return SupportLaw(trials * self.n, p, q, float(np.sqrt(1 - rest)))
 
     def _supports(self, law: SupportLaw, frequencies: Floats) -> Floats:
-        supports = law.people * (law.q + (law.p - law.q) * frequencies)
-        return np.asarray(np.rint(supports) if law.whole else supports)
+        return np.rint(law.people * (law.q + (law.p - law.q) * frequencies))
+
+    @property
+    def _weighted(self) -> bool:
+        return self.effective != self.n
 
     @property
     def plain(self) -> bool:
         """Whether one report of each person who is spoken of counts once: then supports have an exact law."""
-        return self.effective == self.n == self.population
+        return self.effective == self.n == self.population and self.scale == 1.0
 
     @property
     def law(self) -> str:
@@ -220,11 +227,11 @@ class Estimate(Result):
             return "unknown"
         if not isinstance(self.noise, SupportNoise):
             return "normal, with the variance of the noise"
-        if self.effective != self.n:
-            return "weights: matched binomials, Bennett's bound"
+        if self._weighted:
+            return "weights: largest variance"
         if self.population > self.n:
             return "sample: matched binomials"
-        return "binomial, exact"
+        return "binomial, exact" if self.scale == 1.0 else f"scale {self.scale:.4g}: binomial, exact"
 
     def top(self, k: int) -> list[Row]:
         """The k values with the largest estimates, largest first; NaN for errors where no noise law is known."""
@@ -238,6 +245,8 @@ class Estimate(Result):
 
     def above(self, frequency: float) -> list[Row]:
         """The values estimated above a frequency, largest first."""
+        if not is_number(frequency):
+            raise ParameterError("a frequency is a finite number")
         return self._rows(self._largest(np.flatnonzero(self.shown > frequency)), selected=True)
 
     def _largest(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -250,12 +259,12 @@ class Estimate(Result):
         The support of a value that nobody holds is Bin(n, q), and this is its exact tail; the thesis (3.13) takes the
         normal one, which is too short far out. With weights it is a bound that holds for all weights with their sums.
         """
-        if not 0 < alpha < 1:
+        if not is_number(alpha) or not 0 < alpha < 1:
             raise ParameterError("alpha lies between 0 and 1")
         tail = alpha / max(self._tested, 1)
         if not isinstance(self.noise, SupportNoise):
             return self.noise.upper(self.n, tail) * float(np.sqrt(self.variance_at(np.zeros(1))[0]))
-        if self.effective != self.n:
+        if self._weighted:
             p, q = float(self.noise.p), float(self.noise.q)
             return heaviest_deviation(self.n, self.effective, q, tail) / (p - q) * self.scale
         return self.noise.floor(self.n, tail) * self.scale
@@ -286,15 +295,15 @@ class Estimate(Result):
 
     def _total_interval(self, values: int, frequency: float, level: float, kind: Inversion) -> tuple[float, float]:
         """An interval for what `values` values add up to, where that is what was found."""
+        if not values:
+            return 0.0, 0.0
         found, most = np.array([frequency]), 1.0 if self.scale == 1.0 else float(values)
         if kind == "normal":
             reach = two_sided(level) * float(np.sqrt(self._total_variance(values, frequency)))
             return frequency - reach, frequency + reach
         law = self._total_law(values)
         if law is not None:
-            each = law.people // max(
-                round(self.effective), 1
-            )  # the law speaks of a share of trials: so many per person
+            each = law.people // self.n  # the law speaks of a share of trials: so many per person
             low, high = law.shares(self._supports(law, found / each), level, kind)
             return float(low[0] * each), min(float(high[0] * each), 1.0)
         parabola = [np.array([self._total_variance(values, share * most) / most**2]) for share in (0.0, 0.5, 1.0)]
@@ -304,7 +313,7 @@ class Estimate(Result):
     def _total_law(self, values: int) -> SupportLaw | None:
         """The law of the supports of several values added up, where it is known: that of two binomials again."""
         noise = self.noise
-        if self._law is None or not isinstance(noise, SupportNoise) or self.scale != 1.0:
+        if self._law is None or not isinstance(noise, SupportNoise) or self.scale != 1.0 or self._weighted:
             return None
         p, q = float(noise.p), float(noise.q)
         if noise.hit == 0 and noise.miss == 0:  # a report supports one value at most
@@ -376,7 +385,11 @@ class Estimate(Result):
         return {**counts, "threshold": Unit("share"), "law": Unit("label")}
 
     def remarks(self) -> list[str]:
-        return [] if self.noise.known else ["No noise law is known: there are no intervals and no significance."]
+        if not self.noise.known:
+            return ["No noise law is known: there are no intervals and no significance."]
+        if self.scale == 1.0:
+            return []
+        return ["Items of sets larger than the padding length are counted too low; intervals do not know by how much."]
 
     @property
     def _judged(self) -> Estimate:

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from veil.errors import ParameterError
 from veil.tools.normal import two_sided
 
-__all__ = ["Inversion", "SupportLaw", "check_inversion", "heaviest_deviation", "least_support", "score_interval"]
+__all__ = [
+    "Inversion",
+    "SupportLaw",
+    "check_inversion",
+    "heaviest",
+    "heaviest_deviation",
+    "least_support",
+    "score_interval",
+    "weighted_interval",
+]
 
 Floats = NDArray[np.float64]
 Inversion = Literal["mid-p", "exact", "normal"]
@@ -44,16 +53,13 @@ class SupportLaw:
     """How support scatters: `people` reports, supporting a value with p where it is held and q where not.
 
     `fixed` is 1 where these people are all that a share is about: who holds the value is fixed then. Where they are a
-    random sample it is smaller, down to 0 in a large population: see `kernels.tails.shares_at`. `whole` says that
-    support is a number of people. Weighted sums are taken for supports of the people that the weights are worth, down
-    to a whole number for the lower end and up to one for the upper.
+    random sample it is smaller, down to 0 in a large population: see `kernels.tails.shares_at`.
     """
 
     people: int
     p: float
     q: float
     fixed: float = 1.0
-    whole: bool = True
 
     def shares(self, supports: Floats, level: float, kind: Inversion) -> tuple[Floats, Floats]:
         """The ends of intervals for the share of holders, one for each support.
@@ -72,9 +78,9 @@ class SupportLaw:
         few = n * self.q - math.sqrt(n * self.q * (1 - self.q))
         many = n * self.p + math.sqrt(n * self.p * (1 - self.p))
         part = 0.5 if kind == "mid-p" else 1.0
-        low = self._solve(np.floor(np.minimum(supports, many)), part, tail)
-        high = self._solve(np.ceil(np.maximum(supports, few)), 1 - part, 1 - tail)
-        if self.whole and self.fixed == 1.0:  # whole people: the least and the most that are not too surprising
+        low = self._solve(np.minimum(supports, math.floor(many)), part, tail)
+        high = self._solve(np.maximum(supports, math.ceil(few)), 1 - part, 1 - tail)
+        if self.fixed == 1.0:  # whole people: the least and the most that are not too surprising
             low, high = np.ceil(np.maximum(low * n - 1e-3, 0.0)) / n, np.floor(high * n + 1e-3) / n
         return low, np.maximum(low, high)
 
@@ -113,6 +119,38 @@ def least_support(people: int, q: float, tail: float) -> int:
     return high
 
 
+def heaviest(people: int, effective: float) -> float:
+    """The largest weight that these sums allow, where the mean weight is 1 (Samuelson's inequality, 1968).
+
+    >>> heaviest(100, 100.0), round(heaviest(100, 50.0), 2)
+    (1.0, 10.95)
+    """
+    return 1 + math.sqrt(max((people - 1) * (people / effective - 1), 0.0))
+
+
+def weighted_interval(
+    found: Floats, people: int, effective: float, p: float, q: float, rest: float, level: float
+) -> tuple[Floats, Floats]:
+    """Intervals of weighted shares, whoever carries the weight: the score, with the largest variance there can be.
+
+    How much of the squared weights the holders of a value have is not known: at most all of it, and at most the
+    heaviest weight times their sum. `rest` is how much of a sample's own scatter there is: 0 where all were asked.
+
+    >>> low, high = weighted_interval(np.array([0.1]), 1000, 800.0, 0.5, 0.1, 0.0, 0.95)
+    >>> float(low[0].round(2)), float(high[0].round(2))
+    (0.03, 0.2)
+    """
+    noise, gap = q * (1 - q) / effective, (p - q) ** 2
+    own = p * (1 - p) + rest * gap
+    alone, shared = heaviest(people, effective) / people, 1 / effective
+    ends = []
+    for held in ((0.0, alone / 2, alone), (shared, shared, shared)):
+        variances = [np.full(len(found), (own * most + noise) / gap) for most in held]
+        ends.append(score_interval(found, (variances[0], variances[1], variances[2]), level))
+    low, high = np.maximum(ends[0][0], ends[1][0]), np.minimum(ends[0][1], ends[1][1])
+    return np.minimum(low, high), np.maximum(low, high)
+
+
 def heaviest_deviation(people: int, effective: float, q: float, tail: float) -> float:
     """How far above its mean a weighted support of an absent value may be, per person of mean weight, but for `tail`.
 
@@ -127,8 +165,7 @@ def heaviest_deviation(people: int, effective: float, q: float, tail: float) -> 
     """
     from scipy.optimize import minimize_scalar
 
-    apart = math.sqrt(max((people - 1) * (people / effective - 1), 0.0))
-    largest = 1 + apart
+    largest = heaviest(people, effective)
     others = (people - largest) / max(people - 1, 1)
 
     def deviation(log_rate: float) -> float:

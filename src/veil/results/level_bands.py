@@ -32,9 +32,6 @@ __all__ = ["LevelBands", "differences_law", "support_law"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_STEPS = np.linspace(0.6, 3.3, 10)
-_MOST_RUNS, _FEWEST_RUNS, _MOST_NUMBERS = 100, 20, 1 << 18
-
 
 def support_law(noise: SupportNoise) -> list[float]:
     """n times the variance of a sum of coefficients a times estimated frequencies f, as factors of four sums.
@@ -112,14 +109,13 @@ class LevelBands(Bands):
         return (float(low[0]), float(high[0])) if np.ndim(x) == 0 else (low, high)
 
     def quantile_numbers(self, q: Any, level: float = 0.95) -> tuple[Any, Any]:
-        """Where the bounds of the fraction below a bucket, and of that up to its end, leave room for q.
+        """From the first to the last bucket whose bounds leave room for q: below it at its start, above it at its end.
 
-        Bounds in increasing order are nearer to a truth that increases (Chernozhukov, Fernandez-Val and Galichon,
-        Biometrika 2009): so much that fewer standard errors are enough, which is found by drawing errors.
+        The bucket that holds the quantile is one of them whenever its own two bounds hold, whatever the others do.
         """
         self._of(self.likely).quantile(q)  # refuses bad levels
         wanted = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        reach = self._reaches(level) * (self._enough(level) / two_sided(level))
+        reach = self._reaches(level)
         first, last = _crossed(self._running, reach * self._errors[:-1], reach * self._errors[1:], wanted)
         lows, highs = self._ends
         low, high = lows[first], highs[np.maximum(first, last)]
@@ -253,57 +249,6 @@ class LevelBands(Bands):
         sure = np.maximum(self.unbiased - two_sided(level) * self.stderr(edges[:-1], edges[1:]), 0.0)
         return np.asarray(_reach(level, sure / np.maximum(np.maximum(self._errors[:-1], self._errors[1:]), 1e-300)))
 
-    def _enough(self, level: float) -> float:
-        """How many standard errors cover quantiles where errors are drawn; few draws tell little above 95 %."""
-        cover, most, told = self._covered, two_sided(level), min(level, 0.95)
-        if cover is None:
-            return most
-        return most * min(float(np.interp(told, cover, _STEPS)) / two_sided(told), 1.0)
-
-    @cached_property
-    def _covered(self) -> Floats | None:
-        """How often quantiles of likely people are covered, by the number of standard errors; None for large trees.
-
-        Of the half of them that are covered least: others lie within heaps, and are covered by hardly any reach.
-        """
-        runs = min(_MOST_RUNS, _MOST_NUMBERS // len(self.masses))
-        if runs < _FEWEST_RUNS:
-            return None
-        below = np.concatenate([[0.0], np.cumsum(self.likely)])
-        wanted = np.linspace(0.05, 0.95, 19)
-        held = np.clip(np.searchsorted(below, wanted, side="left") - 1, 0, len(self.masses) - 1)
-        off, ratio = below + self._drawn_errors(runs), self._reaches(0.95) / two_sided(0.95)
-        found = []
-        for step in _STEPS:
-            highs = np.sort(off[:, 1:] + step * ratio * self._errors[1:], axis=1)[:, held]
-            lows = np.sort(off[:, :-1] - step * ratio * self._errors[:-1], axis=1)[:, held]
-            each = np.sort(((lows <= wanted) & (wanted <= highs)).mean(axis=0))
-            found.append(each[: (len(each) + 1) // 2].mean())
-        return np.maximum.accumulate(found)
-
-    def _drawn_errors(self, runs: int) -> Floats:
-        """Errors of the fraction below each edge, drawn again and again where people are likely ones.
-
-        Normal ones: each level's people are a part of all, and its noise is drawn for each node alone, because what a
-        level's nodes err by together does not change how a total is shared out.
-        """
-        rng, tree = np.random.default_rng(0), self._answers.tree
-        parts = [rng.normal(size=(runs, tree.leaves)) * np.sqrt(self.likely / size) for size in self.effective]
-        parts = [part - self.likely * part.sum(axis=1, keepdims=True) for part in parts]
-        whole = np.tensordot(self.effective, parts, 1) / self.population
-        levels = []
-        for level, (part, law) in enumerate(zip(parts, self.laws, strict=True), start=1):
-            starts = np.arange(0, tree.leaves, tree.width(level))
-            masses, off = np.add.reduceat(self.likely, starts), np.add.reduceat(part - whole, starts, axis=1)
-            if not len(self.variances):
-                pairs = np.arange(0, len(starts), 2)
-                off = np.add.reduceat(off * np.where(np.arange(len(starts)) % 2, -1.0, 1.0), pairs, axis=1)
-                masses = np.add.reduceat(masses, pairs)
-            noise = np.sqrt(np.maximum(law[0] + law[2] * masses, 0.0) / self.effective[level - 1])
-            levels.append(off + noise * rng.normal(size=off.shape))
-        drawn = np.array([self._answers.leaves(found) for found in zip(*levels, strict=True)])
-        return np.concatenate([np.zeros((runs, 1)), np.cumsum(drawn, axis=1)], axis=1)
-
     def _sum_between(self, lows: Floats, highs: Floats, level: float) -> tuple[Any, Any]:
         """For a sum over people of something that lies between a bucket's two coefficients."""
         ends, errors = [], []
@@ -338,10 +283,15 @@ def _reach(level: float, gap: Any) -> Any:
 
 
 def _crossed(below: Floats, low_errors: Floats, high_errors: Floats, wanted: Floats) -> tuple[Ints, Ints]:
-    """The first and the last bucket that may hold each quantile, by bounds in increasing order."""
-    lows, highs = np.sort(below[:-1] - low_errors), np.sort(below[1:] + high_errors)
-    first = np.minimum(np.searchsorted(highs, wanted, side="left"), len(highs) - 1)
-    return first, np.maximum(np.searchsorted(lows, wanted, side="right") - 1, 0)
+    """The first and the last bucket that may hold each quantile: whose bounds leave room for it."""
+    lows, highs = below[:-1] - low_errors, below[1:] + high_errors
+    first, last = [], []
+    for level in wanted:
+        may = np.flatnonzero((lows <= level) & (level <= highs))
+        near = int(np.argmin(np.abs((lows + highs) / 2 - level)))
+        first.append(int(may[0]) if len(may) else near)
+        last.append(int(may[-1]) if len(may) else near)
+    return np.array(first), np.array(last)
 
 
 def _stretched(low: Any, high: Any, shown: Any) -> tuple[Any, Any]:

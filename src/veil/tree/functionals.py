@@ -112,16 +112,3 @@ class Answers:
             starts: NDArray[np.int64] = np.arange(0, self.tree.sizes[level], self.tree.branching)
             follow.insert(0, np.add.reduceat(share[level] * follow[0], starts))
         return follow
-
-    def leaves(self, found: Sequence[Floats], total: float = 0.0) -> Floats:
-        """The leaves by the linear estimate, from what was found at each level below the root (of pairs: differences).
-
-        With a total of 0 it is what errors at the nodes make of the leaves.
-        """
-        from veil.kernels.trees import settle
-
-        if self.variances is None:
-            return from_differences(self.tree, found, total)
-        nodes = np.concatenate([[total], *found])
-        settled = settle(nodes, *self._weights, self.tree.offsets, self.tree.branching, total)
-        return np.asarray(settled[self.tree.offsets[-2] :])

@@ -6,7 +6,7 @@ A case makes one collection and says which intervals it gave; a cell is what all
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -143,6 +143,20 @@ def measure(cases: Iterable[Case], seed: Iterable[int], advance: Advance) -> Ite
             advance(1)
         for runs in found.values():
             yield runs.cell(case)
+
+
+def pooled(cells: Iterable[Cell]) -> list[Cell]:
+    """One cell for each kind and level: the mean over all its cells, which each have to reach the same."""
+    groups: dict[tuple[str, float, float], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.kind, cell.nominal, cell.least), []).append(cell)
+    found = []
+    for same in groups.values():
+        together = float(np.mean([cell.coverage for cell in same]))
+        error = float(np.sqrt(np.sum([cell.error**2 for cell in same]))) / len(same)
+        name = f"{len(same)} cells"
+        found.append(replace(same[0], way=name, data="all", n=0, epsilon=0.0, coverage=together, error=error, most=1.0))
+    return found
 
 
 def worst(cells: Iterable[Cell]) -> Cell:
