@@ -108,8 +108,8 @@ class Mined(Result):
 
     def remarks(self) -> list[str]:
         said = [
-            f"These were selected for being large, out of {self._tested:,} that were estimated: significance and intervals"
-            " take all of them into account."
+            f"These were selected for being large, out of {self._tested:,} that were estimated: significance and"
+            " intervals take all of them into account."
         ]
         last = self.history[-1]
         if last.length < last.candidates and last.update_low == last.update_high:
