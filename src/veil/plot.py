@@ -55,9 +55,12 @@ def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None 
     return ax
 
 
-def plot_change(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None) -> Axes:
-    """The k clearest differences with 95 % intervals, beside no change; changed ones are filled."""
-    table = found.summary_table(0.95, k, truth)
+def plot_change(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None, hide: bool = False) -> Axes:
+    """The k clearest differences with 95 % intervals, beside no change; changed ones are filled.
+
+    `hide` leaves out what did not change, as `Result.told` does.
+    """
+    table = found.told(0.95, k, truth, hide=hide).table
     unit = Unit.of_field(table.schema.field("difference"))
     factor = 100.0 if unit.name == "share" else 1.0
     known = "low" in table.column_names

@@ -39,7 +39,10 @@ def same(document: Any, found: HeavyHitters) -> None:
     rows = document["rows"]
     assert [row["value"] for row in rows] == found.values
     assert [row["frequency"] for row in rows] == found.estimates.frequencies.tolist()
-    assert [(row["low"], row["high"]) for row in rows] == [tuple(pair) for pair in found.estimates.interval()]
+    assert [(row["low"], row["high"]) for row in rows] == [tuple(pair) for pair in found.selected_interval()]
+    assert [(row["alone_low"], row["alone_high"]) for row in rows] == [
+        tuple(pair) for pair in found.estimates.interval()
+    ]
     assert [row["truncated"] for row in rows] == found.truncated.tolist()
     assert [(step["length"], step["people"], step["candidates"], step["kept"]) for step in document["rounds"]] == [
         (step.length, step.people, step.candidates, step.kept) for step in found.history

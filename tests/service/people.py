@@ -54,8 +54,8 @@ def reports(survey: Survey, values: list[Any]) -> bytes:
     return framed(survey, values, ids, Seeded(int(survey.task[:8], 16)))
 
 
-def undisturbed(study: Study, people: int) -> Any:
-    """The answer that a study gives without a collector, from the same reports in memory."""
+def undisturbed(study: Study, people: int, hide: str | None = "all=true") -> Any:
+    """The answer that a study gives without a collector, from the same reports in memory; told as a collector does."""
     run, values, begin = StudyRun(study), held(study, people), 0.0
     while run.round is not None:
         survey, end = run.round.survey, begin + float(run.round.people)
@@ -63,7 +63,7 @@ def undisturbed(study: Study, people: int) -> Any:
         run.answer(InMemory(survey, survey.randomize(part_of(values, begin, end), source)))
         begin = end
     assert run.result is not None
-    return json.loads(json.dumps(document(run.result)))
+    return json.loads(json.dumps(document(run.result, hide=hide)))
 
 
 @dataclass
