@@ -15,6 +15,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result, with_picked
 from veil.results.estimate import Estimate, Row
 from veil.results.units import Column, Unit, make_table
+from veil.tools.normal import alpha_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -114,7 +115,7 @@ class HeavyHitters(Result):
         Of level 1 - (1 - level) R / tested (Benjamini and Yekutieli 2005), where R is how many values are significant,
         at least 1: of those, and of all values found, a share of at most 1 - level is expected not to be covered.
         """
-        selected = max(int(self.significant(round(1 - level, 12)).sum()), 1)
+        selected = max(int(self.significant(alpha_of(level)).sum()), 1)
         return self._judged.selected_interval(selected, level)
 
     @property
@@ -128,7 +129,7 @@ class HeavyHitters(Result):
         """
         share, selected = Unit("share"), self.selected_interval(level)
         more: dict[str, Column] = {
-            "significant": (self.significant(round(1 - level, 12)), Unit("flag")),
+            "significant": (self.significant(alpha_of(level)), Unit("flag")),
             "truncated": (self.truncated, Unit("flag")),
         }
         fitted: dict[str, Column] = {} if self.fitted is None else {"fitted": (self.fitted, share)}
@@ -137,7 +138,7 @@ class HeavyHitters(Result):
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """How many values were found and tested, the significance threshold, how many are above it, and the rounds."""
-        alpha = round(1 - level, 12)
+        alpha = alpha_of(level)
         rounds = [
             {**asdict(step), "threshold": None if math.isnan(step.threshold) else step.threshold}
             for step in self.history

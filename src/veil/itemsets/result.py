@@ -19,7 +19,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.estimate import Estimate, Row
 from veil.results.units import Column, Unit, make_table, value_unit
-from veil.tools.normal import two_sided
+from veil.tools.normal import alpha_of, selected_level, two_sided
 from veil.view import ItemSets
 
 if TYPE_CHECKING:
@@ -157,14 +157,14 @@ class FrequentItems(Mined):
         return self._rows(0.95)
 
     def _rows(self, level: float) -> tuple[Row, ...]:
-        sure = _sure(level, min(self.k, len(self.estimate)), len(self.estimate))
+        sure = selected_level(level, min(self.k, len(self.estimate)), len(self.estimate))
         return tuple(sorted(_doubted(self.estimate, self.history[-1], level, sure), key=_rank)[: self.k])
 
     def _named(self, level: float) -> dict[str, Column]:
         return {"value": (self.items, value_unit(self.estimate.domain))}
 
     def _significant(self, level: float) -> list[bool]:
-        threshold = self.estimate.threshold(round(1 - level, 12))
+        threshold = self.estimate.threshold(alpha_of(level))
         return [row.frequency > threshold for row in self.rows]
 
     def __iter__(self) -> Iterator[Row]:
@@ -250,7 +250,7 @@ class FrequentItemsets(Mined):
         return len(self.singles.estimate) + len(self.candidates)
 
     def _rows(self, level: float) -> tuple[FrequentItemset, ...]:
-        sure = _sure(level, min(self.k, self._tested), self._tested)
+        sure = selected_level(level, min(self.k, self._tested), self._tested)
         return tuple(sorted(self._mined(level, sure), key=_rank)[: self.k])
 
     def _mined(self, level: float, sure: float) -> tuple[FrequentItemset, ...]:
@@ -271,7 +271,7 @@ class FrequentItemsets(Mined):
         """Whether a set is above its round's threshold, where the chance of 1 - level is for both rounds together."""
         estimate = self.singles.estimate if len(row.items) == 1 else self.estimate
         assert estimate is not None  # larger sets come from it
-        return row.frequency > estimate.threshold(round(1 - level, 12) * len(estimate) / self._tested)
+        return row.frequency > estimate.threshold(alpha_of(level) * len(estimate) / self._tested)
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """What the others say, and association rules of a confidence of at least one half."""
@@ -311,7 +311,7 @@ class FrequentItemsets(Mined):
         significant: the fewer there are of all that were tried, the wider.
         """
         significant = [self._surely(row, level) for row in self.mined]
-        sure = _sure(level, max(1, sum(significant)), self._tested)
+        sure = selected_level(level, max(1, sum(significant)), self._tested)
         known = [row for row, clear in zip(self._mined(sure, sure), significant, strict=True) if clear]
         return find_rules(self.rows, known, confidence)
 
@@ -329,12 +329,6 @@ def _itemset(items: tuple[Any, ...], row: Row) -> FrequentItemset:
 
 def _rank(row: Row | FrequentItemset) -> float:
     return -row.frequency
-
-
-def _sure(level: float, selected: int, tried: int) -> float:
-    """The level of intervals that hold for so many selected out of those tried (Benjamini and Yekutieli 2005)."""
-    two_sided(level)  # refuses a bad level
-    return 1 - (1 - level) * selected / tried
 
 
 def _doubted(estimate: Estimate, step: Step, level: float, sure: float) -> list[Row]:

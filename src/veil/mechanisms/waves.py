@@ -7,6 +7,7 @@ cumulative sums, exact on whole cells whether or not the wave's ends fall on a b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ class Wave:
     """What the wave adds, divided by the pairs of offsets that lead there."""
 
     @classmethod
+    @lru_cache(maxsize=8)  # simulated surveys reconstruct through the same wave again and again
     def of(cls, mechanism: SquareWave) -> Wave:
         """The operator of a mechanism."""
         held, seen = mechanism.input_edges, mechanism.output_edges

@@ -35,13 +35,13 @@ from veil.results.contrasts import (
 from veil.results.estimate import Estimate
 from veil.results.mean import Mean
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit, time_or_number, value_unit
-from veil.tools.normal import two_sided
+from veil.tools.normal import alpha_of, selected_level
 
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Change", "FrequencyChange", "MeanChange", "alpha_of", "check_same"]
+__all__ = ["Change", "FrequencyChange", "MeanChange", "check_same"]
 
 Floats = NDArray[np.float64]
 
@@ -187,7 +187,7 @@ class FrequencyChange(Change):
         if rows >= len(self):
             return table
         surely = max(sum(table["changed"].to_pylist()), 1)  # those that are left where others are hidden
-        ends = self.interval(1 - (1 - level) * min(surely / max(self.tested, 1), 1.0))[self._importance()[:rows]]
+        ends = self.interval(selected_level(level, surely, self.tested))[self._importance()[:rows]]
         return with_picked(table, ends[:, 0], ends[:, 1])
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
@@ -281,12 +281,6 @@ class MeanChange(Change):
 
     def fact_units(self) -> Mapping[str, Unit]:
         return {name: unit for name, (_, unit) in self._columns(0.95).items()}
-
-
-def alpha_of(level: float) -> float:
-    """1 - level, as it was meant."""
-    two_sided(level)  # refuses a bad level
-    return round(1 - level, 12)
 
 
 def check_same(same: bool, what: str) -> None:

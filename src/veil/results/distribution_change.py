@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError
 from veil.results.bands import Bands
-from veil.results.change import Change, alpha_of
+from veil.results.change import Change
 from veil.results.contrasts import reach_of, square_and_add
 from veil.results.distribution import QUANTILES, Distribution
 from veil.results.free_bands import FreeBands
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit
+from veil.tools.normal import alpha_of
 
 if TYPE_CHECKING:
     import pyarrow

@@ -25,7 +25,7 @@ from veil.results.laws import (
 from veil.results.noise import Noise, SupportNoise
 from veil.results.units import Column, Unit, make_table, value_unit
 from veil.tools.arguments import is_int, is_number
-from veil.tools.normal import two_sided
+from veil.tools.normal import alpha_of, selected_level, two_sided
 
 if TYPE_CHECKING:
     import pyarrow
@@ -140,8 +140,7 @@ class Estimate(Result):
         """Variance of a shown share through what was left to chance before the mechanism."""
         view = shares * (1 - 1 / self.scale) / self.effective
         held = np.minimum(shares * self.scale, 1.0)
-        rest = max(self.population - self.n, 0) / max(self.population - 1, 1)
-        return view + held * (1 - held) * rest / self.effective / self.scale**2
+        return view + held * (1 - held) * self._rest / self.effective / self.scale**2
 
     @property
     def stderr(self) -> Floats:
@@ -170,11 +169,7 @@ class Estimate(Result):
         Benjamini and Yekutieli (2005): with intervals of level 1 - (1 - level) selected / tested, the expected share of
         those that do not cover is at most 1 - level among the selected ones, where the largest are selected.
         """
-        return self._errors(np.arange(len(self)), self._selected_level(selected, level))[1]
-
-    def _selected_level(self, selected: int, level: float) -> float:
-        two_sided(level)  # refuses a bad level
-        return 1 - (1 - level) * min(selected / max(self._tested, 1), 1.0)
+        return self._errors(np.arange(len(self)), selected_level(level, selected, self._tested))[1]
 
     @property
     def _tested(self) -> int:
@@ -186,9 +181,8 @@ class Estimate(Result):
             reach = two_sided(level) * np.sqrt(self.variance_at(frequencies))
             low, high = frequencies - reach, frequencies + reach
         elif self._law is not None and self._weighted:
-            rest = max(self.population - self.n, 0) / max(self.population - 1, 1)
             law = self._law
-            low, high = weighted_interval(frequencies, self.n, self.effective, law.p, law.q, rest, level)
+            low, high = weighted_interval(frequencies, self.n, self.effective, law.p, law.q, self._rest, level)
         elif self._law is not None:
             low, high = self._law.shares(self._supports(self._law, frequencies), level, kind)
         else:
@@ -205,8 +199,12 @@ class Estimate(Result):
         return self._law_of(q + (p - q) / self.scale, q)
 
     def _law_of(self, p: float, q: float, trials: int = 1) -> SupportLaw:
-        rest = max(self.population - self.n, 0) / max(self.population - 1, 1)
-        return SupportLaw(trials * self.n, p, q, float(np.sqrt(1 - rest)))
+        return SupportLaw(trials * self.n, p, q, float(np.sqrt(1 - self._rest)))
+
+    @property
+    def _rest(self) -> float:
+        """How much of a sample's own scatter there is: 0 where everybody was asked, 1 in a large population."""
+        return max(self.population - self.n, 0) / max(self.population - 1, 1)
 
     def _supports(self, law: SupportLaw, frequencies: Floats) -> Floats:
         return np.rint(law.people * (law.q + (law.p - law.q) * frequencies))
@@ -370,7 +368,7 @@ class Estimate(Result):
             return table
         order = self._importance()[:rows]
         surely = max(sum(map(bool, table["significant"].to_pylist())), 1)  # those that are left where others are hidden
-        ends = self._errors(order, self._selected_level(surely, level))[1]
+        ends = self._errors(order, selected_level(level, surely, self._tested))[1]
         return with_picked(table, ends[:, 0], ends[:, 1])
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
@@ -398,7 +396,7 @@ class Estimate(Result):
 
     def _least(self, level: float) -> float | None:
         known = self.noise.known and len(self)
-        return self._judged.threshold(round(1 - level, 12)) if known else None
+        return self._judged.threshold(alpha_of(level)) if known else None
 
     def _significant(self, level: float) -> list[bool | None]:
         threshold = self._least(level)
@@ -441,7 +439,11 @@ class Estimate(Result):
         codes = order.astype(np.uint64) if self.candidates is None else self.candidates[order]
         shown, counts = self.shown[order], self.counts[order]
         errors, bounds = self._errors(order)
-        wider = self._errors(order, self._selected_level(len(order), 0.95))[1] if selected and len(order) else bounds
+        wider = (
+            self._errors(order, selected_level(0.95, len(order), self._tested))[1]
+            if selected and len(order)
+            else bounds
+        )
         columns = np.column_stack([shown, counts, errors, wider, bounds]).tolist()
         return [Row(value, *cells) for value, cells in zip(self.domain.decode(codes), columns, strict=True)]
 

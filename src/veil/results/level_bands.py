@@ -148,7 +148,8 @@ class LevelBands(Bands):
             (lows <= middle) & (middle <= highs), 0.0, np.minimum((lows - middle) ** 2, (highs - middle) ** 2)
         )
         low, high = self._sum_between(least, most, level)
-        low = low - max(middle - self.mean_numbers(level)[0], self.mean_numbers(level)[1] - middle) ** 2
+        least_mean, most_mean = self.mean_numbers(level)
+        low = low - max(middle - least_mean, most_mean - middle) ** 2
         low, high = _stretched(low, high, self.estimate.variance())
         return _pair(np.maximum(low, 0.0), np.minimum(high, (highs[-1] - lows[0]) ** 2 / 4))
 
