@@ -1,0 +1,154 @@
+"""People who hold records and are asked one of a family of questions: what the collector counts, quickly.
+
+Who answers which question is drawn person by person, and so is what the question shows of each. How many reports
+support each cell is then drawn for all people of a question together, from the law that it has given how many of them
+hold which cell:
+
+- oracles that support cells independently of each other: two binomials per cell;
+- GRR: those who keep their cell, and a multinomial of all others;
+- SubsetSelection: cells are passed one after the other; of the people who still have j of their subset's cells to
+  choose out of the r that are left to them, a binomial share of j / r chooses this one. Where people are few beside
+  cells, their subsets are drawn one by one;
+- more than 1,024 cells: normal, with the exact covariance.
+
+Simulation only: numpy's generator protects nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil import Tally
+from veil.datasets import Records
+from veil.entropy import Seeded
+from veil.mechanisms import PureOracle, SubsetSelection
+from veil.post import redraw_counts
+from veil.survey import EachOf, Question, Survey, SurveyTally
+
+Ints = NDArray[np.int64]
+Generator = np.random.Generator
+
+DRAWN = (
+    "Who answers which view is drawn person by person; support counts are drawn from their law given the group's true "
+    "counts, which equals simulating every report in distribution (normal where a view has more than 1,024 cells). "
+    "Estimates come from the shipped studies."
+)
+_MANY_CELLS = 1_024
+_WORTH_PASSING = 4  # passing over cells costs less than drawing subsets, up to so many binomials per person
+
+
+def collect_records(survey: Survey, people: Records, rng: Generator) -> SurveyTally:
+    """What the collector counts of a survey that is one question or one family, asked of these people."""
+    codes = people.codes.astype(np.uint64)
+    if isinstance(survey.ask, Question):
+        shown = survey.ask.view.apply(codes, Seeded(0)).astype(np.int64)
+        counts = _supports(survey.ask.pure, np.zeros(len(shown), np.int64), shown, 1, rng)
+        return SurveyTally(survey.task, len(codes), (_tally(survey.ask.pure, counts[0], len(codes)),))
+    assert isinstance(survey.ask, EachOf), "trees of questions are asked person by person"
+    family = survey.ask
+    choice = rng.integers(len(family), size=len(codes))
+    shown = family.rule.shown(choice, codes).astype(np.int64)
+    parts: dict[int, Tally] = {}
+    for mechanism, questions in _by_mechanism(family):
+        numbers = np.full(len(family), -1)
+        numbers[questions] = np.arange(len(questions))
+        mine = numbers[choice]
+        asked = mine >= 0
+        counts = _supports(mechanism, mine[asked], shown[asked], len(questions), rng)
+        answered = np.bincount(mine[asked], minlength=len(questions))
+        digests = _digests(family, tuple(questions.tolist()))
+        for number, row, n, digest in zip(questions.tolist(), counts, answered.tolist(), digests, strict=True):
+            parts[number] = Tally(digest, row, n, n, n)
+    return SurveyTally(survey.task, len(codes), tuple(parts[number] for number in range(len(family))))
+
+
+def _tally(oracle: PureOracle, counts: Ints, people: int) -> Tally:
+    return Tally(oracle.digest, counts, people, people, people)
+
+
+def _by_mechanism(family: EachOf) -> Iterator[tuple[PureOracle, Ints]]:
+    """The family's oracles, each with the numbers of the questions that it asks."""
+    sizes = family.rule.sizes_of(np.arange(len(family))).astype(np.int64)
+    for size, mechanism in zip(family.rule.sizes, family.mechanisms, strict=True):
+        assert isinstance(mechanism, PureOracle)
+        yield mechanism, np.flatnonzero(sizes == size)
+
+
+@lru_cache(maxsize=64)
+def _digests(family: EachOf, questions: tuple[int, ...]) -> list[str]:
+    """The names of the tallies: questions that show plain cells share one."""
+    named: dict[object, str] = {}
+    found = []
+    for number in questions:
+        oracle = family.question(number).pure
+        if oracle not in named:
+            named[oracle] = oracle.digest
+        found.append(named[oracle])
+    return found
+
+
+def _supports(oracle: PureOracle, choice: Ints, shown: Ints, questions: int, rng: Generator) -> Ints:
+    """Support counts, a row for each question: who answered which, and what it showed of them."""
+    size = oracle.domain.size
+    held = np.bincount(choice * size + shown, minlength=questions * size).reshape(questions, size)
+    noise, p, q = oracle.noise, float(oracle.p), float(oracle.q)
+    if noise.hit == 0 and noise.miss == 0:
+        kept = rng.binomial(held, p - q)
+        chances = np.append(np.full(size, q), max(1 - p - (size - 1) * q, 0.0))
+        others = rng.multinomial(held.sum(axis=1) - kept.sum(axis=1), chances / chances.sum())
+        return np.asarray(kept + others[:, :-1])
+    if noise.alone:
+        return np.asarray(rng.binomial(held, p) + rng.binomial(held.sum(axis=1, keepdims=True) - held, q))
+    if size > _MANY_CELLS:
+        drawn = np.stack([redraw_counts(noise, row, rng) for row in held])
+        return np.maximum(np.rint(drawn), 0).astype(np.int64)
+    assert isinstance(oracle, SubsetSelection), "there is no other oracle whose supports depend on each other"
+    if questions * size**2 * (oracle.subset_size + 1) <= _WORTH_PASSING * len(choice):
+        return passed_subsets(held, oracle.subset_size, p, rng)
+    return _drawn_subsets(oracle, choice, shown, questions, rng)
+
+
+def passed_subsets(held: Ints, chosen: int, p: float, rng: Generator) -> Ints:
+    """How many subsets of `chosen` cells have each cell, passing over cells: exact. A row of `held` is a question.
+
+    >>> passed_subsets(np.array([[5, 0, 3]]), 2, 0.7, np.random.default_rng(0)).sum()
+    np.int64(16)
+    """
+    questions, size = held.shape
+    inside = rng.binomial(held, p)
+    counts = inside.copy()
+    left = np.zeros((questions, size, chosen + 1), np.int64)  # by held cell and by how many cells are still to choose
+    left[:, :, chosen - 1], left[:, :, chosen] = inside, held - inside
+    own, wanted = np.arange(size), np.arange(chosen + 1)
+    for cell in range(size):
+        others = size - cell - (own >= cell)  # cells from here on, without the held one, which is decided
+        chances = np.minimum(wanted / np.maximum(others, 1)[:, None], 1.0)
+        chances[cell] = 0.0
+        picked = rng.binomial(left, chances)
+        counts[:, cell] += picked.sum(axis=(1, 2))
+        left -= picked
+        left[:, :, :-1] += picked[:, :, 1:]
+    return counts
+
+
+def _drawn_subsets(oracle: SubsetSelection, choice: Ints, shown: Ints, questions: int, rng: Generator) -> Ints:
+    """The same, subset by subset."""
+    order = np.argsort(choice, kind="stable")
+    counts = np.zeros((questions, oracle.domain.size), np.int64)
+    starts = np.searchsorted(choice[order], np.arange(questions + 1))
+    source, every = Seeded(int(rng.integers(1 << 62))), np.arange(oracle.domain.size, dtype=np.uint64)
+    step = max(1, (1 << 24) // oracle.domain.size)
+    first = 0
+    while first < questions:  # some questions at a time, so that memory stays small
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + step, side="right")) - 1)
+        rows = order[starts[first] : starts[last]]
+        if len(rows):
+            supports = oracle.incidence(oracle.draw(shown[rows].astype(np.uint64), source), every)
+            asked = first + np.flatnonzero(np.diff(starts[first : last + 1]))
+            counts[asked] = np.add.reduceat(supports, starts[asked] - starts[first], axis=0, dtype=np.int64)
+        first = last
+    return counts
