@@ -45,7 +45,7 @@ class Records:
     """
 
     domain: Record
-    codes: NDArray[np.int64]
+    codes: NDArray[Any]
     origin: str
     stand_in: bool
 
@@ -91,8 +91,7 @@ class Records:
     @cached_property
     def distinct(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The different records, and how many people hold each."""
-        narrow = self.codes.astype(np.uint8) if max(self.sizes) <= 256 else self.codes  # sorts many times as fast
-        rows, counts = np.unique(narrow, axis=0, return_counts=True)
+        rows, counts = np.unique(self.codes, axis=0, return_counts=True)
         return rows.astype(np.int64), counts.astype(np.int64)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -171,7 +170,12 @@ def _built(columns: dict[str, NDArray[Any]], most: int, origin: str) -> Records:
         found, labels = (_ranges if column.dtype.kind in "if" else _frequent)(column, most)
         codes.append(found)
         parts.append((name, Categories(labels)))
-    return Records(Record(tuple(parts)), np.stack(codes, axis=1), f"{origin}, at most {most} categories", False)
+    narrow = np.min_scalar_type(
+        max(part.size for _, part in parts)
+    )  # a byte each, mostly: many people, many attributes
+    return Records(
+        Record(tuple(parts)), np.stack(codes, axis=1).astype(narrow), f"{origin}, at most {most} categories", False
+    )
 
 
 def _check(most: int) -> None:
@@ -225,4 +229,6 @@ def _stand_in(names: Sequence[str], people: int, fewer: dict[str, int], most: in
         codes.append(np.searchsorted(cuts, column))
         parts.append((name, Categories([f"{name} {i}" for i in range(size)])))
     origin = f"a stand-in: {people:,} people with one hidden number each, seed {seed}"
-    return Records(Record(tuple(parts)), np.stack(codes, axis=1).astype(np.int64), origin, stand_in=True)
+    return Records(
+        Record(tuple(parts)), np.stack(codes, axis=1).astype(np.min_scalar_type(most)), origin, stand_in=True
+    )

@@ -99,7 +99,7 @@ class Transactions:
         columns = np.full(self.universe, -1)
         columns[top] = np.arange(m)
         owners, column = np.repeat(np.arange(self.people), self.sizes), columns[self.sets.items.astype(np.int64)]
-        codes = np.zeros((self.people, m), np.int64)
+        codes = np.zeros((self.people, m), np.uint8)
         codes[owners[column >= 0], column[column >= 0]] = 1
         named = Record(tuple((f"item_{item}", Categories.range(2)) for item in top))
         return Records(named, codes, f"{self.origin}, its {m} most frequent items", self.stand_in)

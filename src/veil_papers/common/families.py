@@ -27,7 +27,7 @@ from veil.datasets import Records
 from veil.entropy import Seeded
 from veil.mechanisms import PureOracle, SubsetSelection
 from veil.post import redraw_counts
-from veil.survey import EachOf, Question, Survey, SurveyTally
+from veil.survey import AttributeSets, EachOf, ListedSets, Question, Survey, SurveyTally
 
 Ints = NDArray[np.int64]
 Generator = np.random.Generator
@@ -43,15 +43,16 @@ _WORTH_PASSING = 4  # passing over cells costs less than drawing subsets, up to 
 
 def collect_records(survey: Survey, people: Records, rng: Generator) -> SurveyTally:
     """What the collector counts of a survey that is one question or one family, asked of these people."""
-    codes = people.codes.astype(np.uint64)
+    n = people.people
     if isinstance(survey.ask, Question):
-        shown = survey.ask.view.apply(codes, Seeded(0)).astype(np.int64)
-        counts = _supports(survey.ask.pure, np.zeros(len(shown), np.int64), shown, 1, rng)
-        return SurveyTally(survey.task, len(codes), (_tally(survey.ask.pure, counts[0], len(codes)),))
+        oracle = survey.ask.pure
+        shown = survey.ask.view.apply(people.codes.astype(np.uint64), Seeded(0)).astype(np.int64)
+        counts = _supports(oracle, np.zeros(n, np.int64), shown, 1, rng)
+        return SurveyTally(survey.task, n, (Tally(oracle.digest, counts[0], n, n, n),))
     assert isinstance(survey.ask, EachOf), "trees of questions are asked person by person"
     family = survey.ask
-    choice = rng.integers(len(family), size=len(codes))
-    shown = family.rule.shown(choice, codes).astype(np.int64)
+    choice = rng.integers(len(family), size=n)
+    shown = _shown(family, choice, people)
     parts: dict[int, Tally] = {}
     for mechanism, questions in _by_mechanism(family):
         numbers = np.full(len(family), -1)
@@ -61,13 +62,21 @@ def collect_records(survey: Survey, people: Records, rng: Generator) -> SurveyTa
         counts = _supports(mechanism, mine[asked], shown[asked], len(questions), rng)
         answered = np.bincount(mine[asked], minlength=len(questions))
         digests = _digests(family, tuple(questions.tolist()))
-        for number, row, n, digest in zip(questions.tolist(), counts, answered.tolist(), digests, strict=True):
-            parts[number] = Tally(digest, row, n, n, n)
-    return SurveyTally(survey.task, len(codes), tuple(parts[number] for number in range(len(family))))
+        for number, row, some, digest in zip(questions.tolist(), counts, answered.tolist(), digests, strict=True):
+            parts[number] = Tally(digest, row, some, some, some)
+    return SurveyTally(survey.task, n, tuple(parts[number] for number in range(len(family))))
 
 
-def _tally(oracle: PureOracle, counts: Ints, people: int) -> Tally:
-    return Tally(oracle.digest, counts, people, people, people)
+def _shown(family: EachOf, choice: Ints, people: Records) -> Ints:
+    """What each person's chosen question shows of their record: for sets of attributes without copying records."""
+    if not isinstance(family.rule, (AttributeSets, ListedSets)):
+        return family.rule.shown(choice, people.codes.astype(np.uint64)).astype(np.int64)
+    starts, flat = np.arange(people.people) * people.codes.shape[1], people.codes.reshape(-1)
+    sizes, shown = np.array([*people.sizes, 1]), np.zeros(people.people, np.int64)
+    for column in family.rule.places(np.arange(len(family))).T:  # -1 where a set has fewer attributes
+        own = column[choice]
+        shown = shown * sizes[own] + np.where(own < 0, 0, flat[starts + np.maximum(own, 0)])
+    return shown
 
 
 def _by_mechanism(family: EachOf) -> Iterator[tuple[PureOracle, Ints]]:
