@@ -79,8 +79,13 @@ class Split:
 
 def _trial(split: Split, epsilon: float, rng: np.random.Generator) -> dict[str, float]:
     people, k, found = split.people, len(split.names), dict(split.baselines)
-    (read,) = ask(study_of(CALM, epsilon, people.domain, k, users=people.people), people, rng)
-    found[M.CALM] = split.wrong(read(split.names), rng)
+    studies = {
+        M.CALM: study_of(CALM, epsilon, people.domain, k, users=people.people),
+        M.PAIRS: study_of(CALM, epsilon, people.domain, k, sets=2),
+    }
+    for name, study in studies.items():
+        (read,) = ask(study, people, rng)
+        found[name] = split.wrong(read(split.names), rng)
     if math.prod(people.sizes) <= 1 << 16:
         (read,) = ask(_alone(epsilon, people), people, rng)
         found[M.FC] = split.wrong(read(split.names), rng)
@@ -128,7 +133,7 @@ def _swept(people: Records, names: Sequence[str], count: int, label: str, seed: 
 def classifiers(found: Mapping[str, Sweep], plan: Plan) -> Parts:
     """Figure 6.6: misclassification by machines that learn from synthetic people."""
     for letter, (label, sweep) in zip("abcdefghijkl", found.items(), strict=False):
-        yield sweep.panel(f"({letter}) {label}", "eps", "misclassification", y_log=False)
+        yield sweep.panel(f"({letter}) {label}", "eps", "misclassification", faint=M.OURS, y_log=False)
     yield (
         f"{DRAWN} {plan.splits} splits of the people into four fifths, resampled to n, and a fifth to test on. A "
         "support vector machine with a radial kernel learns from n people drawn from a method's marginal of five "

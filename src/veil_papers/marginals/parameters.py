@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from veil.datasets import Transactions
 from veil.marginals import CALM
+from veil.view import Project
 from veil_papers.common.claims import Says, by_point, each
 from veil_papers.common.exhibits import Claim, Grid, Parts, brief, exhibit
 from veil_papers.common.families import DRAWN
@@ -73,13 +75,13 @@ class Heat:
 
     def grid(self) -> Grid:
         """The heat map, in thousandths; what Algorithm 2 chooses stands in the last row."""
-        rows = [*(f"s = {s}" for s in self.sizes), *(["Algorithm 2"] if self.chosen else [])]
+        rows = [*(str(s) for s in self.sizes), *(["Algorithm 2"] if self.chosen else [])]
         numbers = 1000 * np.vstack([self.errors, *([self.chosen] if self.chosen else [])])
-        columns = tuple(f"{'t' if self.by_number else 'eps'} = {x:g}" for x in self.columns)
+        columns, axis = tuple(f"{x:g}" for x in self.columns), "s, by t" if self.by_number else "s, by eps"
         none = tuple(tuple(False for _ in columns) for _ in rows)
         listed = tuple(tuple(float(x) for x in row) for row in numbers)
         low, high = float(np.median(numbers)) * 2, float(numbers.min())
-        return Grid(self.label, "SSE in thousandths", tuple(rows), columns, listed, none, low, high, "size of views")
+        return Grid(self.label, "SSE in thousandths", tuple(rows), columns, listed, none, low, high, axis)
 
 
 def heats(sources: Mapping[str, Transactions], plan: Plan) -> list[Heat]:
@@ -121,7 +123,7 @@ def _by_epsilon(case: Case, sizes: tuple[int, ...], plan: Plan, place: int) -> H
     chosen = []
     for j, eps in enumerate(epsilons):
         study = study_of(CALM, eps, case.people.domain, case.k, users=case.people.people)
-        chosen.append(error_of(case, eps, study.sets, plan, [SEED, place, case.m, 0, j]))
+        chosen.append(error_of(case, eps, sets_of(study), plan, [SEED, place, case.m, 0, j]))
     return Heat(f"{case.label}, t = {_FIXED}", sizes, epsilons, errors, tuple(chosen))
 
 
@@ -171,14 +173,17 @@ class ByK:
 
     def __init__(self, case: Case, plan: Plan) -> None:
         self.case, self.plan = case, plan
+        self.chosen: dict[tuple[float, int], Sets] = {}
         self.errors: dict[tuple[float, Sets], dict[int, Floats]] = {}
         self.central: dict[tuple[float, str], dict[int, Floats]] = {}
 
     def sets(self, epsilon: float, optimised: int) -> Sets:
         """The views that Algorithm 2 chooses for k'."""
-        people = self.case.people
-        family = study_of(CALM, epsilon, people.domain, optimised, users=people.people).family
-        return tuple(family.question(number).view.attributes for number in range(len(family)))
+        if (epsilon, optimised) not in self.chosen:
+            people = self.case.people
+            study = study_of(CALM, epsilon, people.domain, optimised, users=people.people)
+            self.chosen[epsilon, optimised] = sets_of(study)
+        return self.chosen[epsilon, optimised]
 
     def run(self) -> ByK:
         """Ask everything that the figures show."""
@@ -190,17 +195,18 @@ class ByK:
         with plan.watch("Figures 6.8 and 6.9", len(todo)) as advance:
             for eps, sets in todo:
                 study = study_of(CALM, eps, self.case.people.domain, 3, sets=sets)
-                self.errors[eps, sets] = self._runs(eps, lambda rng, study=study: ask(study, self.case.people, rng)[0])
+                wanted = _ASKED if eps in FOUR else OPTIMISED
+                asked = partial(_asked, study, self.case)
+                self.errors[eps, sets] = self._runs(eps, wanted, asked)
                 advance(1)
         for eps in plan.k_epsilons:
             for name, covered in ((PAIRS, 2), (TRIPLES, 3)):
-                self.central[eps, name] = self._runs(
-                    eps, lambda rng, e=eps, c=covered: answers(preview(e, self.case.people, c, rng))
-                )
+                self.central[eps, name] = self._runs(eps, OPTIMISED, partial(_curated, eps, self.case, covered))
         return self
 
-    def _runs(self, epsilon: float, asked: Callable[[np.random.Generator], Answer]) -> dict[int, Floats]:
-        wanted = _ASKED if epsilon in FOUR else OPTIMISED
+    def _runs(
+        self, epsilon: float, wanted: Sequence[int], asked: Callable[[np.random.Generator], Answer]
+    ) -> dict[int, Floats]:
         found: dict[int, list[float]] = {k: [] for k in wanted}
         for run in range(self.plan.k_runs):
             rng = np.random.default_rng([SEED, 800, round(1000 * epsilon), run])
@@ -238,6 +244,20 @@ class ByK:
         """How many views there are, and how many attributes the largest has."""
         sets = self.sets(epsilon, optimised)
         return len(sets), max(map(len, sets))
+
+
+def _asked(study: CALM, case: Case, rng: np.random.Generator) -> Answer:
+    return ask(study, case.people, rng)[0]
+
+
+def _curated(epsilon: float, case: Case, covered: int, rng: np.random.Generator) -> Answer:
+    return answers(preview(epsilon, case.people, covered, rng))
+
+
+def sets_of(study: CALM) -> Sets:
+    """The views that a study asks for, by the names of attributes."""
+    views = (study.family.question(number).view for number in range(len(study.family)))
+    return tuple(view.attributes for view in views if isinstance(view, Project))
 
 
 def name_of(optimised: int) -> str:

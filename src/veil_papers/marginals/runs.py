@@ -34,11 +34,11 @@ KOSARAK, POS, ADULT, US = "Kosarak", "POS", "Adult", "US"
 class M:
     """The methods, by the names of the thesis and ours."""
 
-    CALM, GRAPHICAL, BE = "CALM", "CALM, graphical (ours)", "BE"
+    CALM, GRAPHICAL, PAIRS, BE = "CALM", "CALM, graphical (ours)", "CALM, all pairs (ours)", "BE"
     FC, AM, FT, EM, UNIFORM = "FC", "AM", "FT", "EM", "Uniform"
     PREVIEW, NO_NOISE, MAJORITY = "PreView", "NoNoise", "Majority"
     RIVALS = (FC, AM, FT)
-    OURS = (GRAPHICAL,)
+    OURS = (GRAPHICAL, PAIRS)
 
 
 class Plan:
@@ -96,7 +96,10 @@ class Case:
     def truth(self, names: tuple[str, ...]) -> Floats:
         """The shares of the people in each cell."""
         if names not in self.known:
-            self.known[names] = self.people.table(names).reshape(-1) / self.people.people
+            (rows, counts), places = self.people.distinct, [self.people.domain.names.index(name) for name in names]
+            shape = tuple(self.people.sizes[place] for place in places)
+            cells = np.ravel_multi_index(tuple(rows[:, places].T), shape)
+            self.known[names] = np.bincount(cells, counts, math.prod(shape)) / self.people.people
         return self.known[names]
 
     def sse(self, answer: Answer, queries: Iterable[tuple[str, ...]]) -> float:
