@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     members: NDArray[np.int64]
     """Where each group's constraints begin, and where the last one's end."""
     high: NDArray[np.int32]
-    """For each constraint and class of rows: the part of the sum's number (as many as there are rows in the last group)."""
+    """For each constraint and class of rows (in the last group: each row), what low[i, column] is added to."""
     by_row: NDArray[np.int32]
     low: NDArray[np.int32]
     starts: NDArray[np.int64]
@@ -274,14 +274,14 @@ def _sparse_step(
     rest, scaled, towards, product = np.empty(size), np.empty(size), np.zeros(size), np.empty(size)
     for k in range(size):
         step[k], rest[k] = 0.0, -slope[k]
-    before, aim = 1.0, -1.0
+    before, first = 1.0, -1.0
     for _ in range(_PRODUCTS):
         for k in range(size):
             scaled[k] = rest[k] / (sums[k] * (1.0 - sums[k]) + penalty)
         strength = _dot(rest, scaled)
-        if aim < 0.0:
-            aim = 1e-4 * min(1.0, strength) * strength
-        if not strength > aim:
+        if first < 0.0:
+            first = strength
+        if not strength > 0.1 * first:  # more would cost more than the step it saves
             break
         for k in range(size):
             towards[k] = scaled[k] + strength / before * towards[k]
@@ -318,7 +318,7 @@ def _relaxed(
 ) -> int:
     """The allowed table whose entropy less the squared differences of its sums over 2 `penalty` is largest.
 
-    It is proportional to the exponentials of its sums' weights (in `weights`, changed in place), which minimise a convex
+    It is proportional to the exponentials of its sums' weights (`weights`, changed in place), which minimise a convex
     function: Newton's method, with halved steps where a whole one is too long. Returns how many steps it took.
     """
     size, dense = len(given), _dense(plan, given, table)
