@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veil.domain import Record, Tuples
 from veil.errors import DomainError
 from veil.privacy import Guarantee
-from veil.results.base import Result
+from veil.results.base import Result, Truth, with_truth
 from veil.results.units import Column, Unit, make_table, value_unit
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ Floats = NDArray[np.float64]
 
 MOST_CELLS = 1 << 24
 """Of one marginal."""
+
+_TAKEN = ("frequency", "count", "stderr", "low", "high", "truth", "covered", "significant", "changed", "mean", "from")
+"""Names of columns that mean something in tables: attributes of these names get an underscore."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,9 +86,8 @@ class Marginal(Result):
         share, ends = Unit("share"), self.interval(level)
         cells = np.unravel_index(np.arange(len(self.frequencies)), self.shape)
         heads: dict[str, Column] = {}
-        taken = ("frequency", "count", "stderr", "low", "high", "truth", "covered")
         for (name, part), codes in zip(self.record.attributes, cells, strict=True):
-            heads[f"{name}_" if name in taken else name] = (part.decode(codes.astype(np.uint64)), value_unit(part))
+            heads[f"{name}_" if name in _TAKEN else name] = (part.decode(codes.astype(np.uint64)), value_unit(part))
         return make_table(
             {
                 **heads,
@@ -117,6 +119,12 @@ class Marginal(Result):
                 f" {100 * self.gap:.2g} % of the people off it."
             )
         return said
+
+    def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
+        """The largest cells; all of them in their own order, where they are no more."""
+        if len(self) <= rows:
+            return with_truth(self.table(level), truth)
+        return super().summary_table(level, rows, truth)
 
     def _importance(self) -> NDArray[np.int64]:
         return np.argsort(-self.frequencies, kind="stable")

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Record
-from veil.errors import InputError, ParameterError
+from veil.errors import DomainError, InputError, ParameterError
 from veil.marginals.consistency import Repaired, averaged, repaired
 from veil.marginals.marginal import MOST_CELLS, Marginal
 from veil.marginals.tables import Places, Views, marginal_of
 from veil.privacy import Guarantee
-from veil.results.base import Result
+from veil.results.base import Result, Truth
 from veil.results.noise import SupportNoise
 from veil.results.units import Unit, make_table
 
@@ -133,6 +133,24 @@ class Joint(Result):
     def remarks(self) -> list[str]:
         return [] if self._shown is None else self._shown.remarks()
 
+    def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
+        """Of the marginal that is shown; without one, the first rows."""
+        if self._shown is None:
+            return super().summary_table(level, rows, truth)
+        return self._shown.summary_table(level, rows, truth)
+
+    def _importance(self) -> NDArray[np.int64]:
+        return super()._importance() if self._shown is None else self._shown._importance()
+
+    def _place(self, value: Any) -> int:
+        if self._shown is not None:
+            return self._shown._place(value)
+        name, held = value if isinstance(value, (tuple, list)) and len(value) == 2 else (value, None)
+        if name not in self.record.names:
+            raise DomainError("expected an attribute and a value of it")
+        before = self.record.parts[: self.record.names.index(name)]
+        return sum(part.size for part in before) + self.marginal(name)._place(held)
+
     def plot(self, k: Any = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """A heat map of two attributes (`plot(["a", "b"])`), bars of one; without names, of what is shown."""
         if not isinstance(k, int):
@@ -158,6 +176,7 @@ class Marginals(Joint):
     - "separate": only the views that have all attributes asked for, as FC and AM are read in the thesis.
     """
 
+    kind: ClassVar[str] = "marginals"
     sets: tuple[tuple[str, ...], ...]
     raw: Floats
     people: NDArray[np.int64]

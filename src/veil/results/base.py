@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veil.errors import DomainError, InputError, WireError
 from veil.results.codec import read_fields, write_fields
-from veil.results.units import Unit
+from veil.results.units import Unit, key_columns
 from veil.tools.canonical import Json
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "Told", "Truth"]
 
 Truth = Mapping[Any, float] | Sequence[float] | NDArray[np.float64]
-"""True shares: by value, or one for each row of a result's table in its order."""
+"""True shares: by value (of a marginal, by a tuple of values), or one for each row of a result's table in its order."""
 
 _HOMES = {
     "answers": "veil.results.answers",
@@ -315,7 +315,8 @@ def true_shares(table: pyarrow.Table, truth: Truth) -> list[float]:
         if len(truth) != table.num_rows:
             raise InputError(f"the truth has one share for each row: {table.num_rows:,} of them")
         return [float(share) for share in truth]
-    cells = table.column(0).to_pylist()
+    columns = [table[name].to_pylist() for name in key_columns(table)]
+    cells = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     return [float(truth.get(tuple(cell) if isinstance(cell, list) else cell, 0.0)) for cell in cells]
 
 
