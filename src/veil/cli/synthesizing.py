@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,7 +18,7 @@ _ENDINGS = (".csv", ".parquet", ".arrow")
 def synthesize(
     study: StudyFile,
     collected: Collected,
-    people: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many people to make up.")],
+    people: Annotated[int, typer.Option("--people", "-n", min=1, metavar="N", help="How many people to make up.")],
     out: Out,
     changes: Changes = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Make up the same people again.")] = None,
