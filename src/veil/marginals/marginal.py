@@ -14,6 +14,7 @@ from veil.errors import DomainError
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_truth
 from veil.results.units import Column, Unit, make_table, value_unit
+from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
     import pyarrow
@@ -83,6 +84,7 @@ class Marginal(Result):
 
     def table(self, level: float = 0.95) -> pyarrow.Table:
         """One row per cell: a column for each attribute, then frequency, count, stderr, low and high."""
+        two_sided(level)  # refuses a bad level, also where errors are not known
         share, ends = Unit("share"), self.interval(level)
         cells = np.unravel_index(np.arange(len(self.frequencies)), self.shape)
         heads: dict[str, Column] = {}

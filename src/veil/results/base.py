@@ -7,6 +7,7 @@ alone: see `terminal`, `documents`, `files` and `html` beside this module.
 from __future__ import annotations
 
 import keyword
+import re
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
@@ -183,7 +184,10 @@ class Result(ABC):
         return int(self.table().num_rows)
 
     def __iter__(self) -> Iterator[Any]:
-        """Rows of the table with 95 % intervals, as named tuples (`from_` for the column `from`)."""
+        """Rows of the table with 95 % intervals, as named tuples (`from_` for the column `from`).
+
+        What no name of Python may hold is an underscore there: `home_town` for the column "home town".
+        """
         return _rows(self.table())
 
     def __getitem__(self, value: Any) -> Any:
@@ -321,6 +325,7 @@ def true_shares(table: pyarrow.Table, truth: Truth) -> list[float]:
 
 
 def _rows(table: pyarrow.Table) -> Iterator[Any]:
-    names = [f"{name}_" if keyword.iskeyword(name) else name for name in table.column_names]
-    row = namedtuple("Row", names)  # type: ignore[misc]  # the names are the table's
+    names = [re.sub(r"\W", "_", name) for name in table.column_names]  # attributes have any name
+    names = [f"{name}_" if keyword.iskeyword(name) else name for name in names]
+    row = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # the names are the table's
     return (row(*cells) for cells in zip(*(column.to_pylist() for column in table.columns), strict=True))
