@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from veil.marginals.graphical import GraphicalModel
 
-__all__ = ["Inference", "Joint", "Marginals", "places_of"]
+__all__ = ["Inference", "Joint", "Marginals", "check_cells", "places_of"]
 
 Floats = NDArray[np.float64]
 Inference = Literal["consistent", "graphical", "unbiased", "separate"]
@@ -52,6 +52,15 @@ def places_of(record: Record, names: Any) -> Places:
     if not listed or len(set(listed)) != len(listed):
         raise InputError("a marginal is of at least one attribute, each named once")
     return tuple(known[name] for name in listed)
+
+
+def check_cells(cells: int) -> None:
+    """Refuse a table that is too large to work with."""
+    if cells > MOST_CELLS:
+        raise ParameterError(
+            f"this marginal has {cells:,} cells, more than {MOST_CELLS:,}: ask for fewer attributes together, or cut"
+            " the domains of attributes into fewer values"
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -83,11 +92,7 @@ class Joint(Result):
         """The joint distribution of some attributes, with standard errors and intervals, in the order of `names`."""
         places = places_of(self.record, names)
         cells = math.prod(self.record.parts[place].size for place in places)
-        if cells > MOST_CELLS:
-            raise ParameterError(
-                f"this marginal has {cells:,} cells, more than {MOST_CELLS:,}: ask for fewer attributes, or cut the"
-                " domains of attributes into fewer values"
-            )
+        check_cells(cells)
         found = self._cached.get(tuple(sorted(places)))
         if found is None:
             found = self._cached[tuple(sorted(places))] = self._found(tuple(sorted(places)))
