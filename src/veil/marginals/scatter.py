@@ -26,14 +26,14 @@ from veil.errors import InputError
 from veil.marginals.tables import Views, contrasts, marginal_of
 from veil.results.noise import AdditiveNoise, Noise, SupportNoise
 
-__all__ = ["Scatter"]
+__all__ = ["MOST_COVARIANCES", "Places", "Scatter"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Places = tuple[int, ...]
 Parabola = tuple[Floats, Floats, Floats]
 
-_MOST_CELLS = 1 << 11
+MOST_COVARIANCES = 1 << 11
 """Tables up to which all covariances are worked out: 2,048 squared are 32 MiB."""
 
 
@@ -113,15 +113,24 @@ class Scatter:
         found = np.maximum(self.estimate(self.tables, places), 0.0)
         return np.asarray(found / found.sum())
 
-    def covariance(self, places: Sequence[int]) -> Floats:
-        """Of the unbiased table of covered attributes, every cell with every other."""
+    def cautious(self, places: Sequence[int]) -> Floats:
+        """The plausible table with one more person in each cell, of those who answered for all of these attributes.
+
+        For variances that are taken at an estimate: a cell that came out empty may have a few people in it.
+        """
+        found = self.plausible(places)
+        asked = float(self.people[self.views.containing(places)].sum())
+        return (asked * found + 1.0) / (asked + len(found))
+
+    def covariance(self, places: Sequence[int], at: Floats | None = None) -> Floats:
+        """Of the unbiased table of covered attributes, every cell with every other; at a table, or the plausible."""
         shape, weight = self._checked(places)
         cells = math.prod(shape)
-        if cells > _MOST_CELLS:
-            raise InputError(f"covariances are for tables of at most {_MOST_CELLS:,} cells, not of {cells:,}")
+        if cells > MOST_COVARIANCES:
+            raise InputError(f"covariances are for tables of at most {MOST_COVARIANCES:,} cells, not of {cells:,}")
         basis = _crossed([contrasts(size) for size in shape])
         back = _crossed([_inverse(size) for size in shape])
-        table, blocks = self.plausible(places), _blocks(shape).reshape(-1)
+        table, blocks = self.plausible(places) if at is None else at, _blocks(shape).reshape(-1)
         both = blocks[:, None] | blocks[None, :]  # of which attributes a view has to have all
         noise, person, sampled = (_supersets(sums).reshape(-1) for sums in self._sums(places))
         each, means = 1.0 / weight.reshape(-1), basis @ table
