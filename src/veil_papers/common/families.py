@@ -9,7 +9,7 @@ hold which cell:
 - SubsetSelection: cells are passed one after the other; of the people who still have j of their subset's cells to
   choose out of the r that are left to them, a binomial share of j / r chooses this one. Where people are few beside
   cells, their subsets are drawn one by one;
-- more than 1,024 cells: normal, with the exact covariance.
+- PGR, which is counted by messages: its own reports, one by one.
 
 Simulation only: numpy's generator protects nobody.
 """
@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from veil import Tally
 from veil.datasets import Records
 from veil.entropy import Seeded
-from veil.mechanisms import PureOracle, SubsetSelection
-from veil.post import redraw_counts
+from veil.mechanisms import PGR, PureOracle, SubsetSelection
 from veil.survey import AttributeSets, EachOf, ListedSets, Question, Survey, SurveyTally
 
 Ints = NDArray[np.int64]
@@ -34,10 +33,9 @@ Generator = np.random.Generator
 
 DRAWN = (
     "Who answers which view is drawn person by person; support counts are drawn from their law given the group's true "
-    "counts, which equals simulating every report in distribution (normal where a view has more than 1,024 cells). "
-    "Estimates come from the shipped studies."
+    "counts, which equals simulating every report in distribution (OLH with an ideal hash). Estimates come from the "
+    "shipped studies."
 )
-_MANY_CELLS = 1_024
 _WORTH_PASSING = 4  # passing over cells costs less than drawing subsets, up to so many binomials per person
 
 
@@ -103,6 +101,8 @@ def _digests(family: EachOf, questions: tuple[int, ...]) -> list[str]:
 def _supports(oracle: PureOracle, choice: Ints, shown: Ints, questions: int, rng: Generator) -> Ints:
     """Support counts, a row for each question: who answered which, and what it showed of them."""
     size = oracle.domain.size
+    if isinstance(oracle, PGR):
+        return _messages(oracle, choice, shown, questions, rng)
     held = np.bincount(choice * size + shown, minlength=questions * size).reshape(questions, size)
     noise, p, q = oracle.noise, float(oracle.p), float(oracle.q)
     if noise.hit == 0 and noise.miss == 0:
@@ -112,9 +112,6 @@ def _supports(oracle: PureOracle, choice: Ints, shown: Ints, questions: int, rng
         return np.asarray(kept + others[:, :-1])
     if noise.alone:
         return np.asarray(rng.binomial(held, p) + rng.binomial(held.sum(axis=1, keepdims=True) - held, q))
-    if size > _MANY_CELLS:
-        drawn = np.stack([redraw_counts(noise, row, rng) for row in held])
-        return np.maximum(np.rint(drawn), 0).astype(np.int64)
     assert isinstance(oracle, SubsetSelection), "there is no other oracle whose supports depend on each other"
     if questions * size**2 * (oracle.subset_size + 1) <= _WORTH_PASSING * len(choice):
         return passed_subsets(held, oracle.subset_size, p, rng)
@@ -155,9 +152,21 @@ def _drawn_subsets(oracle: SubsetSelection, choice: Ints, shown: Ints, questions
     while first < questions:  # some questions at a time, so that memory stays small
         last = max(first + 1, int(np.searchsorted(starts, starts[first] + step, side="right")) - 1)
         rows = order[starts[first] : starts[last]]
+        asked = first + np.flatnonzero(np.diff(starts[first : last + 1]))
         if len(rows):
-            supports = oracle.incidence(oracle.draw(shown[rows].astype(np.uint64), source), every)
-            asked = first + np.flatnonzero(np.diff(starts[first : last + 1]))
-            counts[asked] = np.add.reduceat(supports, starts[asked] - starts[first], axis=0, dtype=np.int64)
+            columns = oracle.draw(shown[rows].astype(np.uint64), source)
+            if oracle.as_bits:
+                supports = oracle.incidence(columns, every)
+                counts[asked] = np.add.reduceat(supports, starts[asked] - starts[first], axis=0, dtype=np.int64)
+            else:
+                cells = choice[rows, None] * len(every) + columns["subset"].reshape(len(rows), -1)
+                counts += np.bincount(cells.reshape(-1), minlength=counts.size).reshape(counts.shape)
         first = last
     return counts
+
+
+def _messages(oracle: PGR, choice: Ints, shown: Ints, questions: int, rng: Generator) -> Ints:
+    """How often each message was sent, a row for each question."""
+    source = Seeded(int(rng.integers(1 << 62)))
+    parts = [shown[choice == number].astype(np.uint64) for number in range(questions)]
+    return np.stack([oracle.tally_columns(oracle.draw(part, source), None).counts for part in parts])

@@ -16,7 +16,15 @@ from veil import Record
 from veil.datasets import Records, Transactions, adult, kosarak_sets, pos_baskets, us_census
 from veil.engines import InMemory
 from veil.entropy import Seeded
-from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
+from veil.marginals import (
+    CALM,
+    AllMarginals,
+    BinaryCALM,
+    FourierMarginals,
+    FullContingency,
+    SplitEM,
+    variance_factor,
+)
 from veil_papers.common.exhibits import Setting
 from veil_papers.common.families import collect_records
 from veil_papers.common.sweep import Scores, Sweep, measure
@@ -50,6 +58,7 @@ class Plan:
         self.epsilons = pick(tenths, (0.2, 2.0))
         self.runs, self.queries = pick(20, 1), pick(50, 4)
         self.few = pick(5, 1)  # runs where one takes seconds: AM and FT with thousands of questions, SplitEM
+        self.em_queries = pick(5, 1)  # marginals read by EM, of which one takes a second
         self.graphical_runs = pick(5, 1)  # at a point of the comparison of both readings of CALM
         self.heat_runs, self.heat_queries = pick(5, 1), pick(50, 4)
         self.heat_epsilons = pick((0.2, 0.6, 1.0, 1.4, 2.0), (0.2, 2.0))
@@ -173,7 +182,7 @@ def run_methods(epsilon: float, case: Case, rng: Generator, chosen: Sequence[str
         if name in chosen:
             (found[name],) = ask(make(), case.people, rng)
     if M.EM in chosen:
-        found[M.EM] = ask_each(study_of(SplitEM, epsilon, domain), case.people, rng)
+        found[M.EM] = ask_each(study_of(SplitEM, epsilon, domain, case.k), case.people, rng)
     if M.UNIFORM in chosen:
         found[M.UNIFORM] = lambda names: np.full(len(case.truth(tuple(names))), 1 / len(case.truth(tuple(names))))
     return found
@@ -182,19 +191,18 @@ def run_methods(epsilon: float, case: Case, rng: Generator, chosen: Sequence[str
 def able(case: Case) -> dict[str, int]:
     """The methods that can run in a case, each with its number of questions, or of cells for FC.
 
-    AM and FT run where every question has a person to answer it, FC up to 2^16 cells, EM for k below 6 (in the thesis
-    a query took 20 minutes above), and the graphical model up to 2^16 cells, above which it is no better than CALM.
+    AM and FT run where every question has a person to answer it, FC and the graphical model up to 2^16 cells, and EM
+    up to 2^16 cells and for k below 6: above, a query took 20 minutes in the thesis.
     """
     cells = math.prod(case.people.sizes)
-    bits = [math.ceil(math.log2(size)) for size in case.people.sizes]
-    coefficients = sum(math.comb(sum(bits), j) for j in range(1, max(bits) * case.k + 1))
+    coefficients = variance_factor("FT of sets of bits", case.people.sizes, case.k) - 1
     counts = {M.FC: cells, M.AM: math.comb(case.m, case.k), M.FT: coefficients}
     most = {M.FC: 1 << 16, M.AM: case.people.people, M.FT: case.people.people}
     found = {name: count for name, count in counts.items() if count <= most[name]}
     if cells <= 1 << 16:
-        found[M.GRAPHICAL] = 0
-    if case.k < 6:
-        found |= {M.EM: case.m} | ({} if case.binary else {M.BE: 0})
+        found |= {M.GRAPHICAL: 0} | ({M.EM: 0} if case.k < 6 else {})
+    if case.k < 6 and not case.binary:
+        found[M.BE] = 0
     return {M.CALM: 0, **found, M.UNIFORM: 0}
 
 
@@ -208,7 +216,8 @@ def sweep_case(case: Case, plan: Plan, place: int, epsilons: Sequence[float] | N
         chosen = [name for name in can if run < plan.few or name not in slow]
         queries = case.queries(plan.queries, rng)
         found = run_methods(points[at], case, rng, chosen)
-        return {"SSE": {name: case.sse(found[name], queries) for name in can if name in found}}
+        some = {M.EM: queries[: plan.em_queries]}
+        return {"SSE": {name: case.sse(found[name], some.get(name, queries)) for name in can if name in found}}
 
     with plan.watch(case.label, len(points) * plan.runs) as advance:
         return measure(points, plan.runs, trial, advance)["SSE"]
