@@ -10,6 +10,7 @@ import json
 from . import (
     bad_reports,
     bad_tasks,
+    bits,
     containers,
     each_of,
     families,
@@ -79,6 +80,7 @@ def build() -> dict[str, Json]:
         "one-of.json": {"surveys": [surveys.mixed(), surveys.record(), surveys.text_prefixes(), surveys.items()]},
         "set-views.json": {"surveys": set_views.every_survey()},
         "each-of.json": {"surveys": each_of.every_survey()},
+        "bits.json": {"surveys": bits.every_survey()},
         "some-questions.json": each_of.some_questions(),
         "containers.json": containers.containers(),
         "bad_reports.json": bad_reports.bad_reports(),
