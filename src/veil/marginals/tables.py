@@ -1,0 +1,175 @@
+"""The tables of many sets of attributes side by side, and what they have in common: generalised Walsh coefficients.
+
+A table over attributes A is a sum of interactions, one for each subset S of A, and the interaction of S is the same
+whichever table it is read from. With one basis per attribute (a row of ones, then orthonormal rows that add up to 0)
+it is a block of coefficients: for two values the Walsh transform, for more the Helmert contrasts. Tables agree on every
+set of attributes that they share exactly if they agree on these coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Views", "contrasts", "marginal_of"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Places = tuple[int, ...]
+"""Attributes by their place in the record, increasing."""
+
+
+@lru_cache(maxsize=256)
+def contrasts(size: int) -> Floats:
+    """A row of ones, then `size - 1` orthonormal rows that add up to 0: Helmert's contrasts.
+
+    >>> contrasts(2).round(3).tolist()
+    [[1.0, 1.0], [0.707, -0.707]]
+    """
+    rows = np.zeros((size, size))
+    rows[0] = 1.0
+    for i in range(1, size):
+        rows[i, :i], rows[i, i] = 1.0, -float(i)
+        rows[i] /= math.sqrt(i * (i + 1))
+    rows.setflags(write=False)
+    return rows
+
+
+@lru_cache(maxsize=256)
+def _inverse(size: int) -> Floats:
+    """The inverse of `contrasts`: a column of 1 / size, then the same rows as columns."""
+    inverse = contrasts(size).T.copy()
+    inverse[:, 0] = 1.0 / size
+    inverse.setflags(write=False)
+    return inverse
+
+
+def marginal_of(table: Floats, axes: Sequence[int]) -> Floats:
+    """The table of some of a table's axes, in increasing order: the others are added up."""
+    gone = tuple(axis for axis in range(table.ndim) if axis not in set(axes))
+    added: Floats = table.sum(axis=gone)
+    return added
+
+
+@dataclass(frozen=True)
+class Views:
+    """Sets of attributes, and where each cell of their tables stands in one flat array, view after view.
+
+    `sizes` are those of all attributes of the record. In a table the last attribute varies fastest.
+
+    >>> views = Views((2, 3, 2), ((0, 1), (1, 2)))
+    >>> views.cells.tolist(), views.count  # the total, 1 + 2 + 1 of single attributes, 2 + 2 of pairs
+    ([6, 6], 9)
+    """
+
+    sizes: tuple[int, ...]
+    sets: tuple[Places, ...]
+
+    def shape(self, places: Sequence[int]) -> tuple[int, ...]:
+        """How many values each of these attributes has."""
+        return tuple(self.sizes[place] for place in places)
+
+    @cached_property
+    def cells(self) -> Ints:
+        """How many cells each view has."""
+        return np.array([math.prod(self.shape(one)) for one in self.sets], dtype=np.int64)
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """Where each view begins, and where the last one ends."""
+        return np.concatenate([np.zeros(1, np.int64), np.cumsum(self.cells)])
+
+    @property
+    def total(self) -> int:
+        """How many cells all views have together."""
+        return int(self.offsets[-1])
+
+    def table(self, flat: Floats, number: int) -> Floats:
+        """The table of one view out of the flat array of all."""
+        start, stop = self.offsets[number : number + 2]
+        return flat[start:stop].reshape(self.shape(self.sets[number]))
+
+    def split(self, flat: Floats) -> list[Floats]:
+        """The tables of all views."""
+        return [self.table(flat, number) for number in range(len(self.sets))]
+
+    def of_views(self, numbers: Floats) -> Floats:
+        """One number per view, repeated for each of its cells."""
+        return np.repeat(numbers, self.cells)
+
+    @cached_property
+    def uniform(self) -> Floats:
+        """The tables of people who hold every combination of values equally often."""
+        return self.of_views(1.0 / self.cells)
+
+    def containing(self, places: Sequence[int]) -> list[int]:
+        """The views that have all of these attributes."""
+        wanted = set(places)
+        return [number for number, one in enumerate(self.sets) if wanted <= set(one)]
+
+    # -- coefficients ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def alike(self) -> list[tuple[tuple[int, ...], Ints]]:
+        """Shapes of tables, each with the flat positions of the cells of all views of that shape, a row for each."""
+        rows: dict[tuple[int, ...], list[int]] = {}
+        for number, one in enumerate(self.sets):
+            rows.setdefault(self.shape(one), []).append(number)
+        return [
+            (shape, self.offsets[numbers][:, None] + np.arange(math.prod(shape))) for shape, numbers in rows.items()
+        ]
+
+    def _transformed(self, flat: Floats, matrix: Callable[[int], Floats]) -> Floats:
+        """Every table with a matrix applied along each of its axes."""
+        out = np.empty_like(flat)
+        for shape, rows in self.alike:
+            tables = flat[rows].reshape(-1, *shape)
+            for axis, size in enumerate(shape, start=1):
+                tables = np.moveaxis(np.moveaxis(tables, axis, -1) @ matrix(size).T, -1, axis)
+            out[rows] = tables.reshape(rows.shape)
+        return out
+
+    def to_coefficients(self, flat: Floats) -> Floats:
+        """Every table as coefficients, in place of its cells: index 0 along an axis leaves its attribute out."""
+        return self._transformed(flat, contrasts)
+
+    def from_coefficients(self, flat: Floats) -> Floats:
+        """The tables of these coefficients."""
+        return self._transformed(flat, _inverse)
+
+    @cached_property
+    def _numbered(self) -> tuple[Ints, dict[Places, int]]:
+        """For each cell the number of the coefficient in its place; and where each set of attributes begins."""
+        begins: dict[Places, int] = {}
+        numbers, found = np.empty(self.total, dtype=np.int64), 0
+        for number, one in enumerate(self.sets):
+            start, stop = self.offsets[number : number + 2]
+            table = numbers[start:stop].reshape(self.shape(one))
+            for chosen in product((False, True), repeat=len(one)):
+                subset = tuple(place for place, inside in zip(one, chosen, strict=True) if inside)
+                block = table[tuple(slice(1, None) if inside else slice(1) for inside in chosen)]
+                if subset not in begins:
+                    begins[subset], found = found, found + block.size
+                block[...] = begins[subset] + np.arange(block.size).reshape(block.shape)
+        return numbers, begins
+
+    @property
+    def groups(self) -> Ints:
+        """For each cell of the flat array, the number of the coefficient that stands there; 0 is the total."""
+        return self._numbered[0]
+
+    @property
+    def begins(self) -> dict[Places, int]:
+        """All sets of attributes whose interaction the views have, each with the number of its first coefficient."""
+        return self._numbered[1]
+
+    @cached_property
+    def count(self) -> int:
+        """How many different coefficients the views have."""
+        return int(self.groups.max(initial=0)) + 1
