@@ -70,12 +70,14 @@ function levels(document: Json, whole: Asked[]): Asked[][] {
 function parities(document: Json, whole: Asked[], bits: Asked[][]): Asked[][] {
   const size = integer(take(document, "parities", "size")[0], 1, whole.length);
   let sets: [number, Asked[]][] = [[0, []]];
+  let counts = Array(size + 1).fill(1) as number[]; // of sets that touch at most 0, 1, ... attributes
+  for (const { length } of bits) counts = counts.map((count, most) => count + (2 ** length - 1) * (counts[most - 1] ?? 0));
+  few((counts[size] as number) - 1);
   for (const own of bits) {
     const next: typeof sets = [];
     for (const [touched, set] of sets) {
       next.push([touched, set]);
       for (let mask = 1; touched < size && mask < 2 ** own.length; mask++) {
-        few(next.length);
         next.push([touched + 1, set.concat(own.filter((_, at) => (mask << at) & (1 << (own.length - 1))))]);
       }
     }
