@@ -35,14 +35,16 @@ NUMERIC: dict[str, Any] = {
     "widths": (0.05, 0.1, 0.2, 0.3, 0.38),
 }
 MARGINALS: dict[str, Any] = {
-    "epsilons": (0.2, 0.6, 1.0, 1.4, 2.0),
+    "epsilons": (0.2, 1.0, 2.0),
     "runs": 4,
     "few": 1,
+    "em_queries": 1,
     "graphical_runs": 2,
     "heat_runs": 2,
     "heat_queries": 20,
+    "heat_epsilons": (0.2, 1.0, 2.0),
     "k_runs": 2,
-    "k_queries": 10,
+    "k_queries": 6,
     "k_epsilons": (0.4, 0.8, 1.2, 1.4, 1.6, 1.8),
     "splits": 4,
     "class_epsilons": (0.2, 0.8, 1.4, 2.0),

@@ -8,6 +8,8 @@ People hold a `veil.Record`. docs/marginals.md says how they are asked, what it 
 """
 
 from veil.marginals.binary import BinaryCALM, BinaryMarginals
+from veil.marginals.choosing import noise_error
+from veil.marginals.covering import covering_design
 from veil.marginals.fourier import FourierCoefficients, FourierMarginals
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference, Joint, Marginals
@@ -31,5 +33,7 @@ __all__ = [
     "Marginals",
     "SplitEM",
     "SplitReports",
+    "covering_design",
+    "noise_error",
     "variance_factor",
 ]

@@ -8,7 +8,7 @@ hold which cell:
 - GRR: those who keep their cell, and a multinomial of all others;
 - SubsetSelection: cells are passed one after the other; of the people who still have j of their subset's cells to
   choose out of the r that are left to them, a binomial share of j / r chooses this one. Where people are few beside
-  cells, their subsets are drawn one by one;
+  cells, their subsets are drawn one by one; of more than 1,024 cells, counts are normal with the exact covariance;
 - PGR, which is counted by messages: its own reports, one by one.
 
 Simulation only: numpy's generator protects nobody.
@@ -26,6 +26,7 @@ from veil import Tally
 from veil.datasets import Records
 from veil.entropy import Seeded
 from veil.mechanisms import PGR, PureOracle, SubsetSelection
+from veil.post import redraw_counts
 from veil.survey import AttributeSets, EachOf, ListedSets, Question, Survey, SurveyTally
 
 Ints = NDArray[np.int64]
@@ -33,9 +34,10 @@ Generator = np.random.Generator
 
 DRAWN = (
     "Who answers which view is drawn person by person; support counts are drawn from their law given the group's true "
-    "counts, which equals simulating every report in distribution (OLH with an ideal hash). Estimates come from the "
-    "shipped studies."
+    "counts, which equals simulating every report in distribution (OLH with an ideal hash; subsets of more than 1,024 "
+    "cells up to normal draws with their covariance). Estimates come from the shipped studies."
 )
+_MANY_CELLS = 1_024
 _WORTH_PASSING = 4  # passing over cells costs less than drawing subsets, up to so many binomials per person
 
 
@@ -87,8 +89,10 @@ def _by_mechanism(family: EachOf) -> Iterator[tuple[PureOracle, Ints]]:
 
 @lru_cache(maxsize=64)
 def _digests(family: EachOf, questions: tuple[int, ...]) -> list[str]:
-    """The names of the tallies: questions that show plain cells share one."""
+    """The names of the tallies: questions of the same size share one, but for a set of one attribute, with labels."""
     named: dict[object, str] = {}
+    if not isinstance(family.rule, ListedSets) and getattr(family.rule, "size", 2) > 1:
+        return [family.question(questions[0]).pure.digest] * len(questions)
     found = []
     for number in questions:
         oracle = family.question(number).pure
@@ -112,6 +116,9 @@ def _supports(oracle: PureOracle, choice: Ints, shown: Ints, questions: int, rng
         return np.asarray(kept + others[:, :-1])
     if noise.alone:
         return np.asarray(rng.binomial(held, p) + rng.binomial(held.sum(axis=1, keepdims=True) - held, q))
+    if size > _MANY_CELLS:
+        drawn = np.stack([redraw_counts(noise, row, rng) for row in held])
+        return np.maximum(np.rint(drawn), 0).astype(np.int64)
     assert isinstance(oracle, SubsetSelection), "there is no other oracle whose supports depend on each other"
     if questions * size**2 * (oracle.subset_size + 1) <= _WORTH_PASSING * len(choice):
         return passed_subsets(held, oracle.subset_size, p, rng)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from veil import Categories, Record
 from veil.datasets import Records, Transactions
-from veil.marginals import CALM
+from veil.marginals import CALM, noise_error
 from veil_papers.common.claims import Says, by_point, each
 from veil_papers.common.exhibits import Claim, Curve, Panel, Parts, brief, exhibit
 from veil_papers.common.families import DRAWN
@@ -24,12 +23,6 @@ READINGS = (0.4, 0.8, 1.2, 1.6, 2.0)
 _THETA = 0.001
 _X = "eps"
 Cases = Mapping[str, tuple[Case, Sweep]]
-
-
-def noise_error(epsilon: float, cells: int, s: int, m: int, n: int) -> float:
-    """NE of (6.4) for views of s attributes with so many cells: V L m / (s n), V of the better of OUE and GRR."""
-    e = math.exp(epsilon)
-    return min(4 * e, cells - 2 + e) / (e - 1) ** 2 * cells / s * m / n
 
 
 @exhibit
@@ -97,7 +90,9 @@ def _panels(cases: Cases) -> Iterator[Panel]:
 def _how(plan: Plan) -> str:
     return (
         f"{DRAWN} {plan.queries} random marginals, {plan.runs} runs ({plan.few} of methods that take long: more than "
-        "4,000 questions or cells, EM, the graphical model); mean and standard deviation between runs."
+        "4,000 questions or cells, EM, the graphical model); mean and standard deviation between runs. What FC, AM and "
+        f"FT say is made non-negative by Norm-Sub, marginal by marginal. EM is asked for {plan.em_queries} of the "
+        "marginals."
     )
 
 
@@ -107,8 +102,8 @@ def binary(cases: Cases, readings: dict[str, Sweep], plan: Plan) -> Parts:
     yield from _panels(cases)
     yield _how(plan)
     yield (
-        "FC runs up to 2^16 cells, AM and FT where every question has a person to answer it, EM for k below 6, and the "
-        "graphical model up to 2^16 cells."
+        "AM and FT run where every question has a person to answer it, FC and the graphical model up to 2^16 cells, "
+        "and EM up to 2^16 cells for k below 6."
     )
     sweeps = {label: sweep for label, (_, sweep) in cases.items()}
     for label, (case, sweep) in cases.items():

@@ -326,10 +326,10 @@ def _second(second: Mapping[int, Sweep], found: ByK) -> Iterator[Claim]:
     yield Says("eps = 1.5, k = 6: choosing for k' >= 8 is not the best").given(
         each({name_of(o): error for o, error in by.items()}, brief), min(by[o] for o in _ALL if o >= 8) > min(at)
     )
-    sizes = {o: found.size(1.5, o)[1] for o in _ALL}
+    largest = {o: found.size(1.5, o)[1] for o in _ALL}
     yield Says("eps = 1.5: s = 3 for k' from 3 to 7, and 2 for k' from 8 to 10").exactly(
-        each({name_of(o): float(s) for o, s in sizes.items() if 3 <= o <= 10}, ".0f"),
-        all(sizes[o] == 3 for o in range(3, 8)) and all(sizes[o] == 2 for o in range(8, 11)),
+        each({name_of(o): float(s) for o, s in largest.items() if 3 <= o <= 10}, ".0f"),
+        all(largest[o] == 3 for o in range(3, 8)) and all(largest[o] == 2 for o in range(8, 11)),
     )
     eight = dict(zip(_ALL, second[8].mean("eps = 1.5"), strict=True))
     yield Says("eps = 1.5, k = 8: choosing for k' <= 3 is worse than for k' = 8").given(

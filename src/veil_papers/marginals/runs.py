@@ -25,6 +25,7 @@ from veil.marginals import (
     SplitEM,
     variance_factor,
 )
+from veil.post import norm_sub
 from veil_papers.common.exhibits import Setting
 from veil_papers.common.families import collect_records
 from veil_papers.common.sweep import Scores, Sweep, measure
@@ -65,7 +66,9 @@ class Plan:
         self.k_runs, self.k_queries = pick(5, 1), pick(20, 2)
         self.k_epsilons = pick(tenths, (1.0, 2.0))  # of the first row of Figure 6.8
         self.splits, self.class_epsilons = pick(10, 1), pick(tenths, (2.0,))
-        self.class_people = pick({ADULT: (16, 18, 20), US: (16, 18, 20)}, {ADULT: (18,), US: (18,)})  # log2 of them
+        self.class_people: dict[str, tuple[int, ...]] = pick(
+            {ADULT: (16, 18, 20), US: (16, 18, 20)}, {ADULT: (18,), US: (18,)}
+        )  # log2 of them
         self.fewer = pick(1, 16)  # a quick run has this many times fewer people
         vars(self).update(setting.changes)
 
@@ -145,6 +148,11 @@ def answers(result: Any) -> Answer:
     return lambda names: np.asarray(result.marginal(names).frequencies)
 
 
+def proper(answer: Answer) -> Answer:
+    """The same without negative cells, marginal by marginal: what an analyst would do, and less error."""
+    return lambda names: np.asarray(norm_sub(answer(names), total=1.0))
+
+
 def ask(study: Any, people: Records, rng: Generator, *ways: Mapping[str, Any]) -> list[Answer]:
     """What a study says after one simulated collection, once for each way of reading it."""
     tally = collect_records(study.survey, people, rng)
@@ -181,6 +189,8 @@ def run_methods(epsilon: float, case: Case, rng: Generator, chosen: Sequence[str
     for name, make in rivals.items():
         if name in chosen:
             (found[name],) = ask(make(), case.people, rng)
+            if name in M.RIVALS:
+                found[name] = proper(found[name])
     if M.EM in chosen:
         found[M.EM] = ask_each(study_of(SplitEM, epsilon, domain, case.k), case.people, rng)
     if M.UNIFORM in chosen:
