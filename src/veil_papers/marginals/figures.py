@@ -102,7 +102,7 @@ def binary(cases: Cases, readings: dict[str, Sweep], plan: Plan) -> Parts:
     yield from _panels(cases)
     yield _how(plan)
     yield (
-        "AM and FT run where every question has a person to answer it, FC and the graphical model up to 2^16 cells, "
+        "AM and FT run where a question has at least eight people, FC and the graphical model up to 2^16 cells, "
         "and EM up to 2^16 cells for k below 6."
     )
     sweeps = {label: sweep for label, (_, sweep) in cases.items()}
