@@ -23,6 +23,9 @@ __all__ = ["Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte
 
 Unit = Literal["share", "count", "length", "duration", "effort", "square", "text"]
 
+_MOST_NAMED = 12
+"""How many attributes of a record are named in a sentence."""
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -277,7 +280,14 @@ def in_words(domain: Domain) -> str:
     >>> from veil import Categories
     >>> in_words(Categories.range(3)), in_words(Text(16)), in_words(Integers(18, 99))
     ('one of 3 values', 'text of at most 16 bytes', 'integers from 18 to 99')
+    >>> in_words(Record.of(sex=["f", "m"], age=Integers(18, 99)))
+    'records of 2 attributes: sex (2 values), age (82 values)'
     """
+    if isinstance(domain, Record):
+        named = [f"{name} ({part.size:,} values)" for name, part in domain.attributes[:_MOST_NAMED]]
+        more = len(domain.names) - len(named)
+        listed = ", ".join(named) + (f" and {more} more" if more else "")
+        return f"records of {len(domain.names)} attribute{'s' if len(domain.names) > 1 else ''}: {listed}"
     if isinstance(domain, Items):
         return f"sets of {domain.universe.size:,} items"
     if isinstance(domain, Text):
