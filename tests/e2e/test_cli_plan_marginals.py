@@ -15,7 +15,6 @@ from veil.cli.planning import plan
 from veil.marginals import CALM
 from veil.planning import Wishes
 from veil.planning import plan as planned
-from veil.planning.base import in_words
 from veil.study import study_from_json
 
 app = typer.Typer(add_completion=False)
@@ -71,7 +70,8 @@ def test_attributes_in_words_come_before_the_file(people: Path, tmp_path: Path) 
 def test_the_table_says_what_to_expect(people: Path) -> None:
     words = (people, "--private", "age,sex,smokes,region", "--attribute", "age=0..100/10", *ASKED)
     text, found = veil(*words), veil_json(*words)
-    assert "people hold records of 4 attributes, 160 cells" in " ".join(text.split())
+    assert "people hold records of 4 attributes: age (10 values), sex (2 values)" in " ".join(text.split())
+    assert "combinations of values: 160" in text
     for said in ("CALM", "age", "region", "one of 4 values", "numbers from 0 to 100"):
         assert said in text
     option = found["options"][0]
@@ -81,6 +81,14 @@ def test_the_table_says_what_to_expect(people: Path) -> None:
     assert more["marginal's_error"] < option["marginal's_error"] / 20
     done = CliRunner().invoke(app, ["plan", "marginals", *map(str, words)])
     assert "stand in the study, which is public" in done.stderr
+
+
+def test_what_to_know_beside_the_table(people: Path) -> None:
+    words = (people, "--private", "age,sex,smokes,region", "--epsilon", 1, "--users", 3000)
+    notes = veil_json(*words)["options"][0]["notes"]
+    assert notes[0].startswith("3 of 6 pairs of attributes stand in no view")
+    assert notes[1].endswith("--attribute age=18..78/10")
+    assert veil_json(*words, "--attribute", "age=18..78/10", "--set", "threshold=0.01")["options"][0]["notes"] == []
 
 
 def test_other_parameters_are_set_by_name(people: Path, tmp_path: Path) -> None:
@@ -157,9 +165,11 @@ def test_bad_files(people: Path, tmp_path: Path) -> None:
     assert veil(people, *rest, "-o", people, code=3)
 
 
-def test_records_in_words() -> None:
-    assert in_words(Record.of(a=2, b=3)) == "records of 2 attributes, 6 cells"
-    assert in_words(Record(tuple((f"a{i}", Categories.range(2)) for i in range(100)))).endswith("about 10^30 cells")
+def test_many_attributes() -> None:
+    record = Record(tuple((f"a{i}", Categories.range(2)) for i in range(100)))
+    choice = planned("marginals", Wishes(1.0, record, users=10**6))
+    assert choice.facts["combinations_of_values"] == 1.27e30
+    assert all(row["views"].value for row in choice.attributes)
 
 
 def test_the_plan_in_python() -> None:

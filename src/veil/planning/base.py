@@ -294,9 +294,6 @@ def in_words(domain: Domain) -> str:
         return f"text of at most {domain.max_bytes} bytes"
     if isinstance(domain, Bits):
         return f"strings of {domain.bits} bits"
-    if isinstance(domain, Record):
-        cells = f"{domain.size:,}" if domain.size < 10**15 else f"about 10^{len(str(domain.size)) - 1}"
-        return f"records of {len(domain.names)} attributes, {cells} cells"
     if not isinstance(domain, Numeric):
         return f"one of {domain.size:,} values"
     low, high = domain.ends

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
-from veil.domain import Record
+from veil.domain import Integers, Record
 from veil.errors import InputError
 from veil.marginals import CALM, MarginalStudy
 from veil.marginals.predicting import predicted_error
@@ -14,6 +16,8 @@ from veil.study import Study
 from veil.tools.canonical import Json
 
 __all__ = ["MarginalsGoal"]
+
+_FINE = 24
 
 
 class MarginalsGoal(Goal):
@@ -55,6 +59,27 @@ class MarginalsGoal(Goal):
             "marginal's error": Measure(found.sse if found else None, "square"),
         }
 
+    def notes(self, study: Study) -> tuple[str, ...]:
+        """What is asked of nobody, and which attributes are finer than they need to be."""
+        assert isinstance(study, MarginalStudy)
+        many = math.comb(len(study.domain.names), 2)
+        apart = many - len({pair for view in _views(study) for pair in combinations(view, 2)})
+        said = []
+        if apart:
+            said.append(
+                f"{apart:,} of {many:,} pairs of attributes stand in no view, and go together only as far as others "
+                "tell; a larger --set threshold=0.01 asks for more"
+            )
+        fine = [
+            (name, part) for name, part in study.domain.attributes if isinstance(part, Integers) and part.size > _FINE
+        ]
+        for name, part in fine:
+            said.append(
+                f"{name} has {part.size:,} values, and in cells its tables would have less noise: "
+                f"--attribute {name}={part.lo}..{part.hi + 1}/10"
+            )
+        return tuple(said)
+
     def choose(self, wishes: Wishes) -> Choice:
         """The choice, explained by the views that are asked in the end."""
         choice = super().choose(wishes)
@@ -72,7 +97,8 @@ class MarginalsGoal(Goal):
 
     def facts(self, study: Study, wishes: Wishes) -> Json:
         assert isinstance(study, MarginalStudy)
-        return {"k": study.k}
+        cells = study.domain.size
+        return {"k": study.k, "combinations_of_values": cells if cells < 10**15 else float(f"{cells:.3g}")}
 
     def attributes(self, study: Study, wishes: Wishes) -> tuple[Row, ...]:
         assert isinstance(study, MarginalStudy)
