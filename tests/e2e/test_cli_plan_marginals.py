@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from veil import Categories, Integers, Interval, Record
 from veil.cli.planning import plan
-from veil.marginals import CALM
+from veil.marginals import CALM, FourierMarginals
 from veil.planning import Wishes
 from veil.planning import plan as planned
 from veil.study import study_from_json
@@ -53,7 +53,7 @@ def test_attributes_come_from_a_file(people: Path, tmp_path: Path) -> None:
     assert [row["attribute"] for row in found["attributes"]] == ["age", "sex", "smokes", "region"]
     assert [row["values"] for row in found["attributes"]] == [60, 2, 2, 4]
     option = found["options"][0]
-    assert sum(row["views"] for row in found["attributes"]) == option["views"] * int(option["attributes_each"])
+    assert sum(row["views"] for row in found["attributes"]) == option["views"] * int(option["view_size"])
 
 
 def test_attributes_in_words_come_before_the_file(people: Path, tmp_path: Path) -> None:
@@ -72,7 +72,17 @@ def test_the_table_says_what_to_expect(people: Path) -> None:
     text, found = veil(*words), veil_json(*words)
     assert "people hold records of 4 attributes: age (10 values), sex (2 values)" in " ".join(text.split())
     assert "combinations of values: 160" in text
-    for said in ("CALM", "age", "region", "one of 4 values", "numbers from 0 to 100"):
+    for said in (
+        "CALM",
+        "AllMarginals",
+        "FullContingency",
+        "FourierMarginals",
+        "marginal's",
+        "age",
+        "region",
+        "one of 4 values",
+        "numbers from 0 to 100",
+    ):
         assert said in text
     option = found["options"][0]
     assert 0 < option["cell's_error"] < 0.05
@@ -101,7 +111,7 @@ def test_other_parameters_are_set_by_name(people: Path, tmp_path: Path) -> None:
     assert found["options"][0]["views"] == 1
     assert "asks everybody for one and the same view" in found["why"]
     alone = veil_json(*words, "--set", "sets=2", "--set", "inference=separate")["options"][0]
-    assert (alone["views"], alone["marginals_held_whole"], alone["marginal's_error"]) == (3, 0.0, None)
+    assert (alone["views"], alone["view_size"], alone["marginal's_error"]) == (3, "2", None)
     assert veil_json(*words, "--set", "threshold=0.5")["options"][0]["views"] <= 3
 
 
@@ -170,11 +180,19 @@ def test_many_attributes() -> None:
     choice = planned("marginals", Wishes(1.0, record, users=10**6))
     assert choice.facts["combinations_of_values"] == 1.27e30
     assert all(row["views"].value for row in choice.attributes)
+    assert [option.name for option in choice.options] == ["CALM", "FourierMarginals"]  # the others are beyond reach
 
 
 def test_the_plan_in_python() -> None:
     record = Record(tuple((f"a{i}", Categories.range(2)) for i in range(8)))
     choice = planned("marginals", Wishes(2.0, record, users=2**16, k=3))
     assert choice.taken.errors["views"].value == 14
-    assert choice.taken.errors["marginals held whole"].value == 1.0
+    assert choice.facts["share_of_marginals_held_whole"] == 1.0
+    assert [option.name for option in choice.options] == ["CALM", "AllMarginals", "FullContingency", "FourierMarginals"]
+    assert all(
+        choice.taken.error("marginal's error") < option.error("marginal's error") for option in choice.options[1:]
+    )
+    fourier = planned("marginals", Wishes(2.0, record, users=2**16, k=3, method="FourierMarginals"))
+    assert fourier.study == FourierMarginals(2.0, record, k=3)
+    assert {row["views"].value for row in fourier.attributes} == {None}
     assert planned("marginals", Wishes(2.0, record, users=2**16)).study == choice.study

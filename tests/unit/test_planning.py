@@ -224,6 +224,11 @@ def test_any_kind_of_study_is_planned_from_its_parameters() -> None:
         "ldpminer": Wishes(1.0, Items(20), k=2, settings={"improved": "no"}),
         "svsm": Wishes(1.0, Items(20), k=2),
         "calm": Wishes(1.0, Record.of(a=2, b=3), k=2, settings={"inference": "unbiased"}),
+        "binary-calm": Wishes(1.0, Record.of(a=2, b=3), k=2),
+        "all-marginals": Wishes(1.0, Record.of(a=2, b=3), k=1),
+        "full-contingency": Wishes(1.0, Record.of(a=2, b=3), k=2),
+        "fourier-marginals": Wishes(1.0, Record.of(a=2, b=3), k=2),
+        "split-em": Wishes(1.0, Record.of(a=2, b=3), k=2, method="unbiased"),
     }
     found = {kind: plan(kind, wishes).study for kind, wishes in made.items()}
     assert all(study.kind == kind for kind, study in found.items())
