@@ -79,13 +79,16 @@ def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
         "age": pa.array(range(30), pa.int8()),
         "sex": pa.array(["m", "f"] * 15).dictionary_encode(),
         "income": pa.array([0.5] * 30),
+        "owns": pa.array([True, False] * 15),
         "born": pa.array([dt.date(2000, 1, 1)] * 30),
     }
     pq.write_table(pa.table(columns), file)
     assert read_attributes(file, ["age", "sex"]) == {"age": Integers(0, 29), "sex": Categories(["f", "m"])}
+    with pytest.raises(InputError, match="column owns holds booleans: write them as 0 and 1"):
+        read_attributes(file, ["owns"])
     for name in ("income", "born"):
         with pytest.raises(
-            InputError, match=f"column {name} holds neither text nor whole numbers: .* --attribute {name}="
+            InputError, match=f"column {name} holds neither labels nor whole numbers: .* --attribute {name}="
         ):
             read_attributes(file, [name])
 
@@ -103,6 +106,8 @@ def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
             InputError,
             "range of more than 4,096: .* a=0..100000/10",
         ),
+        ("a\n" + "\n".join(f"{i / 7:.3f}" for i in range(20)), InputError, "holds neither labels nor whole numbers"),
+        ("a\n" + "\n".join(f"20{i}-01-31" for i in range(10, 30)), InputError, "--attribute a=2026-01-01..2027"),
         ("a,b\n,1\n" + "\n".join(f"{i},1" for i in range(20)), InputError, "column a has empty cells"),
     ],
 )

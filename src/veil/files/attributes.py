@@ -5,10 +5,12 @@ What is found becomes part of a study, which everybody may read: never read it o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from veil.domain import Categories, Domain, Integers
+from veil.domain.times import parse_time
 from veil.errors import EmptyError, InputError
 from veil.files.opening import PathLike
 from veil.files.values import read_columns
@@ -47,12 +49,18 @@ def _different(column: pa.ChunkedArray, name: str) -> set[Any]:
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_boolean(kind):
+        raise InputError(f"column {name} holds booleans: write them as 0 and 1, or as text")
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise InputError(
-            f"column {name} holds neither text nor whole numbers: say in how many cells it is asked for, "
-            f"as in --attribute {name}=0..100/10, or --attribute {name}=2026-01-01..2027-01-01/12"
-        )
+        raise InputError(_continuous(name))
     return set(column.unique().to_pylist())
+
+
+def _continuous(name: str) -> str:
+    return (
+        f"column {name} holds neither labels nor whole numbers: say in how many cells it is asked for, "
+        f"as in --attribute {name}=0..100/10, or --attribute {name}=2026-01-01..2027-01-01/12"
+    )
 
 
 def _many(name: str) -> str:
@@ -75,12 +83,21 @@ def _domain(values: set[Any], name: str) -> Domain:
                 f"as in --attribute {name}=0..100000/10"
             )
         return Integers(min(integers), max(integers))
+    if len(present) > _FEW and all(map(_is_number_or_time, present)):  # in a text file, where all is text
+        raise InputError(_continuous(name))
     if len(present) > MOST_VALUES:
         raise InputError(_many(name))
     if not present:
         raise EmptyError(f"column {name} is empty")
     labels = sorted(int(value) for value in present) if whole else sorted(map(str, present))
     return Categories(labels, missing="category" if None in values else "refuse")
+
+
+def _is_number_or_time(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return parse_time(value) is not None
 
 
 def is_whole(text: str) -> bool:
