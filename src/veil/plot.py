@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from veil.results.distribution import Distribution
     from veil.results.mean import Mean
 
-__all__ = ["plot_change", "plot_distribution", "plot_lines", "plot_mean", "plot_panels", "plot_rows", "save"]
+__all__ = [
+    "plot_cells",
+    "plot_change",
+    "plot_distribution",
+    "plot_lines",
+    "plot_mean",
+    "plot_panels",
+    "plot_rows",
+    "save",
+]
 
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
@@ -52,6 +61,29 @@ def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None 
     ax.set_xlabel(f"% of {found.population:,} people")
     _finish(ax, found, grid="x")
     ax.legend(frameon=False, fontsize=8, loc="lower right")
+    return ax
+
+
+def plot_cells(found: Result, *, ax: Axes | None = None, hide: bool = False) -> Axes:
+    """A heat map of a table whose first two columns are values of attributes: the share of people in each cell."""
+    table = found.table()
+    sides = [list(dict.fromkeys(column.to_pylist())) for column in table.columns[:2]]
+    texts = [[Unit.of_field(table.schema.field(i)).text(value) for value in side] for i, side in enumerate(sides)]
+    shares = _percent(table, "frequency").reshape(len(sides[0]), len(sides[1]))
+    ax = ax or _axes(1.6 + 0.4 * len(sides[0]))
+    image = ax.imshow(shares, cmap="Blues", aspect="auto")
+    ax.set_yticks(range(len(texts[0])), texts[0], parse_math=False)
+    ax.set_xticks(range(len(texts[1])), texts[1], parse_math=False, rotation=0 if len(texts[1]) <= 8 else 90)
+    ax.set_ylabel(table.column_names[0], parse_math=False)
+    ax.set_xlabel(table.column_names[1], parse_math=False)
+    if shares.size <= 150:
+        dark = shares > (shares.max() + shares.min()) / 2
+        for (row, column), share in np.ndenumerate(shares):
+            ink = "white" if dark[row, column] else _INK
+            ax.text(column, row, f"{share:.1f}", ha="center", va="center", fontsize=8, color=ink)
+    bar = ax.figure.colorbar(image, ax=ax)
+    bar.set_label(f"% of {found.population:,} people")
+    ax.set_title(" > ".join(found.lineage), loc="left", fontsize=10, color=_INK)
     return ax
 
 

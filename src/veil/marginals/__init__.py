@@ -1,0 +1,13 @@
+"""Joint distributions of many attributes: any marginal, conditionals, correlations, synthetic people.
+
+    CALM          tables of a few attributes each, made to agree; any marginal is reconstructed from them
+    Marginals     what it finds: `.marginal(["age", "sex"])`, `.conditional`, `.correlation`, `.synthesize(n)`
+
+People hold a `veil.Record`. docs/marginals.md says how they are asked, what it costs and what errors mean.
+"""
+
+from veil.marginals.marginal import Marginal
+from veil.marginals.result import Inference, Joint, Marginals
+from veil.marginals.study import CALM, MarginalStudy
+
+__all__ = ["CALM", "Inference", "Joint", "Marginal", "MarginalStudy", "Marginals"]

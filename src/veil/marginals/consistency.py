@@ -92,4 +92,5 @@ def _nearest_shares(rows: Floats) -> Floats:
     kept = falling * np.arange(1, rows.shape[1] + 1) > excess
     last = rows.shape[1] - 1 - np.argmax(kept[:, ::-1], axis=1)
     shift = np.take_along_axis(excess, last[:, None], axis=1) / (last[:, None] + 1)
-    return np.maximum(rows - shift, 0.0)
+    shares: Floats = np.maximum(rows - shift, 0.0)
+    return shares

@@ -1,4 +1,4 @@
-"""GRR or OLH, whichever has the smaller variance: how hierarchies, bins, sizes of sets and Adap are asked."""
+"""The oracle with the smallest variance: how hierarchies, bins, sizes of sets, Adap and marginals are asked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from veil.domain import Domain
 from veil.mechanisms.grr import GRR
 from veil.mechanisms.olh import OLH
 from veil.mechanisms.oracle import PureOracle
+from veil.mechanisms.oue import OUE
+from veil.mechanisms.subset import SubsetSelection
 
-__all__ = ["better", "direct_or_hashed"]
+__all__ = ["better", "direct_or_hashed", "least_variance"]
+
+_MOST_BITS = 4096
 
 
 def direct_or_hashed(epsilon: float, domain: Domain) -> PureOracle:
@@ -23,6 +27,21 @@ def direct_or_hashed(epsilon: float, domain: Domain) -> PureOracle:
     if domain.size - 2 <= 3 * math.exp(epsilon):  # no hash range does better (thesis 3.4), and for some none is built
         return direct
     return better(direct, OLH(epsilon, domain))
+
+
+def least_variance(epsilon: float, domain: Domain) -> PureOracle:
+    """GRR, OUE or SubsetSelection, whichever has the smallest variance for a value that nobody holds.
+
+    Of equals the first. SubsetSelection is never worse than the others; of size 1 it is GRR, with longer reports. Above
+    4,096 values, where reports of one bit per value grow long, it is GRR or OLH.
+
+    >>> from veil import Categories
+    >>> [least_variance(1.0, Categories.range(size)).name for size in (4, 16, 10_000)]
+    ['GRR', 'SubsetSelection', 'OLH']
+    """
+    if domain.size > _MOST_BITS:
+        return direct_or_hashed(epsilon, domain)
+    return min((kind(epsilon, domain) for kind in (GRR, OUE, SubsetSelection)), key=lambda one: one.variance(1))
 
 
 def better(first: PureOracle, second: PureOracle) -> PureOracle:

@@ -45,6 +45,8 @@ _HOMES = {
     "heavy-hitters": "veil.hitters.result",
     "items": "veil.itemsets.result",
     "itemsets": "veil.itemsets.result",
+    "marginal": "veil.marginals.marginal",
+    "marginals": "veil.marginals.result",
     "mean": "veil.results.mean",
     "mean-and-variance": "veil.results.mean",
     "mean-change": "veil.results.change",

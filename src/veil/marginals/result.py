@@ -1,0 +1,260 @@
+"""Joint distributions as they were found: any marginal with its errors, conditionals, correlations, synthetic people.
+
+A `Joint` answers for any set of attributes. `Marginals` is the one that was read from tables of views; other protocols
+have their own. What it answers with is a `Marginal`: one row per cell.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import Record
+from veil.errors import InputError, ParameterError
+from veil.marginals.consistency import Repaired, averaged, repaired
+from veil.marginals.marginal import MOST_CELLS, Marginal
+from veil.marginals.tables import Places, Views, marginal_of
+from veil.privacy import Guarantee
+from veil.results.base import Result
+from veil.results.noise import SupportNoise
+from veil.results.units import Unit, make_table
+
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.axes import Axes
+
+    from veil.marginals.graphical import GraphicalModel
+
+__all__ = ["Inference", "Joint", "Marginals", "places_of"]
+
+Floats = NDArray[np.float64]
+Inference = Literal["consistent", "graphical", "unbiased", "separate"]
+
+
+def places_of(record: Record, names: Any) -> Places:
+    """The places of some attributes in their record, in the order in which they are named.
+
+    >>> places_of(Record.of(age=3, sex=2), ["sex", "age"])
+    (1, 0)
+    """
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    known = {name: place for place, name in enumerate(record.names)}
+    strange = [name for name in listed if name not in known]
+    if strange:
+        raise InputError(f"there is no attribute {strange[0]!r}; the attributes are {', '.join(record.names)}")
+    if not listed or len(set(listed)) != len(listed):
+        raise InputError("a marginal is of at least one attribute, each named once")
+    return tuple(known[name] for name in listed)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Joint(Result):
+    """What was learnt about the joint distribution of the attributes of a record.
+
+    `shown` are the attributes whose marginal its table is, and `given` those that it is conditional on; without them,
+    the table has every attribute alone.
+    """
+
+    kind: ClassVar[str] = "marginals"
+    record: Record
+    n: int
+    population: int
+    lineage: tuple[str, ...]
+    guarantee: Guarantee | None = None
+    shown: tuple[str, ...] | None = None
+    given: tuple[str, ...] | None = None
+
+    # -- what every protocol finds in its own way ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _found(self, places: Places) -> Marginal:
+        """The marginal of these attributes, whose places are increasing."""
+
+    # -- what follows --------------------------------------------------------------------------------------------------
+
+    def marginal(self, names: Any) -> Marginal:
+        """The joint distribution of some attributes, with standard errors and intervals, in the order of `names`."""
+        places = places_of(self.record, names)
+        cells = math.prod(self.record.parts[place].size for place in places)
+        if cells > MOST_CELLS:
+            raise ParameterError(
+                f"this marginal has {cells:,} cells, more than {MOST_CELLS:,}: ask for fewer attributes, or cut the"
+                " domains of attributes into fewer values"
+            )
+        found = self._cached.get(tuple(sorted(places)))
+        if found is None:
+            found = self._cached[tuple(sorted(places))] = self._found(tuple(sorted(places)))
+        return found.in_order(tuple(self.record.names[place] for place in places))
+
+    @cached_property
+    def _cached(self) -> dict[Places, Marginal]:
+        """What was asked for before: looking at a table, its facts and its picture costs one reconstruction."""
+        return {}
+
+    @cached_property
+    def _shown(self) -> Marginal | None:
+        if self.shown is None:
+            return None
+        return self.marginal(self.shown)
+
+    # -- as a result ---------------------------------------------------------------------------------------------------
+
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """The marginal that is shown; without one, every attribute alone, one row per value."""
+        if self._shown is not None:
+            return self._shown.table(level)
+        import pyarrow as pa
+
+        parts = []
+        for name in self.record.names:
+            found = self.marginal(name).table(level)
+            texts = [Unit.of_field(found.schema.field(0)).text(value) for value in found.column(0).to_pylist()]
+            heads = make_table({"attribute": ([name] * len(texts), Unit("label")), "value": (texts, Unit("label"))})
+            rest = found.drop_columns([found.column_names[0]])
+            columns = [*heads.columns, *rest.columns]
+            parts.append(pa.table(columns, schema=pa.schema([*heads.schema, *rest.schema])))
+        return pa.concat_tables(parts)
+
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """How many attributes there are, and what else stands beside the table."""
+        beside = {} if self._shown is None else self._shown.facts(level)
+        return {"attributes": len(self.record.names), **beside}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        return {"attributes": Unit("count"), **({} if self._shown is None else self._shown.fact_units())}
+
+    def remarks(self) -> list[str]:
+        return [] if self._shown is None else self._shown.remarks()
+
+    def plot(self, k: Any = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+        """A heat map of two attributes (`plot(["a", "b"])`), bars of one; without names, of what is shown."""
+        if not isinstance(k, int):
+            return self.marginal(k).plot(truth=truth, ax=ax, **style)
+        if self._shown is not None:
+            return self._shown.plot(k, truth=truth, ax=ax, **style)
+        from veil.plot import plot_rows
+
+        return plot_rows(self, k, truth=truth, ax=ax, **style)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Marginals(Joint):
+    """A joint distribution read from the tables of views: sets of attributes, each asked of some of the people.
+
+    `raw` has the unbiased tables, view after view; `people` answered each of them; `noises` are how the oracles
+    scatter, one for each different number of cells, increasing. All readings follow from these:
+
+    - "consistent": tables that agree with each other and are not negative; what no view has whole is the table of
+      maximum entropy among those that agree with all views (thesis 6.2).
+    - "graphical": one model of maximum entropy fitted to all views at once.
+    - "unbiased": tables that agree and may be negative; only what a view has whole.
+    - "separate": only the views that have all attributes asked for, as FC and AM are read in the thesis.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    raw: Floats
+    people: NDArray[np.int64]
+    noises: tuple[SupportNoise, ...]
+    inference: Inference = "consistent"
+
+    @cached_property
+    def views(self) -> Views:
+        """The views by the places of their attributes."""
+        places = tuple(tuple(sorted(places_of(self.record, names))) for names in self.sets)
+        return Views(tuple(part.size for part in self.record.parts), places)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """One over the variance of a cell that nobody is in, for each view; 0 where nobody was asked."""
+        sizes = np.unique(self.views.cells)
+        each = np.array([noise.variance(0.0) for noise in self.noises])
+        weights: Floats = self.people / each[np.searchsorted(sizes, self.views.cells)]
+        return weights
+
+    @cached_property
+    def repaired(self) -> Repaired:
+        """The tables of all views, made to agree with each other and without negative cells."""
+        return repaired(self.views, self.raw, self.weights)
+
+    @cached_property
+    def model(self) -> GraphicalModel:
+        """One model of maximum entropy, fitted to all views at once."""
+        from veil.marginals.graphical import fit_graphical
+
+        return fit_graphical(self.views, self.raw, self.weights)
+
+    @cached_property
+    def _averaged(self) -> Floats:
+        return averaged(self.views, self.raw, self.weights)
+
+    def _found(self, places: Places) -> Marginal:
+        whole = self.views.containing(places)
+        if self.inference == "graphical":
+            table, gap = self.model.marginal(places), None
+        elif self.inference in ("unbiased", "separate"):
+            table, gap = self._linear(places, whole), None
+        elif whole:
+            table, gap = self._of_view(self.repaired.tables, whole[0], places), None
+        else:
+            table, gap = self._reconstructed(places)
+        return Marginal(
+            record=Record(tuple(self.record.attributes[place] for place in places)),
+            frequencies=table.reshape(-1),
+            n=self.n,
+            population=self.population,
+            lineage=self.lineage,
+            guarantee=self.guarantee,
+            gap=gap,
+        )
+
+    def _of_view(self, tables: Floats, number: int, places: Places) -> Floats:
+        """The marginal of some attributes out of the table of one view that has them."""
+        one = self.views.sets[number]
+        return marginal_of(self.views.table(tables, number), [one.index(place) for place in places])
+
+    def _linear(self, places: Places, whole: Sequence[int]) -> Floats:
+        """A marginal without bias, which may have negative cells."""
+        if not whole or not self.weights[whole].any():
+            raise InputError(
+                'no view has these attributes together: read with inference="consistent", which reconstructs them'
+            )
+        if self.inference == "unbiased":
+            return self._of_view(self._averaged, whole[0], places)
+        views = Views(self.views.sizes, tuple(self.views.sets[number] for number in whole))
+        raw = np.concatenate([self.views.table(self.raw, number).reshape(-1) for number in whole])
+        (first,) = views.split(averaged(views, raw, self.weights[whole]))[:1]
+        return marginal_of(first, [views.sets[0].index(place) for place in places])
+
+    def _reconstructed(self, places: Places) -> tuple[Floats, float]:
+        """The marginal of maximum entropy, and how far it is from the views where no joint distribution has them."""
+        from veil.marginals.maxent import reconstruct
+
+        known: dict[Places, int] = {}
+        for number, one in enumerate(self.views.sets):
+            common = tuple(place for place in one if place in places)
+            if common:
+                known.setdefault(common, number)
+        constraints = [
+            (tuple(places.index(place) for place in common), self._of_view(self.repaired.tables, number, common))
+            for common, number in known.items()
+        ]
+        found = reconstruct(self.views.shape(places), constraints)
+        return found.table, found.gap
+
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """How many attributes and views there are, and what else stands beside the table."""
+        largest = max((len(one) for one in self.sets), default=0)
+        return {"views": len(self.sets), "largest_view": largest, **super().facts(level)}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        return {"views": Unit("count"), "largest_view": Unit("count"), **super().fact_units()}
+
+    def __repr__(self) -> str:
+        return f"Marginals({len(self.record.names)} attributes, {len(self.sets)} views, n={self.n})"

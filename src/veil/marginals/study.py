@@ -1,0 +1,162 @@
+"""Studies of joint distributions: CALM, and what it shares with every way that asks for tables of attribute sets."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from veil.domain import Record
+from veil.errors import ParameterError
+from veil.marginals.choosing import choose_views
+from veil.marginals.result import Inference, Marginals, places_of
+from veil.mechanisms import PureOracle
+from veil.mechanisms.choice import least_variance
+from veil.privacy import check_epsilon, decimal_text
+from veil.study import Collected, OneRound
+from veil.survey import AttributeSets, EachOf, ListedSets, Survey
+from veil.tools.arguments import is_int, is_number
+
+__all__ = ["CALM", "MarginalStudy"]
+
+Names = tuple[str, ...]
+
+
+class MarginalStudy(OneRound[Marginals]):
+    """A study of a record that asks each person for one view: the values of one set of attributes, as one.
+
+    Guarantee: every view is asked through an oracle that keeps e^eps, and which one does not depend on the value.
+    """
+
+    epsilon: float
+    domain: Record
+    k: int
+    inference: Inference
+    marginal: Names | None
+    given: Names | None
+
+    def _check(self) -> None:
+        """Refuse parameters that no study of marginals has."""
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        if not isinstance(self.domain, Record):
+            raise ParameterError("a joint distribution is of the attributes of a Record")
+        many = len(self.domain.names)
+        if many < 2:
+            raise ParameterError("a joint distribution needs at least two attributes: one alone is a histogram")
+        small = [name for name, part in self.domain.attributes if part.size < 2]
+        if small:
+            raise ParameterError(f"attribute {small[0]!r} has one value only: there is nothing to ask about it")
+        if not is_int(self.k) or not 1 <= self.k <= many:
+            raise ParameterError(f"k is the number of attributes of a marginal, from 1 to the record's {many}")
+        if self.inference not in get_args(Inference):
+            raise ParameterError(f"inference is one of {', '.join(get_args(Inference))}")
+        for name in ("marginal", "given"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+                places_of(self.domain, getattr(self, name))
+        if self.given is not None and (self.marginal is None or set(self.given) & set(self.marginal)):
+            raise ParameterError("given names attributes that a marginal is conditional on, and is not of")
+
+    @property
+    @abstractmethod
+    def family(self) -> EachOf:
+        """The views, and the oracles through which they are asked."""
+
+    @cached_property
+    def survey(self) -> Survey:
+        """One view per person, drawn with equal chances."""
+        return Survey(self.family)
+
+    def oracle(self, domain: Any) -> PureOracle:
+        """What a view is asked through: the oracle with the least variance for its number of cells."""
+        return least_variance(self.epsilon, domain)
+
+    def answer(self, collected: Collected) -> Marginals:
+        """Runs at the collector: the tables of all views, unbiased; everything else follows from them."""
+        tally, family = collected.tally(), self.family
+        raw, people, sets = [], [], []
+        for number in range(len(family)):
+            question, part = family.question(number), tally.part(number)
+            sets.append(question.view.attributes)  # type: ignore[attr-defined]  # views of sets are projections
+            size = question.view.domain.size
+            raw.append(question.pure.shares(part) if part.people else np.full(size, 1.0 / size))
+            people.append(part.people)
+        return Marginals(
+            record=self.domain,
+            n=collected.people,
+            population=collected.population,
+            lineage=(self._signature, self.inference),
+            shown=self.marginal,
+            given=self.given,
+            sets=tuple(sets),
+            raw=np.concatenate(raw),
+            people=np.array(people, dtype=np.int64),
+            noises=tuple(mechanism.noise for mechanism in family.mechanisms),  # type: ignore[attr-defined]
+            inference=self.inference,
+        )
+
+    @property
+    def _signature(self) -> str:
+        return f"{type(self).__name__}(epsilon={decimal_text(self.epsilon)}, {len(self.family)} views)"
+
+
+@dataclass(frozen=True)
+class CALM(MarginalStudy):
+    """Any joint distribution of a few attributes, from views that are made to agree (Zhang et al., CCS 2018).
+
+    Algorithm 2 of the thesis chooses how many attributes a view has and how many views there are, for marginals of `k`
+    attributes and about `users` people; `threshold` is the error that it aims at. `sets` names views instead: as lists
+    of attributes, or as one number s for all sets of s attributes. Marginals of any number of attributes are answered.
+
+    `inference` says how the views are read together, see `Marginals`. `marginal` and `given` say what to show.
+
+    Guarantee: each person answers one view, through an oracle that keeps e^eps; which one does not depend on the value.
+
+    >>> from veil import simulate
+    >>> people = {"sex": ["f", "m"] * 10_000, "smokes": [0, 1] * 10_000, "vegan": [0, 0, 1, 1] * 5_000}
+    >>> study = CALM(4.0, Record.of(sex=["f", "m"], smokes=2, vegan=2), k=2, users=20_000)
+    >>> simulate(study, people, seed=1).marginal(["sex", "smokes"]).shares.round(1).tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+    """
+
+    epsilon: float
+    domain: Record
+    k: int = 3
+    users: int = 1_000_000
+    threshold: float = 0.001
+    sets: int | tuple[Names, ...] | None = None
+    inference: Inference = "consistent"
+    marginal: Names | None = None
+    given: Names | None = None
+    kind: ClassVar[str] = "calm"
+
+    def __post_init__(self) -> None:
+        self._check()
+        if not is_int(self.users) or self.users < 1:
+            raise ParameterError("a number of people is at least 1")
+        if not is_number(self.threshold) or not 0 < self.threshold < 1:
+            raise ParameterError("the threshold is an error to aim at, between 0 and 1")
+        object.__setattr__(self, "sets", self._chosen() if self.sets is None else self.sets)
+        object.__setattr__(self, "sets", self._plain(self.sets))
+
+    def _chosen(self) -> tuple[Names, ...]:
+        sizes = tuple(part.size for part in self.domain.parts)
+        chosen = choose_views(sizes, self.k, self.epsilon, self.users, self.threshold)
+        return tuple(tuple(self.domain.names[place] for place in places) for places in chosen)
+
+    def _plain(self, sets: Any) -> int | tuple[Names, ...]:
+        """Sets as they stand in a study file: one number where all sets of so many attributes are asked."""
+        if is_int(sets):
+            return AttributeSets(self.domain, sets).size
+        listed = ListedSets(self.domain, tuple(map(tuple, sets))).sets
+        every = AttributeSets(self.domain, len(listed[0]))
+        same = len(every) == len(listed) and all(len(one) == every.size for one in listed)
+        return every.size if same else listed
+
+    @cached_property
+    def family(self) -> EachOf:
+        rule = AttributeSets(self.domain, self.sets) if is_int(self.sets) else ListedSets(self.domain, self.sets)  # type: ignore[arg-type]
+        return EachOf(rule, self.oracle)
