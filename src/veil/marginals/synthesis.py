@@ -157,7 +157,7 @@ def _draw_next(wanted: _Next, codes: NDArray[np.int32], place: int, rng: np.rand
     fitted = np.ascontiguousarray(codes[:, :_FITTED])
     alone = len(wanted.starts) == 2  # then its chances are the factors
     factors = wanted.chances if alone else fit(fitted, *structure, wanted.chances, _SLACK, _LIMIT, _MOST_SWEEPS)
-    uniforms: Floats = rng.random(size=people)
+    uniforms: Floats = rng.random(size=(people,))
     pieces = thread_count() if people >= _WORTH_A_THREAD else 1
     bounds = [people * i // pieces for i in range(pieces + 1)]
 
