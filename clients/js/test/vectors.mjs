@@ -39,6 +39,7 @@ const GOOD = [
   "one-of",
   "set-views",
   "each-of",
+  "calm",
   "bits",
 ];
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 from veil.domain import Record
 from veil.errors import ParameterError
 from veil.marginals.choosing import choose_views
-from veil.marginals.result import Inference, Joint, Marginals, places_of
+from veil.marginals.result import Inference, Joint, Marginals, check_cells, places_of
 from veil.mechanisms import PureOracle
 from veil.mechanisms.choice import least_variance
 from veil.privacy import check_epsilon, decimal_text
@@ -172,8 +173,13 @@ class CALM(MarginalStudy):
 
     def _plain(self, sets: Any) -> int | tuple[Names, ...]:
         """Sets as they stand in a study file: one number where all sets of so many attributes are asked."""
+        sizes = [part.size for part in self.domain.parts]
         if is_int(sets):
-            return AttributeSets(self.domain, sets).size
+            size = AttributeSets(self.domain, sets).size
+            check_cells(math.prod(sorted(sizes)[-size:]))
+            return size
+        for one in sets:
+            check_cells(math.prod(sizes[place] for place in places_of(self.domain, one)))
         listed = ListedSets(self.domain, tuple(map(tuple, sets))).sets
         every = AttributeSets(self.domain, len(listed[0]))
         same = len(every) == len(listed) and all(len(one) == every.size for one in listed)
