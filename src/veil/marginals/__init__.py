@@ -6,8 +6,24 @@
 People hold a `veil.Record`. docs/marginals.md says how they are asked, what it costs and what errors mean.
 """
 
+from veil.marginals.association import Correlation, correlation_between
+from veil.marginals.intervals import Bounds, cell_bounds, conditional_bounds
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference, Joint, Marginals
+from veil.marginals.scatter import Scatter
 from veil.marginals.study import CALM, MarginalStudy
 
-__all__ = ["CALM", "Inference", "Joint", "Marginal", "MarginalStudy", "Marginals"]
+__all__ = [
+    "CALM",
+    "Bounds",
+    "Correlation",
+    "Inference",
+    "Joint",
+    "Marginal",
+    "MarginalStudy",
+    "Marginals",
+    "Scatter",
+    "cell_bounds",
+    "conditional_bounds",
+    "correlation_between",
+]
