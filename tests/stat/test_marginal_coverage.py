@@ -9,7 +9,7 @@ from veil.marginals import CALM, cell_bounds
 from veil_papers.coverage.cells import measure
 from veil_papers.coverage.marginals import apart, cases, census, clicks, collected
 
-RUNS = 400
+RUNS = 250
 
 
 def test_variances_are_those_of_collections_and_rivals_are_not() -> None:
@@ -26,8 +26,8 @@ def test_variances_are_those_of_collections_and_rivals_are_not() -> None:
         noise = found[0].scatter.noises[number].variance(records.truth(places)) / found[0].people[number]
         ours += (spread / stated).tolist()
         noise_only += (spread / noise).tolist()
-    # a variance over so many runs scatters by 7 %, and 21 cells are looked at
-    assert 0.75 < min(ours) < max(ours) < 1.25
+    # a variance over so many runs scatters by 9 %, and 21 cells are looked at
+    assert 0.7 < min(ours) < max(ours) < 1.3
     assert np.mean(ours) == pytest.approx(1.0, abs=0.06)
     assert max(noise_only) > 1.5
     assert np.mean(noise_only) > 1.2
@@ -35,7 +35,7 @@ def test_variances_are_those_of_collections_and_rivals_are_not() -> None:
 
 @pytest.mark.parametrize(("epsilon", "people"), [(1.0, 2_000), (4.0, 2_000)])
 def test_a_few_cells(epsilon: float, people: int) -> None:
-    cells = list(measure(cases([epsilon], [people], 6), (3,), lambda steps: None))
+    cells = list(measure(cases([epsilon], [people], 4), (3,), lambda steps: None))
     assert len({cell.kind for cell in cells}) == 7
     for cell in cells:
         assert not cell.judged or not cell.fails, cell
@@ -44,28 +44,26 @@ def test_a_few_cells(epsilon: float, people: int) -> None:
 
 
 def test_cells_that_nobody_is_in() -> None:
-    """Rare cells of few people: an interval with the variance at the estimate would miss them."""
-    records = clicks(1_500)
-    study, rng = CALM(4.0, records.record, k=2, sets=2), np.random.default_rng(2)
-    places = (6, 7)
+    """Rare cells of few people: standard errors around repaired tables miss them."""
+    records, places, runs = clicks(1_500), (6, 7), 120
+    study, rng = CALM(8.0, records.record, k=2, sets=2), np.random.default_rng(2)
     truth = records.truth(places)
     held, rival = np.zeros(4), np.zeros(4)
-    for _ in range(RUNS):
+    for _ in range(runs):
         found = collected(study, records, rng)
         bounds = cell_bounds(found.scatter, found.raw, places)
-        held += (bounds.low <= truth) & (truth <= bounds.high)
-        shown = found.marginal(["a6", "a7"]).frequencies
-        error = 1.96 * np.sqrt(found.scatter.variance(places))
+        held += (bounds.low <= truth + 1e-9) & (truth <= bounds.high + 1e-9)
+        shown, error = found.marginal(["a6", "a7"]).frequencies, 1.96 * np.sqrt(found.scatter.variance(places))
         rival += (shown - error <= truth) & (truth <= shown + error)
-    assert (held / RUNS).min() > 0.92
-    assert (rival / RUNS).min() < 0.92
+    assert (held / runs).min() > 0.9
+    assert (rival / runs).min() < 0.82
 
 
 def test_what_is_independent_is_rarely_called_associated() -> None:
     """Over all pairs together, at 5 %."""
     records = apart(20_000)
     cells = list(
-        measure([one for one in cases([2.0], [20_000], 30) if one.data == records.label], (4,), lambda _: None)
+        measure([one for one in cases([2.0], [20_000], 20) if one.data == records.label], (4,), lambda _: None)
     )
     assert len(cells) == 1
     assert not cells[0].fails, cells[0]

@@ -52,10 +52,15 @@ def cell_bounds(scatter: Scatter, raw: Floats, places: Sequence[int], level: flo
     """
     two_sided(level)  # refuses a bad level
     if scatter.covered(places):
-        low, high = score_interval(scatter.estimate(raw, places), scatter.parabola(places), level)
-        return Bounds(low, high, MEASURED)
+        return Bounds(*_scored(scatter, raw, places, level), MEASURED)
     tail = alpha_of(level) / 2
     return Bounds(_least(scatter, raw, places, tail), _most(scatter, raw, places, tail), PARTS)
+
+
+def _scored(scatter: Scatter, raw: Floats, places: Sequence[int], level: float) -> tuple[Floats, Floats]:
+    """The score interval of each cell of a covered table."""
+    parabola = scatter.parabola(places, scatter.cautious(places))
+    return score_interval(scatter.estimate(raw, places), parabola, level)
 
 
 def _most(scatter: Scatter, raw: Floats, places: Sequence[int], tail: float) -> Floats:
@@ -63,8 +68,7 @@ def _most(scatter: Scatter, raw: Floats, places: Sequence[int], tail: float) -> 
     parts = scatter.subsets(places)
     found = np.ones(scatter.views.shape(places))
     for part in parts:
-        level = 1 - 2 * tail / len(parts)
-        _, high = score_interval(scatter.estimate(raw, part), scatter.parabola(part), level)
+        _, high = _scored(scatter, raw, part, 1 - 2 * tail / len(parts))
         found = np.minimum(found, _repeated(scatter, high, part, places))
     return found.reshape(-1)
 
