@@ -1,7 +1,7 @@
-"""The Walsh-Hadamard transform over integers, and parities: how Hadamard reports are decoded.
+"""The Walsh-Hadamard transform, and parities: how Hadamard reports are decoded.
 
-Not here: what a report means (`mechanisms.hadamard`). Everything is int64 and exact; the transform of a histogram of n
-reports stays within n, so nothing is ever rounded.
+Not here: what a report means (`mechanisms.hadamard`). Reports are counted in int64, exactly; the transform of a
+histogram of n reports stays within n, so nothing is ever rounded. Only tables of shares are transformed as floats.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ __all__ = ["count_parities", "count_parities_weighted", "signed_histogram", "tra
 
 U32 = np.uint32
 U64 = np.uint64
+Numbers = NDArray[np.int64] | NDArray[np.float64]
 _BLOCK = 1 << 12  # 32 kB of integers: a block is finished within the first-level cache
 _CANDIDATES = 1 << 11  # three 32-bit columns of this length are 24 kB
 
 
 @numba.njit(inline="always")
-def _steps_of_two(values: NDArray[np.int64], half: int) -> None:
+def _steps_of_two(values: Numbers, half: int) -> None:
     """One level of the transform: pairs `half` apart."""
     for start in range(0, len(values), 2 * half):
         first, second = values[start : start + half], values[start + half : start + 2 * half]
@@ -29,7 +30,7 @@ def _steps_of_two(values: NDArray[np.int64], half: int) -> None:
 
 
 @numba.njit(inline="always")
-def _steps_of_eight(values: NDArray[np.int64], part: int) -> None:
+def _steps_of_eight(values: Numbers, part: int) -> None:
     """Three levels at once, for a third of the memory traffic: eight values, each `part` from the next."""
     for start in range(0, len(values), 8 * part):
         p0, p1 = values[start : start + part], values[start + part : start + 2 * part]
@@ -52,7 +53,7 @@ def _steps_of_eight(values: NDArray[np.int64], part: int) -> None:
 
 
 @numba.njit(inline="always")
-def _descend(values: NDArray[np.int64], size: int, smallest: int) -> None:
+def _descend(values: Numbers, size: int, smallest: int) -> None:
     """All levels from pairs size / 2 apart down to pairs `smallest` apart, both powers of two."""
     while size >= 8 * smallest:
         size //= 8
@@ -63,7 +64,7 @@ def _descend(values: NDArray[np.int64], size: int, smallest: int) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
-def transform(values: NDArray[np.int64]) -> None:
+def transform(values: Numbers) -> None:
     """In place, for a power of two: values[v] becomes the sum over j of (-1)^popcount(j & v) values[j].
 
     Levels commute, so the wide ones come first, three in each pass over the memory, and then every block that fits into
