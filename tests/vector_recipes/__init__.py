@@ -10,6 +10,7 @@ import json
 from . import (
     bad_reports,
     bad_tasks,
+    bits,
     containers,
     each_of,
     families,
@@ -81,6 +82,7 @@ def build() -> dict[str, Json]:
         "set-views.json": {"surveys": set_views.every_survey()},
         "each-of.json": {"surveys": each_of.every_survey()},
         "calm.json": {"surveys": marginals.every_survey()},
+        "bits.json": {"surveys": bits.every_survey()},
         "some-questions.json": each_of.some_questions(),
         "containers.json": containers.containers(),
         "bad_reports.json": bad_reports.bad_reports(),

@@ -40,6 +40,7 @@ const GOOD = [
   "set-views",
   "each-of",
   "calm",
+  "bits",
 ];
 
 // Safe, though not what veil itself would compute from epsilon: a device need not refuse it, and cannot tell.

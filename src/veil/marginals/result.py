@@ -20,7 +20,7 @@ from veil.domain import Record
 from veil.errors import DomainError, InputError, ParameterError
 from veil.marginals.consistency import Repaired, averaged, repaired
 from veil.marginals.marginal import MOST_CELLS, Marginal
-from veil.marginals.tables import Places, Views, marginal_of
+from veil.marginals.tables import Places, Views, marginal_of, spread
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth
 from veil.results.noise import SupportNoise
@@ -87,6 +87,18 @@ class Joint(Result):
         """The marginal of these attributes, whose places are increasing."""
 
     # -- what follows --------------------------------------------------------------------------------------------------
+
+    def _table(self, places: Places, table: Floats, gap: float | None = None) -> Marginal:
+        """A table of these attributes as a result."""
+        return Marginal(
+            record=Record(tuple(self.record.attributes[place] for place in places)),
+            frequencies=table.reshape(-1),
+            n=self.n,
+            population=self.population,
+            lineage=self.lineage,
+            guarantee=self.guarantee,
+            gap=gap,
+        )
 
     def marginal(self, names: Any) -> Marginal:
         """The joint distribution of some attributes, with standard errors and intervals, in the order of `names`."""
@@ -235,15 +247,7 @@ class Marginals(Joint):
             table, gap = self._of_view(self.repaired.tables, whole[0], places), None
         else:
             table, gap = self._reconstructed(places)
-        return Marginal(
-            record=Record(tuple(self.record.attributes[place] for place in places)),
-            frequencies=table.reshape(-1),
-            n=self.n,
-            population=self.population,
-            lineage=self.lineage,
-            guarantee=self.guarantee,
-            gap=gap,
-        )
+        return self._table(places, table, gap)
 
     def _of_view(self, tables: Floats, number: int, places: Places) -> Floats:
         """The marginal of some attributes out of the table of one view that has them."""
@@ -258,6 +262,8 @@ class Marginals(Joint):
             )
         if self.inference == "unbiased":
             return self._of_view(self._averaged, whole[0], places)
+        if len(whole) == 1:  # a table alone: only its total is known better
+            return spread(self._of_view(self.raw, whole[0], places))
         views = Views(self.views.sizes, tuple(self.views.sets[number] for number in whole))
         raw = np.concatenate([self.views.table(self.raw, number).reshape(-1) for number in whole])
         (first,) = views.split(averaged(views, raw, self.weights[whole]))[:1]

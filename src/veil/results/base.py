@@ -53,7 +53,7 @@ _HOMES = {
     "mean-change": "veil.results.change",
 }
 """Which module has the results of each kind; it is imported when a document of that kind is read."""
-_VARIANTS = {"frequencies": "veil.post.processed"}
+_VARIANTS = {"frequencies": "veil.post.processed", "marginals": "veil.marginals"}
 _CLASSES: dict[tuple[str, str], type[Result]] = {}
 
 
