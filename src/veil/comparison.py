@@ -1,7 +1,7 @@
 """Trials beside the truth: what is true of people whose values are known, how far a result is off, which study is best.
 
 For experiments on data like one's own, before anybody is asked. Everything is read off a result's table, by the names
-of its columns; nothing here knows the kinds of results.
+of its columns; of the kinds of results, only joint distributions are known here, which are many tables in one.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets.transactions import Transactions
-from veil.domain import Items, Numeric
+from veil.domain import Items, Numeric, Record
 from veil.engines import Watch, unwatched
 from veil.entropy import Seeded, Words
 from veil.errors import InputError
 from veil.histogram import Questions
+from veil.marginals import Joint, Marginal
+from veil.marginals.known import KnownJoint
 from veil.numeric import without_bands
 from veil.planning.epsilon import at_epsilon
 from veil.privacy import Guarantee
@@ -61,12 +64,17 @@ class Held:
         one = 0 if len(self._survey.questions) == 1 else None
         self._question = asked.question if isinstance(asked, Questions) and asked.question is not None else one
         self._known: dict[tuple[View, int | None], Shares] = {}
+        self.k: int = getattr(asked, "k", 2)
+        """Of a study of joint distributions: of how many attributes the marginals are."""
 
     def truth(self, result: Result, question: int | None = None) -> list[float] | None:
         """What is true of each row of a result's table: shares, or a mean; None where that is not known.
 
         `question` is that of one part of the results of a whole survey.
         """
+        if isinstance(result, (Joint, Marginal)):
+            known = self._joint(result.record)
+            return None if known is None else known.beside(result).table()["frequency"].to_pylist()
         view = self._view(result, question)
         return None if view is None else self._truth(view, result.table())
 
@@ -76,10 +84,21 @@ class Held:
         Of values or sets: of their shares; values that are among the most frequent ones and were not found count as
         estimated at 0. Of a distribution: of the share of people below each bucket's end, which does not depend on how
         many buckets there are. Of a mean: its distance from the truth; with a variance, also that of the standard
-        deviation.
+        deviation. Of a joint distribution: the root of the mean, over marginals, of the sum of the squared errors of
+        their cells; of as many attributes as the study is for (its k), and of at most 50 of these marginals.
         """
         errors = [self._error(part, question) for question, part in result.parts()]
         return math.sqrt(float(np.mean(np.square(errors))))
+
+    @cached_property
+    def _records(self) -> KnownJoint | None:
+        domain = self._survey.domain
+        return KnownJoint.of(domain, self._codes) if isinstance(domain, Record) else None
+
+    def _joint(self, record: Record) -> KnownJoint | None:
+        """The true joint distribution, where these attributes are some of those that people hold."""
+        known = self._records
+        return None if known is None or not set(record.attributes) <= set(known.record.attributes) else known
 
     def _view(self, result: Result, question: int | None) -> View | None:
         """What shows the values that a result tells: its question's view, or all that people hold; None if neither."""
@@ -108,6 +127,9 @@ class Held:
         return None
 
     def _error(self, result: Result, question: int | None) -> float:
+        joint = self._joint(result.record) if isinstance(result, (Joint, Marginal)) else None
+        if joint is not None and isinstance(result, (Joint, Marginal)):
+            return math.sqrt(joint.sse(result, self.k))
         view, table = self._view(result, question), result.table()
         known = None if view is None else self._truth(view, table)
         if view is None or known is None:
@@ -283,7 +305,7 @@ def compare(
         raise InputError("compare needs at least one study, one epsilon and one run")
     if len(set(epsilons)) < len(epsilons):
         raise InputError("expected each epsilon once: one is given twice")
-    errors, told = np.zeros((len(studies), len(epsilons), runs)), set[tuple[bool, bool]]()
+    errors, told = np.zeros((len(studies), len(epsilons), runs)), set[tuple[bool, bool, int]]()
     with watch("comparing", errors.size) as advance:
         for i, (name, study) in enumerate(studies.items()):
             for j, epsilon in enumerate(epsilons):
@@ -297,9 +319,14 @@ def compare(
                     assert run.result is not None
                     errors[i, j, k] = held.error(run.result)
                     columns = run.result.table().column_names
-                    told.add(("mean" in columns, "variance" in columns))
+                    way = held.k if isinstance(run.result, Joint) else 0
+                    told.add(("mean" in columns, "variance" in columns, way))
                     advance(1)
     people = max(len(codes[name]) for name in studies)
     if len(told) > 1:
-        raise InputError("shares are compared with shares, means with means, and variances with variances")
-    return Comparison(tuple(studies), tuple(map(float, epsilons)), errors, people, shares=told == {(False, False)})
+        raise InputError(
+            "shares are compared with shares, means with means, variances with variances, and joint distributions with"
+            " those that are planned for marginals of as many attributes (k)"
+        )
+    shares = not any(mean for mean, _, _ in told)
+    return Comparison(tuple(studies), tuple(map(float, epsilons)), errors, people, shares=shares)

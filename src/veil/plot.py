@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
-from veil.results.units import Unit
+from veil.results.units import Unit, key_texts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -54,9 +54,7 @@ def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None 
             ax.axvline(floor * 100, ls=":", lw=1, color=_INK, label="significant above")
     if truth is not None:
         ax.plot(_percent(table, "truth"), places, "|", ms=11, mew=2, color=_TRUTH, label="truth")
-    unit = Unit.of_field(table.schema.field(0))
-    labels = [unit.text(value) for value in table.column(0).to_pylist()]
-    ax.set_yticks(places, labels, parse_math=False)  # a label may hold dollars
+    ax.set_yticks(places, key_texts(table), parse_math=False)  # a label may hold dollars
     ax.set_ylim(max(table.num_rows, 1) - 0.5, -0.5)  # the largest on top
     ax.set_xlabel(f"% of {found.population:,} people")
     _finish(ax, found, grid="x")
@@ -228,10 +226,10 @@ def _finish(ax: Axes, titled: Result | None, grid: Literal["both", "x"] = "both"
 
 def _row_labels(table: pyarrow.Table) -> list[str]:
     """What stands beside each row: its value, the range that it covers, or nothing for a single row."""
-    unit, first = Unit.of_field(table.schema.field(0)), table.column(0).to_pylist()
     if table.column_names[0] == "from":
-        return [unit.interval(*ends) for ends in zip(first, table["to"].to_pylist(), strict=True)]
-    return [unit.text(value) for value in first] if table.column_names[0] == "value" else [""] * table.num_rows
+        unit, ends = Unit.of_field(table.schema.field(0)), (table[name].to_pylist() for name in ("from", "to"))
+        return [unit.interval(*pair) for pair in zip(*ends, strict=True)]
+    return key_texts(table) if table.column_names[0] == "value" else [""] * table.num_rows
 
 
 def _percent(table: pyarrow.Table, column: str) -> NDArray[np.float64]:

@@ -42,6 +42,7 @@ from veil.errors import DomainError, InputError, ParameterError, WireError
 from veil.histogram import Questions
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
+from veil.marginals import CALM
 from veil.numeric import Hierarchy, HybridMean, TwoPhaseVariance, wave_bands
 from veil.results import Answers, Distribution, Mean, Result, SmoothBands, load, save
 from veil.results.cells import result_cells, show
@@ -63,6 +64,21 @@ def banded() -> Distribution:
     tally = wave.tally(wave.randomize(RNG.beta(2, 5, 5000) * 250_000, Seeded(1)))
     found = wave.estimate(tally)
     return replace(found, bands=wave_bands(wave, tally, found, replicates=10))
+
+
+def joint() -> Any:
+    """Attributes of every type; a label that is long, names that mean something elsewhere, nothing that fits beside."""
+    held = Record(
+        (
+            ("what people drink", Categories(DRINKS)),
+            ("[bold]low", Categories(["x", 1], missing="category")),
+            ("hour", Integers(18, 20)),
+            ("day", Interval(dt.date(2026, 1, 1), dt.date(2027, 1, 1), 12)),
+        )
+    )
+    day = dt.datetime(2026, 5, 6)
+    people = [dict(zip(held.names, one, strict=True)) for one in ((DRINKS[0], 1, 18, day), (DRINKS[1], None, 20, day))]
+    return simulate(CALM(4.0, held, k=2, sets=2), people * 2_000, seed=1)
 
 
 def made() -> dict[str, Result]:
@@ -90,6 +106,10 @@ def made() -> dict[str, Result]:
         "no hitters": simulate(PEM(1.0, Text(4), k=5, threshold=0.9), ["tea"] * 900 + ["coff"] * 900, seed=1),
         "items": simulate(SVIM(4, 4.0, GROCERIES), sets, seed=1),
         "itemsets": simulate(SVSM(6, 4.0, GROCERIES), sets, seed=1),
+        "marginals": joint(),
+        "shown marginal": replace(joint(), shown=("what people drink", "[bold]low"), inference="separate"),
+        "marginal": joint().marginal(["hour", "what people drink"]),
+        "marginal of times": joint().marginal("day"),
     }
 
 
@@ -444,7 +464,8 @@ def test_pictures(name: str) -> None:
 
     axes = RESULTS[name].plot()
     assert axes.figure is not None
-    assert len(axes.figure.get_axes()) == (4 if name == "answers" else 1)
+    maps = ("marginal", "shown marginal")  # a heat map and its bar of colours
+    assert len(axes.figure.get_axes()) == (4 if name == "answers" else 2 if name in maps else 1)
     plt.close("all")
 
 

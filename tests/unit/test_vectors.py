@@ -30,7 +30,7 @@ SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (
     *("linear-hashing", "prefixes"),
     *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
-    *("square-wave", "stochastic-rounding", "piecewise", "one-of", "set-views", "each-of"),
+    *("square-wave", "stochastic-rounding", "piecewise", "one-of", "set-views", "each-of", "calm", "bits"),
 )
 
 Json = dict[str, Any]
@@ -214,6 +214,7 @@ def flip(text: str, pattern: str) -> str:
         ("one-of", r'"report": "([0-9a-f]+)"'),
         ("each-of", r'"report": "([0-9a-f]+)"'),
         ("each-of", r'"stay": "([0-9a-f]+)"'),
+        ("calm", r'"report": "([0-9a-f]+)"'),
         ("oue", r'"others": "([0-9a-f]+)"'),
         ("grr", r'"ratio": \[\s+"([0-9]+)"'),
         ("set-views", r'"delta": \[\s+"([0-9]+)"'),

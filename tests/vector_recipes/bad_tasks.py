@@ -29,7 +29,7 @@ from veil import (
 from veil.tools.canonical import canonical
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, SquaredDistance
 
-from . import each_of
+from . import bits, each_of
 from .words import Json
 
 
@@ -241,7 +241,7 @@ def bad_tasks() -> Json:
         behind = document["ask"]["mechanism"]["kind"]
         looked(f"a load behind {behind}", document, {"load": 3}, "ParameterError")
     looked("CountContained: a load", count, {"load": 2}, "WireError")
-    for name, document, edit, error, ratio in each_of.bad_tasks():
+    for name, document, edit, error, ratio in (*each_of.bad_tasks(), *bits.bad_tasks()):
         edited(name, document, edit, error, ratio)
     return {
         "cases": [{"name": name, "text": body, "error": error, "ratio": ratio} for name, body, error, ratio in cases]

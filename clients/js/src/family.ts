@@ -7,9 +7,10 @@ import type { Code, Domain } from "./domains.js";
 import { readMechanism } from "./mechanisms/index.js";
 import type { Mechanism } from "./mechanisms/index.js";
 
-// What a question asks of an attribute: where it stands in the record, the values in a node, and how many nodes it has.
+// What a question asks of an attribute: where it stands in the record, the values in a node, and how many nodes it has;
+// of a bit, what it is worth and two.
 interface Asked {
-  readonly name: string;
+  readonly name?: string;
   readonly place: number;
   readonly width: bigint;
   readonly nodes: number;
@@ -39,8 +40,8 @@ function attributeSets(document: Json, whole: Asked[]): Asked[][] {
   return sets;
 }
 
-function listedSets(document: Json, whole: Asked[]): Asked[][] {
-  const sets = setsOf(take(document, "listed-sets", "sets")[0], whole.length - 1);
+function listed(document: Json, kind: string, whole: Asked[]): Asked[][] {
+  const sets = setsOf(take(document, kind, "sets")[0], whole.length - 1);
   return sets.map((set) => set.map((place) => whole[place] as Asked));
 }
 
@@ -64,15 +65,49 @@ function levels(document: Json, whole: Asked[]): Asked[][] {
     .slice(1);
 }
 
-const rules = { "attribute-sets": attributeSets, "listed-sets": listedSets, levels };
+// All sets of bits, but the empty one, that touch at most `size` attributes, as one mask for each attribute: the masks of
+// the last vary fastest.
+function parities(document: Json, whole: Asked[], bits: Asked[][]): Asked[][] {
+  const size = integer(take(document, "parities", "size")[0], 1, whole.length);
+  let sets: [number, Asked[]][] = [[0, []]];
+  let counts = Array(size + 1).fill(1) as number[]; // of sets that touch at most 0, 1, ... attributes
+  for (const { length } of bits) counts = counts.map((count, most) => count + (2 ** length - 1) * (counts[most - 1] ?? 0));
+  few((counts[size] as number) - 1);
+  for (const own of bits) {
+    const next: typeof sets = [];
+    for (const [touched, set] of sets) {
+      next.push([touched, set]);
+      for (let mask = 1; touched < size && mask < 2 ** own.length; mask++) {
+        next.push([touched + 1, set.concat(own.filter((_, at) => (mask << at) & (1 << (own.length - 1))))]);
+      }
+    }
+    sets = next;
+  }
+  return sets.slice(1).map(([, set]) => set);
+}
 
-// 2^53, which no domain has, stands for all that is more; a double is below it only where the product is.
-const sizeOf = (asked: Asked[]): number => asked.reduce((size, { nodes }) => Math.min(size * nodes, 2 ** 53), 1);
+const rules: Record<string, (document: Json, whole: Asked[], bits: Asked[][]) => Asked[][]> = {
+  "attribute-sets": attributeSets,
+  "listed-sets": (document, whole) => listed(document, "listed-sets", whole),
+  levels,
+  "listed-bits": (document, _, bits) => listed(document, "listed-bits", bits.flat()),
+  parities,
+};
 
 // The questions of a rule about a record. An entry of the table of mechanisms holds from its size up to the next one's.
 export function readFamily(rule: Json | undefined, table: Json | undefined, { attributes = [] }: Domain): Family {
   const whole = attributes.map(([name, { size }], place) => ({ name, place, width: 1n, nodes: Number(size) }));
-  const questions = byKind(rule, rules, "a rule")(rule as Json, whole);
+  // The bits of each attribute, highest first.
+  const bits = attributes.map(([, { size }], place) => {
+    const own: Asked[] = [];
+    for (let width = 1n; width < size; width *= 2n) own.unshift({ place, width, nodes: 2 });
+    return own;
+  });
+  const read = byKind(rule, rules, "a rule");
+  const [questions, parity] = [read(rule as Json, whole, bits), read === parities];
+  // 2^53, which no domain has, stands for all that is more; a double is below it only where the product is.
+  const sizeOf = (asked: Asked[]): number =>
+    parity ? 2 : asked.reduce((size, { nodes }) => Math.min(size * nodes, 2 ** 53), 1);
   const sizes = [...new Set(questions.map(sizeOf))].sort((a, b) => a - b);
   const entries = pairsOf(table);
   const texts = entries.map(([, bare]) => canonical(bare));
@@ -81,7 +116,7 @@ export function readFamily(rule: Json | undefined, table: Json | undefined, { at
     if (entries[at + 1]?.[0] === size) at += 1;
     return readMechanism(entries[at]?.[1], categoriesOf(BigInt(size)));
   });
-  if (at + 1 < texts.length || texts.some((text, i) => text === texts[i - 1])) throw wrong();
+  if (!sizes.length || at + 1 < texts.length || texts.some((text, i) => text === texts[i - 1])) throw wrong();
   return {
     count: BigInt(questions.length),
     mechanisms,
@@ -89,7 +124,8 @@ export function readFamily(rule: Json | undefined, table: Json | undefined, { at
       const asked = questions[Number(question)] as Asked[];
       let index = 0n;
       for (const { place, width, nodes } of asked) {
-        index = index * BigInt(nodes) + ((codes as bigint[])[place] as bigint) / width;
+        const node = (((codes as bigint[])[place] as bigint) / width) % BigInt(nodes);
+        index = parity ? index ^ node : index * BigInt(nodes) + node;
       }
       return [index, mechanisms[sizes.indexOf(sizeOf(asked))] as Mechanism];
     },

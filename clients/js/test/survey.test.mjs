@@ -266,6 +266,27 @@ test("values that do not belong are refused without being shown", () => {
   assert.equal(readDomain({ kind: "categories", labels: ["a"], missing: "category" }).encode(null), 1n);
 });
 
+test("a record is answered as a record, and a refusal names the attribute, never the value", () => {
+  const age = { kind: "integers", lo: 18, hi: 99 };
+  const sex = { kind: "categories", labels: ["f", "m"], missing: "refuse" };
+  const person = readDomain({ kind: "record", attributes: [["age", age], ["sex", sex]] });
+  assert.deepEqual(person.encode({ sex: "f", age: 30, income: 1e6 }), [12n, 0n]); // others beside are not looked at
+  for (const [value, name] of [
+    [{ sex: "f" }, "age"],
+    [{ agee: 30, sex: "f" }, "age"], // an unknown name is a missing one
+    [{ age: 30, sex: null }, "sex"],
+    [{ age: 30, sex: "secret" }, "sex"],
+    [{ age: "30", sex: "f" }, "age"],
+    [{ age: 7654321, sex: "f" }, "age"],
+    [Object.create({ age: 30, sex: "f" }), "age"], // what it inherits is not the person's
+  ]) {
+    assert.throws(
+      () => person.encode(value),
+      ({ code, message }) => code === "value" && message.startsWith(`attribute "${name}"`) && !/secret|7654321/.test(message),
+    );
+  }
+});
+
 test("numbers and times fall into the cells of their grid, both ends included", () => {
   const hours = readDomain({ kind: "interval", lo: "0", hi: "86400", cells: 24, unit: "time" });
   for (const [time, hour] of [

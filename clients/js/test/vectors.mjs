@@ -39,6 +39,8 @@ const GOOD = [
   "one-of",
   "set-views",
   "each-of",
+  "calm",
+  "bits",
 ];
 
 // Safe, though not what veil itself would compute from epsilon: a device need not refuse it, and cannot tell.

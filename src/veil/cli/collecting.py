@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.options import Candidates, Changes, Everything, Level, Picture, TableOut, Top, given_changes
+from veil.cli.options import (
+    Candidates,
+    Changes,
+    Everything,
+    Given,
+    Level,
+    MarginalOf,
+    Picture,
+    TableOut,
+    Top,
+    given_changes,
+)
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
 
 if TYPE_CHECKING:
@@ -204,6 +215,8 @@ def next_round(
 def answer(
     on: On,
     task: StudyId,
+    marginal: MarginalOf = None,
+    given: Given = None,
     changes: Changes = None,
     candidates: Candidates = None,
     level: Level = 0.95,
@@ -222,7 +235,8 @@ def answer(
     wanted.check([] if candidates is None else [candidates])
     study = on.studies.beginning(task)
     stored = on.catalogue.beginning(task if study is None else str(on.studies.first_task(study)))
-    query = Query(level, set=tuple(f"{name}={text}" for name, text in given_changes(changes).items()))
+    made = given_changes(changes, marginal=marginal, given=given)
+    query = Query(level, set=tuple(f"{name}={text}" for name, text in made.items()))
     if candidates is not None:
         read = query.applied(parsed_study(stored.study or stored.document))
         _, chosen = Loaded(read, parsed(stored.document)).with_candidates(candidates)

@@ -97,6 +97,11 @@ class Loaded(NamedTuple):
         """The same with other parameters of the reading, from text."""
         if "candidates" in changes:
             raise InputError("candidates are read from a file, one value per line: expected --candidates FILE")
+        if {"marginal", "given"} & set(changes) and "marginal" not in self.study.parameters():
+            raise InputError(
+                f"a study of kind {self.study.kind} knows one attribute alone: --marginal and --given are for joint"
+                " distributions, which `veil plan marginals` plans"
+            )
         return Loaded(self.study.changed(**changes), self.survey)
 
     def with_candidates(self, file: Path | None) -> tuple[Loaded, dict[int, Any] | None]:

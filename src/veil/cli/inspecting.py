@@ -76,6 +76,8 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
 def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
     from veil.cli.files import read_study
     from veil.planning.base import in_words
+    from veil.survey import EachOf
+    from veil.view import Project
     from veil.wire.frames import report_size
 
     study = read_study(path)
@@ -83,7 +85,8 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
     asked, many = [], len(survey.questions)
     for i in range(min(many, _MOST_SHOWN)):
         view, asks = survey.question(i).view, survey.question(i).mechanism
-        shown = {"view": view.kind, "mechanism": asks.name, "epsilon": asks.epsilon, "domain": asks.domain.kind}
+        of = {"attributes": list(view.attributes)} if isinstance(view, Project) else {}
+        shown = {"view": view.kind, **of, "mechanism": asks.name, "epsilon": asks.epsilon, "domain": asks.domain.kind}
         asked.append({"question": i, **shown, "values": min(asks.domain.size, 2**63)})  # above, it says nothing more
     facts: Document = {
         "kind": "task" if is_task else "study",
@@ -101,6 +104,8 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
         "questions": asked,
     }
     by = plural(many, "question") + (f", by {survey.question(0).mechanism.name}" if many == 1 else "")
+    if isinstance(survey.ask, EachOf):
+        by = f"one of {by}, drawn for each person"
     what = f"A task: a survey of {by}" if is_task else f"A study of kind {study.kind}: first it asks {by}"
     return f"{what}; one report promises {promised}.", facts
 

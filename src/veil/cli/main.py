@@ -20,6 +20,7 @@ from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, report
 from veil.cli.planning import plan
 from veil.cli.reading import difference, estimate, next_round
 from veil.cli.simulating import StudyBeforeValues, compare, simulate
+from veil.cli.synthesizing import synthesize
 from veil_papers import EXPERIMENTS
 
 __all__ = ["app", "run"]
@@ -136,6 +137,7 @@ app.command()(tally)
 app.command()(merge)
 app.command()(estimate)
 app.command()(difference)
+app.command()(synthesize)
 app.command("next")(next_round)
 app.command(cls=StudyBeforeValues)(simulate)
 app.command()(compare)

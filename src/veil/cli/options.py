@@ -16,9 +16,12 @@ __all__ = [
     "Candidates",
     "Changes",
     "Clip",
+    "Collected",
     "Column",
     "Everything",
+    "Given",
     "Level",
+    "MarginalOf",
     "Out",
     "Picture",
     "Seed",
@@ -37,6 +40,7 @@ StudyFile = Annotated[
         help="The study: a file that `veil plan` wrote, a bare task, or the folder of a run, for its current round.",
     ),
 ]
+Collected = Annotated[list[Path], typer.Argument(help="Tallies, or files of reports: of different people.")]
 Values = Annotated[Path, typer.Argument(metavar="VALUES", help="People's values: .csv, .tsv, .parquet or .arrow.")]
 
 Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.", metavar="N")]
@@ -76,16 +80,30 @@ Changes = Annotated[
         " Several are allowed.",
     ),
 ]
+MarginalOf = Annotated[
+    str | None,
+    typer.Option(
+        "--marginal",
+        metavar="NAMES",
+        help="Of a joint distribution: the attributes to show together, as in age,sex. Without it, each one alone.",
+    ),
+]
+Given = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES", help="With --marginal: show it among people who are alike in these attributes, as in sex."
+    ),
+]
 
 
-def given_changes(changes: list[str] | None) -> dict[str, str]:
-    """The parameters of `--set`, each given once."""
-    made: dict[str, str] = {}
+def given_changes(changes: list[str] | None, **named: str | None) -> dict[str, str]:
+    """The parameters of `--set`, and those that have an option of their own; each given once."""
+    made = {name: text for name, text in named.items() if text is not None}
     for change in changes or ():
         name, equals, text = change.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"--set takes NAME=VALUE, as in --set method=admm; got {change}")
         if name in made:
-            raise typer.BadParameter(f"--set {name} is given twice")
+            raise typer.BadParameter(f"{name} is given twice")
         made[name] = text
     return made

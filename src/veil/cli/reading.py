@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from veil.cli.options import Candidates, Changes, Everything, Level, Picture, StudyFile, TableOut, Top, given_changes
+from veil.cli.options import (
+    Candidates,
+    Changes,
+    Collected,
+    Everything,
+    Given,
+    Level,
+    MarginalOf,
+    Picture,
+    StudyFile,
+    TableOut,
+    Top,
+    given_changes,
+)
 from veil.cli.outcome import AsJson, Document, console, reporting, warn
 
 __all__ = ["difference", "estimate", "next_round"]
@@ -16,7 +29,9 @@ __all__ = ["difference", "estimate", "next_round"]
 @reporting
 def estimate(
     study: StudyFile,
-    collected: Annotated[list[Path], typer.Argument(help="Tallies, or files of reports: of different people.")],
+    collected: Collected,
+    marginal: MarginalOf = None,
+    given: Given = None,
     changes: Changes = None,
     candidates: Candidates = None,
     level: Level = 0.95,
@@ -33,7 +48,8 @@ def estimate(
     from veil.errors import InputError
     from veil.study import OneRound
 
-    loaded, _ = load(study, given_changes(changes)).with_candidates(candidates)
+    made = given_changes(changes, marginal=marginal, given=given)
+    loaded, _ = load(study, made).with_candidates(candidates)
     wanted = Wanted(out, plot, level, top, everything)
     wanted.check([study, *collected])
     if not isinstance(loaded.study, OneRound):

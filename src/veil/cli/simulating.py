@@ -14,7 +14,9 @@ from veil.cli.options import (
     Clip,
     Column,
     Everything,
+    Given,
     Level,
+    MarginalOf,
     Picture,
     Seed,
     Separator,
@@ -68,6 +70,8 @@ def simulate(
         Path | None,
         typer.Option(help="Keep the run here: after an interruption, go on from there, with nobody asked twice."),
     ] = None,
+    marginal: MarginalOf = None,
+    given: Given = None,
     changes: Changes = None,
     candidates: Candidates = None,
     column: Column = None,
@@ -97,11 +101,12 @@ def simulate(
     warn_of_seed(seed)
     wanted, screen = Wanted(out, plot, level, top, everything), console(as_json)
     wanted.check([path for path in (study, values) if path is not None])
+    made = given_changes(changes, marginal=marginal, given=given)
     if values is None:
-        values, made = study, plan_for(study, epsilon or 0.0, labels, bounds, column, screen)
-        loaded = Loaded(made, made.survey).changed(given_changes(changes))
+        values, planned = study, plan_for(study, epsilon or 0.0, labels, bounds, column, screen)
+        loaded = Loaded(planned, planned.survey).changed(made)
     else:
-        loaded = load(study, given_changes(changes))
+        loaded = load(study, made)
     loaded, _ = loaded.with_candidates(candidates)
     trial = Trial(loaded.study, values, column=column, separator=separator, clip=clip, people=people)
     with remarked() as remarks:

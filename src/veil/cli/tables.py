@@ -11,6 +11,8 @@ from rich.text import Text
 
 __all__ = ["facts_table", "plain_table"]
 
+_MOST_NESTED = 12
+
 
 def facts_table(facts: Mapping[str, Any]) -> Table:
     """Two columns: what, and the answer."""
@@ -37,5 +39,13 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table
 def _plain(fact: Any) -> str:
     if isinstance(fact, dict):  # of what is described inside, its kind: a domain may have thousands of labels
         inner = {name: value.get("kind", "...") if isinstance(value, dict) else value for name, value in fact.items()}
-        return ", ".join(f"{name} {value}" for name, value in inner.items())
+        return ", ".join(f"{name} {_nested(value)}" for name, value in inner.items())
     return ", ".join(map(str, fact)) if isinstance(fact, list) else str(fact)
+
+
+def _nested(value: Any) -> str:
+    """What stands inside a list of facts: the first of many."""
+    if not isinstance(value, list):
+        return str(value)
+    more = [f"and {len(value) - _MOST_NESTED:,} more"] if len(value) > _MOST_NESTED else []
+    return f"({', '.join([*map(_nested, value[:_MOST_NESTED]), *more])})"

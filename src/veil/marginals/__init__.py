@@ -1,13 +1,35 @@
 """Joint distributions of many attributes: any marginal, conditionals, correlations, synthetic people.
 
     CALM          tables of a few attributes each, made to agree; any marginal is reconstructed from them
+    FullContingency, AllMarginals, FourierMarginals, SplitEM, BinaryCALM    what it is compared with
     Marginals     what it finds: `.marginal(["age", "sex"])`, `.conditional`, `.correlation`, `.synthesize(n)`
 
 People hold a `veil.Record`. docs/marginals.md says how they are asked, what it costs and what errors mean.
 """
 
+from veil.marginals.binary import BinaryCALM, BinaryMarginals
+from veil.marginals.fourier import FourierCoefficients, FourierMarginals
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference, Joint, Marginals
-from veil.marginals.study import CALM, MarginalStudy
+from veil.marginals.rivals import AllMarginals, FullContingency, variance_factor
+from veil.marginals.split_em import SplitEM, SplitReports
+from veil.marginals.study import CALM, JointStudy, MarginalStudy
 
-__all__ = ["CALM", "Inference", "Joint", "Marginal", "MarginalStudy", "Marginals"]
+__all__ = [
+    "CALM",
+    "AllMarginals",
+    "BinaryCALM",
+    "BinaryMarginals",
+    "FourierCoefficients",
+    "FourierMarginals",
+    "FullContingency",
+    "Inference",
+    "Joint",
+    "JointStudy",
+    "Marginal",
+    "MarginalStudy",
+    "Marginals",
+    "SplitEM",
+    "SplitReports",
+    "variance_factor",
+]

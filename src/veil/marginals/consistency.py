@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veil.marginals.tables import Views
 
-__all__ = ["Repaired", "averaged", "disagreement", "repaired"]
+__all__ = ["Repaired", "averaged", "disagreement", "nearest_shares", "repaired"]
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def repaired(views: Views, tables: Floats, weights: Floats) -> Repaired:
     found, rounds = averaged(views, tables, weights), 0
     while found.min(initial=0.0) < -_NEARLY and rounds < _MOST_ROUNDS:
         for _, rows in views.alike:
-            found[rows] = _nearest_shares(found[rows])
+            found[rows] = nearest_shares(found[rows])
         found, rounds = averaged(views, found, weights), rounds + 1
     # the least share of uniform tables that leaves no cell below 0
     short = np.maximum(-found, 0.0)
@@ -85,7 +85,7 @@ def disagreement(views: Views, tables: Floats) -> float:
     return float((high - low).max())
 
 
-def _nearest_shares(rows: Floats) -> Floats:
+def nearest_shares(rows: Floats) -> Floats:
     """For each row the nearest one without negative numbers that adds up to 1 (Norm-Sub, many rows at once)."""
     falling = -np.sort(-rows, axis=1)
     excess = np.cumsum(falling, axis=1) - 1.0

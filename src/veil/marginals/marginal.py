@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from veil.domain import Record, Tuples
 from veil.errors import DomainError
 from veil.privacy import Guarantee
-from veil.results.base import Result
+from veil.results.base import Result, Truth, with_truth
 from veil.results.units import Column, Unit, make_table, value_unit
+from veil.tools.normal import two_sided
 
 if TYPE_CHECKING:
     import pyarrow
@@ -25,6 +26,9 @@ Floats = NDArray[np.float64]
 
 MOST_CELLS = 1 << 24
 """Of one marginal."""
+
+_TAKEN = ("frequency", "count", "stderr", "low", "high", "truth", "covered", "significant", "changed", "mean", "from")
+"""Names of columns that mean something in tables: attributes of these names get an underscore."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,12 +84,12 @@ class Marginal(Result):
 
     def table(self, level: float = 0.95) -> pyarrow.Table:
         """One row per cell: a column for each attribute, then frequency, count, stderr, low and high."""
+        two_sided(level)  # refuses a bad level, also where errors are not known
         share, ends = Unit("share"), self.interval(level)
         cells = np.unravel_index(np.arange(len(self.frequencies)), self.shape)
         heads: dict[str, Column] = {}
-        taken = ("frequency", "count", "stderr", "low", "high", "truth", "covered")
         for (name, part), codes in zip(self.record.attributes, cells, strict=True):
-            heads[f"{name}_" if name in taken else name] = (part.decode(codes.astype(np.uint64)), value_unit(part))
+            heads[f"{name}_" if name in _TAKEN else name] = (part.decode(codes.astype(np.uint64)), value_unit(part))
         return make_table(
             {
                 **heads,
@@ -117,6 +121,12 @@ class Marginal(Result):
                 f" {100 * self.gap:.2g} % of the people off it."
             )
         return said
+
+    def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
+        """The largest cells; all of them in their own order, where they are no more."""
+        if len(self) <= rows:
+            return with_truth(self.table(level), truth)
+        return super().summary_table(level, rows, truth)
 
     def _importance(self) -> NDArray[np.int64]:
         return np.argsort(-self.frequencies, kind="stable")

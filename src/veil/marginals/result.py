@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Record
-from veil.errors import InputError, ParameterError
+from veil.errors import DomainError, InputError, ParameterError
 from veil.marginals.consistency import Repaired, averaged, repaired
 from veil.marginals.marginal import MOST_CELLS, Marginal
-from veil.marginals.tables import Places, Views, marginal_of
+from veil.marginals.tables import Places, Views, marginal_of, spread
 from veil.privacy import Guarantee
-from veil.results.base import Result
+from veil.results.base import Result, Truth
 from veil.results.noise import SupportNoise
 from veil.results.units import Unit, make_table
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from veil.marginals.graphical import GraphicalModel
 
-__all__ = ["Inference", "Joint", "Marginals", "places_of"]
+__all__ = ["Inference", "Joint", "Marginals", "check_cells", "places_of"]
 
 Floats = NDArray[np.float64]
 Inference = Literal["consistent", "graphical", "unbiased", "separate"]
@@ -52,6 +52,15 @@ def places_of(record: Record, names: Any) -> Places:
     if not listed or len(set(listed)) != len(listed):
         raise InputError("a marginal is of at least one attribute, each named once")
     return tuple(known[name] for name in listed)
+
+
+def check_cells(cells: int) -> None:
+    """Refuse a table that is too large to work with."""
+    if cells > MOST_CELLS:
+        raise ParameterError(
+            f"this marginal has {cells:,} cells, more than {MOST_CELLS:,}: ask for fewer attributes together, or cut"
+            " the domains of attributes into fewer values"
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -79,15 +88,23 @@ class Joint(Result):
 
     # -- what follows --------------------------------------------------------------------------------------------------
 
+    def _table(self, places: Places, table: Floats, gap: float | None = None) -> Marginal:
+        """A table of these attributes as a result."""
+        return Marginal(
+            record=Record(tuple(self.record.attributes[place] for place in places)),
+            frequencies=table.reshape(-1),
+            n=self.n,
+            population=self.population,
+            lineage=self.lineage,
+            guarantee=self.guarantee,
+            gap=gap,
+        )
+
     def marginal(self, names: Any) -> Marginal:
         """The joint distribution of some attributes, with standard errors and intervals, in the order of `names`."""
         places = places_of(self.record, names)
         cells = math.prod(self.record.parts[place].size for place in places)
-        if cells > MOST_CELLS:
-            raise ParameterError(
-                f"this marginal has {cells:,} cells, more than {MOST_CELLS:,}: ask for fewer attributes, or cut the"
-                " domains of attributes into fewer values"
-            )
+        check_cells(cells)
         found = self._cached.get(tuple(sorted(places)))
         if found is None:
             found = self._cached[tuple(sorted(places))] = self._found(tuple(sorted(places)))
@@ -133,6 +150,24 @@ class Joint(Result):
     def remarks(self) -> list[str]:
         return [] if self._shown is None else self._shown.remarks()
 
+    def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
+        """Of the marginal that is shown; without one, the first rows."""
+        if self._shown is None:
+            return super().summary_table(level, rows, truth)
+        return self._shown.summary_table(level, rows, truth)
+
+    def _importance(self) -> NDArray[np.int64]:
+        return super()._importance() if self._shown is None else self._shown._importance()
+
+    def _place(self, value: Any) -> int:
+        if self._shown is not None:
+            return self._shown._place(value)
+        name, held = value if isinstance(value, (tuple, list)) and len(value) == 2 else (value, None)
+        if name not in self.record.names:
+            raise DomainError("expected an attribute and a value of it")
+        before = self.record.parts[: self.record.names.index(name)]
+        return sum(part.size for part in before) + self.marginal(name)._place(held)
+
     def plot(self, k: Any = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """A heat map of two attributes (`plot(["a", "b"])`), bars of one; without names, of what is shown."""
         if not isinstance(k, int):
@@ -158,6 +193,7 @@ class Marginals(Joint):
     - "separate": only the views that have all attributes asked for, as FC and AM are read in the thesis.
     """
 
+    kind: ClassVar[str] = "marginals"
     sets: tuple[tuple[str, ...], ...]
     raw: Floats
     people: NDArray[np.int64]
@@ -204,15 +240,7 @@ class Marginals(Joint):
             table, gap = self._of_view(self.repaired.tables, whole[0], places), None
         else:
             table, gap = self._reconstructed(places)
-        return Marginal(
-            record=Record(tuple(self.record.attributes[place] for place in places)),
-            frequencies=table.reshape(-1),
-            n=self.n,
-            population=self.population,
-            lineage=self.lineage,
-            guarantee=self.guarantee,
-            gap=gap,
-        )
+        return self._table(places, table, gap)
 
     def _of_view(self, tables: Floats, number: int, places: Places) -> Floats:
         """The marginal of some attributes out of the table of one view that has them."""
@@ -227,6 +255,8 @@ class Marginals(Joint):
             )
         if self.inference == "unbiased":
             return self._of_view(self._averaged, whole[0], places)
+        if len(whole) == 1:  # a table alone: only its total is known better
+            return spread(self._of_view(self.raw, whole[0], places))
         views = Views(self.views.sizes, tuple(self.views.sets[number] for number in whole))
         raw = np.concatenate([self.views.table(self.raw, number).reshape(-1) for number in whole])
         (first,) = views.split(averaged(views, raw, self.weights[whole]))[:1]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 import numpy as np
 
 from veil.domain import Record
 from veil.errors import ParameterError
 from veil.marginals.choosing import choose_views
-from veil.marginals.result import Inference, Marginals, places_of
+from veil.marginals.result import Inference, Joint, Marginals, check_cells, places_of
 from veil.mechanisms import PureOracle
 from veil.mechanisms.choice import least_variance
 from veil.privacy import check_epsilon, decimal_text
@@ -20,21 +21,20 @@ from veil.study import Collected, OneRound
 from veil.survey import AttributeSets, EachOf, ListedSets, Survey
 from veil.tools.arguments import is_int, is_number
 
-__all__ = ["CALM", "MarginalStudy"]
+__all__ = ["CALM", "JointStudy", "MarginalStudy", "ViewStudy"]
 
 Names = tuple[str, ...]
 
 
-class MarginalStudy(OneRound[Marginals]):
-    """A study of a record that asks each person for one view: the values of one set of attributes, as one.
+Found = TypeVar("Found", bound=Joint)
 
-    Guarantee: every view is asked through an oracle that keeps e^eps, and which one does not depend on the value.
-    """
+
+class JointStudy(OneRound[Found]):
+    """A study of the joint distribution of a record's attributes, however it asks for it."""
 
     epsilon: float
     domain: Record
     k: int
-    inference: Inference
     marginal: Names | None
     given: Names | None
 
@@ -51,14 +51,26 @@ class MarginalStudy(OneRound[Marginals]):
             raise ParameterError(f"attribute {small[0]!r} has one value only: there is nothing to ask about it")
         if not is_int(self.k) or not 1 <= self.k <= many:
             raise ParameterError(f"k is the number of attributes of a marginal, from 1 to the record's {many}")
-        if self.inference not in get_args(Inference):
-            raise ParameterError(f"inference is one of {', '.join(get_args(Inference))}")
         for name in ("marginal", "given"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, tuple(getattr(self, name)))
                 places_of(self.domain, getattr(self, name))
         if self.given is not None and (self.marginal is None or set(self.given) & set(self.marginal)):
             raise ParameterError("given names attributes that a marginal is conditional on, and is not of")
+
+    def _check_reading(self, inference: Any) -> None:
+        """Refuse a way of reading tables that there is not."""
+        if inference not in get_args(Inference):
+            raise ParameterError(f"inference is one of {', '.join(get_args(Inference))}")
+
+
+class ViewStudy(JointStudy[Found]):
+    """A study of a record that asks each person for one view: a part of the record, as one value.
+
+    Guarantee: every view is asked through an oracle that keeps e^eps, and which one does not depend on the value.
+    """
+
+    inference: Inference
 
     @property
     @abstractmethod
@@ -74,33 +86,45 @@ class MarginalStudy(OneRound[Marginals]):
         """What a view is asked through: the oracle with the least variance for its number of cells."""
         return least_variance(self.epsilon, domain)
 
-    def answer(self, collected: Collected) -> Marginals:
-        """Runs at the collector: the tables of all views, unbiased; everything else follows from them."""
+    def _read(self, collected: Collected) -> dict[str, Any]:
+        """Runs at the collector: the fields of a result that has the unbiased tables of all views."""
         tally, family = collected.tally(), self.family
-        raw, people, sets = [], [], []
+        raw, people = [], []
         for number in range(len(family)):
             question, part = family.question(number), tally.part(number)
-            sets.append(question.view.attributes)  # type: ignore[attr-defined]  # views of sets are projections
             size = question.view.domain.size
             raw.append(question.pure.shares(part) if part.people else np.full(size, 1.0 / size))
             people.append(part.people)
-        return Marginals(
-            record=self.domain,
-            n=collected.people,
-            population=collected.population,
-            lineage=(self._signature, self.inference),
-            shown=self.marginal,
-            given=self.given,
-            sets=tuple(sets),
-            raw=np.concatenate(raw),
-            people=np.array(people, dtype=np.int64),
-            noises=tuple(mechanism.noise for mechanism in family.mechanisms),  # type: ignore[attr-defined]
-            inference=self.inference,
-        )
+        return {
+            "record": self.domain,
+            "n": collected.people,
+            "population": collected.population,
+            "lineage": (self._signature, self.inference),
+            "shown": self.marginal,
+            "given": self.given,
+            "raw": np.concatenate(raw),
+            "people": np.array(people, dtype=np.int64),
+            "noises": tuple(mechanism.noise for mechanism in family.mechanisms),  # type: ignore[attr-defined]
+            "inference": self.inference,
+        }
 
     @property
     def _signature(self) -> str:
         return f"{type(self).__name__}(epsilon={decimal_text(self.epsilon)}, {len(self.family)} views)"
+
+
+class MarginalStudy(ViewStudy[Marginals]):
+    """A study of a record whose views are sets of attributes, so that their tables are marginals."""
+
+    def _check(self) -> None:
+        super()._check()
+        self._check_reading(self.inference)
+
+    def answer(self, collected: Collected) -> Marginals:
+        """Runs at the collector: the tables of all views, unbiased; everything else follows from them."""
+        views = (self.family.question(number).view for number in range(len(self.family)))
+        sets = tuple(view.attributes for view in views)  # type: ignore[attr-defined]  # sets are projections
+        return Marginals(sets=sets, **self._read(collected))
 
 
 @dataclass(frozen=True)
@@ -149,8 +173,13 @@ class CALM(MarginalStudy):
 
     def _plain(self, sets: Any) -> int | tuple[Names, ...]:
         """Sets as they stand in a study file: one number where all sets of so many attributes are asked."""
+        sizes = [part.size for part in self.domain.parts]
         if is_int(sets):
-            return AttributeSets(self.domain, sets).size
+            size = AttributeSets(self.domain, sets).size
+            check_cells(math.prod(sorted(sizes)[-size:]))
+            return size
+        for one in sets:
+            check_cells(math.prod(sizes[place] for place in places_of(self.domain, one)))
         listed = ListedSets(self.domain, tuple(map(tuple, sets))).sets
         every = AttributeSets(self.domain, len(listed[0]))
         same = len(every) == len(listed) and all(len(one) == every.size for one in listed)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from veil.domain import Bits, Domain, Integers, Items, Numeric, Text
+from veil.domain import Bits, Domain, Integers, Items, Numeric, Record, Text
 from veil.domain.times import is_time
 from veil.errors import InputError, ParameterError
 from veil.planning.rebuilding import rebuilt, settings_from_text
@@ -22,6 +22,9 @@ from veil.tools.canonical import Json
 __all__ = ["Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 
 Unit = Literal["share", "count", "length", "duration", "effort", "text"]
+
+_MOST_NAMED = 12
+"""How many attributes of a record are named in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -261,7 +264,14 @@ def in_words(domain: Domain) -> str:
     >>> from veil import Categories
     >>> in_words(Categories.range(3)), in_words(Text(16)), in_words(Integers(18, 99))
     ('one of 3 values', 'text of at most 16 bytes', 'integers from 18 to 99')
+    >>> in_words(Record.of(sex=["f", "m"], age=Integers(18, 99)))
+    'records of 2 attributes: sex (2 values), age (82 values)'
     """
+    if isinstance(domain, Record):
+        named = [f"{name} ({part.size:,} values)" for name, part in domain.attributes[:_MOST_NAMED]]
+        more = len(domain.names) - len(named)
+        listed = ", ".join(named) + (f" and {more} more" if more else "")
+        return f"records of {len(domain.names)} attribute{'s' if len(domain.names) > 1 else ''}: {listed}"
     if isinstance(domain, Items):
         return f"sets of {domain.universe.size:,} items"
     if isinstance(domain, Text):

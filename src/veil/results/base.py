@@ -7,6 +7,7 @@ alone: see `terminal`, `documents`, `files` and `html` beside this module.
 from __future__ import annotations
 
 import keyword
+import re
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from veil.errors import DomainError, InputError, WireError
 from veil.results.codec import read_fields, write_fields
-from veil.results.units import Unit
+from veil.results.units import Unit, key_columns
 from veil.tools.canonical import Json
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Result", "Told", "Truth"]
 
 Truth = Mapping[Any, float] | Sequence[float] | NDArray[np.float64]
-"""True shares: by value, or one for each row of a result's table in its order."""
+"""True shares: by value (of a marginal, by a tuple of values), or one for each row of a result's table in its order."""
 
 _HOMES = {
     "answers": "veil.results.answers",
@@ -52,7 +53,7 @@ _HOMES = {
     "mean-change": "veil.results.change",
 }
 """Which module has the results of each kind; it is imported when a document of that kind is read."""
-_VARIANTS = {"frequencies": "veil.post.processed"}
+_VARIANTS = {"frequencies": "veil.post.processed", "marginals": "veil.marginals"}
 _CLASSES: dict[tuple[str, str], type[Result]] = {}
 
 
@@ -183,7 +184,10 @@ class Result(ABC):
         return int(self.table().num_rows)
 
     def __iter__(self) -> Iterator[Any]:
-        """Rows of the table with 95 % intervals, as named tuples (`from_` for the column `from`)."""
+        """Rows of the table with 95 % intervals, as named tuples (`from_` for the column `from`).
+
+        What no name of Python may hold is an underscore there: `home_town` for the column "home town".
+        """
         return _rows(self.table())
 
     def __getitem__(self, value: Any) -> Any:
@@ -315,11 +319,13 @@ def true_shares(table: pyarrow.Table, truth: Truth) -> list[float]:
         if len(truth) != table.num_rows:
             raise InputError(f"the truth has one share for each row: {table.num_rows:,} of them")
         return [float(share) for share in truth]
-    cells = table.column(0).to_pylist()
+    columns = [table[name].to_pylist() for name in key_columns(table)]
+    cells = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     return [float(truth.get(tuple(cell) if isinstance(cell, list) else cell, 0.0)) for cell in cells]
 
 
 def _rows(table: pyarrow.Table) -> Iterator[Any]:
-    names = [f"{name}_" if keyword.iskeyword(name) else name for name in table.column_names]
-    row = namedtuple("Row", names)  # type: ignore[misc]  # the names are the table's
+    names = [re.sub(r"\W", "_", name) for name in table.column_names]  # attributes have any name
+    names = [f"{name}_" if keyword.iskeyword(name) else name for name in names]
+    row = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # the names are the table's
     return (row(*cells) for cells in zip(*(column.to_pylist() for column in table.columns), strict=True))

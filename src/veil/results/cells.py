@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veil.results.base import Result, Truth
-from veil.results.units import Unit, plain_text
+from veil.results.units import Unit, key_columns, plain_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -96,7 +96,9 @@ def show(
 def result_cells(table: pyarrow.Table, level: float, *, errors: bool = False) -> list[Cells]:
     """The columns of a table; standard errors are left out beside intervals, which say the same, unless asked for."""
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    return _cells(columns, {field.name: Unit.of_field(field) for field in table.schema}, level, errors=errors)
+    units = {field.name: Unit.of_field(field) for field in table.schema}
+    keys = key_columns(table) if "frequency" in columns and "from" not in columns else []
+    return _cells(columns, units, level, errors=errors, keys=keys)
 
 
 def fact_pairs(facts: Mapping[str, Any], units: Mapping[str, Unit], level: float) -> list[tuple[str, str]]:
@@ -119,11 +121,18 @@ def fact_lists(facts: Mapping[str, Any], units: Mapping[str, Unit], level: float
 
 
 def _cells(
-    columns: Mapping[str, Sequence[Any]], units: Mapping[str, Unit], level: float, *, errors: bool = False
+    columns: Mapping[str, Sequence[Any]],
+    units: Mapping[str, Unit],
+    level: float,
+    *,
+    errors: bool = False,
+    keys: Sequence[str] = (),
 ) -> list[Cells]:
-    made = []
+    made = [_one(plain_text(name.replace("_", " ")), columns[name], units[name]) for name in keys]  # as they are named
     for name, column in columns.items():
         unit = units[name]
+        if name in keys:
+            continue
         if name.endswith("high") and _low(name) in columns:
             continue  # stands beside the low end
         if name == "to" and "from" in columns:
@@ -139,9 +148,13 @@ def _cells(
             of = _heading(name.removesuffix("low").rstrip("_"))
             made.append(Cells(f"{of}, {interval}" if of else interval, ends, unit))
         else:
-            items = [[Unit("label").text(item) for item in cell] for cell in column] if unit.name == "items" else None
-            made.append(Cells(_heading(name), [unit.text(cell) for cell in column], unit, items))
+            made.append(_one(_heading(name), column, unit))
     return made
+
+
+def _one(heading: str, column: Sequence[Any], unit: Unit) -> Cells:
+    items = [[Unit("label").text(item) for item in cell] for cell in column] if unit.name == "items" else None
+    return Cells(heading, [unit.text(cell) for cell in column], unit, items)
 
 
 def _low(name: str) -> str:

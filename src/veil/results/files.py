@@ -22,7 +22,7 @@ from veil.tools.durable import write_atomically
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["FORMATS", "cell_text", "load", "save", "table_bytes", "write_table"]
+__all__ = ["FORMATS", "arrow_bytes", "cell_text", "load", "save", "table_bytes", "write_table"]
 
 FORMATS = {
     "json": "application/json",
@@ -45,11 +45,16 @@ def table_bytes(result: Result, form: str, level: float = 0.95, *, hide: str | N
         raise InputError(f"expected one of the formats {', '.join(FORMATS)}")
     if form == "json":
         return document_bytes(result, level, hide=hide)
+    return arrow_bytes(result.told(level, hide=hide is not None).table, form)
+
+
+def arrow_bytes(table: pyarrow.Table, form: str) -> bytes:
+    """Any Arrow table as CSV, Parquet or Arrow."""
     import pyarrow as pa
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
-    table, sink = result.told(level, hide=hide is not None).table, io.BytesIO()
+    sink = io.BytesIO()
     if form == "csv":
         pacsv.write_csv(_without_lists(table), sink)
     elif form == "parquet":

@@ -20,7 +20,18 @@ from veil.errors import WireError
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Column", "Unit", "length_unit", "make_table", "number_unit", "number_written", "plain_text", "value_unit"]
+__all__ = [
+    "Column",
+    "Unit",
+    "key_columns",
+    "key_texts",
+    "length_unit",
+    "make_table",
+    "number_unit",
+    "number_written",
+    "plain_text",
+    "value_unit",
+]
 
 UnitName = Literal[
     "share",
@@ -141,6 +152,20 @@ def make_table(columns: Mapping[str, Column]) -> pyarrow.Table:
     units = {name: unit.metadata for name, (_, unit) in columns.items()}
     fields = [pa.field(name, array.type, metadata=units[name]) for name, array in arrays.items()]
     return pa.table(list(arrays.values()), schema=pa.schema(fields))
+
+
+def key_columns(table: pyarrow.Table) -> list[str]:
+    """The columns that say what a row is about: one as a rule, and one per attribute of a joint distribution."""
+    names = list(table.column_names)
+    several = "frequency" in names and names[0] != "from"
+    return names[: names.index("frequency")] if several else names[:1]
+
+
+def key_texts(table: pyarrow.Table) -> list[str]:
+    """What each row is about, for people to read."""
+    names = key_columns(table)
+    texts = [map(Unit.of_field(table.schema.field(name)).text, table[name].to_pylist()) for name in names]
+    return [", ".join(row) for row in zip(*texts, strict=True)]
 
 
 def _array(cells: Sequence[Any] | np.ndarray[Any, Any], unit: Unit) -> pyarrow.Array:

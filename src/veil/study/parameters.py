@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import types
 from collections.abc import Iterator
 from typing import Any, Literal, Union, get_args, get_origin
@@ -133,6 +134,8 @@ def from_text(hint: Any, text: str, name: str) -> Any:
 
     >>> from_text(bool, "yes", "weighted"), from_text(int | None, "none", "buckets")
     (True, None)
+    >>> from_text(tuple[str, ...] | None, 'age, sex, "height, cm"', "marginal")
+    ('age', 'sex', 'height, cm')
     """
     choices = []
     if text.lower() == "none" and types.NoneType in _arms(hint):  # before `str`, which takes everything
@@ -162,9 +165,14 @@ def from_text(hint: Any, text: str, name: str) -> Any:
                 return _read(kind, text, name)
         elif get_origin(kind) is tuple and get_args(kind)[0] in (int, float, str):
             try:
-                return tuple(get_args(kind)[0](part) for part in text.split(","))
-            except ValueError:
+                return tuple(get_args(kind)[0](part) for part in _listed(text))
+            except (ValueError, csv.Error):
                 choices.append("a list with commas")
     if not choices:
         raise InputError(f"{name} cannot be set from the command line: plan the study again")
     raise InputError(f"{name} is {', '.join(choices[:-1])}{' or ' if choices[1:] else ''}{choices[-1]}")
+
+
+def _listed(text: str) -> list[str]:
+    """What stands between commas; a part in double quotes may hold commas itself."""
+    return next(csv.reader([text], skipinitialspace=True), [])

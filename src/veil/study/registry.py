@@ -8,7 +8,7 @@ from veil.errors import MismatchError, WireError
 from veil.histogram import Histogram, Questions
 from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner
-from veil.marginals import CALM
+from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.study.study import VERSION, Study
 from veil.survey import Survey
@@ -40,6 +40,11 @@ STUDIES: dict[str, type[Study]] = {
         LDPMiner,
         SVSM,
         CALM,
+        FullContingency,
+        AllMarginals,
+        FourierMarginals,
+        SplitEM,
+        BinaryCALM,
     )
 }
 

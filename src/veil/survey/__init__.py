@@ -1,8 +1,10 @@
 """What people are asked: a tree of questions about one held value, its reports and their tallies."""
 
+from veil.survey.bit_rules import ListedBits, Parities
 from veil.survey.family import EachOf
 from veil.survey.reading import ask_from_json
-from veil.survey.rules import AttributeSets, Levels, ListedSets, Rule
+from veil.survey.rule import Rule
+from veil.survey.rules import AttributeSets, Levels, ListedSets
 from veil.survey.survey import Public, Survey
 from veil.survey.tally import SurveyTally
 from veil.survey.tree import AllOf, Ask, OneOf, Question, Rows, as_ask
@@ -13,8 +15,10 @@ __all__ = [
     "AttributeSets",
     "EachOf",
     "Levels",
+    "ListedBits",
     "ListedSets",
     "OneOf",
+    "Parities",
     "Public",
     "Question",
     "Rows",

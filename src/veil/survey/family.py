@@ -17,7 +17,8 @@ from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.mechanisms import Mechanism, mechanism_from_json
 from veil.privacy import Guarantee
-from veil.survey.rules import Rule, rule_from_json
+from veil.survey.rule import Rule
+from veil.survey.rules import rule_from_json
 from veil.survey.tree import Ask, Question, Rows, Wanted, narrowed, overlay, rows_of
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, take
@@ -50,7 +51,9 @@ class EachOf(Ask):
 
     def __init__(self, rule: Rule, make: Callable[[Domain], Mechanism]) -> None:
         if not isinstance(rule, Rule):
-            raise ParameterError("EachOf takes a rule (AttributeSets, ListedSets, Levels) and a maker of mechanisms")
+            raise ParameterError(
+                "EachOf takes a rule (AttributeSets, ListedSets, Levels, ...) and a maker of mechanisms"
+            )
         made = tuple(make(Categories.range(size)) for size in rule.sizes)
         for size, mechanism in zip(rule.sizes, made, strict=True):
             if not isinstance(mechanism, Mechanism) or mechanism.domain != Categories.range(size):

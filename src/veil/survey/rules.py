@@ -3,6 +3,7 @@
     AttributeSets(record, 2)       all sets of 2 attributes, in the order of itertools.combinations
     ListedSets(record, sets)       the listed sets of attributes
     Levels(record, trees)          all combinations of levels of trees over attributes: HIO
+    ListedBits, Parities           about bits of attributes (`bit_rules`)
 
 A rule is what stands in a task in place of its questions, and everything about them is computed from it: how many there
 are, which sizes their shown domains have, and what each person's chosen question shows of their value.
@@ -11,8 +12,8 @@ are, which sizes their shown domains have, and what each person's chosen questio
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -22,49 +23,17 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import ParameterError, WireError
+from veil.survey.bit_rules import ListedBits, Parities
+from veil.survey.rule import MOST_QUESTIONS, U64, Rule, as_record, check_cells, check_count
 from veil.tools.arguments import is_int, own_ints
 from veil.tools.canonical import Json, by_kind, take
 from veil.tree import Tree
 from veil.view import Ancestor, Composed, Product, Project, View
 
-__all__ = ["RULES", "AttributeSets", "Levels", "ListedSets", "Rule", "rule_from_json"]
+__all__ = ["RULES", "AttributeSets", "Levels", "ListedSets", "rule_from_json"]
 
 MOST_ATTRIBUTES = 52
 """Of one question: with two values each they have 2^52 cells."""
-MOST_QUESTIONS = 1 << 20
-U64 = NDArray[np.uint64]
-
-
-class Rule(ABC):
-    """Many questions about one record, numbered from 0. Its first field is what they look at, `held`."""
-
-    kind: str
-    held: Record
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """How many questions there are."""
-
-    @abstractmethod
-    def view(self, index: int) -> View:
-        """What the i-th question looks at."""
-
-    @cached_property
-    def sizes(self) -> tuple[int, ...]:
-        """The different sizes of what the questions show, increasing."""
-        return tuple(np.unique(self.sizes_of(np.arange(len(self)))).tolist())
-
-    @abstractmethod
-    def shown(self, choice: NDArray[np.int64], codes: U64) -> U64:
-        """Runs on the device: for each row of codes of the record, what its chosen question's view shows."""
-
-    @abstractmethod
-    def sizes_of(self, choice: NDArray[np.int64]) -> U64:
-        """The sizes of what these questions show."""
-
-    @abstractmethod
-    def to_json(self) -> Json:
-        """The rule as it stands in a task; the record stands there once, in the survey."""
 
 
 class _Sets(Rule):
@@ -110,12 +79,12 @@ class AttributeSets(_Sets):
     kind = "attribute-sets"
 
     def __post_init__(self) -> None:
-        most = min(len(_record(self.held).names), MOST_ATTRIBUTES)
+        most = min(len(as_record(self.held).names), MOST_ATTRIBUTES)
         if not is_int(self.size) or not 1 <= self.size <= most:
             raise ParameterError(f"sets have between 1 and {most} of the record's attributes")
         own_ints(self, "size")
-        _check_count(max(math.comb(len(self.held.names), k) for k in range(1, self.size + 1)))
-        _check_cells(sorted((part.size for part in self.held.parts), reverse=True)[: self.size])
+        check_count(max(math.comb(len(self.held.names), k) for k in range(1, self.size + 1)))
+        check_cells(sorted((part.size for part in self.held.parts), reverse=True)[: self.size])
 
     def __len__(self) -> int:
         return math.comb(len(self.held.names), self.size)
@@ -164,21 +133,21 @@ class ListedSets(_Sets):
     kind = "listed-sets"
 
     def __post_init__(self) -> None:
-        place = {name: i for i, name in enumerate(_record(self.held).names)}
+        place = {name: i for i, name in enumerate(as_record(self.held).names)}
         if isinstance(self.sets, str) or any(isinstance(names, str) for names in self.sets):
             raise ParameterError("listed sets are tuples of names of attributes of the record")
         try:
             given = [sorted(place[name] for name in names) for names in self.sets]
         except (KeyError, TypeError):
             raise ParameterError("listed sets are tuples of names of attributes of the record") from None
-        _check_count(len(given))
+        check_count(len(given))
         if not given or not all(given) or any(len(set(one)) != len(one) for one in given):
             raise ParameterError("at least one set is listed, of at least one attribute, each attribute once")
         if len({tuple(one) for one in given}) != len(given):
             raise ParameterError("listed sets differ from each other")
         object.__setattr__(self, "sets", tuple(tuple(self.held.names[i] for i in one) for one in given))
         for one in given:
-            _check_cells(self.held.parts[i].size for i in one)
+            check_cells(self.held.parts[i].size for i in one)
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -228,7 +197,7 @@ class Levels(Rule):
     kind = "levels"
 
     def __post_init__(self) -> None:
-        known = _record(self.held).names
+        known = as_record(self.held).names
         if not isinstance(self.trees, tuple) or not all(isinstance(one, tuple) and len(one) == 2 for one in self.trees):
             raise ParameterError("trees are pairs of an attribute's name and a branching")
         names = [name for name, _ in self.trees]
@@ -237,8 +206,8 @@ class Levels(Rule):
         if any(tree.height < 1 for tree in self._shapes):
             raise ParameterError("an attribute of one value has no levels")
         object.__setattr__(self, "trees", tuple(zip(names, (tree.branching for tree in self._shapes), strict=True)))
-        _check_count(math.prod(tree.height + 1 for tree in self._shapes))
-        _check_cells(tree.leaves for tree in self._shapes)
+        check_count(math.prod(tree.height + 1 for tree in self._shapes))
+        check_cells(tree.leaves for tree in self._shapes)
 
     @cached_property
     def _shapes(self) -> tuple[Tree, ...]:
@@ -293,6 +262,8 @@ RULES: dict[str, Callable[..., Rule]] = {
     "attribute-sets": AttributeSets.from_json,
     "listed-sets": ListedSets.from_json,
     "levels": Levels.from_json,
+    "listed-bits": ListedBits.from_json,
+    "parities": Parities.from_json,
 }
 
 
@@ -300,19 +271,3 @@ def rule_from_json(document: Any, held: Record) -> Rule:
     """The rule that a task describes, about its record."""
     readers: dict[str, Callable[[Json], Rule]] = {kind: partial(read, held=held) for kind, read in RULES.items()}
     return by_kind(document, readers, "a rule")
-
-
-def _record(held: Any) -> Record:
-    if not isinstance(held, Record):
-        raise ParameterError("a family asks about attributes of a Record")
-    return held
-
-
-def _check_count(questions: int) -> None:
-    if questions > MOST_QUESTIONS:
-        raise ParameterError(f"a family has at most {MOST_QUESTIONS:,} questions")
-
-
-def _check_cells(sizes: Iterable[int]) -> None:
-    if math.prod(sizes) >= 2**53:
-        raise ParameterError("a question of this family would show 2^53 cells or more")

@@ -10,6 +10,7 @@ the held value (privacy amplification). Runs on the device.
     ChannelSegment    a segment of a string behind a channel that a public hash puts it in
     SampleContained, CountContained, SetSize    what a set has of a list of candidates; how many items it has
     SquaredDistance   how far a number lies from a public one, squared
+    BitsOf, Parity      some bits of a record's attributes, as one index; whether an odd number of them is set
     Composed, Product   a view of what another one shows; several views of one value, as one index
 
 Views of sets through a list of candidates stand in `veil.view`.
@@ -22,6 +23,7 @@ from typing import Any
 
 from veil.tools.canonical import Json, by_kind
 from veil.view.base import View
+from veil.view.bits import Bit, BitsOf, Parity, bits_of, numbers_of, width_of
 from veil.view.composed import Composed, Product
 from veil.view.numbers import SquaredDistance
 from veil.view.sets import MOST_LOAD, CountContained, ItemSets, SampleContained, SampleItem, SetSize, contained_in
@@ -32,11 +34,14 @@ __all__ = [
     "MOST_LOAD",
     "VIEWS",
     "Ancestor",
+    "Bit",
+    "BitsOf",
     "ChannelSegment",
     "Composed",
     "CountContained",
     "Identity",
     "ItemSets",
+    "Parity",
     "Product",
     "Project",
     "SampleContained",
@@ -45,9 +50,12 @@ __all__ = [
     "SetSize",
     "SquaredDistance",
     "View",
+    "bits_of",
     "contained_in",
+    "numbers_of",
     "prefix",
     "view_from_json",
+    "width_of",
 ]
 
 VIEWS: dict[str, Callable[[Json], View]] = {
@@ -56,6 +64,8 @@ VIEWS: dict[str, Callable[[Json], View]] = {
     "channel-segment": ChannelSegment.from_json,
     "ancestor": Ancestor.from_json,
     "project": Project.from_json,
+    "bits-of": BitsOf.from_json,
+    "parity": Parity.from_json,
     "squared-distance": SquaredDistance.from_json,
     "sample-item": SampleItem.from_json,
     "sample-contained": SampleContained.from_json,

@@ -1,0 +1,124 @@
+"""CALM on the bits of attributes (the method BE of Figure 6.5): what it costs to make attributes binary first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import Record
+from veil.marginals.bit_tables import bit_name, bit_record, held_cells, widths_of
+from veil.marginals.marginal import Marginal
+from veil.marginals.result import Inference, Joint, Marginals
+from veil.marginals.study import CALM, Names, ViewStudy
+from veil.marginals.tables import Places, spread
+from veil.results.noise import SupportNoise
+from veil.study import Collected
+from veil.survey import EachOf, ListedBits
+from veil.tools.arguments import is_int
+from veil.view import bits_of
+
+__all__ = ["BinaryCALM", "BinaryMarginals"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BinaryMarginals(Joint):
+    """A joint distribution read from tables of bits of attributes.
+
+    The fields are those of `Marginals`, about the record of bits (`bits`). A marginal of attributes is that of all
+    their bits, cut to combinations that are values. What stands elsewhere goes to the values: in proportion where
+    tables have no negative cells, so that none gets one; evenly where they have no bias, so that none comes in.
+    """
+
+    variant: ClassVar[str] = "binary"
+    sets: tuple[tuple[str, ...], ...]
+    raw: Floats
+    people: NDArray[np.int64]
+    noises: tuple[SupportNoise, ...]
+    inference: Inference = "consistent"
+
+    @cached_property
+    def bits(self) -> Marginals:
+        """The joint distribution of all bits."""
+        return Marginals(
+            record=bit_record(self.record),
+            n=self.n,
+            population=self.population,
+            lineage=self.lineage,
+            guarantee=self.guarantee,
+            sets=self.sets,
+            raw=self.raw,
+            people=self.people,
+            noises=self.noises,
+            inference=self.inference,
+        )
+
+    def _found(self, places: Places) -> Marginal:
+        chosen = {self.record.names[place] for place in places}
+        found = self.bits.marginal([bit_name(bit) for bit in bits_of(self.record) if bit[0] in chosen])
+        table = held_cells(found.frequencies, [self.record.parts[place].size for place in places])
+        held = table.sum()
+        unbiased = self.inference in ("unbiased", "separate")
+        return self._table(places, spread(table) if unbiased or held <= 0 else table / held, found.gap)
+
+    def __repr__(self) -> str:
+        return f"BinaryMarginals({len(self.record.names)} attributes, {len(self.sets)} views of bits, n={self.n})"
+
+
+@dataclass(frozen=True)
+class BinaryCALM(ViewStudy[BinaryMarginals]):
+    """CALM where every attribute is first made binary: its views are sets of bits (BE, thesis 6.3.3).
+
+    An attribute of d values becomes ceil(log2 d) attributes, the bits of its code; k becomes the largest number of bits
+    that k attributes have. Views are chosen, made to agree and put together for these bits as CALM does for attributes.
+    `sets` names views of bits instead (`("age.0", "sex.0")`), or as one number s takes all sets of s bits.
+
+    Guarantee: each person answers one view, through an oracle that keeps e^eps; which one does not depend on the value.
+
+    >>> from veil import simulate
+    >>> people = {"sex": ["f", "m"] * 10_000, "region": ["n", "s"] * 10_000}
+    >>> study = BinaryCALM(4.0, Record.of(sex=["f", "m"], region=["n", "e", "s"]), k=2, sets=3)
+    >>> simulate(study, people, seed=1).marginal(["sex", "region"]).shares.round(1).tolist()
+    [[0.5, 0.0, 0.0], [0.0, 0.0, 0.5]]
+    """
+
+    epsilon: float
+    domain: Record
+    k: int = 3
+    users: int = 1_000_000
+    threshold: float = 0.001
+    sets: int | tuple[Names, ...] | None = None
+    inference: Inference = "consistent"
+    marginal: Names | None = None
+    given: Names | None = None
+    kind: ClassVar[str] = "binary-calm"
+
+    def __post_init__(self) -> None:
+        self._check()
+        self._check_reading(self.inference)
+        widest = sum(sorted(widths_of(self.domain), reverse=True)[: self.k])
+        bits = CALM(self.epsilon, bit_record(self.domain), widest, self.users, self.threshold, self.sets)
+        object.__setattr__(self, "sets", bits.sets)
+
+    @cached_property
+    def _views(self) -> tuple[Names, ...]:
+        """The views by the names of their bits."""
+        if is_int(self.sets):
+            return tuple(combinations(bit_record(self.domain).names, self.sets))
+        return self.sets  # type: ignore[return-value]  # chosen when it was made
+
+    @cached_property
+    def family(self) -> EachOf:
+        named = {bit_name(bit): bit for bit in bits_of(self.domain)}
+        sets = tuple(tuple(named[name] for name in names) for names in self._views)
+        return EachOf(ListedBits(self.domain, sets), self.oracle)
+
+    def answer(self, collected: Collected) -> BinaryMarginals:
+        """Runs at the collector: the tables of all views of bits, unbiased; everything else follows from them."""
+        return BinaryMarginals(sets=self._views, **self._read(collected))

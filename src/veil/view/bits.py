@@ -1,0 +1,153 @@
+"""Views of single bits of a record's attributes: some of them as one index, and their parity.
+
+An attribute of d values has ceil(log2 d) bits, those of its code, and none where d is 1. A bit is named by its
+attribute and its number there, 0 for the highest. All bits of a record are numbered too, attribute after attribute: a
+task lists these numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import Categories, Record
+from veil.entropy import Source
+from veil.errors import ParameterError, WireError
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json, take
+from veil.view.base import Codes1, View, held_domain
+
+__all__ = ["Bit", "BitsOf", "Parity", "bits_of", "numbers_of", "width_of"]
+
+Bit = tuple[str, int]
+"""An attribute's name and the number of one of its bits, 0 for the highest."""
+MOST_BITS = 52
+
+
+def width_of(size: int) -> int:
+    """How many bits the codes of so many values have.
+
+    >>> [width_of(size) for size in (1, 2, 3, 4, 5)]
+    [0, 1, 2, 2, 3]
+    """
+    return (size - 1).bit_length()
+
+
+def bits_of(record: Record) -> tuple[Bit, ...]:
+    """All bits of a record in the order of their numbers.
+
+    >>> bits_of(Record.of(sex=2, age=5))
+    (('sex', 0), ('age', 0), ('age', 1), ('age', 2))
+    """
+    return tuple((name, bit) for name, part in record.attributes for bit in range(width_of(part.size)))
+
+
+def numbers_of(record: Record, bits: Any) -> tuple[int, ...]:
+    """The numbers of some bits, increasing; refuses what is no set of bits of the record."""
+    known = {bit: number for number, bit in enumerate(bits_of(record))}
+    try:
+        found = sorted(known[name, bit] for name, bit in bits)
+    except (KeyError, TypeError, ValueError):
+        raise ParameterError(
+            "bits are pairs of an attribute's name and the number of one of its bits, 0 for the highest"
+        ) from None
+    if not found or len(set(found)) != len(found):
+        raise ParameterError("at least one bit is chosen, and each once")
+    return tuple(found)
+
+
+class _Bits(View):
+    """Some bits of a record. Subclasses say what they show of them."""
+
+    held: Record
+    bits: tuple[Bit, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.held, Record):
+            raise ParameterError("bits are those of the attributes of a Record")
+        every = bits_of(self.held)
+        object.__setattr__(self, "bits", tuple(every[number] for number in numbers_of(self.held, self.bits)))
+
+    @cached_property
+    def _columns(self) -> tuple[tuple[int, int], ...]:
+        """For each bit, the place of its attribute and how far its code is shifted."""
+        place = {name: i for i, name in enumerate(self.held.names)}
+        widths = [width_of(part.size) for part in self.held.parts]
+        return tuple((place[name], widths[place[name]] - 1 - bit) for name, bit in self.bits)
+
+    def _each(self, codes: Any) -> list[NDArray[np.uint64]]:
+        return [codes[:, place] >> np.uint64(shift) & np.uint64(1) for place, shift in self._columns]
+
+    def to_json(self) -> Json:
+        return {"kind": self.kind, "held": self.held.to_json(), "bits": list(numbers_of(self.held, self.bits))}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Self:
+        held, numbers = take(document, cls.kind, "held", "bits")
+        record = held_domain(held, Record)
+        every = bits_of(record)
+        if not isinstance(numbers, list) or not all(is_int(number) and 0 <= number < len(every) for number in numbers):
+            raise WireError("bits are listed by their numbers in the record")
+        return cls(record, tuple(every[number] for number in numbers))  # type: ignore[call-arg]  # both have two fields
+
+
+@dataclass(frozen=True)
+class BitsOf(_Bits):
+    """Some bits of a record's attributes as one index: the last bit varies fastest.
+
+    >>> from veil.entropy import Words
+    >>> view = BitsOf(Record.of(sex=2, age=5), (("sex", 0), ("age", 0), ("age", 2)))
+    >>> view.apply(np.array([[1, 4], [0, 3]], dtype=np.uint64), Words(b"")).tolist()
+    [6, 1]
+    """
+
+    held: Record
+    bits: tuple[Bit, ...]
+    kind = "bits-of"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.bits) > MOST_BITS:
+            raise ParameterError(f"at most {MOST_BITS} bits are shown as one index")
+
+    @property
+    def domain(self) -> Categories:
+        return Categories.range(1 << len(self.bits))
+
+    def apply(self, codes: Any, source: Source) -> Codes1:
+        index = np.zeros(len(codes), dtype=np.uint64)
+        for own in self._each(codes):
+            index = index << np.uint64(1) | own
+        return index
+
+
+@dataclass(frozen=True)
+class Parity(_Bits):
+    """Whether an odd number of these bits is set: 1 if so, else 0. One Fourier coefficient of a record (Walsh).
+
+    The mean of (-1)^parity over all people is the coefficient of these bits; all coefficients of the bits of some
+    attributes are the table of these attributes, transformed.
+
+    >>> from veil.entropy import Words
+    >>> view = Parity(Record.of(sex=2, age=5), (("sex", 0), ("age", 0), ("age", 2)))
+    >>> view.apply(np.array([[1, 4], [0, 3]], dtype=np.uint64), Words(b"")).tolist()
+    [0, 1]
+    """
+
+    held: Record
+    bits: tuple[Bit, ...]
+    kind = "parity"
+
+    @property
+    def domain(self) -> Categories:
+        return Categories.range(2)
+
+    def apply(self, codes: Any, source: Source) -> Codes1:
+        parity = np.zeros(len(codes), dtype=np.uint64)
+        for own in self._each(codes):
+            parity ^= own
+        return parity
