@@ -25,7 +25,7 @@ PUBLIC = {
     "Estimate", "Kept", "OneRound", "STUDIES", "Study", "StudyRun",
     "study_from_json", "histogram",
     "Guarantee", "Integers", "Interval", "Items", "Ledger", "OneOf", "Public", "Question", "Record", "Round",
-    "SquareWave", "StochasticRounding", "Piecewise", "itemsets",
+    "SquareWave", "StochasticRounding", "Piecewise", "itemsets", "marginals",
     "SubsetSelection", "Survey", "Tally", "Text", "VeilError", "choose", "merge", "metrics", "numeric", "post",
     "simulate",
 }  # fmt: skip

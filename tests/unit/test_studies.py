@@ -25,6 +25,7 @@ from veil import (
     OneOf,
     Piecewise,
     Public,
+    Record,
     SquareWave,
     StochasticRounding,
     Study,
@@ -40,6 +41,7 @@ from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireEr
 from veil.histogram import Histogram, Questions
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, tree_hist
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner, Phase
+from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.privacy import Guarantee
 from veil.study import Collected, Continuations, OneRound, Round, Rounds
@@ -49,6 +51,7 @@ from veil.tools.canonical import canonical
 from veil.wire.reports import Reports
 
 UNIT = Interval(0.0, 1.0)
+RECORD = Record.of(a=2, b=3, c=2)
 EVERY: list[Study] = [
     Questions(Survey(AllOf(GRR(1.0, 3), OUE(0.5, 3))), question=1, post="norm-sub"),
     Histogram(OLH(1.0, ["tea", "coffee"]), post="base-cut"),
@@ -73,6 +76,13 @@ EVERY: list[Study] = [
     SVIM(2, 3.0, 30, sizes="threshold"),
     LDPMiner(2, 3.0, 30, improved=False),
     SVSM(2, 3.0, 30, items=LDPMiner(2, 3.0, 30)),
+    CALM(1.0, RECORD, k=2, users=10_000, marginal=("b",), given=("a",)),
+    CALM(1.0, RECORD, k=2, sets=(("a", "b"), ("c",)), inference="graphical"),
+    FullContingency(1.0, RECORD, k=2),
+    AllMarginals(1.0, RECORD, k=2, inference="consistent"),
+    FourierMarginals(1.0, RECORD, k=2),
+    SplitEM(1.0, RECORD, k=2),
+    BinaryCALM(1.0, RECORD, k=2, users=10_000),
 ]
 
 
