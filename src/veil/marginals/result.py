@@ -151,6 +151,13 @@ class Joint(Result):
     def remarks(self) -> list[str]:
         return [] if self._shown is None else self._shown.remarks()
 
+    def __len__(self) -> int:
+        """How many rows its table has: known before any marginal is worked out."""
+        sizes = {name: part.size for name, part in self.record.attributes}
+        if self.shown is None:
+            return sum(sizes.values())
+        return math.prod(sizes[name] for name in (*self.shown, *(self.given or ())))
+
     def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
         """Of the marginal that is shown; without one, the first rows."""
         if self._shown is None:
