@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Domain, Interval, Record, Tuples
+from veil.domain.times import is_time
 from veil.errors import DomainError
 from veil.marginals.intervals import Bounds
 from veil.privacy import Guarantee
@@ -39,8 +40,9 @@ def _labels(part: Domain, codes: NDArray[np.int64]) -> Column:
     unit = value_unit(part)
     if not isinstance(part, Interval):
         return part.decode(codes.astype(np.uint64)), unit
-    ends = [part.shown(float(edge)) for edge in part.edges(np.arange(part.size + 1))]
-    texts = [unit.interval(*both) for both in pairwise(ends)]
+    edges = part.edges(np.arange(part.size + 1))
+    ends = [unit.text(part.shown(float(edge))) if is_time(part) else f"{edge:,.6g}" for edge in edges]
+    texts = [f"{low} to {high}" for low, high in pairwise(ends)]
     return [texts[code] for code in codes], Unit("label")
 
 
