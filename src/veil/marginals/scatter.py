@@ -148,14 +148,14 @@ class Scatter:
         shape, _ = self._checked(places)
         return self._parts(places, _whole(shape)).at(self.plausible(places))[0]
 
-    def parabola(self, places: Sequence[int]) -> Parabola:
+    def parabola(self, places: Sequence[int], at: Floats | None = None) -> Parabola:
         """The variance of each cell if nobody, half of the people or all of them were in it: a parabola between.
 
-        The others are taken to be spread over the other cells as in the plausible tables.
+        The others are taken to be spread over the other cells as in a table, or the plausible one.
         """
         shape, _ = self._checked(places)
         parts = self._parts(places, _whole(shape))
-        none, half, everybody = parts.at(self.plausible(places), (0.0, 0.5, 1.0))
+        none, half, everybody = parts.at(self.plausible(places) if at is None else at, (0.0, 0.5, 1.0))
         return none, half, everybody
 
     def bound_variance(self, places: Sequence[int], terms: Sequence[tuple[Places, int]]) -> Floats:

@@ -66,6 +66,10 @@ class SplitReports(Joint):
         places = tuple(places_of(self.record, names) for names in self.sets)
         return Views(tuple(part.size for part in self.record.parts), places)
 
+    @cached_property
+    def _shares(self) -> Floats:
+        return np.asarray(self.counts / self.n)
+
     def _found(self, places: Places) -> Marginal:
         whole = self._views.containing(places)
         if not whole:
@@ -74,8 +78,7 @@ class SplitReports(Joint):
                 f" {len(places)}: ask for a smaller marginal, or read with a larger k"
             )
         one = self._views.sets[whole[0]]
-        shares = self._views.table(self.counts / self.n, whole[0])
-        reported = marginal_of(shares, [one.index(place) for place in places])
+        reported = marginal_of(self._views.table(self._shares, whole[0]), [one.index(place) for place in places])
         channels = [self.noises[place] for place in places]
         table = unmixed(reported, channels)
         if self.method == "em":
