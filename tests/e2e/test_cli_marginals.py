@@ -199,9 +199,10 @@ def test_the_same_seed_makes_the_same_people(folder: Path, tmp_path: Path) -> No
 
 
 def test_people_are_not_made_up_from_other_studies(tmp_path: Path, folder: Path) -> None:
-    other = save_study(tmp_path, Histogram(GRR(1.0, 4)), "other.json")
-    said = veil("synthesize", other, folder / "tally.bin", "-n", 10, "-o", tmp_path / "o.csv", code=3).stderr
-    assert "joint distribution" in said
+    for study in (Histogram(GRR(1.0, 4)), RIVALS["split"]):
+        other = save_study(tmp_path, study, "other.json")
+        said = refused("synthesize", other, folder / "tally.bin", "-n", 10, "-o", tmp_path / "o.csv")
+        assert f"a study of kind {study.kind} does not read" in said
     for wrong in ("o.txt", "missing/o.csv"):
         veil("synthesize", *study_and_tally(folder), "-n", 10, "-o", tmp_path / wrong, code=3)
     veil("synthesize", *study_and_tally(folder), "-n", 0, "-o", tmp_path / "o.csv", code=2)
