@@ -76,6 +76,19 @@ def test_every_kind_of_file_gives_the_same_tally(folder: Path, tmp_path: Path, e
     assert (tmp_path / "t.bin").read_bytes() == tally.read_bytes()
 
 
+def test_booleans_are_labels_of_text_in_every_kind_of_file(tmp_path: Path) -> None:
+    study = save_study(tmp_path, CALM(4.0, Record.of(smokes=["false", "true"], sex=["f", "m"]), k=2, sets=2))
+    table, tallies = pa.table({"sex": ["f", "m", "m"], "smokes": [True, False, True]}), []
+    for ending in ("csv", "parquet"):
+        veil("randomize", study, save_values(tmp_path / f"v.{ending}", table), "-o", tmp_path / "r.arrow", "--seed", 1)
+        veil("tally", study, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
+        tallies.append((tmp_path / "t.bin").read_bytes())
+    assert tallies[0] == tallies[1]
+    numbers = save_study(tmp_path, CALM(4.0, Record.of(smokes=2, sex=["f", "m"]), k=2, sets=2))
+    said = refused("randomize", numbers, tmp_path / "v.parquet", "-o", tmp_path / "r.arrow")
+    assert "attribute 'smokes': expected integers from 0 to 1, got a column of booleans" in said
+
+
 def test_without_names_every_attribute_stands_alone(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "alone.csv"
     found = veil_json("estimate", *study_and_tally(folder), "-o", out, "--top", 20)
