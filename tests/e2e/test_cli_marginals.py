@@ -17,7 +17,7 @@ from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 from veil import GRR, Integers, Record, Survey
 from veil.errors import InputError, MismatchError
 from veil.histogram import Histogram
-from veil.marginals import CALM
+from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.results import load
 from veil.study import Kept
 
@@ -308,3 +308,47 @@ def test_a_bare_task_of_views_is_read_view_by_view(folder: Path, tmp_path: Path)
     found = veil_json("estimate", bare, folder / "tally.bin", "--set", "question=0")
     assert found["rows"][0]["value"] in {f"{age}, {sex}" for age in AGES for sex in "fm"}
     assert "veil plan marginals" in refused("estimate", bare, folder / "tally.bin", "--marginal", "age,sex")
+
+
+# -- what CALM is compared with ----------------------------------------------------------------------------------------
+
+RIVALS = {
+    "calm": STUDY,
+    "full": FullContingency(4.0, PERSON, k=2),
+    "all": AllMarginals(4.0, PERSON, k=2),
+    "fourier": FourierMarginals(4.0, PERSON, k=2),
+    "split": SplitEM(4.0, PERSON, k=2),
+    "binary": BinaryCALM(4.0, PERSON, k=2, users=PEOPLE),
+}
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_every_way_goes_through_every_command(folder: Path, tmp_path: Path, name: str) -> None:
+    study, values = save_study(tmp_path, RIVALS[name]), folder / "people.parquet"
+    veil("randomize", study, values, "-o", tmp_path / "r.arrow", "--seed", 1)
+    collected = tmp_path / "r.arrow"
+    if name != "split":  # which goes through the reports themselves
+        collected = tmp_path / "t.bin"
+        veil("tally", study, tmp_path / "r.arrow", "-o", collected)
+    whole = tmp_path / "m.result.json"
+    found = veil_json("estimate", study, collected, "--marginal", "smokes,age", "-o", whole)
+    assert [(row["smokes"], row["age"]) for row in found["rows"]] == [(s, age) for s in (0, 1) for age in AGES]
+    again: Any = load(whole)
+    assert again.marginal(["smokes", "age"]).frequencies.tolist() == [row["frequency"] for row in found["rows"]]
+    beside = veil_json("simulate", study, values, "--seed", 1, "--marginal", "smokes,age", "--truth")
+    for row in beside["rows"]:
+        assert row["truth"] == pytest.approx(true_share(smokes=row["smokes"], age=row["age"]))
+        assert abs(row["frequency"] - row["truth"]) < 0.1
+    text = " ".join(veil("inspect", study).stdout.split())
+    assert "eps = 4" in text
+    assert "records of 5 attributes" in text
+
+
+def test_all_ways_are_compared(folder: Path, tmp_path: Path) -> None:
+    files = [save_study(tmp_path, study, f"{name}.json") for name, study in RIVALS.items()]
+    options = ["compare", folder / "people.parquet", "--epsilon", "2", "--runs", 1, "--seed", 1]
+    found = veil_json(*options, "--studies", ",".join(map(str, files)))
+    errors = {row["study"]: row["error"] for row in found["rows"]}
+    assert set(errors) == set(RIVALS)
+    assert all(0 < error < 0.5 for error in errors.values())
+    assert errors["calm"] < errors["full"]

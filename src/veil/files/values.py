@@ -6,7 +6,7 @@ Values are cut into chunks of CHUNK_ROWS whatever the file's own blocks are, so 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from veil.survey import Survey
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["public_of", "read_sets", "read_values", "values_of"]
+__all__ = ["public_of", "read_columns", "read_sets", "read_values", "values_of"]
 
 _EXPECTED = {
     True: "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
@@ -55,6 +55,13 @@ def read_sets(path: PathLike, column: str | None = None, separator: str = SEPARA
     name = _only_column(Path(path), []) if column is None else column
     for table in _rechunked(_batches(Path(path), [name], {name: pa.string()}), [name]):
         yield table.set_column(0, name, as_sets(table.column(0), separator)) if _is_text(Path(path)) else table
+
+
+def read_columns(path: PathLike, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Tables of the named columns as they are; of a text file, columns of text."""
+    import pyarrow as pa
+
+    return _rechunked(_batches(Path(path), list(names), dict.fromkeys(names, pa.string())), list(names))
 
 
 def values_of(table: pa.Table, survey: Survey) -> Any:

@@ -8,6 +8,7 @@ independent of each other, 1 where one of them says all about the other.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,7 +66,7 @@ def correlation_of(
 def correlation_between(
     scatter: Scatter,
     raw: Floats,
-    places: tuple[int, int],
+    places: Sequence[int],
     *,
     ordered: bool,
     shown: Floats | None = None,

@@ -39,7 +39,7 @@ Ints = NDArray[np.int64]
 MOST_FITTED = 1 << 20
 """Cells of the largest table that a model is fitted on."""
 
-_AROUND = 1 << 12  # cells of the table around a marginal, where the record has more than MOST_FITTED
+_AROUND = 1 << 10  # cells of the table around a marginal, where the record has more than MOST_FITTED
 _STEPS = 300
 _CLOSE = 1e-5  # the largest slope left, in shares: far below any noise
 _CENTRED = 0.7  # how much of their means contrasts lose: less than all, since means of rare values are known badly

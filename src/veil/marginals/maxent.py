@@ -24,17 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError, ParameterError
+from veil.marginals.marginal import MOST_CELLS
 
 if TYPE_CHECKING:
     from veil.kernels.ipf import Plan
 
-__all__ = ["MOST_CELLS", "Reconstruction", "Reconstructions", "maximal", "reconstruct", "reconstruct_many"]
+__all__ = ["Reconstruction", "Reconstructions", "maximal", "reconstruct", "reconstruct_many"]
 
 Floats = NDArray[np.float64]
 Places = tuple[int, ...]
 
-MOST_CELLS = 1 << 24
-"""How many cells a marginal may have: 128 MB of them."""
 _EXACT = 1e-8
 """Up to which gap an answer has the given marginals."""
 _LIMIT = 1e-10

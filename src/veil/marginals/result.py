@@ -20,6 +20,7 @@ from veil.domain import Record
 from veil.errors import DomainError, InputError, ParameterError
 from veil.marginals.consistency import Repaired, averaged, repaired
 from veil.marginals.marginal import MOST_CELLS, Marginal
+from veil.marginals.scatter import Scatter
 from veil.marginals.tables import Places, Views, marginal_of, spread
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth
@@ -150,6 +151,13 @@ class Joint(Result):
     def remarks(self) -> list[str]:
         return [] if self._shown is None else self._shown.remarks()
 
+    def __len__(self) -> int:
+        """How many rows its table has: known before any marginal is worked out."""
+        sizes = {name: part.size for name, part in self.record.attributes}
+        if self.shown is None:
+            return sum(sizes.values())
+        return math.prod(sizes[name] for name in (*self.shown, *(self.given or ())))
+
     def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
         """Of the marginal that is shown; without one, the first rows."""
         if self._shown is None:
@@ -229,6 +237,16 @@ class Marginals(Joint):
     @cached_property
     def _averaged(self) -> Floats:
         return averaged(self.views, self.raw, self.weights)
+
+    @cached_property
+    def scatter(self) -> Scatter:
+        """How unbiased marginals scatter, at the repaired tables; intervals are made of it."""
+        sizes = np.unique(self.views.cells)
+        noises = tuple(self.noises[place] for place in np.searchsorted(sizes, self.views.cells))
+        views = self.views
+        return Scatter(
+            views.sizes, views.sets, self.weights, self.repaired.tables, self.people, noises, self.population
+        )
 
     def _found(self, places: Places) -> Marginal:
         whole = self.views.containing(places)
