@@ -110,8 +110,16 @@ class Scatter:
 
     def plausible(self, places: Sequence[int]) -> Floats:
         """The table that variances are taken at: without negative cells."""
-        found = np.maximum(self.estimate(self.tables, places), 0.0)
-        return np.asarray(found / found.sum())
+        found = self._plausible.get(tuple(places))
+        if found is None:
+            found = np.maximum(self.estimate(self.tables, places), 0.0)
+            found = self._plausible[tuple(places)] = found / found.sum()
+        return found
+
+    @cached_property
+    def _plausible(self) -> dict[Places, Floats]:
+        """What was worked out before: bounds of many attributes ask for the same small tables again and again."""
+        return {}
 
     def cautious(self, places: Sequence[int]) -> Floats:
         """The plausible table with one more person in each cell, of those who answered for all of these attributes.
@@ -339,7 +347,7 @@ def _inverse(size: int) -> Floats:
 def _along(table: Floats, matrix: Callable[[int], Floats], sizes: Sequence[int] | None = None) -> Floats:
     """A matrix for each size applied along each axis; `sizes` are the attributes' where the axes have others."""
     for axis, size in enumerate(table.shape if sizes is None else sizes):
-        table = np.moveaxis(np.moveaxis(table, axis, -1) @ matrix(size).T, -1, axis)
+        table = np.swapaxes(np.swapaxes(table, axis, -1) @ matrix(size).T, axis, -1)
     return table
 
 
