@@ -28,7 +28,7 @@ _INNER: dict[str, Any] = {
     "no_cfunc_wrapper": True,
 }
 
-_LOOK, _LEFT = 25, 0.5
+_LOOK, _LEFT = 10, 0.5
 """Proportional fitting goes on while so many sweeps leave at most this share of the differences."""
 _FIRST, _FALL, _LAST = 1e-1, 1e-1, 1e-11
 """Penalties that Newton's method goes through: the first, the factor between two, and the last."""
