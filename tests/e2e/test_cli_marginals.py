@@ -17,7 +17,7 @@ from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 from veil import GRR, Integers, Record, Survey
 from veil.errors import InputError, MismatchError
 from veil.histogram import Histogram
-from veil.marginals import CALM
+from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.results import load
 from veil.study import Kept
 
@@ -74,6 +74,19 @@ def test_every_kind_of_file_gives_the_same_tally(folder: Path, tmp_path: Path, e
     veil("randomize", study, values, "-o", tmp_path / "r.arrow", "--seed", 1)
     veil("tally", study, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
     assert (tmp_path / "t.bin").read_bytes() == tally.read_bytes()
+
+
+def test_booleans_are_labels_of_text_in_every_kind_of_file(tmp_path: Path) -> None:
+    study = save_study(tmp_path, CALM(4.0, Record.of(smokes=["false", "true"], sex=["f", "m"]), k=2, sets=2))
+    table, tallies = pa.table({"sex": ["f", "m", "m"], "smokes": [True, False, True]}), []
+    for ending in ("csv", "parquet"):
+        veil("randomize", study, save_values(tmp_path / f"v.{ending}", table), "-o", tmp_path / "r.arrow", "--seed", 1)
+        veil("tally", study, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
+        tallies.append((tmp_path / "t.bin").read_bytes())
+    assert tallies[0] == tallies[1]
+    numbers = save_study(tmp_path, CALM(4.0, Record.of(smokes=2, sex=["f", "m"]), k=2, sets=2))
+    said = refused("randomize", numbers, tmp_path / "v.parquet", "-o", tmp_path / "r.arrow")
+    assert "attribute 'smokes': expected integers from 0 to 1, got a column of booleans" in said
 
 
 def test_without_names_every_attribute_stands_alone(folder: Path, tmp_path: Path) -> None:
@@ -199,9 +212,10 @@ def test_the_same_seed_makes_the_same_people(folder: Path, tmp_path: Path) -> No
 
 
 def test_people_are_not_made_up_from_other_studies(tmp_path: Path, folder: Path) -> None:
-    other = save_study(tmp_path, Histogram(GRR(1.0, 4)), "other.json")
-    said = veil("synthesize", other, folder / "tally.bin", "-n", 10, "-o", tmp_path / "o.csv", code=3).stderr
-    assert "joint distribution" in said
+    for study in (Histogram(GRR(1.0, 4)), RIVALS["split"]):
+        other = save_study(tmp_path, study, "other.json")
+        said = refused("synthesize", other, folder / "tally.bin", "-n", 10, "-o", tmp_path / "o.csv")
+        assert f"a study of kind {study.kind} does not read" in said
     for wrong in ("o.txt", "missing/o.csv"):
         veil("synthesize", *study_and_tally(folder), "-n", 10, "-o", tmp_path / wrong, code=3)
     veil("synthesize", *study_and_tally(folder), "-n", 0, "-o", tmp_path / "o.csv", code=2)
@@ -308,3 +322,47 @@ def test_a_bare_task_of_views_is_read_view_by_view(folder: Path, tmp_path: Path)
     found = veil_json("estimate", bare, folder / "tally.bin", "--set", "question=0")
     assert found["rows"][0]["value"] in {f"{age}, {sex}" for age in AGES for sex in "fm"}
     assert "veil plan marginals" in refused("estimate", bare, folder / "tally.bin", "--marginal", "age,sex")
+
+
+# -- what CALM is compared with ----------------------------------------------------------------------------------------
+
+RIVALS = {
+    "calm": STUDY,
+    "full": FullContingency(4.0, PERSON, k=2),
+    "all": AllMarginals(4.0, PERSON, k=2),
+    "fourier": FourierMarginals(4.0, PERSON, k=2),
+    "split": SplitEM(4.0, PERSON, k=2),
+    "binary": BinaryCALM(4.0, PERSON, k=2, users=PEOPLE),
+}
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_every_way_goes_through_every_command(folder: Path, tmp_path: Path, name: str) -> None:
+    study, values = save_study(tmp_path, RIVALS[name]), folder / "people.parquet"
+    veil("randomize", study, values, "-o", tmp_path / "r.arrow", "--seed", 1)
+    collected = tmp_path / "r.arrow"
+    if name != "split":  # which goes through the reports themselves
+        collected = tmp_path / "t.bin"
+        veil("tally", study, tmp_path / "r.arrow", "-o", collected)
+    whole = tmp_path / "m.result.json"
+    found = veil_json("estimate", study, collected, "--marginal", "smokes,age", "-o", whole)
+    assert [(row["smokes"], row["age"]) for row in found["rows"]] == [(s, age) for s in (0, 1) for age in AGES]
+    again: Any = load(whole)
+    assert again.marginal(["smokes", "age"]).frequencies.tolist() == [row["frequency"] for row in found["rows"]]
+    beside = veil_json("simulate", study, values, "--seed", 1, "--marginal", "smokes,age", "--truth")
+    for row in beside["rows"]:
+        assert row["truth"] == pytest.approx(true_share(smokes=row["smokes"], age=row["age"]))
+        assert abs(row["frequency"] - row["truth"]) < 0.1
+    text = " ".join(veil("inspect", study).stdout.split())
+    assert "eps = 4" in text
+    assert "records of 5 attributes" in text
+
+
+def test_all_ways_are_compared(folder: Path, tmp_path: Path) -> None:
+    files = [save_study(tmp_path, study, f"{name}.json") for name, study in RIVALS.items()]
+    options = ["compare", folder / "people.parquet", "--epsilon", "2", "--runs", 1, "--seed", 1]
+    found = veil_json(*options, "--studies", ",".join(map(str, files)))
+    errors = {row["study"]: row["error"] for row in found["rows"]}
+    assert set(errors) == set(RIVALS)
+    assert all(0 < error < 0.5 for error in errors.values())
+    assert errors["calm"] < errors["full"]

@@ -13,7 +13,7 @@ from veil.checks import worst_ratio
 from veil.domain import Domain
 from veil.mechanisms import Mechanism
 from veil.privacy import exp_below
-from veil.survey import AttributeSets, Levels, ListedSets, Rule
+from veil.survey import AttributeSets, Levels, ListedBits, ListedSets, Parities, Rule
 
 RECORD = Record.of(a=2, b=3, c=2)
 HELD = [dict(zip("abc", row, strict=True)) for row in product(range(2), range(3), range(2))]
@@ -31,8 +31,10 @@ def by_size(domain: Domain) -> Mechanism:
         AttributeSets(RECORD, 2),
         ListedSets(RECORD, (("b",), ("a", "c"), ("a", "b"))),
         Levels(RECORD, (("b", 2), ("a", 2))),
+        ListedBits(RECORD, ((("b", 0),), (("a", 0), ("b", 1)), (("a", 0), ("b", 0), ("c", 0)))),
+        Parities(RECORD, 2),
     ],
-    ids=["singles", "pairs", "listed", "levels"],
+    ids=["singles", "pairs", "listed", "levels", "bits", "parities"],
 )
 def test_every_question_is_equally_likely_and_the_weakest_promise_counts(rule: Rule) -> None:
     family = EachOf(rule, by_size)

@@ -58,8 +58,9 @@ def test_every_report_and_every_way_to_ask(kinds: tuple[Oracle, Oracle]) -> None
     holds = exact_tables(views, records)
     true = np.concatenate([np.bincount(held, minlength=n) / 3 for held, n in zip(holds, views.cells, strict=True)])
     scatter = Scatter(sizes, sets, np.array([1.0, 3.0]), true, people, tuple(one.noise for one in oracles), 3)
-    first, second = np.zeros((2, 4)), np.zeros((2, 4, 4))
-    second_one = np.zeros((2, 2))
+    queries = [(0, 1), (0,)]
+    maps = [(matrix_of(scatter, query), scatter.estimate(np.zeros(6), query)) for query in queries]
+    first, second = [np.zeros(4), np.zeros(2)], [np.zeros((4, 4)), np.zeros((2, 2))]
     for order in permutations(range(3)):
         asked = [[order[0], order[1]], [order[2]]]
         rows = [
@@ -76,18 +77,13 @@ def test_every_report_and_every_way_to_ask(kinds: tuple[Oracle, Oracle]) -> None
                     for support, count, oracle in zip(supports, people, oracles, strict=True)
                 ]
             )
-            for place, query in enumerate([(0, 1), (0,)]):
-                found = scatter.estimate(raw, query)
-                first[place, : len(found)] += chance * found
-                if place:
-                    second_one += chance * np.outer(found, found)
-                else:
-                    second[0] += chance * np.outer(found, found)
-    truth = true[:4], true[4:]
-    assert first[0] == pytest.approx(truth[0], abs=1e-12)
-    assert first[1, :2] == pytest.approx(truth[1], abs=1e-12)
-    assert scatter.covariance((0, 1)) == pytest.approx(second[0] - np.outer(truth[0], truth[0]), abs=1e-12)
-    assert scatter.covariance((0,)) == pytest.approx(second_one - np.outer(truth[1], truth[1]), abs=1e-12)
+            for place, (matrix, constant) in enumerate(maps):
+                found = matrix @ raw + constant
+                first[place] += chance * found
+                second[place] += chance * np.outer(found, found)
+    for place, (query, truth) in enumerate(zip(queries, (true[:4], true[4:]), strict=True)):
+        assert first[place] == pytest.approx(truth, abs=1e-12)
+        assert scatter.covariance(query) == pytest.approx(second[place] - np.outer(truth, truth), abs=1e-12)
     # the rivals: as if everybody answered for every view, and as if people were drawn with replacement
     without = replace(scatter, population=10**12).covariance((0, 1))
     assert not np.allclose(without, scatter.covariance((0, 1)), rtol=0.01)

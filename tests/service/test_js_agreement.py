@@ -41,7 +41,7 @@ from veil.device.client import normative_report
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
-from veil.survey import AttributeSets, Levels, ListedSets, Rule
+from veil.survey import AttributeSets, Levels, ListedBits, ListedSets, Parities, Rule
 from veil.survey.rules import RULES
 from veil.tools.canonical import canonical, parse
 from veil.view import (
@@ -57,6 +57,7 @@ from veil.view import (
     SetSize,
     SquaredDistance,
     View,
+    bits_of,
 )
 
 SCRIPT = Path(__file__).parent / "browser" / "reports.mjs"
@@ -146,13 +147,19 @@ def record_view(draw: random.Random, record: Record, depth: int) -> View:
 
 def family(draw: random.Random, record: Record, *, lifetime: bool) -> EachOf:
     """Every rule, asked through mechanisms that differ from size to size."""
-    kind = draw.randrange(3)
+    kind = draw.randrange(5)
     rule: Rule
     if kind == 0:
         rule = AttributeSets(record, draw.randint(1, len(record.names)))
     elif kind == 1:
         listed = {tuple(draw.sample(record.names, draw.randint(1, len(record.names)))) for _ in range(3)}
         rule = ListedSets(record, tuple(sorted({tuple(sorted(names)) for names in listed})))
+    elif kind == 2 and any(part.size > 1 for part in record.parts):
+        bits = bits_of(record)
+        sets = {tuple(sorted(draw.sample(bits, draw.randint(1, min(6, len(bits)))))) for _ in range(3)}
+        rule = ListedBits(record, tuple(sorted(sets)))
+    elif kind == 3 and 1 < max(part.size for part in record.parts) <= 64:
+        rule = Parities(record, draw.randint(1, 2))
     else:
         some = draw.sample(record.names, draw.randint(1, len(record.names)))
         rule = Levels(record, tuple((name, draw.choice([2, 3, 5, 1000])) for name in some))
@@ -284,7 +291,7 @@ def test_random_surveys_give_the_same_bytes(tmp_path: Path) -> None:
         rules |= set(re.findall(r'"rule":{"kind":"([a-z-]+)"', task))
     assert outcomes(tmp_path, cases) == wanted
     assert len(cases) > 300
-    assert len(kinds) == 17 + 11  # every mechanism and every view came up
+    assert len(kinds) == 17 + 13  # every mechanism and every view came up
     assert rules == set(RULES)
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from veil import Categories, Record, simulate
 from veil.errors import ParameterError
-from veil.marginals import CALM
+from veil.marginals import CALM, FourierMarginals
 from veil.marginals.choosing import (
     balanced_sets,
     choose_sizes,
@@ -26,7 +26,7 @@ from veil.marginals.choosing import (
     sampling_error,
 )
 from veil.marginals.covering import covering_design
-from veil.marginals.predicting import predicted_error
+from veil.marginals.predicting import predicted_error, predicted_fourier_error
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 
@@ -229,6 +229,22 @@ def test_predicted_errors_of_the_whole_table_and_of_all_marginals() -> None:
     agreed = predicted_error((2,) * 8, list(combinations(range(8), 3)), 1.0, 10**5, 3)
     assert agreed.sse < every.sse / 2
     assert agreed.cell == math.sqrt(agreed.sse / 8)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (2, 3, 4)])
+def test_the_predicted_error_of_fourier_coefficients(sizes: tuple[int, ...]) -> None:
+    n, names = 3_000, [f"a{i}" for i in range(len(sizes))]
+    record = Record(tuple((name, Categories.range(size)) for name, size in zip(names, sizes, strict=True)))
+    people = np.stack([np.random.default_rng(i).integers(0, size, n) for i, size in enumerate(sizes)], axis=1)
+    study, errors = FourierMarginals(1.0, record, k=2), []
+    for seed in range(60):
+        result = simulate(study, dict(zip(names, people.T, strict=True)), seed=seed)
+        for one, other in combinations(range(len(sizes)), 2):
+            true = np.zeros((sizes[one], sizes[other]))
+            np.add.at(true, (people[:, one], people[:, other]), 1 / n)
+            errors.append(((result.marginal([names[one], names[other]]).shares - true) ** 2).sum())
+    assert 0.85 < np.mean(errors) / predicted_fourier_error(sizes, 1.0, n, 2).sse < 1.15
+    assert not 0.85 < np.mean(errors) / predicted_fourier_error(sizes, 1.0, 2 * n, 2).sse < 1.15
 
 
 def test_what_no_view_holds_is_said() -> None:

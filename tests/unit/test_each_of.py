@@ -21,6 +21,7 @@ from veil import (
     OLH,
     OUE,
     AllOf,
+    Bits,
     Categories,
     EachOf,
     Integers,
@@ -34,7 +35,7 @@ from veil import (
 from veil.entropy import Seeded, System, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
 from veil.mechanisms.choice import direct_or_hashed
-from veil.survey import AttributeSets, Levels, ListedSets, Rule
+from veil.survey import AttributeSets, Levels, ListedBits, ListedSets, Parities, Rule
 from veil.view import Ancestor, Composed, Product, Project
 from veil.wire.frames import decode_report, encode_report
 from veil.wire.reports import Reports
@@ -49,6 +50,10 @@ RULES: dict[str, Rule] = {
     "listed": ListedSets(PERSON, (("married", "sex"), ("age",), ("sex", "age", "children"))),
     "levels": Levels(PERSON, (("age", 5), ("sex", 3), ("children", 2))),
     "one tree": Levels(PERSON, (("age", 4),)),
+    "bits": ListedBits(
+        PERSON, ((("married", 0), ("sex", 1)), (("age", 6),), (("age", 0), ("age", 3), ("children", 2)))
+    ),
+    "parities": Parities(PERSON, 2),
 }
 
 
@@ -92,6 +97,26 @@ def test_levels_are_the_digits_of_a_number_without_all_roots() -> None:
     assert isinstance(last, Product)
     assert last.domain == Categories.range(2100)
     assert last.values.decode([2099]) == [(99, "x", 6)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5).filter(lambda sizes: max(sizes) > 1), st.data())
+def test_parities_are_all_rows_of_masks_in_their_order(sizes: list[int], data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, len(sizes)))
+    rule = Parities(Record(tuple((f"a{i}", Categories.range(many)) for i, many in enumerate(sizes))), size)
+    every = itertools.product(*(range(1 << (many - 1).bit_length()) for many in sizes))
+    wanted = [list(row) for row in every if 0 < sum(map(bool, row)) <= size]
+    masks = rule.masks(np.arange(len(rule)))
+    assert masks.tolist() == wanted
+    assert rule.numbers(masks).tolist() == list(range(len(rule)))
+
+
+def test_parities_of_binary_attributes_are_their_sets() -> None:
+    record = Record(tuple((f"a{i}", Categories.range(2)) for i in range(8)))
+    rule = Parities(record, 3)
+    named = {tuple(name for name, _ in rule.view(i).bits) for i in range(len(rule))}  # type: ignore[attr-defined]
+    assert len(rule) == len(named) == 92
+    assert named == {names for size in (1, 2, 3) for names in itertools.combinations(record.names, size)}
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -140,6 +165,20 @@ def test_a_family_comes_back(name: str) -> None:
         lambda: Levels(PERSON, (("income", 2),)),
         lambda: Levels(Record.of(a=1), (("a", 2),)),
         lambda: Levels(Record.of(a=2**30, b=2**30), (("a", 2), ("b", 2))),
+        lambda: ListedBits(PERSON, ()),
+        lambda: ListedBits(PERSON, (("age", 0),)),  # type: ignore[arg-type]
+        lambda: ListedBits(PERSON, ((),)),
+        lambda: ListedBits(PERSON, ((("age", 7),),)),
+        lambda: ListedBits(PERSON, ((("income", 0),),)),
+        lambda: ListedBits(PERSON, ((("age", 0), ("age", 0)),)),
+        lambda: ListedBits(PERSON, ((("age", 0), ("sex", 0)), (("sex", 0), ("age", 0)))),
+        lambda: ListedBits(Record.of(a=Bits(60)), (tuple(("a", bit) for bit in range(53)),)),
+        lambda: Parities(PERSON, 0),
+        lambda: Parities(PERSON, 5),
+        lambda: Parities(PERSON, True),
+        lambda: Parities(Categories.range(4), 1),  # type: ignore[arg-type]
+        lambda: Parities(Record.of(a=1), 1),
+        lambda: Parities(Record.of(a=2**21), 1),
         lambda: EachOf(RULES["pairs"], lambda domain: SquareWave(1.0, domain)),
         lambda: EachOf(RULES["pairs"], lambda domain: GRR(1.0, 2)),
         lambda: EachOf(Record.of(a=2), lambda domain: GRR(1.0, domain)),  # type: ignore[arg-type]

@@ -158,6 +158,12 @@ def test_a_view_of_nobody_says_nothing() -> None:
     np.testing.assert_allclose(found, fit_graphical(views, tables, weights).joint(), atol=1e-12)
 
 
+def test_nobody_asked_anything_is_the_uniform_table() -> None:
+    views = pairs((3, 2, 2))
+    found = fit_graphical(views, np.zeros(views.total), np.zeros(len(views.sets))).joint()
+    np.testing.assert_allclose(found, 1 / 12)
+
+
 def noisy(views: Views, joint: Floats, deviation: float, seed: int) -> Floats:
     """Tables with normal noise on every cell, which adds up to 0 within a view."""
     noise = deviation * np.random.default_rng(seed).normal(size=views.total)
@@ -183,8 +189,8 @@ def error(views: Views, joint: Floats, tables: Floats, weights: Floats, distrust
     return float(np.mean([((model.marginal(one) - marginal_of(joint, one)) ** 2).sum() for one in asked]))
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_without_a_penalty_noise_is_taken_for_dependence(order: int) -> None:
+@pytest.mark.parametrize(("order", "factor"), [(2, 1.5), (3, 50)])
+def test_without_a_penalty_noise_is_taken_for_dependence(order: int, factor: float) -> None:
     joint = basket(10, 1)
     views = pairs((2,) * 10, order)
     deviation = 0.08
@@ -195,7 +201,7 @@ def test_without_a_penalty_noise_is_taken_for_dependence(order: int) -> None:
         )
         for distrust in (30.0, 1e-3)
     }
-    assert errors[1e-3] > 4 * errors[30.0], errors
+    assert errors[1e-3] > factor * errors[30.0], errors
 
 
 def test_what_is_alike_is_pooled() -> None:
@@ -214,6 +220,41 @@ def test_what_is_alike_is_pooled() -> None:
     few = pairs((2,) * 7)
     found = gather(few, flat(few, basket(7, 2)), np.full(len(few.sets), 100.0))
     assert pool(found) is found
+
+
+def test_pairs_that_no_view_has_get_the_common_correlation() -> None:
+    """Every other pair is asked for. The rest come nearer to the truth than independence, which they had before."""
+    joint = basket(10, 2)
+    every = pairs((2,) * 10)
+    asked = Views(every.sizes, every.sets[::2])
+    weights = np.full(len(asked.sets), 0.02**-2)
+    found = pool(gather(asked, noisy(asked, joint, 0.02, 1), weights))
+    truth = gather(every, flat(every, joint), np.ones(len(every.sets)))
+    apart, together = 0.0, 0.0
+    for one in every.sets[1::2]:
+        product = math.prod(found.means[asked.begins[(place,)]] for place in one)
+        wanted = truth.means[every.begins[one]]
+        apart += (product - wanted) ** 2
+        together += (found.means[found.views.begins[one]] - wanted) ** 2
+    assert together < 0.5 * apart
+
+
+def test_sixteen_attributes_take_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """65,536 cells: a step takes about a millisecond, and in centred coordinates no more than 200 are needed."""
+    calls = []
+    original = Objective.__call__
+
+    def counted(self: Objective, theta: Floats) -> tuple[float, Floats]:
+        calls.append(len(theta))
+        return original(self, theta)
+
+    monkeypatch.setattr(Objective, "__call__", counted)
+    joint, quads = basket(16, 6), [one for one in combinations(range(16), 4) if np.bitwise_xor.reduce(one) == 0]
+    views = Views((2,) * 16, tuple(quads))
+    model = fit_graphical(views, noisy(views, joint, 0.02, 7), np.full(len(quads), 0.02**-2))
+    assert model.joint().shape == (2,) * 16
+    assert calls[0] == 16 + 120 + 560 + 140
+    assert len(calls) <= 200
 
 
 def test_pooling_leaves_alone_what_is_known_well() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from veil import MECHANISMS, OLH, Bits, Categories, Integers, Interval, Items, Text
+from veil import MECHANISMS, OLH, Bits, Categories, Integers, Interval, Items, Record, Text
 from veil.errors import InputError, ParameterError
 from veil.histogram import Histogram
 from veil.hitters import PEM
@@ -28,6 +28,7 @@ WISHES: dict[str, Wishes] = {
     "variance": Wishes(1.0, HELD, 500),
     "hitters": Wishes(1.0, Bits(16), 1000, k=2),
     "items": Wishes(1.0, Items(50), 1000, k=3),
+    "marginals": Wishes(1.0, Record.of(a=2, b=3, c=["x", "y"]), 100_000, k=2),
 }
 
 
@@ -222,6 +223,12 @@ def test_any_kind_of_study_is_planned_from_its_parameters() -> None:
         "svim": Wishes(1.0, Items(20), k=2),
         "ldpminer": Wishes(1.0, Items(20), k=2, settings={"improved": "no"}),
         "svsm": Wishes(1.0, Items(20), k=2),
+        "calm": Wishes(1.0, Record.of(a=2, b=3), k=2, settings={"inference": "unbiased"}),
+        "binary-calm": Wishes(1.0, Record.of(a=2, b=3), k=2),
+        "all-marginals": Wishes(1.0, Record.of(a=2, b=3), k=1),
+        "full-contingency": Wishes(1.0, Record.of(a=2, b=3), k=2),
+        "fourier-marginals": Wishes(1.0, Record.of(a=2, b=3), k=2),
+        "split-em": Wishes(1.0, Record.of(a=2, b=3), k=2, method="unbiased"),
     }
     found = {kind: plan(kind, wishes).study for kind, wishes in made.items()}
     assert all(study.kind == kind for kind, study in found.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,14 +28,17 @@ from veil.entropy import Seeded, Words
 from veil.errors import DomainError, ParameterError, VeilError
 from veil.view import (
     Ancestor,
+    BitsOf,
     Composed,
     Identity,
+    Parity,
     Product,
     Project,
     SampleItem,
     Segment,
     SquaredDistance,
     View,
+    bits_of,
     prefix,
     view_from_json,
 )
@@ -134,7 +138,36 @@ VIEWS: list[View] = [
     Composed(Project(PERSON, ("age",)), Ancestor(Integers(0, 99), 10, 1)),
     Composed(Segment(Bits(100), 0, 80), Segment(Bits(80), 70, 80)),
     Product(Project(PERSON, ("sex",)), Composed(Project(PERSON, ("age",)), Ancestor(Integers(0, 99), 10, 1))),
+    BitsOf(PERSON, (("age", 3), ("sex", 0))),
+    Parity(PERSON, (("age", 6), ("age", 0))),
 ]
+
+
+def test_bits_are_those_of_the_codes_in_binary() -> None:
+    record = Record.of(a=1, b=5, c=Bits(60), d=2)
+    widths = {"a": 0, "b": 3, "c": 60, "d": 1}
+    assert bits_of(record) == tuple((name, bit) for name, width in widths.items() for bit in range(width))
+    rows = [(0, 4, 2**59 + 5, 1), (0, 3, 0, 0), (0, 1, 2**60 - 1, 1)]
+    codes = np.array(rows, dtype=np.uint64)
+    chosen = (("d", 0), ("c", 57), ("c", 0), ("b", 0), ("b", 2))
+    wanted = []
+    for row in rows:
+        text = "".join(f"{code:0{width}b}" for code, width in zip(row, widths.values(), strict=True) if width)
+        wanted.append("".join(text[bits_of(record).index(bit)] for bit in sorted(chosen, key=bits_of(record).index)))
+    assert BitsOf(record, chosen).apply(codes, NONE).tolist() == [int(text, 2) for text in wanted]
+    assert Parity(record, chosen).apply(codes, NONE).tolist() == [text.count("1") % 2 for text in wanted]
+    assert BitsOf(record, chosen) == BitsOf(record, chosen[::-1])
+
+
+@pytest.mark.parametrize("kind", [BitsOf, Parity])
+@pytest.mark.parametrize("bits", [(), (("age", 7),), (("age", -1),), (("x", 0),), (("age", 0),) * 2, "age", (1, 2)])
+def test_bits_that_are_not_there_are_refused(kind: type[BitsOf | Parity], bits: Any) -> None:
+    with pytest.raises(ParameterError, match="bit"):
+        kind(PERSON, bits)
+    with pytest.raises(ParameterError, match="Record"):
+        kind(Categories.range(4), bits)  # type: ignore[arg-type]
+    with pytest.raises(VeilError):
+        view_from_json({"kind": kind.kind, "held": PERSON.to_json(), "bits": [99]})
 
 
 def test_composed_views_show_what_their_parts_show() -> None:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veil.cli.options import given_changes
-from veil.cli.outcome import AsJson, Document, console, flag, reporting, wrote
+from veil.cli.outcome import AsJson, Document, console, flag, reporting, warn, wrote
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
     from rich.table import Table
 
@@ -31,6 +33,13 @@ def plan(
     kind: Annotated[
         str | None,
         typer.Argument(metavar="KIND", help="A goal, or a kind of study. Without it, list all there are."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FILE",
+            help="For marginals: a file with the columns of --private, whose values become public (.csv, .parquet).",
+        ),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The privacy of one person: smaller is more private.")] = None,
     users: Annotated[int, typer.Option(help="How many people will take part.")] = 1_000_000,
@@ -55,8 +64,22 @@ def plan(
     universe: Annotated[
         Path | None, typer.Option(help="People hold sets of the items in this text file, one item per line.")
     ] = None,
+    private: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="With FILE: people hold these columns, as in age,sex,region.")
+    ] = None,
+    attribute: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help="People hold this attribute: sex=f,m or age=18..99 or age=0..100/10, which is in 10 equal cells."
+            " May be given several times, and comes before what FILE says.",
+        ),
+    ] = None,
     k: Annotated[
-        int | None, typer.Option("-k", metavar="K", help="How many strings, items or sets to look for.")
+        int | None,
+        typer.Option(
+            "-k", metavar="K", help="How many strings, items or sets to look for; of marginals, how many attributes."
+        ),
     ] = None,
     sets: Annotated[bool, flag("--sets", "Look for sets of items, single ones among them.")] = False,
     method: Annotated[
@@ -96,11 +119,14 @@ def plan(
         "max_bytes": max_bytes,
         "bits": bits,
         "universe": universe,
+        "file": file,
+        "private": private,
+        "attribute": attribute or None,
         "k": k,
         "sets": sets or None,
     }
     _check_options(goal, {name for name, value in given.items() if value is not None})
-    check_output(out, [path for path in (labels_file, universe) if path is not None])
+    check_output(out, [path for path in (labels_file, universe, file) if path is not None])
     wishes = Wishes(
         epsilon,
         _held(given),
@@ -115,6 +141,10 @@ def plan(
     )
     choice = goal.choose(wishes)
     show_choice(choice, screen)
+    if file is not None:
+        warn(
+            f"names and values of these columns of {file} stand in the study, which is public: may everybody see them?"
+        )
     study = choice.study
     document = choice.to_json() | {"kind": study.kind, "task": study.survey.task}
     if out is not None:
@@ -129,6 +159,8 @@ def _check_options(goal: Goal, given: set[str]) -> None:
         taken = ", ".join(map(_flag, goal.takes)) or "none of these options"
         raise typer.BadParameter(f"{_flag(strange[0])} does not apply to {goal.name}, which takes {taken}")
     holding = [name for name in _HOLDING if name in given]
+    if ("file" in given) != ("private" in given):
+        raise typer.BadParameter("FILE and --private go together: which of its columns people hold")
     if len(holding) > 1:
         raise typer.BadParameter(f"say once what people hold: {' and '.join(map(_flag, holding))} are given")
     if "integers" in given and "range" not in given:
@@ -136,7 +168,7 @@ def _check_options(goal: Goal, given: set[str]) -> None:
 
 
 def _flag(name: str) -> str:
-    return "-k" if name == "k" else f"--{name.replace('_', '-')}"
+    return {"k": "-k", "file": "FILE"}.get(name, f"--{name.replace('_', '-')}")
 
 
 def _held(given: dict[str, Any]) -> Domain | None:
@@ -145,6 +177,8 @@ def _held(given: dict[str, Any]) -> Domain | None:
     from veil.domain import Bits, Categories, Text
     from veil.planning.held import between, items_of, labelled
 
+    if given["private"] is not None or given["attribute"] is not None:
+        return _record(given["file"], given["private"], given["attribute"] or ())
     name = next((name for name in _HOLDING if given[name] is not None), None)
     made: dict[str, Any] = {
         "domain": Categories.range,
@@ -156,6 +190,30 @@ def _held(given: dict[str, Any]) -> Domain | None:
         "universe": lambda path: items_of(read_lines(path)),
     }
     return None if name is None else made[name](given[name])
+
+
+def _record(file: Path | None, private: str | None, attributes: Sequence[str]) -> Domain:
+    """Records of the attributes that are given, and of the columns of a file that are not given so."""
+    from veil.cli.files import check_inputs
+    from veil.domain import Record
+    from veil.files import read_attributes
+    from veil.planning.held import attribute
+
+    given: dict[str, Domain] = {}
+    for text in attributes:
+        name, part = attribute(text)
+        if name in given:
+            raise typer.BadParameter(f"--attribute {name} is given twice")
+        given[name] = part
+    names = [] if private is None else [name.strip() for name in private.split(",")]
+    if not all(names) or len(set(names)) != len(names):
+        raise typer.BadParameter("--private names columns that differ, as in --private age,sex,region")
+    found: dict[str, Domain] = {}
+    if file is not None:
+        check_inputs(file)
+        found = read_attributes(file, [name for name in names if name not in given])
+    parts = {name: given.get(name) or found[name] for name in names} | given
+    return Record(tuple(parts.items()))
 
 
 # -- for people to read ------------------------------------------------------------------------------------------------
@@ -197,6 +255,11 @@ def show_choice(choice: Choice, screen: Console) -> None:
             rounds.add_row(*(_text(measure) for measure in row.values()))
         screen.print(Text(f"the rounds of {choice.taken.name}", style="bold"))
         screen.print(rounds)
+    if choice.attributes:
+        attributes = _table(tuple(choice.attributes[0]), text=2)
+        for row in choice.attributes:
+            attributes.add_row(*(Text(_text(measure)) for measure in row.values()))
+        screen.print(attributes)
     for option in choice.options:
         for note in option.notes:
             screen.print(Text(f"{option.name}: {note}.", style="dim"))
@@ -228,6 +291,8 @@ def _text(measure: Measure) -> str:
         return f"{100 * value:.3f} %" if value >= 1e-4 else f"{100 * value:.2g} %"
     if measure.unit == "count":
         return f"{value:,.0f}" if value < 1e8 else f"{value:.1e}"
+    if measure.unit == "square":
+        return f"{value:.2g}"
     if measure.unit == "effort":
         return "< 1 s" if value < 1 else Unit("duration").text(round(value))
     return Unit(measure.unit).text(value)  # type: ignore[arg-type]  # a length or a duration

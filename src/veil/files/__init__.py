@@ -1,5 +1,6 @@
 """Files of values and of reports: CSV, Parquet and Arrow in, Arrow out, always in chunks."""
 
+from veil.files.attributes import read_attributes
 from veil.files.reports import EXPORTED_TIME, ReportWriter, count_rows, describe_reports, read_reports
 from veil.files.values import public_of, read_sets, read_values, values_of
 
@@ -9,6 +10,7 @@ __all__ = [
     "count_rows",
     "describe_reports",
     "public_of",
+    "read_attributes",
     "read_reports",
     "read_sets",
     "read_values",

@@ -6,7 +6,7 @@ Values are cut into chunks of CHUNK_ROWS whatever the file's own blocks are, so 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from veil.survey import Survey
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["public_of", "read_sets", "read_values", "values_of"]
+__all__ = ["public_of", "read_columns", "read_sets", "read_values", "values_of"]
 
 _EXPECTED = {
     True: "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
@@ -57,11 +57,27 @@ def read_sets(path: PathLike, column: str | None = None, separator: str = SEPARA
         yield table.set_column(0, name, as_sets(table.column(0), separator)) if _is_text(Path(path)) else table
 
 
+def read_columns(path: PathLike, names: Sequence[str]) -> Iterator[pa.Table]:
+    """Tables of the named columns as they are; of a text file, columns of text."""
+    import pyarrow as pa
+
+    return _rechunked(_batches(Path(path), list(names), dict.fromkeys(names, pa.string())), list(names))
+
+
 def values_of(table: pa.Table, survey: Survey) -> Any:
-    """The held values in a table made by `read_values`; times may be written as text, in ISO 8601."""
+    """The held values in a table made by `read_values`.
+
+    Times may be written as text, in ISO 8601. Booleans are read as they stand in a text file, as "true" and "false",
+    where what is asked for are labels of text.
+    """
+    import pyarrow as pa
+
     for name, domain in _column_domains(survey.domain, table.column_names):
+        place, column = table.column_names.index(name), table.column(name)
         if is_time(domain):
-            table = table.set_column(table.column_names.index(name), name, as_times(table.column(name)))
+            table = table.set_column(place, name, as_times(column))
+        elif pa.types.is_boolean(column.type) and _is_textual(domain):
+            table = table.set_column(place, name, column.cast(pa.string()))
     if isinstance(survey.domain, Record):
         return table
     return table.column(0)

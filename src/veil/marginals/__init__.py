@@ -7,11 +7,17 @@
 People hold a `veil.Record`. docs/marginals.md says how they are asked, what it costs and what errors mean.
 """
 
+from veil.marginals.association import Correlation, correlation_between
 from veil.marginals.binary import BinaryCALM, BinaryMarginals
+from veil.marginals.choosing import noise_error
+from veil.marginals.conditional import Conditional, Correlations
+from veil.marginals.covering import covering_design
 from veil.marginals.fourier import FourierCoefficients, FourierMarginals
+from veil.marginals.intervals import Bounds, cell_bounds, conditional_bounds
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference, Joint, Marginals
 from veil.marginals.rivals import AllMarginals, FullContingency, variance_factor
+from veil.marginals.scatter import Scatter
 from veil.marginals.split_em import SplitEM, SplitReports
 from veil.marginals.study import CALM, JointStudy, MarginalStudy
 
@@ -20,6 +26,10 @@ __all__ = [
     "AllMarginals",
     "BinaryCALM",
     "BinaryMarginals",
+    "Bounds",
+    "Conditional",
+    "Correlation",
+    "Correlations",
     "FourierCoefficients",
     "FourierMarginals",
     "FullContingency",
@@ -29,7 +39,13 @@ __all__ = [
     "Marginal",
     "MarginalStudy",
     "Marginals",
+    "Scatter",
     "SplitEM",
     "SplitReports",
+    "cell_bounds",
+    "conditional_bounds",
+    "correlation_between",
+    "covering_design",
+    "noise_error",
     "variance_factor",
 ]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from random import Random
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,10 +37,12 @@ __all__ = [
     "choose_views",
     "expected_cells",
     "noise_error",
+    "products",
     "sampling_error",
 ]
 
 Sets = tuple[tuple[int, ...], ...]
+Number = TypeVar("Number", int, float)
 
 MOST_CELLS = 1 << 24
 """How many cells all views have together at most: they are held at once when they are made to agree."""
@@ -76,20 +79,25 @@ def sampling_error(t: int, n: int) -> float:
 
 
 def expected_cells(sizes: Sequence[int], s: int) -> float:
-    """The mean number of cells of all views of s attributes: the elementary symmetric polynomial of the sizes.
+    """The mean number of cells of all views of s attributes, exactly rounded.
 
     >>> expected_cells((2, 2, 2), 2), expected_cells((2, 3, 10), 2)
     (4.0, 18.666666666666668)
     """
-    return float(_symmetric(sizes, s) / math.comb(len(sizes), s))
+    return products(sizes, s) / math.comb(len(sizes), s)
 
 
-def _symmetric(sizes: Sequence[int], s: int) -> int:
-    sums = [1] + [0] * s
-    for size in sizes:
+def products(numbers: Sequence[Number], s: int) -> Number:
+    """The sum of the products of all sets of s numbers: the elementary symmetric polynomial.
+
+    >>> products((2, 3, 10), 2)
+    56
+    """
+    sums: list[Any] = [1] + [0] * s
+    for number in numbers:
         for i in range(s, 0, -1):
-            sums[i] += sums[i - 1] * size
-    return sums[s]
+            sums[i] += sums[i - 1] * number
+    return sums[s]  # type: ignore[no-any-return]  # integers of integers
 
 
 @dataclass(frozen=True)

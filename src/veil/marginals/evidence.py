@@ -6,8 +6,10 @@ Not here: tables and what they have in common (`tables`), and the model that is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ Ints = NDArray[np.int64]
 
 _FEWEST = 8  # what fewer attributes, or pairs, have in common is a guess
 _STANDS_OUT = 2.0  # standard errors
+_MOST_UNASKED = 1 << 13
 _EXTREME = 0.98  # a share of 1 %: below it, the spread of an attribute is not known well enough to divide by it
 
 
@@ -95,9 +98,9 @@ def pool(evidence: Evidence) -> Evidence:
     Attributes of two values are often alike: items that are in a basket or not. The means of single attributes are
     taken as drawn from a normal distribution, and so are the correlations of pairs; both distributions are estimated
     from the evidence, and each mean and correlation is replaced by its expectation given both. Where attributes differ
-    much, or noise is small, this changes nothing. Correlations are moved only if their common mean stands out: two
-    standard errors from 0. Attributes of more values, interactions of three and more, and records with fewer than 8
-    attributes of two values stay as they are.
+    much, or noise is small, this changes nothing. Correlations are moved only if their common mean stands out, two
+    standard errors from 0; pairs that no view has then get that mean too. Attributes of more values, interactions of
+    three and more, and records with fewer than 8 attributes of two values stay as they are.
     """
     singles, alone = evidence.numbers_of_two(1)
     if len(singles) < _FEWEST:
@@ -107,18 +110,32 @@ def pool(evidence: Evidence) -> Evidence:
     means[alone], variances[alone] = common.expected(means[alone], variances[alone])
 
     pairs, both = evidence.numbers_of_two(2)
+    views = evidence.views
     if len(pairs) < _FEWEST:
-        return Evidence(evidence.views, means, variances)
-    centre = np.zeros(len(evidence.views.sizes))
-    centre[[place for (place,) in singles]] = np.clip(means[alone], -_EXTREME, _EXTREME)
-    first, second = centre[np.array(pairs)].T
-    spread = np.sqrt((1 - first**2) * (1 - second**2))
-    correlations, noise = (means[both] - first * second) / spread, variances[both] / spread**2
+        return Evidence(views, means, variances)
+    centre = np.zeros(len(views.sizes))
+    places = [place for (place,) in singles]
+    centre[places] = np.clip(means[alone], -_EXTREME, _EXTREME)
+    expected, spread = _independent(centre, pairs)
+    correlations, noise = (means[both] - expected) / spread, variances[both] / spread**2
     common = _normal(correlations, noise, 1.0 / np.geomspace(3.0, 1e4, 36))
-    if abs(common.mean) > _STANDS_OUT * common.error:
-        moved, left = common.expected(correlations, noise)
-        means[both], variances[both] = first * second + moved * spread, left * spread**2
-    return Evidence(evidence.views, means, variances)
+    if abs(common.mean) <= _STANDS_OUT * common.error:
+        return Evidence(views, means, variances)
+    moved, left = common.expected(correlations, noise)
+    means[both], variances[both] = expected + moved * spread, left * spread**2
+    unasked = [pair for pair in combinations(sorted(places), 2) if pair not in views.begins]
+    if 0 < len(unasked) <= _MOST_UNASKED:  # these get the last numbers: one coefficient each, their parts have theirs
+        views = Views(views.sizes, (*views.sets, *unasked))
+        expected, spread = _independent(centre, unasked)
+        means = np.concatenate([means, expected + common.mean * spread])
+        variances = np.concatenate([variances, common.variance * spread**2])
+    return Evidence(views, means, variances)
+
+
+def _independent(centre: Floats, pairs: Sequence[Places]) -> tuple[Floats, Floats]:
+    """The coefficient of each pair if its attributes were independent, and by how much it grows per correlation."""
+    first, second = centre[np.array(pairs)].T
+    return first * second, np.sqrt((1 - first**2) * (1 - second**2))
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +52,15 @@ def cell_bounds(scatter: Scatter, raw: Floats, places: Sequence[int], level: flo
     """
     two_sided(level)  # refuses a bad level
     if scatter.covered(places):
-        low, high = score_interval(scatter.estimate(raw, places), scatter.parabola(places), level)
-        return Bounds(low, high, MEASURED)
+        return Bounds(*_scored(scatter, raw, places, level), MEASURED)
     tail = alpha_of(level) / 2
     return Bounds(_least(scatter, raw, places, tail), _most(scatter, raw, places, tail), PARTS)
+
+
+def _scored(scatter: Scatter, raw: Floats, places: Sequence[int], level: float) -> tuple[Floats, Floats]:
+    """The score interval of each cell of a covered table."""
+    parabola = scatter.parabola(places, scatter.cautious(places))
+    return score_interval(scatter.estimate(raw, places), parabola, level)
 
 
 def _most(scatter: Scatter, raw: Floats, places: Sequence[int], tail: float) -> Floats:
@@ -62,8 +68,7 @@ def _most(scatter: Scatter, raw: Floats, places: Sequence[int], tail: float) -> 
     parts = scatter.subsets(places)
     found = np.ones(scatter.views.shape(places))
     for part in parts:
-        level = 1 - 2 * tail / len(parts)
-        _, high = score_interval(scatter.estimate(raw, part), scatter.parabola(part), level)
+        _, high = _scored(scatter, raw, part, 1 - 2 * tail / len(parts))
         found = np.minimum(found, _repeated(scatter, high, part, places))
     return found.reshape(-1)
 
@@ -92,18 +97,21 @@ def _chains(parts: Sequence[Places], places: Sequence[int]) -> list[list[tuple[P
     if at all. So a cell of R and B together is at least R + B less the part that both have, for any R and B.
     """
     found: dict[tuple[tuple[Places, int], ...], None] = {}
-    for first in parts[:_MOST_CHAINS]:
-        terms, reached = [(first, 1)], set(first)
+    for start in permutations(parts[:_MOST_CHAINS], 2):
+        terms: list[tuple[Places, int]] = []
+        reached: set[int] = set()
         while not reached.issuperset(places):
-            # what adds most, and of these what shares most with what is there
-            part = max(parts, key=lambda one: (len(set(one) - reached), len(set(one) & reached)))
+            # the two to start with; then what adds most, and of these what shares most with what is there
+            best = max(parts, key=lambda one: (len(set(one) - reached), len(set(one) & reached)))
+            part = start[len(terms)] if len(terms) < len(start) else best
             if set(part) <= reached:
                 break
-            terms += [(part, 1), (tuple(place for place in part if place in reached), -1)]
+            terms.append((part, 1))
+            terms += [(tuple(place for place in part if place in reached), -1)] if reached else []
             reached |= set(part)
         if reached.issuperset(places):
             found[tuple(sorted(terms))] = None
-    return [list(terms) for terms in found]
+    return [list(terms) for terms in sorted(found, key=len)[:_MOST_CHAINS]]
 
 
 def _repeated(scatter: Scatter, flat: Floats, part: Places, places: Sequence[int]) -> Floats:

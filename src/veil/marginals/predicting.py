@@ -16,12 +16,13 @@ from itertools import combinations
 
 from veil.domain import Categories
 from veil.errors import ParameterError
-from veil.marginals.choosing import expected_cells
+from veil.marginals.choosing import expected_cells, products
+from veil.mechanisms import GRR
 from veil.mechanisms.choice import least_variance
 from veil.privacy import check_epsilon
 from veil.tools.arguments import is_int
 
-__all__ = ["Predicted", "predicted_error"]
+__all__ = ["Predicted", "predicted_error", "predicted_fourier_error"]
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,7 @@ def predicted_error(
     @cache
     def around(others: tuple[int, ...], more: int) -> float:
         """The sum of 1 / cells of all sets of `more` of these attributes."""
-        sums = [1.0] + [0.0] * more
-        for size in others:
-            for i in range(more, 0, -1):
-                sums[i] += sums[i - 1] / size
-        return sums[more]
+        return products([1 / size for size in others], more)
 
     noise = sampling = 0.0
     held = [some for some in weights if len(some) == k]
@@ -102,6 +99,26 @@ def predicted_error(
     if not every:
         raise ParameterError("no view holds a marginal of so many attributes")
     return Predicted(noise / every, max(sampling, 0.0) / every, expected_cells(sizes, k), len(held) / math.comb(m, k))
+
+
+def predicted_fourier_error(sizes: Sequence[int], epsilon: float, users: int, k: int) -> Predicted:
+    """The same where each person reports one Fourier coefficient of a set of bits that touches at most k attributes.
+
+    Of C coefficients each is told by n / C people, who report -1 or 1 by randomized response: its variance is
+    sigma^2 = C / n / (p - q)^2. A marginal of L cells, whose attributes have b bits, is the transform of 2^b of them,
+    cut to its cells: it errs by sigma^2 (L - 1) / 2^b.
+
+    >>> round(predicted_fourier_error((2,) * 8, 1.0, 100_000, k=3).sse, 6)
+    0.003761
+    """
+    bits = [(size - 1).bit_length() for size in sizes]
+    coefficients = sum(products([2**width - 1 for width in bits], some) for some in range(1, k + 1))
+    response = GRR(check_epsilon(epsilon), 2)
+    every = math.comb(len(sizes), k)
+    filled = products([size / 2**width for size, width in zip(sizes, bits, strict=True)], k) / every
+    factor = (filled - products([1 / 2**width for width in bits], k) / every) * coefficients / users
+    spread = 1 / float(response.p - response.q) ** 2 - 1
+    return Predicted(factor * spread, factor * (1 - 1 / coefficients), expected_cells(sizes, k), 1.0)
 
 
 @lru_cache(maxsize=1024)

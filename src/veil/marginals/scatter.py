@@ -110,8 +110,16 @@ class Scatter:
 
     def plausible(self, places: Sequence[int]) -> Floats:
         """The table that variances are taken at: without negative cells."""
-        found = np.maximum(self.estimate(self.tables, places), 0.0)
-        return np.asarray(found / found.sum())
+        found = self._plausible.get(tuple(places))
+        if found is None:
+            found = np.maximum(self.estimate(self.tables, places), 0.0)
+            found = self._plausible[tuple(places)] = found / found.sum()
+        return found
+
+    @cached_property
+    def _plausible(self) -> dict[Places, Floats]:
+        """What was worked out before: bounds of many attributes ask for the same small tables again and again."""
+        return {}
 
     def cautious(self, places: Sequence[int]) -> Floats:
         """The plausible table with one more person in each cell, of those who answered for all of these attributes.
@@ -148,14 +156,14 @@ class Scatter:
         shape, _ = self._checked(places)
         return self._parts(places, _whole(shape)).at(self.plausible(places))[0]
 
-    def parabola(self, places: Sequence[int]) -> Parabola:
+    def parabola(self, places: Sequence[int], at: Floats | None = None) -> Parabola:
         """The variance of each cell if nobody, half of the people or all of them were in it: a parabola between.
 
-        The others are taken to be spread over the other cells as in the plausible tables.
+        The others are taken to be spread over the other cells as in a table, or the plausible one.
         """
         shape, _ = self._checked(places)
         parts = self._parts(places, _whole(shape))
-        none, half, everybody = parts.at(self.plausible(places), (0.0, 0.5, 1.0))
+        none, half, everybody = parts.at(self.plausible(places) if at is None else at, (0.0, 0.5, 1.0))
         return none, half, everybody
 
     def bound_variance(self, places: Sequence[int], terms: Sequence[tuple[Places, int]]) -> Floats:
@@ -339,7 +347,7 @@ def _inverse(size: int) -> Floats:
 def _along(table: Floats, matrix: Callable[[int], Floats], sizes: Sequence[int] | None = None) -> Floats:
     """A matrix for each size applied along each axis; `sizes` are the attributes' where the axes have others."""
     for axis, size in enumerate(table.shape if sizes is None else sizes):
-        table = np.moveaxis(np.moveaxis(table, axis, -1) @ matrix(size).T, -1, axis)
+        table = np.swapaxes(np.swapaxes(table, axis, -1) @ matrix(size).T, axis, -1)
     return table
 
 

@@ -21,7 +21,7 @@ from veil.tools.canonical import Json
 
 __all__ = ["Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 
-Unit = Literal["share", "count", "length", "duration", "effort", "text"]
+Unit = Literal["share", "count", "length", "duration", "effort", "square", "text"]
 
 _MOST_NAMED = 12
 """How many attributes of a record are named in a sentence."""
@@ -32,7 +32,7 @@ class Measure:
     """A number about an option, with its unit; None where it is not known.
 
     A share is a fraction of the people, a length a difference of two values that people hold, a duration in seconds, an
-    effort in seconds of one core.
+    effort in seconds of one core, a square a sum of squared shares.
     """
 
     value: float | int | str | None
@@ -77,6 +77,8 @@ class Choice:
     """What each round does, where that is known before anybody is asked."""
     about: str = ""
     """What the errors mean, in a sentence or two."""
+    attributes: tuple[Row, ...] = ()
+    """What is asked about each attribute, where people hold records."""
 
     @property
     def study(self) -> Study:
@@ -97,7 +99,8 @@ class Choice:
             for option in self.options
         ]
         head = {"goal": self.goal, "chosen": self.taken.name, "why": self.why, **self.facts}
-        return {**head, "options": options, "rounds": [_plain(row) for row in self.rounds]}
+        parts = {"attributes": [_plain(row) for row in self.attributes]} if self.attributes else {}
+        return {**head, "options": options, "rounds": [_plain(row) for row in self.rounds], **parts}
 
 
 def _plain(row: Row) -> Json:
@@ -178,6 +181,10 @@ class Goal(ABC):
         """What each round of the study does."""
         return ()
 
+    def attributes(self, study: Study, wishes: Wishes) -> tuple[Row, ...]:
+        """What is asked about each attribute of a record."""
+        return ()
+
     # -- the choice ------------------------------------------------------------------------------------------------
 
     def choose(self, wishes: Wishes) -> Choice:
@@ -206,7 +213,16 @@ class Goal(ABC):
         if first.people < 1:
             facts["asked_first"] = int(wishes.users * first.people)
         facts |= self.facts(taken.study, wishes)
-        return Choice(self.name, taken, why, tuple(options), facts, self.rounds(taken.study, wishes), self.about)
+        return Choice(
+            self.name,
+            taken,
+            why,
+            tuple(options),
+            facts,
+            self.rounds(taken.study, wishes),
+            self.about,
+            self.attributes(taken.study, wishes),
+        )
 
     def _named(self, name: str | None, ways: Ways) -> str | None:
         if name is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from veil.domain import Domain
+from veil.domain import Domain, Record
 from veil.errors import InputError
 from veil.mechanisms import MECHANISMS, FrequencyOracle, Mechanism
 from veil.planning.base import Choice, Goal, Option, Ways, Wishes
@@ -20,6 +20,7 @@ from veil.survey import Survey
 __all__ = ["Direct"]
 
 _HOLDING = ("domain", "labels", "labels_file", "range", "integers", "max_bytes", "bits", "universe")
+_RECORDS = ("file", "private", "attribute")
 _PLAIN = (bool, int, float, str, type(None))
 _METHODS = ("oracle", "mechanism", "method")
 
@@ -27,8 +28,8 @@ _METHODS = ("oracle", "mechanism", "method")
 class Direct(Goal):
     """One kind of study, with the parameters that were given.
 
-    `epsilon`, `k`, `buckets` and `people` are parameters of these names; what people hold is the one that is a domain;
-    a mechanism is made for both. All others are set by name.
+    `epsilon`, `k`, `buckets` and `people` (or `users`) are parameters of these names; what people hold is the one that
+    is a domain; a mechanism is made for both. All others are set by name.
 
     >>> from veil import Interval
     >>> from veil.numeric import Hierarchy
@@ -44,7 +45,9 @@ class Direct(Goal):
         mechanisms = [kind for hint in hints.values() for kind in types_of(hint, Mechanism)]
         asks = mechanisms or any(types_of(hint, Domain) for hint in hints.values())
         buckets = "buckets" in hints or any("buckets" in takes(kind) for kind in mechanisms)
-        self.takes = (*(_HOLDING if asks else ()), *(["k"] if "k" in hints else []), *(["buckets"] if buckets else []))
+        records = any(types_of(hint, Record) for hint in hints.values())
+        holding = _RECORDS if records else _HOLDING if asks else ()
+        self.takes = (*holding, *(["k"] if "k" in hints else []), *(["buckets"] if buckets else []))
 
     def choose(self, wishes: Wishes) -> Choice:
         return self.pick(self.ways(wishes), replace(wishes, method=None, settings={}))
@@ -77,7 +80,8 @@ class Direct(Goal):
 
     def _value(self, name: str, hint: Any, wishes: Wishes) -> Any:
         """What the wishes say about a parameter; None where they say nothing."""
-        own = {"epsilon": wishes.epsilon, "k": wishes.k, "buckets": wishes.buckets, "people": wishes.users}
+        own = {"epsilon": wishes.epsilon, "k": wishes.k, "buckets": wishes.buckets}
+        own |= dict.fromkeys(("people", "users"), wishes.users)
         if name in own:
             return own[name]
         if types_of(hint, Domain):
@@ -89,6 +93,8 @@ class Direct(Goal):
 def _needed(hints: dict[str, Any], name: str) -> str:
     """A parameter, and the options that give it."""
     hint = hints.get(name)
+    if types_of(hint, Record):
+        return "to know what people hold: expected FILE with --private, or --attribute"
     if types_of(hint, Domain) or types_of(hint, Mechanism):
         return "to know what people hold: expected --domain, --labels, --range, --max-bytes, --bits or --universe"
     if any(kind not in _PLAIN for kind in types_of(hint, object)):

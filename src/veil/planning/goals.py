@@ -8,6 +8,7 @@ from veil.planning.direct import Direct
 from veil.planning.histogram import HistogramGoal
 from veil.planning.hitters import HittersGoal
 from veil.planning.items import ItemsGoal
+from veil.planning.marginals import MarginalsGoal
 from veil.planning.mean import MeanGoal, VarianceGoal
 from veil.planning.numbers import NumbersGoal
 from veil.study import STUDIES
@@ -15,7 +16,16 @@ from veil.study import STUDIES
 __all__ = ["GOALS", "goal_of", "plan"]
 
 GOALS: dict[str, Goal] = {
-    goal.name: goal for goal in (HistogramGoal(), NumbersGoal(), MeanGoal(), VarianceGoal(), HittersGoal(), ItemsGoal())
+    goal.name: goal
+    for goal in (
+        HistogramGoal(),
+        NumbersGoal(),
+        MeanGoal(),
+        VarianceGoal(),
+        HittersGoal(),
+        ItemsGoal(),
+        MarginalsGoal(),
+    )
 }
 
 

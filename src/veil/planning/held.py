@@ -1,4 +1,4 @@
-"""What people hold, from the words of a command line: labels, numbers, times, strings, sets of items."""
+"""What people hold, from the words of a command line: labels, numbers, times, strings, sets of items, attributes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 
-from veil.domain import Categories, Integers, Interval, Items, Numeric
+from veil.domain import Categories, Domain, Integers, Interval, Items, Numeric
 from veil.domain.times import parse_time
-from veil.errors import InputError
+from veil.errors import InputError, ParameterError
+from veil.files.attributes import is_whole
 
-__all__ = ["between", "items_of", "labelled"]
+__all__ = ["attribute", "between", "items_of", "labelled"]
 
 
 def labelled(text: str) -> Categories:
@@ -33,6 +34,45 @@ def items_of(lines: Sequence[str]) -> Items:
     """
     whole = all(line.removeprefix("-").isdecimal() for line in lines)
     return Items(Categories([int(line) for line in lines] if whole else list(lines)))
+
+
+_ATTRIBUTE = (
+    "an attribute is NAME=VALUES: labels as in sex=f,m; whole numbers as in age=18..99; a number or a time in equal "
+    "cells as in age=0..100/10; or how many values 0, 1, ... there are, as in smokes=2"
+)
+
+
+def attribute(text: str) -> tuple[str, Domain]:
+    """A named attribute of a record, and its values.
+
+    >>> attribute("sex=f,m"), attribute("age=18..99")
+    (('sex', Categories(['f', 'm'], 2 labels)), ('age', Integers(lo=18, hi=99)))
+    >>> attribute("age=0..100/10")[1].size, attribute("smokes=2")[1].size
+    (10, 2)
+    """
+    name, _, values = text.partition("=")
+    name, values = name.strip(), values.strip()
+    if not name or not values:
+        raise InputError(_ATTRIBUTE)
+    low, dots, rest = values.partition("..")
+    high, slash, cells = rest.partition("/")
+    if not dots:
+        return name, Categories.range(int(values)) if values.isdecimal() else _labels(values)
+    try:
+        if not slash:
+            return name, Integers(int(low), int(high))
+        return name, Interval(_end(low), _end(high), cells=int(cells))  # type: ignore[arg-type]  # refuses both at once
+    except ParameterError:
+        raise
+    except ValueError:
+        raise InputError(_ATTRIBUTE) from None
+
+
+def _labels(values: str) -> Categories:
+    labels = [label.strip() for label in values.split(",")]
+    if len(labels) < 2 or not all(labels):
+        raise InputError(_ATTRIBUTE)
+    return Categories([int(label) for label in labels] if all(map(is_whole, labels)) else labels)
 
 
 def between(low: str, high: str, *, integers: bool = False, buckets: int | None = None) -> Numeric:

@@ -1,0 +1,110 @@
+"""What the columns of a file hold: the domains of a record's attributes, read off public or made-up data.
+
+What is found becomes part of a study, which everybody may read: never read it off data whose labels are private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from veil.domain import Categories, Domain, Integers
+from veil.domain.times import parse_time
+from veil.errors import EmptyError, InputError
+from veil.files.opening import PathLike
+from veil.files.values import read_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["MOST_VALUES", "is_whole", "read_attributes"]
+
+MOST_VALUES = 4096
+"""How many different values of a column are taken for labels, or as a range of integers."""
+_FEW = 12  # so many different integers are labels, which need not follow each other; more are a range
+
+
+def read_attributes(path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
+    """The domain of each named column: its labels in order, or the range of its integers.
+
+    Text is one of the labels found. Integers are labels where there are at most 12 different ones, else all those
+    between the smallest and the largest. Where cells are empty, "missing" is an answer of its own.
+    """
+    found: dict[str, set[Any]] = {name: set() for name in names}
+    rows = 0
+    for table in read_columns(path, names):
+        rows += table.num_rows
+        for name in names:
+            found[name] |= _different(table.column(name), name)
+            if len(found[name]) > MOST_VALUES + 1:
+                raise InputError(_many(name))
+    if not rows:
+        raise EmptyError(f"{path} holds no people: there is nothing to read attributes off")
+    return {name: _domain(values, name) for name, values in found.items()}
+
+
+def _different(column: pa.ChunkedArray, name: str) -> set[Any]:
+    """The different values in a column; of text that writes whole numbers, still text."""
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_boolean(kind):
+        raise InputError(f"column {name} holds booleans: write them as 0 and 1, or as text")
+    if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise InputError(_continuous(name))
+    return set(column.unique().to_pylist())
+
+
+def _continuous(name: str) -> str:
+    return (
+        f"column {name} holds neither labels nor whole numbers: say in how many cells it is asked for, "
+        f"as in --attribute {name}=0..100/10, or --attribute {name}=2026-01-01..2027-01-01/12"
+    )
+
+
+def _many(name: str) -> str:
+    return (
+        f"column {name} has more than {MOST_VALUES:,} different values: put them together in fewer groups, "
+        f"as in --attribute {name}=0..100/10 for numbers, or leave it out"
+    )
+
+
+def _domain(values: set[Any], name: str) -> Domain:
+    present = values - {None}
+    whole = all(isinstance(value, int) or is_whole(value) for value in present)
+    if whole and len(present) > _FEW:
+        integers = [int(value) for value in present]
+        if None in values:
+            raise InputError(f"column {name} has empty cells among its numbers: fill them, or leave it out")
+        if max(integers) - min(integers) >= MOST_VALUES:
+            raise InputError(
+                f"column {name} has whole numbers over a range of more than {MOST_VALUES:,}: ask for it in cells, "
+                f"as in --attribute {name}=0..100000/10"
+            )
+        return Integers(min(integers), max(integers))
+    if len(present) > _FEW and all(map(_is_number_or_time, present)):  # in a text file, where all is text
+        raise InputError(_continuous(name))
+    if len(present) > MOST_VALUES:
+        raise InputError(_many(name))
+    if not present:
+        raise EmptyError(f"column {name} is empty")
+    labels = sorted(int(value) for value in present) if whole else sorted(map(str, present))
+    return Categories(labels, missing="category" if None in values else "refuse")
+
+
+def _is_number_or_time(value: Any) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return parse_time(value) is not None
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number as it is usually written.
+
+    >>> is_whole("-12"), is_whole("007"), is_whole("1.0")
+    (True, False, False)
+    """
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and len(digits) <= 15 and text == str(int(text))

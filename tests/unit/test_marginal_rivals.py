@@ -1,0 +1,285 @@
+"""CALM's competitors: the thesis's formulas, tables of bits, EM against an optimiser, results as JSON, bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from veil import Record, simulate
+from veil.engines import InMemory
+from veil.entropy import Seeded
+from veil.errors import InputError, ParameterError
+from veil.marginals import (
+    AllMarginals,
+    BinaryCALM,
+    FourierMarginals,
+    FullContingency,
+    Joint,
+    JointStudy,
+    SplitEM,
+    variance_factor,
+)
+from veil.marginals.bit_tables import bit_record, held_cells, walsh
+from veil.marginals.split_em import counted_together, mixed, most_likely, unmixed
+from veil.marginals.tables import Views
+from veil.results import Result
+from veil.survey import Parities
+
+RECORD = Record.of(age=5, sex=["f", "m"], region=["n", "e", "s"])
+RNG = np.random.default_rng(5)
+PEOPLE = {"age": RNG.integers(0, 5, 40_000), "sex": RNG.choice(["f", "m"], 40_000, p=[0.8, 0.2])}
+PEOPLE["region"] = np.where(PEOPLE["age"] > 2, "s", RNG.choice(["n", "e"], 40_000))
+STUDIES: list[JointStudy[Any]] = [
+    FullContingency(8.0, RECORD),
+    AllMarginals(8.0, RECORD, k=2),
+    FourierMarginals(8.0, RECORD, k=2),
+    SplitEM(24.0, RECORD, k=2),
+    SplitEM(24.0, RECORD, k=2, method="unbiased"),
+    BinaryCALM(8.0, RECORD, k=2, sets=5, inference="separate"),
+]
+FOUND: list[Joint] = [simulate(study, PEOPLE, seed=3) for study in STUDIES]
+every = pytest.mark.parametrize("number", range(len(STUDIES)), ids=[f"{s.kind}-{i}" for i, s in enumerate(STUDIES)])
+CODES = RECORD.encode(PEOPLE)
+
+
+def truth(*places: int) -> np.ndarray:
+    shape = [RECORD.parts[place].size for place in places]
+    return np.histogramdd(CODES[:, places], bins=[np.arange(size + 1) for size in shape])[0] / len(CODES)
+
+
+# -- formulas ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_variances_of_the_thesis() -> None:
+    assert [variance_factor(way, (2,) * 8, 3) for way in ("FC", "AM", "FT")] == [256, 448, 93]  # type: ignore[arg-type]
+    assert variance_factor("FT of bits", (3,) * 8, 3) == 14_893
+    assert variance_factor("FT of sets of bits", (3,) * 8, 3) == 1_789
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (2, 3, 4), (5, 2, 3, 7)])
+def test_variances_count_what_the_studies_ask(sizes: tuple[int, ...]) -> None:
+    record = Record.of(**{f"a{i}": size for i, size in enumerate(sizes)})
+    for k in range(1, len(sizes) + 1):
+        views = [np.prod(some) for some in combinations(sizes, k)]
+        assert variance_factor("AM", sizes, k) == sum(views) == len(views) * np.mean(views)
+        assert variance_factor("FT of sets of bits", sizes, k) == len(Parities(record, k)) + 1
+        assert variance_factor("FT of sets of bits", sizes, k) <= variance_factor("FT of bits", sizes, k)
+    assert variance_factor("FC", sizes, 1) == record.size
+    if set(sizes) == {2}:
+        assert variance_factor("FT", sizes, 2) == variance_factor("FT of sets of bits", sizes, 2) == 11
+
+
+@pytest.mark.parametrize(("way", "sizes", "k"), [("FT", (2, 3), 1), ("FC", (2, 2), 3), ("XX", (2, 2), 1)])
+def test_bad_formulas_are_refused(way: Any, sizes: tuple[int, ...], k: int) -> None:
+    with pytest.raises(ParameterError):
+        variance_factor(way, sizes, k)
+
+
+# -- tables of bits ----------------------------------------------------------------------------------------------------
+
+
+def test_the_transform_is_its_own_inverse() -> None:
+    values = RNG.normal(size=64)
+    assert np.allclose(walsh(walsh(values)) / 64, values)
+    signs = np.array([[(-1.0) ** (i & j).bit_count() for j in range(64)] for i in range(64)])
+    assert np.allclose(walsh(values), signs @ values)
+
+
+def test_cells_that_are_values() -> None:
+    assert bit_record(RECORD).names == ("age.0", "age.1", "age.2", "sex.0", "region.0", "region.1")
+    table = np.zeros((8, 2, 4))
+    table[:5, :, :3] = truth(0, 1, 2)
+    assert np.array_equal(held_cells(table.reshape(-1), [5, 2, 3]), truth(0, 1, 2))
+
+
+# -- EM ----------------------------------------------------------------------------------------------------------------
+
+
+def channels(epsilon: float, *sizes: int) -> list[Any]:
+    record = Record.of(**{f"a{i}": size for i, size in enumerate(sizes)})
+    return [question.pure.noise for question in SplitEM(epsilon, record, k=1).survey.questions]
+
+
+def test_mixing_is_the_product_of_the_channels() -> None:
+    noises, table = channels(2.0, 3, 2), RNG.dirichlet(np.ones(6)).reshape(3, 2)
+    each = [
+        np.full((size, size), float(noise.q)) + np.eye(size) * float(noise.p - noise.q)
+        for noise, size in zip(noises, (3, 2), strict=True)
+    ]
+    assert np.allclose(mixed(table, noises), each[0] @ table @ each[1].T)
+    assert np.allclose(unmixed(mixed(table, noises), noises), table)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_em_finds_the_most_likely_table(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    noises = channels(3.0, 3, 2)
+    reported = rng.multinomial(400, mixed(rng.dirichlet(np.full(6, 0.2)).reshape(3, 2), noises).reshape(-1)) / 400
+    reported = reported.reshape(3, 2)
+    raw = unmixed(reported, noises)
+    assert raw.min() < 0  # else there is nothing to find
+
+    def loss(flat: np.ndarray) -> float:
+        return -float((reported * np.log(np.maximum(mixed(flat.reshape(3, 2), noises), 1e-300))).sum())
+
+    found = most_likely(reported, noises, raw, 1e-9)
+    best = optimize.minimize(
+        loss, np.full(6, 1 / 6), bounds=[(0, 1)] * 6, constraints={"type": "eq", "fun": lambda x: x.sum() - 1},
+        method="SLSQP", options={"ftol": 1e-14, "maxiter": 2000},
+    )  # fmt: skip
+    assert found.min() >= 0
+    assert found.sum() == pytest.approx(1)
+    assert loss(found.reshape(-1)) <= best.fun + 1e-8
+    clipped = np.maximum(raw, 0) / np.maximum(raw, 0).sum()
+    assert loss(clipped.reshape(-1)) > best.fun + 1e-6  # a rival that only cuts off what is negative
+
+
+def test_a_table_without_negative_cells_explains_all_reports() -> None:
+    noises, table = channels(3.0, 3, 2), np.full((3, 2), 1 / 6)
+    assert np.allclose(most_likely(mixed(table, noises), noises, table, 0.0), table)
+
+
+def test_reports_are_counted_together_by_whoever_gave_them() -> None:
+    study = STUDIES[3]
+    reports = [study.survey.randomize({name: column[rows] for name, column in PEOPLE.items()}, Seeded(1))
+               for rows in (slice(0, 1000), slice(1000, 40_000))]  # fmt: skip
+    views = Views((5, 2, 3), ((0, 1), (2,), (0, 1, 2)))
+    found = views.split(counted_together(InMemory(study.survey, reports), views))  # type: ignore[arg-type]
+    said = np.concatenate([np.stack([chunk.columns[f"{i}.value"] for i in range(3)], axis=1) for chunk in reports])
+    assert np.array_equal(found[2], np.histogramdd(said, bins=[np.arange(size + 1) for size in (5, 2, 3)])[0])
+    assert np.array_equal(found[0], found[2].sum(axis=2))
+    assert np.array_equal(found[1], found[2].sum(axis=(0, 1)))
+
+
+def test_small_tables_of_reports_answer_as_the_whole_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = FOUND[3]
+    monkeypatch.setattr("veil.marginals.split_em._WHOLE", 1)
+    some = simulate(replace(STUDIES[3]), PEOPLE, seed=3)  # type: ignore[type-var]
+    assert len(some.sets) == 3
+    assert np.allclose(some.marginal(["sex", "region"]).shares, whole.marginal(["sex", "region"]).shares)
+    with pytest.raises(InputError, match="at most 2 attributes"):
+        some.marginal(RECORD.names)
+    assert whole.marginal(RECORD.names).shares.sum() == pytest.approx(1)
+
+
+def test_a_tally_of_single_attributes_is_not_enough_for_em() -> None:
+    survey = STUDIES[3].survey
+    with pytest.raises(InputError, match="reports themselves"):
+        STUDIES[3].read(survey.tally(survey.randomize(PEOPLE, Seeded(1))))
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+
+
+@every
+def test_with_little_noise_marginals_are_those_of_the_people(number: int) -> None:
+    found = FOUND[number]
+    for names, places in ((["age"], (0,)), (["age", "region"], (0, 2)), (["sex", "region"], (1, 2))):
+        shares = found.marginal(names).shares
+        assert shares.sum() == pytest.approx(1)
+        assert np.abs(shares - truth(*places)).max() < 0.05
+        assert np.allclose(found.marginal(names[::-1]).shares, shares.T)
+
+
+@every
+def test_results_come_back_from_their_documents(number: int) -> None:
+    found = FOUND[number]
+    again = Result.from_json(json.loads(json.dumps(found.to_json())))
+    assert type(again) is type(found)
+    assert again == found
+    assert np.array_equal(again.marginal(["age", "sex"]).shares, found.marginal(["age", "sex"]).shares)  # type: ignore[attr-defined]
+    assert found.table().num_rows == 5 + 2 + 3
+    assert set(found.facts()) == set(found.fact_units())
+
+
+@every
+def test_larger_marginals_are_refused_or_answered(number: int) -> None:
+    study, found = STUDIES[number], FOUND[number]
+    if isinstance(study, (FullContingency, SplitEM)):
+        assert np.abs(found.marginal(RECORD.names).shares - truth(0, 1, 2)).max() < 0.05
+    else:
+        with pytest.raises(InputError):
+            found.marginal(RECORD.names)
+
+
+@every
+def test_what_is_not_there_is_refused(number: int) -> None:
+    with pytest.raises(InputError, match="income"):
+        FOUND[number].marginal(["age", "income"])
+
+
+def test_bits_made_non_negative_stay_a_distribution() -> None:
+    study = BinaryCALM(0.5, RECORD, k=2, sets=4)
+    found = simulate(study, PEOPLE, seed=3)
+    shares = found.marginal(["sex", "region"]).shares
+    assert shares.min() >= 0
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_a_coefficient_that_nobody_was_asked_for_is_0_and_said_so() -> None:
+    record = Record.of(**{f"a{i}": 2 for i in range(8)})
+    found = simulate(FourierMarginals(1.0, record, k=3), {name: [1] * 60 for name in record.names}, seed=1)
+    missing = int((found.people == 0).sum())
+    assert missing > 0
+    assert not found.coefficients[found.people == 0].any()
+    assert f"{missing} of 92" in found.remarks()[0]
+    assert found.facts()["unanswered"] == missing
+
+
+# -- how people are asked ----------------------------------------------------------------------------------------------
+
+
+def test_large_whole_tables_are_asked_in_few_bytes() -> None:
+    record = Record.of(**{f"a{i}": 2 for i in range(16)})
+    study = FullContingency(1.0, record)
+    assert study.family.mechanisms[0].name == "PGR"
+    assert study.survey.layout.size <= 8
+    assert FullContingency(1.0, RECORD).family.mechanisms[0].name == "SubsetSelection"
+
+
+def test_bits_are_chosen_for_as_many_as_k_attributes_have() -> None:
+    study = BinaryCALM(1.0, RECORD, k=2, users=10**6)
+    assert study.sets is not None
+    again = replace(study, sets=study.sets)
+    assert again.survey == study.survey
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: FullContingency(1.0, Record.of(**{f"a{i}": 2 for i in range(21)})),
+        lambda: FullContingency(0.0, RECORD),
+        lambda: AllMarginals(1.0, RECORD, k=4),
+        lambda: AllMarginals(1.0, Record.of(a=2), k=1),
+        lambda: AllMarginals(1.0, RECORD, inference="magic"),  # type: ignore[arg-type]
+        lambda: AllMarginals(1.0, Record.of(**{f"a{i}": 2 for i in range(32)}), k=8),
+        lambda: FourierMarginals(1.0, RECORD, k=4),
+        lambda: FourierMarginals(1.0, Record.of(a=2, b=1), k=1),
+        lambda: FourierMarginals(1.0, Record.of(**{f"a{i}": 2 for i in range(32)}), k=8),
+        lambda: FourierMarginals(1.0, 4, k=1),  # type: ignore[arg-type]
+        lambda: SplitEM(1.0, RECORD, k=0),
+        lambda: SplitEM(1.0, RECORD, method="magic"),  # type: ignore[arg-type]
+        lambda: SplitEM(1.0, Record.of(**{f"a{i}": 64 for i in range(9)}), k=4),
+        lambda: SplitEM(1e-6, RECORD),
+        lambda: BinaryCALM(1.0, RECORD, k=4),
+        lambda: BinaryCALM(1.0, Record.of(a=8), k=1),
+        lambda: BinaryCALM(1.0, RECORD, sets=7),
+        lambda: BinaryCALM(1.0, RECORD, sets=(("age.3",),)),
+        lambda: BinaryCALM(1.0, RECORD, inference="magic"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_studies_are_refused(wrong: Callable[[], Any]) -> None:
+    with pytest.raises((ParameterError, InputError)):
+        wrong()
+
+
+def test_a_table_that_is_too_large_says_so_and_what_to_do() -> None:
+    with pytest.raises(ParameterError, match=r"2,097,152 cells.*CALM"):
+        FullContingency(1.0, Record.of(**{f"a{i}": 2 for i in range(21)}))
