@@ -1,4 +1,4 @@
-"""Shares among the people who hold given values, and how strongly attributes go together: read off joint distributions."""
+"""Shares among the people who hold given values, and how strongly every two attributes go together."""
 
 from __future__ import annotations
 

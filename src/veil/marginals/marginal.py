@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Record, Tuples
+from veil.domain import Domain, Interval, Record, Tuples
+from veil.domain.times import is_time
 from veil.errors import DomainError
 from veil.marginals.intervals import Bounds
 from veil.privacy import Guarantee
@@ -31,6 +33,17 @@ MOST_CELLS = 1 << 24
 
 _TAKEN = ("frequency", "count", "stderr", "low", "high", "truth", "covered", "significant", "changed", "mean", "from")
 """Names of columns that mean something in tables: attributes of these names get an underscore."""
+
+
+def _labels(part: Domain, codes: NDArray[np.int64]) -> Column:
+    """The values of an attribute; of numbers that are cut into cells, the range of each."""
+    unit = value_unit(part)
+    if not isinstance(part, Interval):
+        return part.decode(codes.astype(np.uint64)), unit
+    edges = part.edges(np.arange(part.size + 1))
+    ends = [unit.text(part.shown(float(edge))) if is_time(part) else f"{edge:,.6g}" for edge in edges]
+    texts = [f"{low} to {high}" for low, high in pairwise(ends)]
+    return [texts[code] for code in codes], Unit("label")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -84,7 +97,7 @@ class Cells(Result):
         cells = np.unravel_index(np.arange(len(self.frequencies)), self.shape)
         heads: dict[str, Column] = {}
         for (name, part), codes in zip(self.record.attributes, cells, strict=True):
-            heads[f"{name}_" if name in _TAKEN else name] = (part.decode(codes.astype(np.uint64)), value_unit(part))
+            heads[f"{name}_" if name in _TAKEN else name] = _labels(part, codes)
         return heads
 
     def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:

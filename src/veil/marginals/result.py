@@ -344,7 +344,18 @@ class Marginals(Joint):
 
     @property
     def _known_sets(self) -> tuple[Places, ...]:
+        if self.inference == "graphical" and self.model.whole:
+            return (tuple(range(len(self.record.names))),)
         return self.views.sets
+
+    def remarks(self) -> list[str]:
+        said = super().remarks()
+        if self.inference == "graphical" and not self.model.whole:
+            said.append(
+                "All attributes together have too many cells for one model: each marginal has one of its own, of its"
+                " attributes and those that depend on them most."
+            )
+        return said
 
     @cached_property
     def scatter(self) -> Scatter:

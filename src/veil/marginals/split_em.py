@@ -40,8 +40,9 @@ Method = Literal["em", "unbiased"]
 _WHOLE = 1 << 16
 """A table of all attributes of so many cells is kept as it is; of a larger one, those of k attributes each."""
 _MOST_STEPS = 10_000
-_WITHIN = 0.01
+_WITHIN = 0.1
 """How far the log-likelihood of all reports may be from its maximum: differences of less than 1 say nothing."""
+_TINY = 1e-300
 _MIXED = 1e-3
 """How much of a uniform table the first guess has: EM never leaves 0."""
 
@@ -122,6 +123,7 @@ class SplitEM(JointStudy[SplitReports]):
         self._check()
         if self.method not in get_args(Method):
             raise ParameterError(f"method is one of {', '.join(get_args(Method))}")
+        split_epsilon(self.epsilon, len(self.domain.names))  # refuses parts that are too small
         cells = self._kept.total
         if cells > MOST_CELLS:
             raise ParameterError(
@@ -197,15 +199,27 @@ def most_likely(reported: Floats, channels: Sequence[SupportNoise], unbiased: Fl
     """The table under which these reports are the most likely, by EM from the unbiased one.
 
     It stops where the log-likelihood per person is within `within` of its maximum: it is concave, so the largest of its
-    slopes, less 1, bounds what is missing.
+    slopes, less 1, bounds what is missing. A step of EM multiplies the cells by these slopes. Where there is much noise
+    all of them are near 1, so they are raised to a power, which grows as long as the reports become more likely.
     """
     if unbiased.min() >= 0:
         return unbiased  # what explains all reports exactly
     table = nearest_shares(unbiased.reshape(1, -1)).reshape(unbiased.shape)
     table = (1 - _MIXED) * table + _MIXED / table.size
+    power, expected = 1.0, mixed(table, channels)
+    likelihood = (reported * np.log(expected)).sum()
     for _ in range(_MOST_STEPS):
-        slopes = mixed(reported / mixed(table, channels), channels)  # GRR's channel is its own transpose
+        slopes = mixed(reported / expected, channels)  # GRR's channel is its own transpose
         if slopes.max() - 1 < within:
             break
-        table = table * slopes
-    return np.asarray(table / table.sum())
+        while True:
+            logs = np.log(np.maximum(table, _TINY)) + power * np.log(slopes)
+            further = np.exp(logs - logs.max())
+            further /= further.sum()
+            expected = mixed(further, channels)
+            found = (reported * np.log(expected)).sum()
+            if found >= likelihood or power == 1.0:  # a step of EM itself never goes down, but for rounding
+                break
+            power = max(1.0, power / 4)
+        table, likelihood, power = further, found, 2 * power
+    return table
