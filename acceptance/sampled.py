@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COVERAGE", "HITTERS", "NUMERIC"]
+__all__ = ["COVERAGE", "HITTERS", "MARGINALS", "NUMERIC"]
 
 
 def _by_set(beta: int, flights: int, income: int, wages: int) -> dict[str, int]:
@@ -33,6 +33,22 @@ NUMERIC: dict[str, Any] = {
     "width_runs": _by_set(60, 30, 16, 40),
     "formula_runs": _by_set(400, 40, 40, 80),
     "widths": (0.05, 0.1, 0.2, 0.3, 0.38),
+}
+MARGINALS: dict[str, Any] = {
+    "epsilons": (0.2, 1.0, 2.0),
+    "runs": 4,
+    "few": 1,
+    "em_queries": 1,
+    "graphical_runs": 2,
+    "heat_runs": 2,
+    "heat_queries": 20,
+    "heat_epsilons": (0.2, 1.0, 2.0),
+    "k_runs": 2,
+    "k_queries": 6,
+    "k_epsilons": (0.4, 0.8, 1.2, 1.4, 1.6, 1.8),
+    "splits": 4,
+    "class_epsilons": (0.2, 0.8, 1.4, 2.0),
+    "class_people": {"Adult": (16, 18, 20), "US": (18,)},
 }
 COVERAGE: dict[str, Any] = {
     "report_runs": 100,

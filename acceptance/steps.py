@@ -39,7 +39,7 @@ from acceptance.post_learned import all_cells, measure_all, write_page
 from acceptance.post_learned import judge as judge_learned
 from acceptance.post_ratios import EPSILONS, measure_errors
 from acceptance.post_ratios import judge as judge_ratios
-from acceptance.sampled import COVERAGE, HITTERS, NUMERIC
+from acceptance.sampled import COVERAGE, HITTERS, MARGINALS, NUMERIC
 from veil.entropy import Seeded
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
 from veil_papers.common.writing import commit
@@ -245,6 +245,12 @@ def itemsets_claims() -> Outcome:
     return Outcome(*judge_claims(claims_of("itemsets"), GOALS))
 
 
+def marginals_claims(*, sampled: bool = False) -> Outcome:
+    """All claims of the marginals' reproduction, CALM and every rival; what was promised is required."""
+    claims = claims_of("marginals", MARGINALS if sampled else None, sample_too=True)
+    return Outcome(*judge_claims(claims, (*GOALS, "^With theta = 0.001", "^At eps = 2 ")), seed="14")
+
+
 def numeric_claims(*, sampled: bool = False) -> Outcome:
     """All claims of the Square Wave paper's reproduction; the verdicts that are promised are required."""
     return Outcome(*judge_claims(claims_of("numeric", NUMERIC if sampled else None), NUMERIC_CLAIMS))
@@ -320,6 +326,7 @@ STEPS = {
     "hitters-claims": Step(partial(hitters_claims, sampled=True), 170, hitters_claims, 1_800),
     "hitters-decode": Step(hitters_decode, 150, alone=True),
     "itemsets-claims": Step(itemsets_claims, 320),
+    "marginals-claims": Step(partial(marginals_claims, sampled=True), 330, marginals_claims, 3_600),
     "numeric-claims": Step(partial(numeric_claims, sampled=True), 350, numeric_claims, 3_450),
     "coverage": Step(partial(coverage, sampled=True), 430, coverage, 1_000),
     "spikes-auto": Step(spikes_auto, 475),

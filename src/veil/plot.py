@@ -68,19 +68,38 @@ def plot_cells(found: Result, *, ax: Axes | None = None, hide: bool = False) -> 
     sides = [list(dict.fromkeys(column.to_pylist())) for column in table.columns[:2]]
     texts = [[Unit.of_field(table.schema.field(i)).text(value) for value in side] for i, side in enumerate(sides)]
     shares = _percent(table, "frequency").reshape(len(sides[0]), len(sides[1]))
-    ax = ax or _axes(1.6 + 0.4 * len(sides[0]))
-    image = ax.imshow(shares, cmap="Blues", aspect="auto")
-    ax.set_yticks(range(len(texts[0])), texts[0], parse_math=False)
-    ax.set_xticks(range(len(texts[1])), texts[1], parse_math=False, rotation=0 if len(texts[1]) <= 8 else 90)
+    ax = _heat(found, shares, texts, f"% of {found.population:,} people", ax, cmap="Blues")
     ax.set_ylabel(table.column_names[0], parse_math=False)
     ax.set_xlabel(table.column_names[1], parse_math=False)
-    if shares.size <= 150:
-        dark = shares > (shares.max() + shares.min()) / 2
-        for (row, column), share in np.ndenumerate(shares):
+    return ax
+
+
+def plot_square(found: Result, names: Sequence[str], values: NDArray[np.float64], *, ax: Axes | None = None) -> Axes:
+    """A heat map of one number from -1 to 1 for every two names."""
+    return _heat(found, values, [list(names)] * 2, "correlation", ax, cmap="RdBu_r", vmin=-1, vmax=1)
+
+
+def _heat(
+    found: Result,
+    values: NDArray[np.float64],
+    texts: Sequence[Sequence[str]],
+    unit: str,
+    ax: Axes | None,
+    **colours: Any,
+) -> Axes:
+    """Cells in colours, with their numbers where these fit."""
+    ax = ax or _axes(1.6 + 0.4 * len(texts[0]))
+    image = ax.imshow(values, aspect="auto", **colours)
+    ax.set_yticks(range(len(texts[0])), texts[0], parse_math=False)
+    ax.set_xticks(range(len(texts[1])), texts[1], parse_math=False, rotation=0 if len(texts[1]) <= 8 else 90)
+    if values.size <= 150:
+        lit = np.asarray(image.norm(values), dtype=np.float64)
+        dark = np.asarray(np.abs(lit - 0.5) > 0.3 if "vmin" in colours else lit > 0.5)
+        for (row, column), value in np.ndenumerate(values):
             ink = "white" if dark[row, column] else _INK
-            ax.text(column, row, f"{share:.1f}", ha="center", va="center", fontsize=8, color=ink)
-    bar = ax.figure.colorbar(image, ax=ax)
-    bar.set_label(f"% of {found.population:,} people")
+            shown = f"{value:.2f}" if "vmin" in colours else f"{value:.1f}"
+            ax.text(column, row, shown, ha="center", va="center", fontsize=8, color=ink)
+    ax.figure.colorbar(image, ax=ax).set_label(unit)
     ax.set_title(" > ".join(found.lineage), loc="left", fontsize=10, color=_INK)
     return ax
 

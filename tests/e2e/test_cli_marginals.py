@@ -76,6 +76,19 @@ def test_every_kind_of_file_gives_the_same_tally(folder: Path, tmp_path: Path, e
     assert (tmp_path / "t.bin").read_bytes() == tally.read_bytes()
 
 
+def test_booleans_are_labels_of_text_in_every_kind_of_file(tmp_path: Path) -> None:
+    study = save_study(tmp_path, CALM(4.0, Record.of(smokes=["false", "true"], sex=["f", "m"]), k=2, sets=2))
+    table, tallies = pa.table({"sex": ["f", "m", "m"], "smokes": [True, False, True]}), []
+    for ending in ("csv", "parquet"):
+        veil("randomize", study, save_values(tmp_path / f"v.{ending}", table), "-o", tmp_path / "r.arrow", "--seed", 1)
+        veil("tally", study, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
+        tallies.append((tmp_path / "t.bin").read_bytes())
+    assert tallies[0] == tallies[1]
+    numbers = save_study(tmp_path, CALM(4.0, Record.of(smokes=2, sex=["f", "m"]), k=2, sets=2))
+    said = refused("randomize", numbers, tmp_path / "v.parquet", "-o", tmp_path / "r.arrow")
+    assert "attribute 'smokes': expected integers from 0 to 1, got a column of booleans" in said
+
+
 def test_without_names_every_attribute_stands_alone(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "alone.csv"
     found = veil_json("estimate", *study_and_tally(folder), "-o", out, "--top", 20)
@@ -199,9 +212,10 @@ def test_the_same_seed_makes_the_same_people(folder: Path, tmp_path: Path) -> No
 
 
 def test_people_are_not_made_up_from_other_studies(tmp_path: Path, folder: Path) -> None:
-    other = save_study(tmp_path, Histogram(GRR(1.0, 4)), "other.json")
-    said = veil("synthesize", other, folder / "tally.bin", "-n", 10, "-o", tmp_path / "o.csv", code=3).stderr
-    assert "joint distribution" in said
+    for study in (Histogram(GRR(1.0, 4)), RIVALS["split"]):
+        other = save_study(tmp_path, study, "other.json")
+        said = refused("synthesize", other, folder / "tally.bin", "-n", 10, "-o", tmp_path / "o.csv")
+        assert f"a study of kind {study.kind} does not read" in said
     for wrong in ("o.txt", "missing/o.csv"):
         veil("synthesize", *study_and_tally(folder), "-n", 10, "-o", tmp_path / wrong, code=3)
     veil("synthesize", *study_and_tally(folder), "-n", 0, "-o", tmp_path / "o.csv", code=2)

@@ -158,6 +158,12 @@ def test_a_view_of_nobody_says_nothing() -> None:
     np.testing.assert_allclose(found, fit_graphical(views, tables, weights).joint(), atol=1e-12)
 
 
+def test_nobody_asked_anything_is_the_uniform_table() -> None:
+    views = pairs((3, 2, 2))
+    found = fit_graphical(views, np.zeros(views.total), np.zeros(len(views.sets))).joint()
+    np.testing.assert_allclose(found, 1 / 12)
+
+
 def noisy(views: Views, joint: Floats, deviation: float, seed: int) -> Floats:
     """Tables with normal noise on every cell, which adds up to 0 within a view."""
     noise = deviation * np.random.default_rng(seed).normal(size=views.total)
@@ -183,8 +189,8 @@ def error(views: Views, joint: Floats, tables: Floats, weights: Floats, distrust
     return float(np.mean([((model.marginal(one) - marginal_of(joint, one)) ** 2).sum() for one in asked]))
 
 
-@pytest.mark.parametrize("order", [2, 3])
-def test_without_a_penalty_noise_is_taken_for_dependence(order: int) -> None:
+@pytest.mark.parametrize(("order", "factor"), [(2, 1.5), (3, 50)])
+def test_without_a_penalty_noise_is_taken_for_dependence(order: int, factor: float) -> None:
     joint = basket(10, 1)
     views = pairs((2,) * 10, order)
     deviation = 0.08
@@ -195,7 +201,7 @@ def test_without_a_penalty_noise_is_taken_for_dependence(order: int) -> None:
         )
         for distrust in (30.0, 1e-3)
     }
-    assert errors[1e-3] > 4 * errors[30.0], errors
+    assert errors[1e-3] > factor * errors[30.0], errors
 
 
 def test_what_is_alike_is_pooled() -> None:

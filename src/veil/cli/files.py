@@ -99,8 +99,8 @@ class Loaded(NamedTuple):
             raise InputError("candidates are read from a file, one value per line: expected --candidates FILE")
         if {"marginal", "given"} & set(changes) and "marginal" not in self.study.parameters():
             raise InputError(
-                f"a study of kind {self.study.kind} knows one attribute alone: --marginal and --given are for joint"
-                " distributions, which `veil plan marginals` plans"
+                f"a study of kind {self.study.kind} reads no joint distribution: --marginal and --given are for those"
+                " that `veil plan marginals` plans"
             )
         return Loaded(self.study.changed(**changes), self.survey)
 

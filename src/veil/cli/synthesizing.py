@@ -37,7 +37,7 @@ def synthesize(
     check_output(out, [study, *collected], _ENDINGS)
     if not isinstance(loaded.study, MarginalStudy):
         raise InputError(
-            f"people are made up from a joint distribution, which a study of kind {loaded.study.kind} does not have:"
+            f"people are made up from tables of attributes, which a study of kind {loaded.study.kind} does not read:"
             " `veil plan marginals` plans one"
         )
     with remarked() as remarks:

@@ -17,14 +17,17 @@ from veil.datasets.numbers import (
     uniform_numbers,
     wages,
 )
+from veil.datasets.records import Records, adult, us_census
 from veil.datasets.strings import Strings, exponential_bits, first_names, web_words
 from veil.datasets.transactions import (
     Transactions,
     kosarak_sets,
     online_invoices,
     pos_baskets,
+    retail_baskets,
     short_kosarak_sets,
     synthetic_baskets,
+    webview_clicks,
 )
 from veil.tools.shares import proportional
 
@@ -32,8 +35,10 @@ __all__ = [
     "Counts",
     "Emoji",
     "Numbers",
+    "Records",
     "Strings",
     "Transactions",
+    "adult",
     "beta_numbers",
     "beta_people",
     "bimodal_numbers",
@@ -48,11 +53,14 @@ __all__ = [
     "online_invoices",
     "pos_baskets",
     "proportional",
+    "retail_baskets",
     "retail_sales",
     "short_kosarak_sets",
     "synthetic_baskets",
     "uniform_numbers",
+    "us_census",
     "wages",
     "web_words",
+    "webview_clicks",
     "zipf_people",
 ]

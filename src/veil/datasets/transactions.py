@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.datasets.folder import data_file
-from veil.domain import Items, Sets
+from veil.datasets.records import Records
+from veil.domain import Categories, Items, Record, Sets
 from veil.errors import InputError
 from veil.tools.arguments import is_int
 
@@ -23,14 +24,18 @@ __all__ = [
     "kosarak_sets",
     "online_invoices",
     "pos_baskets",
+    "retail_baskets",
     "short_kosarak_sets",
     "synthetic_baskets",
+    "webview_clicks",
 ]
 
 _POS, _POS_ITEMS, _POS_PEOPLE = "bms_pos_first100k.parquet", 1_657, 515_597
 _KOSARAK, _KOSARAK_PAGES = "kosarak_first100k.parquet", 41_270
 _SHORT = "kosarak_size_le5_item_ge25.parquet"
 _ONLINE, _ONLINE_ITEMS = "online_retail_uci.parquet", 4_070
+_RETAIL, _PRODUCTS, _RETAIL_PEOPLE = "retail.parquet", 16_470, 88_162
+_WEBVIEW, _WEB_PAGES, _WEB_PEOPLE = "bms_webview2.parquet", 3_340, 77_512
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +69,7 @@ class Transactions:
 
     def to_arrow(self) -> pyarrow.Array:
         """The sets as an Arrow column of lists: what `simulate` takes."""
-        import pyarrow as pa
-
-        return pa.LargeListArray.from_arrays(self.sets.offsets, self.sets.items)
+        return _lists(self.sets.offsets, self.sets.items)
 
     def resample(self, people: int, seed: int) -> Transactions:
         """`people` people, each holding the set of one of these, drawn at random with replacement.
@@ -82,6 +85,24 @@ class Transactions:
     def top_items(self, k: int) -> dict[int, int]:
         """The k most frequent items, most frequent first, and how many people hold them."""
         return {int(item): int(self.held[item]) for item in np.argsort(-self.held, kind="stable")[:k]}
+
+    def records(self, m: int) -> Records:
+        """Everybody as a record of m attributes, one for each of the m most frequent items: 1 for those who hold it.
+
+        >>> some = Transactions(Items(3).encode([[0, 1], [1], [2]]), 3, "by hand", stand_in=False)
+        >>> some.records(2).domain.names, some.records(2).codes.tolist()
+        (('item_1', 'item_0'), [[1, 1], [1, 0], [0, 0]])
+        """
+        if not is_int(m) or not 1 <= m <= self.universe:
+            raise InputError(f"the number of items is an integer between 1 and {self.universe}")
+        top = list(self.top_items(m))
+        columns = np.full(self.universe, -1)
+        columns[top] = np.arange(m)
+        owners, column = np.repeat(np.arange(self.people), self.sizes), columns[self.sets.items.astype(np.int64)]
+        codes = np.zeros((self.people, m), np.uint8)
+        codes[owners[column >= 0], column[column >= 0]] = 1
+        named = Record(tuple((f"item_{item}", Categories.range(2)) for item in top))
+        return Records(named, codes, f"{self.origin}, its {m} most frequent items", self.stand_in)
 
     def top_itemsets(self, k: int) -> dict[tuple[int, ...], int]:
         """The k most frequent sets of one or more items, most frequent first, and how many people hold all of each.
@@ -179,6 +200,40 @@ def online_invoices(folder: str | Path | None = None) -> Transactions:
     )
 
 
+def retail_baskets(folder: str | Path | None = None) -> Transactions:
+    """88,162 baskets of a Belgian supermarket (FIMI Retail), over its 16,470 products.
+
+    Without a folder the stand-in is `synthetic_baskets` of mean size 10.
+
+    >>> retail_baskets().people
+    88162
+    """
+    path = data_file(folder, _RETAIL)
+    if path is None:
+        return synthetic_baskets(_RETAIL_PEOPLE, _PRODUCTS, mean_size=10.0, exponent=1.0, seed=7)
+    return Transactions(_read(path, _PRODUCTS), _PRODUCTS, _RETAIL, stand_in=False)
+
+
+def webview_clicks(folder: str | Path | None = None) -> Transactions:
+    """77,512 visits to a web shop (BMS-WebView-2): the products seen in each, out of 3,340, in the order of codes.
+
+    Without a folder the stand-in is `synthetic_baskets` of mean size 4.6.
+
+    >>> webview_clicks().universe
+    3340
+    """
+    path = data_file(folder, _WEBVIEW)
+    if path is None:
+        return synthetic_baskets(_WEB_PEOPLE, _WEB_PAGES, mean_size=4.6, exponent=0.7, seed=8)
+    import pyarrow.parquet as pq
+
+    column = pq.read_table(path, columns=["items"]).column("items").combine_chunks()
+    offsets, codes = column.offsets.to_numpy().astype(np.int64), column.flatten().to_numpy()
+    found, numbers = np.unique(codes, return_inverse=True)
+    listed = _lists(offsets - offsets[0], numbers)
+    return Transactions(Items(len(found)).encode(listed), len(found), _WEBVIEW, stand_in=False)
+
+
 def synthetic_baskets(
     people: int,
     universe: int,
@@ -234,3 +289,9 @@ def _read(path: Path, universe: int) -> Sets:
     import pyarrow.parquet as pq
 
     return Items(universe).encode(pq.read_table(path, columns=["items"]).column("items"))
+
+
+def _lists(offsets: NDArray[np.int64], items: NDArray[Any]) -> pyarrow.Array:
+    import pyarrow as pa
+
+    return pa.LargeListArray.from_arrays(offsets, items)

@@ -65,10 +65,19 @@ def read_columns(path: PathLike, names: Sequence[str]) -> Iterator[pa.Table]:
 
 
 def values_of(table: pa.Table, survey: Survey) -> Any:
-    """The held values in a table made by `read_values`; times may be written as text, in ISO 8601."""
+    """The held values in a table made by `read_values`.
+
+    Times may be written as text, in ISO 8601. Booleans are read as they stand in a text file, as "true" and "false",
+    where what is asked for are labels of text.
+    """
+    import pyarrow as pa
+
     for name, domain in _column_domains(survey.domain, table.column_names):
+        place, column = table.column_names.index(name), table.column(name)
         if is_time(domain):
-            table = table.set_column(table.column_names.index(name), name, as_times(table.column(name)))
+            table = table.set_column(place, name, as_times(column))
+        elif pa.types.is_boolean(column.type) and _is_textual(domain):
+            table = table.set_column(place, name, column.cast(pa.string()))
     if isinstance(survey.domain, Record):
         return table
     return table.column(0)

@@ -9,6 +9,9 @@ People hold a `veil.Record`. docs/marginals.md says how they are asked, what it 
 
 from veil.marginals.association import Correlation, correlation_between
 from veil.marginals.binary import BinaryCALM, BinaryMarginals
+from veil.marginals.choosing import noise_error
+from veil.marginals.conditional import Conditional, Correlations
+from veil.marginals.covering import covering_design
 from veil.marginals.fourier import FourierCoefficients, FourierMarginals
 from veil.marginals.intervals import Bounds, cell_bounds, conditional_bounds
 from veil.marginals.marginal import Marginal
@@ -24,7 +27,9 @@ __all__ = [
     "BinaryCALM",
     "BinaryMarginals",
     "Bounds",
+    "Conditional",
     "Correlation",
+    "Correlations",
     "FourierCoefficients",
     "FourierMarginals",
     "FullContingency",
@@ -40,5 +45,7 @@ __all__ = [
     "cell_bounds",
     "conditional_bounds",
     "correlation_between",
+    "covering_design",
+    "noise_error",
     "variance_factor",
 ]

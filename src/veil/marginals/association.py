@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veil.marginals.scatter import MOST_COVARIANCES, Scatter
 from veil.tools.normal import alpha_of, two_sided
 
-__all__ = ["Correlation", "correlation_between", "correlation_of"]
+__all__ = ["Correlation", "correlation_between", "correlation_of", "known_correlation"]
 
 Floats = NDArray[np.float64]
 Measure = Literal["pearson", "cramer"]
@@ -38,6 +38,17 @@ class Correlation:
     high: float
     p_value: float
     stderr: float
+
+
+def known_correlation(table: Floats, *, ordered: bool) -> Correlation:
+    """The correlation in a table whose error is not known: an interval of all there can be.
+
+    >>> known_correlation(np.array([[0.5, 0.0], [0.0, 0.5]]), ordered=True).value
+    1.0
+    """
+    shown = np.maximum(table, 0.0)
+    value = _pearson_of(shown) if ordered else _cramer_of(shown)
+    return Correlation("pearson" if ordered else "cramer", value, -1.0 if ordered else 0.0, 1.0, 1.0, math.nan)
 
 
 def correlation_of(
@@ -82,8 +93,7 @@ def correlation_between(
         table, covariance = scatter.estimate(raw, places), scatter.covariance(places, scatter.cautious(places))
         return correlation_of(table.reshape(shape), covariance, ordered=ordered, shown=shown, level=level)
     two_sided(level)  # refuses a bad level
-    value = math.nan if shown is None else _pearson_of(shown) if ordered else _cramer_of(shown)
-    return Correlation("pearson" if ordered else "cramer", value, -1.0 if ordered else 0.0, 1.0, 1.0, math.nan)
+    return known_correlation(np.ones(shape) if shown is None else shown, ordered=ordered)
 
 
 # -- Pearson ---------------------------------------------------------------------------------------------------------

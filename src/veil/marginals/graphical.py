@@ -40,11 +40,11 @@ MOST_FITTED = 1 << 20
 """Cells of the largest table that a model is fitted on."""
 
 _AROUND = 1 << 10  # cells of the table around a marginal, where the record has more than MOST_FITTED
-_STEPS = 300
-_CLOSE = 1e-5  # the largest slope left, in shares: far below any noise
+_STEPS = 1500  # most fits need fewer than 200; views of seven attributes with little noise more
+_CLOSE = 1e-5  # the largest slope left: coefficients are within about this of the minimum, far below any noise
 _CENTRED = 0.7  # how much of their means contrasts lose: less than all, since means of rare values are known badly
-_RARE = 0.01
-_MOST_ENTRIES = 1 << 21
+_RARE = 0.01  # the least share that a value is given when contrasts are scaled
+_MOST_ENTRIES = 1 << 21  # of the matrix of centred coordinates: a few views of very many attributes do without them
 
 
 class Objective:
@@ -98,6 +98,8 @@ def fit_model(sizes: Sequence[int], places: Ints, means: Floats, penalties: Floa
     from scipy.optimize import minimize
 
     objective = Objective(sizes, places, means, penalties)
+    if not len(places):
+        return objective.shares(means)
     centred = _centred(tuple(sizes), places, means, penalties)
     back = centred.T.tocsr()
 
@@ -131,13 +133,13 @@ def _centred(sizes: tuple[int, ...], places: Ints, means: Floats, penalties: Flo
     ranks = np.argsort(places)
     rows, columns, entries = [], [], []
     variances = np.ones(len(places))
-    dense = int((2.0**orders).sum()) > _MOST_ENTRIES
+    many = (2.0**orders).sum() > _MOST_ENTRIES
     for order in np.unique(orders):
         chosen = np.flatnonzero(orders == order)
         axes = np.nonzero(digits[chosen])[1].reshape(len(chosen), order)
         found = np.take_along_axis(digits[chosen], axes, axis=1)
         variances[chosen] = spreads[axes, found].prod(axis=1)
-        for kept in product((True,), repeat=order) if dense else product((False, True), repeat=order):
+        for kept in product((True,) if many else (False, True), repeat=order):
             inside = np.array(kept, dtype=np.bool_)
             if not inside.any():
                 continue

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Record, Tuples
+from veil.domain import Domain, Interval, Record, Tuples
+from veil.domain.times import is_time
 from veil.errors import DomainError
+from veil.marginals.intervals import Bounds
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_truth
 from veil.results.units import Column, Unit, make_table, value_unit
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_CELLS", "Marginal"]
+__all__ = ["MOST_CELLS", "Cells", "Marginal"]
 
 Floats = NDArray[np.float64]
 
@@ -31,23 +35,36 @@ _TAKEN = ("frequency", "count", "stderr", "low", "high", "truth", "covered", "si
 """Names of columns that mean something in tables: attributes of these names get an underscore."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Marginal(Result):
-    """How many people hold each combination of values of some attributes.
+def _labels(part: Domain, codes: NDArray[np.int64]) -> Column:
+    """The values of an attribute; of numbers that are cut into cells, the range of each."""
+    unit = value_unit(part)
+    if not isinstance(part, Interval):
+        return part.decode(codes.astype(np.uint64)), unit
+    edges = part.edges(np.arange(part.size + 1))
+    ends = [unit.text(part.shown(float(edge))) if is_time(part) else f"{edge:,.6g}" for edge in edges]
+    texts = [f"{low} to {high}" for low, high in pairwise(ends)]
+    return [texts[code] for code in codes], Unit("label")
 
-    `frequencies` has one number per cell, the last attribute varying fastest. `gap` is None where a view has all of the
-    attributes; else the table was reconstructed from smaller ones, and differs from one of them by up to `gap`, where
-    no joint distribution agrees with all of them.
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cells(Result):
+    """Numbers about every combination of values of some attributes: what marginals and conditionals have in common.
+
+    `frequencies` has one number per cell, the last attribute varying fastest. `origin` is the joint distribution that
+    it was read from, which knows how far cells may be off.
     """
 
-    kind: ClassVar[str] = "marginal"
     record: Record
     frequencies: Floats
     n: int
     population: int
     lineage: tuple[str, ...]
     guarantee: Guarantee | None = None
-    gap: float | None = None
+    origin: Result | None = None
+
+    @abstractmethod
+    def bounds(self, level: float = 0.95) -> Bounds | None:
+        """Intervals of all cells and what they rest on, in the order of `frequencies`; None where nothing is known."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,63 +81,24 @@ class Marginal(Result):
         """The frequencies with one axis per attribute."""
         return self.frequencies.reshape(self.shape)
 
-    def in_order(self, names: tuple[str, ...]) -> Marginal:
-        """The same marginal with its attributes in another order."""
-        if names == self.names:
-            return self
-        axes = [self.names.index(name) for name in names]
-        order = np.arange(len(self.frequencies)).reshape(self.shape).transpose(axes).reshape(-1)
-        attributes = tuple(self.record.attributes[axis] for axis in axes)
-        return replace(self, record=Record(attributes), frequencies=self.frequencies[order])
-
     def interval(self, level: float = 0.95) -> Floats:
-        """Low and high for each cell."""
-        return np.full((len(self.frequencies), 2), np.nan)
+        """Low and high for each cell, in two columns; NaN where nothing is known.
 
-    @property
-    def stderr(self) -> Floats:
-        """The standard error of each cell."""
-        return np.full(len(self.frequencies), np.nan)
+        What is shown is never outside: an estimate that gave up some agreement with the reports only widens these.
+        """
+        found = self.bounds(level)
+        if found is None:
+            return np.full((len(self.frequencies), 2), np.nan)
+        shown = np.clip(self.frequencies, 0.0, 1.0)
+        return np.stack([np.fmin(found.low, shown), np.fmax(found.high, shown)], axis=1)
 
-    def table(self, level: float = 0.95) -> pyarrow.Table:
-        """One row per cell: a column for each attribute, then frequency, count, stderr, low and high."""
-        two_sided(level)  # refuses a bad level, also where errors are not known
-        share, ends = Unit("share"), self.interval(level)
+    def _heads(self) -> dict[str, Column]:
+        """The columns of a table that say which cell a row is."""
         cells = np.unravel_index(np.arange(len(self.frequencies)), self.shape)
         heads: dict[str, Column] = {}
         for (name, part), codes in zip(self.record.attributes, cells, strict=True):
-            heads[f"{name}_" if name in _TAKEN else name] = (part.decode(codes.astype(np.uint64)), value_unit(part))
-        return make_table(
-            {
-                **heads,
-                "frequency": (self.frequencies, share),
-                "count": (self.frequencies * self.population, Unit("people")),
-                "stderr": (self.stderr, share),
-                "low": (ends[:, 0], share),
-                "high": (ends[:, 1], share),
-            }
-        )
-
-    def facts(self, level: float = 0.95) -> dict[str, Any]:
-        """How many cells there are, and the gap of a reconstruction."""
-        return {"cells": len(self), "reconstructed": self.gap is not None, "gap": self.gap}
-
-    def fact_units(self) -> Mapping[str, Unit]:
-        return {"cells": Unit("count"), "reconstructed": Unit("flag"), "gap": Unit("share")}
-
-    def remarks(self) -> list[str]:
-        if self.gap is None:
-            return []
-        said = [
-            "Nobody was asked for all of these attributes together: this is the table of maximum entropy among those"
-            " that agree with what was asked."
-        ]
-        if self.gap > 1e-6:
-            said.append(
-                f"The noise is such that no joint distribution agrees with all of that: this one is up to"
-                f" {100 * self.gap:.2g} % of the people off it."
-            )
-        return said
+            heads[f"{name}_" if name in _TAKEN else name] = _labels(part, codes)
+        return heads
 
     def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
         """The largest cells; all of them in their own order, where they are no more."""
@@ -136,13 +114,10 @@ class Marginal(Result):
         try:
             return int(cells.encode([value if isinstance(value, (tuple, list)) else (value,)])[0])
         except DomainError:
-            raise DomainError("expected one value for each attribute of this marginal") from None
+            raise DomainError("expected one value for each attribute of this table") from None
 
     def __len__(self) -> int:
         return len(self.frequencies)
-
-    def __repr__(self) -> str:
-        return f"Marginal({', '.join(self.names)}: {len(self)} cells, n={self.n})"
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """A heat map of two attributes; the k largest cells with intervals otherwise. Needs `veil[plot]`."""
@@ -153,3 +128,78 @@ class Marginal(Result):
         from veil.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Marginal(Cells):
+    """How many people hold each combination of values of some attributes.
+
+    `measured` says whether people were asked for all of the attributes together. If not, the table was reconstructed
+    from smaller ones, and differs from one of them by up to `gap`, where no joint distribution agrees with all of them.
+    """
+
+    kind: ClassVar[str] = "marginal"
+    measured: bool = True
+    gap: float | None = None
+
+    def in_order(self, names: tuple[str, ...]) -> Marginal:
+        """The same marginal with its attributes in another order."""
+        if names == self.names:
+            return self
+        attributes = tuple(self.record.attributes[self.names.index(name)] for name in names)
+        return replace(self, record=Record(attributes), frequencies=self.frequencies[self._order(names)])
+
+    def _order(self, names: tuple[str, ...]) -> NDArray[np.int64]:
+        """Where each cell of a table with these attributes stands in this one."""
+        axes = [self.names.index(name) for name in names]
+        return np.arange(len(self.frequencies)).reshape(self.shape).transpose(axes).reshape(-1)
+
+    def bounds(self, level: float = 0.95) -> Bounds | None:
+        two_sided(level)  # refuses a bad level, also where errors are not known
+        return None if self.origin is None else self.origin.bounds(self.names, level)  # type: ignore[attr-defined]
+
+    @property
+    def stderr(self) -> Floats:
+        """The standard error of each cell; NaN where nobody was asked for these attributes together."""
+        found = None if self.origin is None else self.origin.stderr(self.names)  # type: ignore[attr-defined]
+        return np.full(len(self.frequencies), np.nan) if found is None else found
+
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """One row per cell: a column for each attribute, then frequency, count, stderr, low and high."""
+        share, ends = Unit("share"), self.interval(level)
+        return make_table(
+            {
+                **self._heads(),
+                "frequency": (self.frequencies, share),
+                "count": (self.frequencies * self.population, Unit("people")),
+                "stderr": (self.stderr, share),
+                "low": (ends[:, 0], share),
+                "high": (ends[:, 1], share),
+            }
+        )
+
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        """How many cells there are, whether people were asked for them, the gap, and what intervals rest on."""
+        found = self.bounds(level)
+        rests_on = None if found is None else found.rests_on
+        return {"cells": len(self), "measured": self.measured, "gap": self.gap, "rests_on": rests_on}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        return {"cells": Unit("count"), "measured": Unit("flag"), "gap": Unit("share"), "rests_on": Unit("label")}
+
+    def remarks(self) -> list[str]:
+        if self.measured:
+            return []
+        said = [
+            "Nobody was asked for all of these attributes together: this is the table of maximum entropy that goes with"
+            " what was asked, and its intervals hold for every table that does."
+        ]
+        if self.gap is not None and self.gap > 1e-6:
+            said.append(
+                f"The noise is such that no joint distribution agrees with all of that: this one is up to"
+                f" {100 * self.gap:.2g} % of the people off it."
+            )
+        return said
+
+    def __repr__(self) -> str:
+        return f"Marginal({', '.join(self.names)}: {len(self)} cells, n={self.n})"

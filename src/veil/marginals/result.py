@@ -9,23 +9,28 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Record
+from veil.domain import Domain, Numeric, Record
 from veil.errors import DomainError, InputError, ParameterError
+from veil.marginals.association import Correlation, correlation_between, known_correlation
+from veil.marginals.conditional import Conditional, Correlations
 from veil.marginals.consistency import Repaired, averaged, repaired
-from veil.marginals.marginal import MOST_CELLS, Marginal
+from veil.marginals.intervals import Bounds, cell_bounds, conditional_bounds
+from veil.marginals.marginal import MOST_CELLS, Cells, Marginal
 from veil.marginals.scatter import Scatter
 from veil.marginals.tables import Places, Views, marginal_of, spread
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth
 from veil.results.noise import SupportNoise
 from veil.results.units import Unit, make_table
+from veil.tools.arguments import is_int
 
 if TYPE_CHECKING:
     import pyarrow
@@ -64,6 +69,11 @@ def check_cells(cells: int) -> None:
         )
 
 
+def _ordered(part: Domain) -> bool:
+    """Whether the values of an attribute are like 0, 1, 2, ...: numbers, or just two of them."""
+    return isinstance(part, Numeric) or part.size == 2
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Joint(Result):
     """What was learnt about the joint distribution of the attributes of a record.
@@ -89,7 +99,7 @@ class Joint(Result):
 
     # -- what follows --------------------------------------------------------------------------------------------------
 
-    def _table(self, places: Places, table: Floats, gap: float | None = None) -> Marginal:
+    def _table(self, places: Places, table: Floats, gap: float | None = None, *, measured: bool = True) -> Marginal:
         """A table of these attributes as a result."""
         return Marginal(
             record=Record(tuple(self.record.attributes[place] for place in places)),
@@ -98,6 +108,8 @@ class Joint(Result):
             population=self.population,
             lineage=self.lineage,
             guarantee=self.guarantee,
+            origin=self,
+            measured=measured,
             gap=gap,
         )
 
@@ -106,21 +118,113 @@ class Joint(Result):
         places = places_of(self.record, names)
         cells = math.prod(self.record.parts[place].size for place in places)
         check_cells(cells)
-        found = self._cached.get(tuple(sorted(places)))
-        if found is None:
-            found = self._cached[tuple(sorted(places))] = self._found(tuple(sorted(places)))
-        return found.in_order(tuple(self.record.names[place] for place in places))
+        return self._marginal(tuple(sorted(places))).in_order(tuple(self.record.names[place] for place in places))
+
+    def _marginal(self, places: Places) -> Marginal:
+        """The marginal of attributes by their places, increasing."""
+        if places not in self._cached:
+            self._cached[places] = self._found(places)
+        return self._cached[places]
 
     @cached_property
     def _cached(self) -> dict[Places, Marginal]:
         """What was asked for before: looking at a table, its facts and its picture costs one reconstruction."""
         return {}
 
+    def conditional(self, names: Any, given: Any) -> Conditional:
+        """The shares of values of some attributes among the people who hold each combination of the given ones."""
+        before, after = (
+            tuple(self.record.names[place] for place in places_of(self.record, one)) for one in (given, names)
+        )
+        if set(before) & set(after):
+            raise InputError("an attribute is given or asked for, not both")
+        joint = self.marginal(before + after)
+        rows = joint.frequencies.reshape(math.prod(joint.shape[: len(before)]), -1)
+        held = rows.sum(axis=1, keepdims=True)
+        shares = np.divide(rows, held, out=np.full_like(rows, np.nan), where=held > 0)
+        return Conditional(
+            record=joint.record,
+            frequencies=shares.reshape(-1),
+            n=self.n,
+            population=self.population,
+            lineage=self.lineage,
+            guarantee=self.guarantee,
+            origin=self,
+            given=before,
+        )
+
+    def correlation(self, first: str, second: str, level: float = 0.95) -> Correlation:
+        """How strongly two attributes go together, with an interval and a test.
+
+        Pearson's correlation where both have an order or two values; else Cramer's V.
+        """
+        places = places_of(self.record, (first, second))
+        ordered = all(_ordered(self.record.parts[place]) for place in places)
+        return self._correlation(tuple(sorted(places)), ordered, level)
+
+    def _correlation(self, places: Places, ordered: bool, level: float) -> Correlation:
+        return known_correlation(self._marginal(places).shares, ordered=ordered)
+
+    def correlations(self, names: Any = None) -> Correlations:
+        """All pairs of attributes (or of the named ones), with adjusted p-values; the strongest evidence first."""
+        chosen = self.record.names if names is None else names
+        listed = [self.record.names[place] for place in places_of(self.record, chosen)]
+        if len(listed) < 2:
+            raise InputError("a correlation is of two attributes: name at least two")
+        return Correlations(
+            pairs=tuple(combinations(listed, 2)),
+            n=self.n,
+            population=self.population,
+            lineage=self.lineage,
+            guarantee=self.guarantee,
+            origin=self,
+        )
+
+    # -- how far it may be off -----------------------------------------------------------------------------------------
+
+    def bounds(self, names: Any, level: float = 0.95) -> Bounds | None:
+        """Intervals of the cells of a marginal, in the order of `names`; None where they are not known."""
+        return None
+
+    def stderr(self, names: Any) -> Floats | None:
+        """Standard errors of the cells of a marginal, in the order of `names`; None where they are not known."""
+        return None
+
+    def conditional_bounds(self, names: Any, given: Any, level: float = 0.95) -> Bounds | None:
+        """Intervals of the cells of a conditional; None where they are not known."""
+        return None
+
+    # -- people --------------------------------------------------------------------------------------------------------
+
+    def synthesize(self, n: int, seed: int | None = None) -> pyarrow.Table:
+        """Draw n made-up people, with the original labels: an Arrow table of one column per attribute.
+
+        They are as private as the result: nothing but its tables is looked at. `seed` makes them repeatable.
+        """
+        import pyarrow as pa
+
+        from veil.marginals.synthesis import synthesize
+
+        if not is_int(n) or n < 1:
+            raise ParameterError("a number of people is at least 1")
+        sizes = tuple(part.size for part in self.record.parts)
+        rng = np.random.default_rng(seed)
+        codes = synthesize(sizes, lambda places: self._marginal(places).shares, self._known_sets, n, rng)
+        columns = [
+            part.decode(column.astype(np.uint64)) for part, column in zip(self.record.parts, codes.T, strict=True)
+        ]
+        return pa.table(dict(zip(self.record.names, map(pa.array, columns), strict=True)))
+
+    @property
+    def _known_sets(self) -> tuple[Places, ...]:
+        """Sets of attributes whose tables synthetic people follow: all pairs, where nothing says which are known."""
+        return tuple(combinations(range(len(self.record.names)), 2))
+
     @cached_property
-    def _shown(self) -> Marginal | None:
+    def _shown(self) -> Cells | None:
         if self.shown is None:
             return None
-        return self.marginal(self.shown)
+        return self.marginal(self.shown) if self.given is None else self.conditional(self.shown, self.given)
 
     # -- as a result ---------------------------------------------------------------------------------------------------
 
@@ -238,6 +342,21 @@ class Marginals(Joint):
     def _averaged(self) -> Floats:
         return averaged(self.views, self.raw, self.weights)
 
+    @property
+    def _known_sets(self) -> tuple[Places, ...]:
+        if self.inference == "graphical" and self.model.whole:
+            return (tuple(range(len(self.record.names))),)
+        return self.views.sets
+
+    def remarks(self) -> list[str]:
+        said = super().remarks()
+        if self.inference == "graphical" and not self.model.whole:
+            said.append(
+                "All attributes together have too many cells for one model: each marginal has one of its own, of its"
+                " attributes and those that depend on them most."
+            )
+        return said
+
     @cached_property
     def scatter(self) -> Scatter:
         """How unbiased marginals scatter, at the repaired tables; intervals are made of it."""
@@ -247,6 +366,53 @@ class Marginals(Joint):
         return Scatter(
             views.sizes, views.sets, self.weights, self.repaired.tables, self.people, noises, self.population
         )
+
+    def _scattered(self, places: Places) -> tuple[Scatter, Floats]:
+        """How the unbiased marginal of these attributes scatters, and the raw tables that it is read from."""
+        whole = self.views.containing(places) if self.inference == "separate" else []
+        if not whole:
+            return self.scatter, self.raw
+        every, parts = self.scatter, [self.views.table(self.raw, number).reshape(-1) for number in whole]
+        only = replace(
+            every,
+            sets=tuple(every.sets[number] for number in whole),
+            weights=every.weights[whole],
+            tables=np.concatenate([self.views.table(every.tables, number).reshape(-1) for number in whole]),
+            people=every.people[whole],
+            noises=tuple(every.noises[number] for number in whole),
+        )
+        return only, np.concatenate(parts)
+
+    def bounds(self, names: Any, level: float = 0.95) -> Bounds | None:
+        places = places_of(self.record, names)
+        scatter, raw = self._scattered(tuple(sorted(places)))
+        found = cell_bounds(scatter, raw, tuple(sorted(places)), level)
+        order = self._ordered_cells(places)
+        return replace(found, low=found.low[order], high=found.high[order])
+
+    def stderr(self, names: Any) -> Floats | None:
+        places = places_of(self.record, names)
+        scatter, _ = self._scattered(tuple(sorted(places)))
+        if not scatter.covered(tuple(sorted(places))):
+            return None
+        errors: Floats = np.sqrt(scatter.variance(tuple(sorted(places))))[self._ordered_cells(places)]
+        return errors
+
+    def _ordered_cells(self, places: Places) -> NDArray[np.int64]:
+        """Where each cell of a table stands in the one whose attributes have increasing places."""
+        sizes = [self.views.sizes[place] for place in sorted(places)]
+        cells = np.arange(math.prod(sizes)).reshape(sizes)
+        return cells.transpose([sorted(places).index(place) for place in places]).reshape(-1)
+
+    def conditional_bounds(self, names: Any, given: Any, level: float = 0.95) -> Bounds | None:
+        before, after = places_of(self.record, given), places_of(self.record, names)
+        scatter, raw = self._scattered(tuple(sorted(before + after)))
+        return conditional_bounds(scatter, raw, before, after, level)
+
+    def _correlation(self, places: Places, ordered: bool, level: float) -> Correlation:
+        scatter, raw = self._scattered(places)
+        shown = np.maximum(self._marginal(places).shares, 0.0)
+        return correlation_between(scatter, raw, places, ordered=ordered, shown=shown, level=level)
 
     def _found(self, places: Places) -> Marginal:
         whole = self.views.containing(places)
@@ -258,7 +424,7 @@ class Marginals(Joint):
             table, gap = self._of_view(self.repaired.tables, whole[0], places), None
         else:
             table, gap = self._reconstructed(places)
-        return self._table(places, table, gap)
+        return self._table(places, table, gap, measured=bool(whole))
 
     def _of_view(self, tables: Floats, number: int, places: Places) -> Floats:
         """The marginal of some attributes out of the table of one view that has them."""

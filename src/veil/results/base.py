@@ -38,6 +38,8 @@ Truth = Mapping[Any, float] | Sequence[float] | NDArray[np.float64]
 _HOMES = {
     "answers": "veil.results.answers",
     "comparison": "veil.comparison",
+    "conditional": "veil.marginals.conditional",
+    "correlations": "veil.marginals.conditional",
     "differences": "veil.results.coefficients",
     "distribution": "veil.results.distribution",
     "distribution-change": "veil.results.distribution_change",
