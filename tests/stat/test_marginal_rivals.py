@@ -75,7 +75,7 @@ def test_squared_errors_are_those_of_the_formula(name: str) -> None:
 
 def test_the_thesis_orders_them_as_they_are() -> None:
     """Its factors leave out that a total is known, and that a part of the people is a sample: little of the whole."""
-    factors = {way: variance_factor(way, (2,) * MANY, K) for way in ("FC", "AM", "FT")}  # type: ignore[arg-type]
+    factors = {way: variance_factor(way, (2,) * MANY, K) for way in ("FC", "AM", "FT")}
     assert factors == {"FC": 256, "AM": 448, "FT": 93}
     assert EXPECTED["FT"] < EXPECTED["FC"] < EXPECTED["AM"]
     for name, factor in factors.items():

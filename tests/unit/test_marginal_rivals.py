@@ -58,7 +58,7 @@ def truth(*places: int) -> np.ndarray:
 
 
 def test_the_variances_of_the_thesis() -> None:
-    assert [variance_factor(way, (2,) * 8, 3) for way in ("FC", "AM", "FT")] == [256, 448, 93]  # type: ignore[arg-type]
+    assert [variance_factor(way, (2,) * 8, 3) for way in ("FC", "AM", "FT")] == [256, 448, 93]
     assert variance_factor("FT of bits", (3,) * 8, 3) == 14_893
     assert variance_factor("FT of sets of bits", (3,) * 8, 3) == 1_789
 
@@ -194,7 +194,7 @@ def test_results_come_back_from_their_documents(number: int) -> None:
     again = Result.from_json(json.loads(json.dumps(found.to_json())))
     assert type(again) is type(found)
     assert again == found
-    assert np.array_equal(again.marginal(["age", "sex"]).shares, found.marginal(["age", "sex"]).shares)  # type: ignore[attr-defined]
+    assert np.array_equal(again.marginal(["age", "sex"]).shares, found.marginal(["age", "sex"]).shares)
     assert found.table().num_rows == 5 + 2 + 3
     assert set(found.facts()) == set(found.fact_units())
 
