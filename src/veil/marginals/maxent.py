@@ -7,8 +7,9 @@ has all three pairs. Then the answer is a compromise, and its `gap` says how far
 
 The compromise is the table whose marginals have the smallest total of squared differences to the given ones, and the
 largest entropy among such. On real click streams and baskets (Kosarak, Retail and BMS-POS, all pairs of 16 attributes,
-3-way and 6-way tables that had no exact answer) its squared error to the truth was 2 to 20 % below that of where
-proportional fitting stops, of that fitting's average over a sweep, and of the table of largest likelihood (EM).
+eps 0.4 to 1, 3-way and 6-way tables that had no exact answer) its squared error to the truth was 8 to 17 % below that
+of where proportional fitting ends, 2 to 13 % below that of its average over a sweep, and between 12 % below and 4 %
+above that of the table of largest likelihood (EM), which takes far longer.
 """
 
 from __future__ import annotations
