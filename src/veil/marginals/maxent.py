@@ -28,7 +28,7 @@ from veil.errors import InputError, ParameterError
 from veil.marginals.marginal import MOST_CELLS
 
 if TYPE_CHECKING:
-    from veil.kernels.ipf import Plan
+    from veil.kernels.sums import Plan
 
 __all__ = ["Reconstruction", "Reconstructions", "maximal", "reconstruct", "reconstruct_many"]
 
@@ -174,7 +174,7 @@ def _fitted(plan: Plan, given: Floats, tables: Floats) -> tuple[Floats, NDArray[
 @lru_cache(maxsize=64)
 def _plan(shape: tuple[int, ...], sets: tuple[Places, ...]) -> tuple[Plan, tuple[Places, ...]]:
     """Where the cells of a table of this shape go, and the constraints in the order in which the plan has them."""
-    from veil.kernels.ipf import Plan
+    from veil.kernels.sums import Plan
 
     cells, cut, rows = math.prod(shape), 0, 1
     while cells > _ONE_ROW and cut < len(shape) and (rows * shape[cut]) ** 2 <= cells:
