@@ -37,6 +37,13 @@ def _dot(left: Floats, right: Floats) -> float:
 
 
 @numba.njit(**INNER)
+def _copy(table: Floats, to: Floats) -> None:
+    for row in range(table.shape[0]):
+        for column in range(table.shape[1]):
+            to[row, column] = table[row, column]
+
+
+@numba.njit(**INNER)
 def _top(logs: Floats, allowed: Bools) -> float:
     """The largest number in an allowed cell."""
     top = -math.inf
@@ -194,9 +201,7 @@ def _relaxed(
         value = new
         for k in range(size):
             weights[k] = tried[k]
-        for row in range(table.shape[0]):
-            for column in range(table.shape[1]):
-                table[row, column] = room.spare[row, column]
+        _copy(room.spare, table)
         add_up(plan, table, sums, room)
     return done
 
@@ -220,7 +225,7 @@ def _follow(
     plan: Plan, given: Floats, allowed: Bools, limit: float, table: Floats, sums: Floats, room: Room
 ) -> tuple[bool, int]:
     """Newton's method for smaller and smaller penalties; whether the given sums can be met, and the steps it took."""
-    weights, best = np.zeros(len(given)), np.empty_like(table)
+    weights, best = np.zeros(len(given)), np.empty(table.shape)
     last = _COMPROMISE if _dense(plan, given, table) else _ROUGH
     penalty, done, possible, least = _FIRST, 0, True, math.inf
     while penalty > 0.5 * (_LAST if possible else last):
@@ -230,10 +235,11 @@ def _follow(
             apart += (given[k] - sums[k]) ** 2
         if apart > least:  # it falls with the penalty, up to rounding: this is as far as it comes
             break
-        least, best[:] = apart, table
+        least = apart
+        _copy(table, best)
         possible = possible and not _impossible(plan, given, allowed, sums, limit, room)
         penalty *= _FALL
-    table[:] = best
+    _copy(best, table)
     return possible, done
 
 
