@@ -28,7 +28,7 @@ _INNER: dict[str, Any] = {
     "no_cfunc_wrapper": True,
 }
 
-_LOOK, _LEFT = 25, 0.5
+_LOOK, _LEFT = 10, 0.5
 """Proportional fitting goes on while so many sweeps leave at most this share of the differences."""
 _FIRST, _FALL, _LAST = 1e-1, 1e-1, 1e-11
 """Penalties that Newton's method goes through: the first, the factor between two, and the last."""
@@ -47,16 +47,16 @@ class Plan(NamedTuple):
     of starts[i] .. starts[i + 1] - 1.
     """
 
-    groups: NDArray[np.int32]
+    groups: NDArray[np.uint32]
     """For each group but the last, and each row: the number of the class of rows that the group does not tell apart."""
     classes: NDArray[np.int64]
     """How many classes each of these groups has."""
     members: NDArray[np.int64]
     """Where each group's constraints begin, and where the last one's end."""
-    high: NDArray[np.int32]
+    high: NDArray[np.uint32]
     """For each constraint and class of rows (in the last group: each row), what low[i, column] is added to."""
-    by_row: NDArray[np.int32]
-    low: NDArray[np.int32]
+    by_row: NDArray[np.uint32]
+    low: NDArray[np.uint32]
     starts: NDArray[np.int64]
 
 
@@ -234,15 +234,16 @@ def _dense_step(
 ) -> None:
     """Newton's step for this slope, by the matrix of second derivatives and its Cholesky factor."""
     size = len(slope)
+    own = np.empty(len(plan.low), np.uint32)
     matrix[:] = 0.0
     for row in range(table.shape[0]):
         for column in range(table.shape[1]):
             share = table[row, column]
             if share > 0.0:
                 for i in range(len(plan.low)):
-                    k = plan.by_row[i, row] + plan.low[i, column]
+                    own[i] = plan.by_row[i, row] + plan.low[i, column]
                     for j in range(i + 1):
-                        matrix[k, plan.by_row[j, row] + plan.low[j, column]] += share
+                        matrix[own[i], own[j]] += share
     for k in range(size):
         for j in range(k + 1):
             matrix[k, j] -= sums[k] * sums[j]

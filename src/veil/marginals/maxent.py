@@ -205,7 +205,7 @@ def _plan(shape: tuple[int, ...], sets: tuple[Places, ...]) -> tuple[Plan, tuple
 
     groups = [numbers(head, sized(head), row_values, rows) for head in heads]
     starts = np.cumsum([0, *(math.prod(sized(one)) for one in order)])
-    low, high, by_row = [], np.zeros((len(order), rows), np.int32), []
+    low, high, by_row = [], np.zeros((len(order), rows), np.uint32), []
     for i, one in enumerate(order):
         head, tail = parts(one)
         step = math.prod(sized(tail))
@@ -214,12 +214,12 @@ def _plan(shape: tuple[int, ...], sets: tuple[Places, ...]) -> tuple[Plan, tuple
         high[i] = by_row[-1] if not tail else starts[i] + step * np.arange(rows)
     counts = [len(group) for group in heads.values()] + [len(only_high)]
     plan = Plan(
-        groups=np.array(groups, dtype=np.int32),
+        groups=np.array(groups, dtype=np.uint32),
         classes=np.array([math.prod(sized(head)) for head in heads], dtype=np.int64),
         members=np.cumsum([0, *counts], dtype=np.int64),
         high=high,
-        by_row=np.array(by_row, dtype=np.int32),
-        low=np.array(low, dtype=np.int32),
+        by_row=np.array(by_row, dtype=np.uint32),
+        low=np.array(low, dtype=np.uint32),
         starts=starts.astype(np.int64),
     )
     return plan, tuple(order)

@@ -33,7 +33,7 @@ _SLACK = 1e-3
 """The share of people that a table may be off by for one nat in a factor's logarithm. Without any, tables that no joint
 distribution has drive factors to extremes, and one attribute passes that on to the next."""
 _LIMIT, _MOST_SWEEPS = 1e-4, 30
-_WORTH_A_THREAD = 1 << 18
+_WORTH_A_THREAD = 1 << 16
 """People below whom a second thread costs more than it gives."""
 
 
