@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -71,6 +72,20 @@ def test_squared_errors_are_those_of_the_formula(name: str) -> None:
     assert mean_fits(found.mean(), EXPECTED[name], error)
     rivals = [other for key, other in EXPECTED.items() if key != name]
     assert not any(mean_fits(found.mean(), rival, error) for rival in rivals)
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("FC", 1.0), ("FT", 1.0), ("EM", 12.0)])
+def test_intervals_cover_and_narrower_ones_do_not(name: str, epsilon: float) -> None:
+    study = replace({**STUDIES, "EM": SplitEM(EPSILON, RECORD, k=K)}[name], epsilon=epsilon)
+    covered, narrow = 0, 0
+    for seed in range(RUNS):
+        found = simulate(study, TABLE, seed=seed)
+        for level in (0.95, 0.8):
+            bounds = found.bounds(RECORD.names[:K], level)
+            inside = int(((bounds.low <= TRUTH + 1e-12) & (bounds.high + 1e-12 >= TRUTH)).sum())
+            covered, narrow = (covered + inside, narrow) if level == 0.95 else (covered, narrow + inside)
+    assert covered / (RUNS * 8) > 0.93
+    assert narrow / (RUNS * 8) < 0.93
 
 
 def test_the_thesis_orders_them_as_they_are() -> None:
