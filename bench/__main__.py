@@ -16,6 +16,7 @@ from rich.console import Console
 from bench.collector_load import collector_rows
 from bench.hitters_rows import hitters_rows
 from bench.interval_rows import interval_rows
+from bench.marginal_rows import marginal_rows
 from bench.memory import memory_rows
 from bench.numeric_rows import numeric_rows
 from bench.oracles import Effort, OracleLine, all_oracles
@@ -76,7 +77,7 @@ def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome],
             note(outcome)
         for outcome in transform_rows(repeats, reports // 10):
             note(outcome)
-        for rows in (interval_rows, post_rows, numeric_rows, tree_rows, hitters_rows):
+        for rows in (interval_rows, post_rows, numeric_rows, tree_rows, hitters_rows, marginal_rows):
             for outcome in rows(repeats):
                 note(outcome)
         note(start_row(min(repeats, 20)))

@@ -67,7 +67,8 @@ print(f"{len(study.family)} views, such as {', '.join(study.family.question(0).v
 print(f"every report keeps a ratio of e^{study.guarantee.epsilon:g}, in {study.survey.layout.size} bytes")
 
 # %% The whole way: every device draws its view and randomizes its answer, the collector counts and reads
-found = veil.simulate(study, person.decode(held), seed=chosen.seed)
+people = {name: part.decode(held[:, place]) for place, (name, part) in enumerate(person.attributes)}
+found = veil.simulate(study, people, seed=chosen.seed)
 pair = found.marginal(["age", "smokes"])
 screen.print(render(pair, title="age and smoking", truth=truth.marginal(["age", "smokes"]).frequencies))
 

@@ -22,8 +22,9 @@ from veil.engines import Watch, unwatched
 from veil.entropy import Seeded, Words
 from veil.errors import InputError
 from veil.histogram import Questions
-from veil.marginals import Joint, Marginal
+from veil.marginals import Joint
 from veil.marginals.known import KnownJoint
+from veil.marginals.marginal import Cells
 from veil.numeric import without_bands
 from veil.planning.epsilon import at_epsilon
 from veil.privacy import Guarantee
@@ -72,9 +73,9 @@ class Held:
 
         `question` is that of one part of the results of a whole survey.
         """
-        if isinstance(result, (Joint, Marginal)):
+        if isinstance(result, (Joint, Cells)):
             known = self._joint(result.record)
-            return None if known is None else known.beside(result).table()["frequency"].to_pylist()
+            return None if known is None else known.truth(result)
         view = self._view(result, question)
         return None if view is None else self._truth(view, result.table())
 
@@ -127,8 +128,8 @@ class Held:
         return None
 
     def _error(self, result: Result, question: int | None) -> float:
-        joint = self._joint(result.record) if isinstance(result, (Joint, Marginal)) else None
-        if joint is not None and isinstance(result, (Joint, Marginal)):
+        joint = self._joint(result.record) if isinstance(result, (Joint, Cells)) else None
+        if joint is not None and isinstance(result, (Joint, Cells)):
             return math.sqrt(joint.sse(result, self.k))
         view, table = self._view(result, question), result.table()
         known = None if view is None else self._truth(view, table)
@@ -318,9 +319,11 @@ def compare(
                         pass
                     assert run.result is not None
                     errors[i, j, k] = held.error(run.result)
-                    columns = run.result.table().column_names
-                    way = held.k if isinstance(run.result, Joint) else 0
-                    told.add(("mean" in columns, "variance" in columns, way))
+                    if isinstance(run.result, Joint):
+                        told.add((False, False, held.k))
+                    else:
+                        columns = run.result.table().column_names
+                        told.add(("mean" in columns, "variance" in columns, 0))
                     advance(1)
     people = max(len(codes[name]) for name in studies)
     if len(told) > 1:

@@ -16,7 +16,7 @@ KINDS = (
     "items, selected", "itemsets, selected", "rules", "means", "distributions as printed: quantiles",
     "distributions, nothing assumed: at edges", "distributions, Hierarchy: at round numbers",
     "distributions, HaarHRR: at edges", "distributions, bins: at edges", "marginals, asked",
-    "marginals, reconstructed", "conditionals", "correlations, Pearson", "correlations, Cramer's V",
+    "marginals, reconstructed", "conditionals", "correlations, Pearson", "correlations, Cramer",
 )  # fmt: skip
 
 

@@ -79,6 +79,9 @@ def test_every_attribute_alone_and_any_marginal(client: httpx.Client) -> None:
         assert abs(row["frequency"] - true) < 0.04
     assert found["rows"][0]["frequency"] - found["rows"][3]["frequency"] > 0.15  # who is young smokes less
     assert valid(client.post(ANSWER, json={"set": ["marginal=smokes,age"]})) == found
+    within = valid(client.get(ANSWER, params={"set": ["marginal=smokes", "given=age"]}))
+    assert [(row["age"], row["smokes"]) for row in within["rows"][:2]] == [("18-39", 0), ("18-39", 1)]
+    assert sum(row["frequency"] for row in within["rows"]) == pytest.approx(3)
     raw = valid(client.get(ANSWER, params={"set": ["marginal=smokes,age", "inference=separate"]}))
     assert raw["rows"] != found["rows"]
 

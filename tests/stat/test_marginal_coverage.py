@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veil.marginals import CALM, cell_bounds
+from veil.marginals import CALM
 from veil_papers.coverage.cells import measure
 from veil_papers.coverage.marginals import apart, cases, census, clicks, collected
 
@@ -51,9 +51,10 @@ def test_cells_that_nobody_is_in() -> None:
     held, rival = np.zeros(4), np.zeros(4)
     for _ in range(runs):
         found = collected(study, records, rng)
-        bounds = cell_bounds(found.scatter, found.raw, places)
-        held += (bounds.low <= truth + 1e-9) & (truth <= bounds.high + 1e-9)
-        shown, error = found.marginal(["a6", "a7"]).frequencies, 1.96 * np.sqrt(found.scatter.variance(places))
+        marginal = found.marginal(["a6", "a7"])
+        low, high = marginal.interval().T
+        held += (low <= truth + 1e-9) & (truth <= high + 1e-9)
+        shown, error = marginal.frequencies, 1.96 * marginal.stderr
         rival += (shown - error <= truth) & (truth <= shown + error)
     assert (held / runs).min() > 0.9
     assert (rival / runs).min() < 0.82

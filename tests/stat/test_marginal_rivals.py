@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -73,9 +74,23 @@ def test_squared_errors_are_those_of_the_formula(name: str) -> None:
     assert not any(mean_fits(found.mean(), rival, error) for rival in rivals)
 
 
+@pytest.mark.parametrize(("name", "epsilon"), [("FC", 1.0), ("FT", 1.0), ("EM", 12.0)])
+def test_intervals_cover_and_narrower_ones_do_not(name: str, epsilon: float) -> None:
+    study = replace({**STUDIES, "EM": SplitEM(EPSILON, RECORD, k=K)}[name], epsilon=epsilon)
+    covered, narrow = 0, 0
+    for seed in range(RUNS):
+        found = simulate(study, TABLE, seed=seed)
+        for level in (0.95, 0.8):
+            bounds = found.bounds(RECORD.names[:K], level)
+            inside = int(((bounds.low <= TRUTH + 1e-12) & (bounds.high + 1e-12 >= TRUTH)).sum())
+            covered, narrow = (covered + inside, narrow) if level == 0.95 else (covered, narrow + inside)
+    assert covered / (RUNS * 8) > 0.93
+    assert narrow / (RUNS * 8) < 0.93
+
+
 def test_the_thesis_orders_them_as_they_are() -> None:
     """Its factors leave out that a total is known, and that a part of the people is a sample: little of the whole."""
-    factors = {way: variance_factor(way, (2,) * MANY, K) for way in ("FC", "AM", "FT")}  # type: ignore[arg-type]
+    factors = {way: variance_factor(way, (2,) * MANY, K) for way in ("FC", "AM", "FT")}
     assert factors == {"FC": 256, "AM": 448, "FT": 93}
     assert EXPECTED["FT"] < EXPECTED["FC"] < EXPECTED["AM"]
     for name, factor in factors.items():

@@ -134,6 +134,21 @@ def test_the_truth_is_counted(found: Any) -> None:
         KnownJoint.of(PERSON, codes[:0])
 
 
+def test_the_truth_of_shares_within_groups(found: Any) -> None:
+    held = Held(STUDY, PERSON.encode(PEOPLE))
+    wanted = [1, 0, 0, 0, 0.5, 0.5]  # children of women, then of men
+    for result in (found.conditional("children", "sex"), replace(found, shown=("children",), given=("sex",))):
+        assert held.truth(result) == pytest.approx(wanted)
+        assert result.summary_table(truth=held.truth(result))["truth"].to_pylist() == pytest.approx(wanted)
+    women = KnownJoint.of(PERSON, PERSON.encode({"age": ["old"], "sex": ["f"], "children": [2]}))
+    shares = women.truth(found.conditional("age", "sex"))
+    assert shares[:2] == [0.0, 1.0]
+    assert np.isnan(shares[2:]).all()  # there are no men
+    table = found.conditional("age", "sex").summary_table(truth=shares)
+    assert table["truth"].to_pylist() == [0.0, 1.0, None, None]
+    assert table["covered"].to_pylist()[2:] == [None, None]
+
+
 def test_an_error_is_the_mean_over_marginals(found: Any) -> None:
     codes = PERSON.encode(PEOPLE)
     known = KnownJoint.of(PERSON, codes)

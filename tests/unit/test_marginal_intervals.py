@@ -159,6 +159,15 @@ def test_values_that_hardly_anybody_holds_leave_the_interval_open_and_true() -> 
     assert exact.high - exact.low < 0.01 < vague.high - vague.low
 
 
+def test_correlations_of_1() -> None:
+    table = np.array([[0.5, 0.0], [0.0, 0.5]])
+    for error in (0.0, 1e-6):
+        found = correlation_of(table, np.eye(4) * error, ordered=True)
+        assert found.high == 1
+        assert found.value == pytest.approx(1.0, abs=1e-5)
+        assert found.low == pytest.approx(1.0, abs=0.03)
+
+
 def test_what_is_shown_lies_inside() -> None:
     joint = at_random(9, (2, 2))
     shown = np.array([[0.5, 0.0], [0.0, 0.5]])

@@ -19,11 +19,13 @@ from veil.errors import InputError, ParameterError
 from veil.marginals import (
     AllMarginals,
     BinaryCALM,
+    FourierCoefficients,
     FourierMarginals,
     FullContingency,
     Joint,
     JointStudy,
     SplitEM,
+    SplitReports,
     variance_factor,
 )
 from veil.marginals.bit_tables import bit_record, held_cells, walsh
@@ -58,7 +60,7 @@ def truth(*places: int) -> np.ndarray:
 
 
 def test_the_variances_of_the_thesis() -> None:
-    assert [variance_factor(way, (2,) * 8, 3) for way in ("FC", "AM", "FT")] == [256, 448, 93]  # type: ignore[arg-type]
+    assert [variance_factor(way, (2,) * 8, 3) for way in ("FC", "AM", "FT")] == [256, 448, 93]
     assert variance_factor("FT of bits", (3,) * 8, 3) == 14_893
     assert variance_factor("FT of sets of bits", (3,) * 8, 3) == 1_789
 
@@ -194,7 +196,7 @@ def test_results_come_back_from_their_documents(number: int) -> None:
     again = Result.from_json(json.loads(json.dumps(found.to_json())))
     assert type(again) is type(found)
     assert again == found
-    assert np.array_equal(again.marginal(["age", "sex"]).shares, found.marginal(["age", "sex"]).shares)  # type: ignore[attr-defined]
+    assert np.array_equal(again.marginal(["age", "sex"]).shares, found.marginal(["age", "sex"]).shares)
     assert found.table().num_rows == 5 + 2 + 3
     assert set(found.facts()) == set(found.fact_units())
 
@@ -231,6 +233,82 @@ def test_a_coefficient_that_nobody_was_asked_for_is_0_and_said_so() -> None:
     assert not found.coefficients[found.people == 0].any()
     assert f"{missing} of 92" in found.remarks()[0]
     assert found.facts()["unanswered"] == missing
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_covariance_of_a_transform_is_that_of_its_coefficients() -> None:
+    found = FOUND[2]
+    assert isinstance(found, FourierCoefficients)
+    for places in ((0,), (0, 2), (1, 2)):
+        variances, numbers = found._scatter(places)[1:], found._numbers(places)
+        still = replace(found, coefficients=np.zeros(len(found.people)))
+        columns = []
+        for number in numbers:
+            moved = np.zeros(len(found.people))
+            moved[number] = 1.0
+            columns.append((replace(found, coefficients=moved)._unbiased(places) - still._unbiased(places)).reshape(-1))
+        linear = np.stack(columns, axis=1)
+        assert np.allclose(found._covariance(places), linear @ np.diag(variances) @ linear.T, atol=1e-15)
+        assert np.allclose(found._variance(places), np.diag(found._covariance(places)))
+        assert found._variance(places).sum() < 1.2 * variances.sum() / (len(variances) + 1)
+
+
+def test_the_covariance_of_split_budgets_is_that_of_single_reports() -> None:
+    found = FOUND[4]
+    assert isinstance(found, SplitReports)
+    places, noises = (0, 2), [found.noises[0], found.noises[2]]
+    reported = found._reported(places)
+    cells = np.stack([unmixed(one.reshape(5, 3), noises).reshape(-1) for one in np.eye(15)])
+    square = (reported.reshape(-1)[:, None, None] * cells[:, :, None] * cells[:, None, :]).sum(axis=0)
+    mean = reported.reshape(-1) @ cells
+    assert np.allclose(found._covariance(places), (square - np.outer(mean, mean)) / found.n)
+    assert np.allclose(found._variance(places), np.diag(square) / found.n)
+
+
+@every
+def test_errors_stand_beside_every_cell_in_the_order_of_the_names(number: int) -> None:
+    found = FOUND[number]
+    one, other = found.marginal(["sex", "age"]), found.marginal(["age", "sex"])
+    ends, stderr = one.interval(), one.stderr
+    assert np.isfinite(stderr).all()
+    assert (ends[:, 0] <= ends[:, 1]).all()
+    assert np.allclose(stderr.reshape(2, 5).T.reshape(-1), other.stderr)
+    assert np.allclose(ends.reshape(2, 5, 2).transpose(1, 0, 2).reshape(-1, 2), other.interval())
+    wider = one.interval(0.999)
+    assert (wider[:, 0] <= ends[:, 0]).all()
+    assert (wider[:, 1] >= ends[:, 1]).all()
+    truth_ = truth(1, 0).reshape(-1)
+    assert ((wider[:, 0] <= truth_) & (truth_ <= wider[:, 1])).all()
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_conditionals_and_correlations_have_errors_too(number: int) -> None:
+    found = FOUND[number]
+    rows = found.conditional(["region"], given=["age"])
+    ends = rows.interval(0.999)
+    true = truth(0, 2) / truth(0).reshape(-1, 1)
+    assert ((ends[:, 0] <= true.reshape(-1)) & (true.reshape(-1) <= ends[:, 1])).all()
+    pair = found.correlation("age", "region")
+    assert pair.low <= pair.value <= pair.high
+    assert pair.p_value < 1e-9
+    assert found.correlation("age", "sex").p_value > 1e-6
+
+
+def test_what_nobody_was_asked_for_widens_intervals() -> None:
+    found = FOUND[2]
+    assert isinstance(found, FourierCoefficients)
+    people = found.people.copy()
+    people[found._numbers((1, 2))[-1]] = 0
+    less = replace(found, people=people)
+    sex = less.bounds(["sex", "region"])
+    before = found.bounds(["sex", "region"])
+    assert sex is not None
+    assert before is not None
+    assert (sex.high - sex.low).mean() > (before.high - before.low).mean() + 0.05
+    assert less.conditional_bounds(["sex"], ["region"]) is None
+    assert less.correlation("sex", "region").high == 1.0
 
 
 # -- how people are asked ----------------------------------------------------------------------------------------------

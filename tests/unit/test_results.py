@@ -110,6 +110,9 @@ def made() -> dict[str, Result]:
         "shown marginal": replace(joint(), shown=("what people drink", "[bold]low"), inference="separate"),
         "marginal": joint().marginal(["hour", "what people drink"]),
         "marginal of times": joint().marginal("day"),
+        "conditional": joint().conditional(["hour"], given=["what people drink"]),
+        "shown conditional": replace(joint(), shown=("hour",), given=("[bold]low", "what people drink")),
+        "correlations": joint().correlations(),
     }
 
 
@@ -464,7 +467,7 @@ def test_pictures(name: str) -> None:
 
     axes = RESULTS[name].plot()
     assert axes.figure is not None
-    maps = ("marginal", "shown marginal")  # a heat map and its bar of colours
+    maps = ("marginal", "shown marginal", "conditional", "correlations")  # a heat map and its bar of colours
     assert len(axes.figure.get_axes()) == (4 if name == "answers" else 2 if name in maps else 1)
     plt.close("all")
 

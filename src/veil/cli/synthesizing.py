@@ -29,15 +29,15 @@ def synthesize(
     from veil.cli.progress import progress
     from veil.cli.showing import remarked
     from veil.errors import InputError
-    from veil.marginals import MarginalStudy
+    from veil.marginals import JointStudy
     from veil.results.files import arrow_bytes
     from veil.tools.durable import write_atomically
 
     loaded = load(study, given_changes(changes))
     check_output(out, [study, *collected], _ENDINGS)
-    if not isinstance(loaded.study, MarginalStudy):
+    if not isinstance(loaded.study, JointStudy):
         raise InputError(
-            f"people are made up from tables of attributes, which a study of kind {loaded.study.kind} does not read:"
+            f"people are made up from a joint distribution, which a study of kind {loaded.study.kind} does not read:"
             " `veil plan marginals` plans one"
         )
     with remarked() as remarks:
@@ -46,10 +46,12 @@ def synthesize(
             made = found.synthesize(people, seed)
             advance(people)
     write_atomically(out, arrow_bytes(made, out.suffix.lower().removeprefix(".")))
+    facts = found.facts()
+    of = f"{plural(facts['views'], 'set')} of up to {facts['largest_view']}" if "views" in facts else "pairs of"
     said = (
         f"These people are made up: none of them is one of the {found.n:,} who answered. Together they follow what was"
-        f" estimated for {plural(len(found.sets), 'set')} of up to {found.facts()['largest_view']} attributes, with"
-        " the errors that `veil estimate` shows; what nobody was asked for together is as mixed as that allows."
+        f" estimated for {of} attributes, with the errors that `veil estimate` shows; what nobody was asked for"
+        " together is as mixed as that allows."
     )
     screen = console(as_json)
     wrote(screen, out, f"{plural(made.num_rows, 'row')} of {plural(made.num_columns, 'attribute')}")

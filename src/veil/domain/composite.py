@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -107,11 +108,11 @@ class Record(Domain):
         """A record by keyword; an int d means 0 .. d-1, a list means its labels."""
         return cls(tuple((name, as_domain(part)) for name, part in attributes.items()))
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.attributes)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Domain, ...]:
         return tuple(part for _, part in self.attributes)
 

@@ -7,13 +7,13 @@
 People hold a `veil.Record`. docs/marginals.md says how they are asked, what it costs and what errors mean.
 """
 
-from veil.marginals.association import Correlation, correlation_between
+from veil.marginals.association import Correlation
 from veil.marginals.binary import BinaryCALM, BinaryMarginals
 from veil.marginals.choosing import noise_error
 from veil.marginals.conditional import Conditional, Correlations
 from veil.marginals.covering import covering_design
 from veil.marginals.fourier import FourierCoefficients, FourierMarginals
-from veil.marginals.intervals import Bounds, cell_bounds, conditional_bounds
+from veil.marginals.intervals import Bounds
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference, Joint, Marginals
 from veil.marginals.rivals import AllMarginals, FullContingency, variance_factor
@@ -42,9 +42,6 @@ __all__ = [
     "Scatter",
     "SplitEM",
     "SplitReports",
-    "cell_bounds",
-    "conditional_bounds",
-    "correlation_between",
     "covering_design",
     "noise_error",
     "variance_factor",

@@ -158,6 +158,11 @@ def _pearson(table: Floats, covariance: Floats, level: float) -> tuple[float, fl
         return value, -1.0, 1.0, error
     root = math.sqrt(max(b * b - a * c, 0.0))
     low, high = (b - root) / a, (b + root) / a
+    # the sample of people scatters more at correlations nearer to 0 than at the one that was found (Fisher 1915)
+    if 1e-12 < error < 1:
+        inside = min(max(value, -1 + error), 1 - error)
+        reach, middle = two_sided(level) * error / (1 - inside**2), math.atanh(inside)
+        low, high = min(low, math.tanh(middle - reach)), max(high, math.tanh(middle + reach))
     # an estimate beyond what can be is taken for one that is one standard error off
     low, high = min(low, 1 - error), max(high, -1 + error)
     return value, max(low, -1.0), min(high, 1.0), error

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.marginals.bit_tables import bit_name, bit_record, held_cells, widths_of
+from veil.marginals.intervals import Bounds
 from veil.marginals.marginal import Marginal
-from veil.marginals.result import Inference, Joint, Marginals
+from veil.marginals.result import Inference, Joint, Marginals, places_of
 from veil.marginals.study import CALM, Names, ViewStudy
 from veil.marginals.tables import Places, spread
 from veil.results.noise import SupportNoise
 from veil.study import Collected
 from veil.survey import EachOf, ListedBits
 from veil.tools.arguments import is_int
-from veil.view import bits_of
+from veil.view import bits_of, width_of
 
 __all__ = ["BinaryCALM", "BinaryMarginals"]
 
@@ -60,12 +61,36 @@ class BinaryMarginals(Joint):
         )
 
     def _found(self, places: Places) -> Marginal:
-        chosen = {self.record.names[place] for place in places}
-        found = self.bits.marginal([bit_name(bit) for bit in bits_of(self.record) if bit[0] in chosen])
-        table = held_cells(found.frequencies, [self.record.parts[place].size for place in places])
+        bits, sizes = self._bits_of([self.record.names[place] for place in places])
+        found = self.bits.marginal(bits)
+        table = held_cells(found.frequencies, sizes)
         held = table.sum()
         unbiased = self.inference in ("unbiased", "separate")
-        return self._table(places, spread(table) if unbiased or held <= 0 else table / held, found.gap)
+        return self._table(
+            places, spread(table) if unbiased or held <= 0 else table / held, found.gap, measured=found.measured
+        )
+
+    def _bits_of(self, names: Any) -> tuple[list[str], list[int]]:
+        """The bits of some attributes in their order, and how many values each attribute has."""
+        parts = dict(self.record.attributes)
+        chosen = [self.record.names[place] for place in places_of(self.record, names)]
+        bits = [bit_name((name, bit)) for name in chosen for bit in range(width_of(parts[name].size))]
+        return bits, [parts[name].size for name in chosen]
+
+    def bounds(self, names: Any, level: float = 0.95) -> Bounds | None:
+        """As many people hold a value as hold the combination of bits that it is: that interval is the value's."""
+        bits, sizes = self._bits_of(names)
+        found = self.bits.bounds(bits, level)
+        if found is None:
+            return None
+        low, high = (held_cells(end, sizes).reshape(-1) for end in (found.low, found.high))
+        return replace(found, low=low, high=high)
+
+    def stderr(self, names: Any) -> Floats | None:
+        """That of a combination of bits, before what is no value is given to the others."""
+        bits, sizes = self._bits_of(names)
+        found = self.bits.stderr(bits)
+        return None if found is None else held_cells(found, sizes).reshape(-1)
 
     def __repr__(self) -> str:
         return f"BinaryMarginals({len(self.record.names)} attributes, {len(self.sets)} views of bits, n={self.n})"

@@ -7,6 +7,7 @@ are no value: nobody holds them, yet noise puts people there.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +44,13 @@ def widths_of(record: Record) -> tuple[int, ...]:
     return tuple(width_of(part.size) for part in record.parts)
 
 
-def held_cells(table: Floats, sizes: Sequence[int]) -> Floats:
+def held_cells(table: NDArray[Any], sizes: Sequence[int]) -> NDArray[Any]:
     """A table of all combinations of the bits of some attributes, cut to those that are values of the attributes.
 
     >>> held_cells(np.arange(8.0), [3, 2]).tolist()
     [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     """
-    cut: Floats = table.reshape([1 << width_of(size) for size in sizes])[tuple(slice(size) for size in sizes)]
+    cut: NDArray[Any] = table.reshape([1 << width_of(size) for size in sizes])[tuple(slice(size) for size in sizes)]
     return cut
 
 

@@ -7,6 +7,7 @@ response asks for at the least cost. Attributes of more values become the bits o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +19,9 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import InputError
 from veil.marginals.bit_tables import held_cells, walsh, widths_of
+from veil.marginals.linear import LinearJoint
 from veil.marginals.marginal import Marginal
-from veil.marginals.result import Joint
+from veil.marginals.scatter import MOST_COVARIANCES
 from veil.marginals.study import JointStudy, Names
 from veil.marginals.tables import Places, spread
 from veil.mechanisms import GRR
@@ -35,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FourierCoefficients(Joint):
+class FourierCoefficients(LinearJoint):
     """A joint distribution read from Fourier coefficients: every marginal of at most `k` attributes.
 
     `coefficients` are those of the sets of bits of `Parities(record, k)`, in its order, estimated without bias from
@@ -54,22 +56,57 @@ class FourierCoefficients(Joint):
         return Parities(self.record, self.k)
 
     def _found(self, places: Places) -> Marginal:
+        return self._table(places, self._unbiased(places))
+
+    def _unbiased(self, places: Places) -> Floats:
+        transformed = np.concatenate([[1.0], self.coefficients[self._numbers(places)]])
+        return spread(held_cells(walsh(transformed) / len(transformed), self._sizes(places)))
+
+    def _sizes(self, places: Places) -> list[int]:
+        return [self.record.parts[place].size for place in places]
+
+    def _numbers(self, places: Places) -> NDArray[np.int64]:
+        """The numbers of the coefficients of these attributes, in the order of the cells that they transform to."""
         if len(places) > self.k:
             raise InputError(
                 f"people were asked for coefficients of at most {self.k} attributes, not of {len(places)}: ask for a"
                 " smaller marginal, or plan with a larger k"
             )
-        sizes = [self.record.parts[place].size for place in places]
-        transformed = np.concatenate([[1.0], self.coefficients[self._numbers(places)]])
-        return self._table(places, spread(held_cells(walsh(transformed) / len(transformed), sizes)))
-
-    def _numbers(self, places: Places) -> NDArray[np.int64]:
-        """The numbers of the coefficients of these attributes, in the order of the cells that they transform to."""
         widths = widths_of(self.record)
         grids = np.indices([1 << widths[place] for place in places]).reshape(len(places), -1)
         masks = np.zeros((grids.shape[1], len(widths)), dtype=np.int64)
         masks[:, list(places)] = grids.T
         return self._rule.numbers(masks[1:])
+
+    # -- how far it may be off -----------------------------------------------------------------------------------------
+
+    def _scatter(self, places: Places) -> Floats:
+        """How the coefficients of some attributes scatter, at the most: 0 of the constant, and of what nobody said."""
+        people = self.people[self._numbers(places)]
+        each = float((self.noise.p - self.noise.q) ** -2)
+        return np.concatenate([[0.0], np.divide(each, people, out=np.zeros(len(people)), where=people > 0)])
+
+    def _unknown(self, places: Places) -> float:
+        people = self.people[self._numbers(places)]
+        return int((people == 0).sum()) / (len(people) + 1)  # a coefficient lies between -1 and 1
+
+    def _variance(self, places: Places) -> Floats:
+        sizes = self._sizes(places)
+        if math.prod(sizes) <= MOST_COVARIANCES and any(size & (size - 1) for size in sizes):
+            return np.diag(self._covariance(places)).copy()
+        found = self._scatter(places)  # where all combinations of bits are values nothing is spread
+        return np.full(math.prod(sizes), found.sum() / len(found) ** 2)
+
+    def _covariance(self, places: Places) -> Floats:
+        # The covariance of two combinations of bits depends on which bits differ: the transform of the scatter.
+        found, sizes = self._scatter(places), self._sizes(places)
+        differing = walsh(found) / len(found) ** 2
+        held = held_cells(np.arange(len(found)), sizes).reshape(-1)
+        cells: Floats = differing[held[:, None] ^ held[None, :]]
+        # A table that is spread loses its mean.
+        return np.asarray(cells - cells.mean(axis=0) - cells.mean(axis=1)[:, None] + cells.mean())
+
+    # -- as a result ---------------------------------------------------------------------------------------------------
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """How many coefficients there are, and for how many of them nobody was asked."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import EmptyError, InputError
-from veil.marginals.marginal import Marginal
+from veil.marginals.conditional import Conditional
+from veil.marginals.marginal import Cells, Marginal
 from veil.marginals.result import Joint
 from veil.marginals.tables import Places
 from veil.tools.canonical import Json
@@ -63,20 +64,29 @@ class KnownJoint(Joint):
             lineage=self.lineage,
         )
 
-    def beside(self, found: Joint | Marginal) -> Joint | Marginal:
-        """The truth with the same rows as a result has them."""
-        if isinstance(found, Marginal):
-            return self.marginal(found.names)
-        return KnownJoint.of(self.record, self.codes, found.shown, found.given)
+    def truth(self, found: Joint | Cells) -> list[float]:
+        """What is true of each row of a result; NaN for shares among people whom there are not."""
+        same: Joint | Cells
+        if isinstance(found, Joint):
+            same = KnownJoint.of(self.record, self.codes, found.shown, found.given)
+        else:
+            same = self._same(found)
+        return [math.nan if share is None else share for share in same.table()["frequency"].to_pylist()]
 
-    def sse(self, found: Joint | Marginal, k: int) -> float:
+    def _same(self, found: Cells) -> Cells:
+        """The same table, of these people."""
+        if isinstance(found, Conditional):
+            return self.conditional(found.names[len(found.given) :], found.given)
+        return self.marginal(found.names)
+
+    def sse(self, found: Joint | Cells, k: int) -> float:
         """The sum of squared errors of a marginal's cells; of a joint distribution, its mean over many marginals.
 
         These have k attributes each (or all, where there are fewer). Where there are more than MOST_MARGINALS of them,
         so many are drawn: always the same ones.
         """
-        if isinstance(found, Marginal):
-            return float(np.sum((found.frequencies - self.marginal(found.names).frequencies) ** 2))
+        if isinstance(found, Cells):
+            return float(np.nansum((found.frequencies - self._same(found).frequencies) ** 2))
         return float(np.mean([self.sse(found.marginal(names), k) for names in self._some(k)]))
 
     def _some(self, k: int) -> list[tuple[str, ...]]:

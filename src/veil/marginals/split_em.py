@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import InputError, ParameterError
 from veil.marginals.consistency import nearest_shares
+from veil.marginals.linear import LinearJoint
 from veil.marginals.marginal import MOST_CELLS, Marginal
-from veil.marginals.result import Joint, places_of
+from veil.marginals.result import places_of
 from veil.marginals.study import JointStudy, Names
 from veil.marginals.tables import Places, Views, marginal_of
 from veil.mechanisms import GRR
@@ -48,7 +49,7 @@ _MIXED = 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SplitReports(Joint):
+class SplitReports(LinearJoint):
     """A joint distribution read from how often combinations of reports occurred.
 
     `sets` are the attributes whose reports were counted together and `counts` their tables, one after another; `noises`
@@ -72,6 +73,19 @@ class SplitReports(Joint):
         return np.asarray(self.counts / self.n)
 
     def _found(self, places: Places) -> Marginal:
+        table = self._unbiased(places)
+        if self.method == "em":
+            table = most_likely(self._reported(places), self._channels(places), table, _WITHIN / self.n)
+        return self._table(places, table)
+
+    def _channels(self, places: Places) -> list[SupportNoise]:
+        return [self.noises[place] for place in places]
+
+    def _unbiased(self, places: Places) -> Floats:
+        return unmixed(self._reported(places), self._channels(places))
+
+    def _reported(self, places: Places) -> Floats:
+        """How often each combination of reports about these attributes occurred."""
         whole = self._views.containing(places)
         if not whole:
             raise InputError(
@@ -79,12 +93,25 @@ class SplitReports(Joint):
                 f" {len(places)}: ask for a smaller marginal, or read with a larger k"
             )
         one = self._views.sets[whole[0]]
-        reported = marginal_of(self._views.table(self._shares, whole[0]), [one.index(place) for place in places])
-        channels = [self.noises[place] for place in places]
-        table = unmixed(reported, channels)
-        if self.method == "em":
-            table = most_likely(reported, channels, table, _WITHIN / self.n)
-        return self._table(places, table)
+        return marginal_of(self._views.table(self._shares, whole[0]), [one.index(place) for place in places])
+
+    def _variance(self, places: Places) -> Floats:
+        # What a report adds to a cell is a product over attributes; its mean square is an average over all reports.
+        found = self._reported(places)
+        for axis, (inside, outside) in enumerate(map(_weights, self._channels(places))):
+            found = (inside**2 - outside**2) * found + outside**2 * found.sum(axis=axis, keepdims=True)
+        return found.reshape(-1) / self.n
+
+    def _covariance(self, places: Places) -> Floats:
+        found = self._reported(places)
+        for channel in self._channels(places):  # the first axis becomes two, at the end
+            inside, outside = _weights(channel)
+            said = np.full((found.shape[0],) * 2, outside) + np.eye(found.shape[0]) * (inside - outside)
+            found = np.tensordot(found, np.einsum("vy,wy->yvw", said, said), axes=(0, 0))
+        many = found.ndim // 2
+        square = found.transpose([*range(0, 2 * many, 2), *range(1, 2 * many, 2)])
+        cells = self._unbiased(places).reshape(-1)
+        return np.asarray((square.reshape(len(cells), -1) - np.outer(cells, cells)) / self.n)
 
     def __repr__(self) -> str:
         return f"SplitReports({len(self.record.names)} attributes, n={self.n})"
@@ -177,6 +204,12 @@ def counted_together(collected: Collected, views: Views) -> Ints:
                 index = index * views.sizes[place] + values[place]
             total[start:stop] += np.bincount(index, minlength=stop - start)
     return total
+
+
+def _weights(channel: SupportNoise) -> tuple[float, float]:
+    """What a report adds to the value that it says, and to each other one, where noise is undone."""
+    p, q = float(channel.p), float(channel.q)
+    return (1 - q) / (p - q), -q / (p - q)
 
 
 def mixed(table: Floats, channels: Sequence[SupportNoise]) -> Floats:

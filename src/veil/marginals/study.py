@@ -89,11 +89,11 @@ class ViewStudy(JointStudy[Found]):
     def _read(self, collected: Collected) -> dict[str, Any]:
         """Runs at the collector: the fields of a result that has the unbiased tables of all views."""
         tally, family = collected.tally(), self.family
+        oracles = dict(zip(family.rule.sizes, family.mechanisms, strict=True))
         raw, people = [], []
-        for number in range(len(family)):
-            question, part = family.question(number), tally.part(number)
-            size = question.view.domain.size
-            raw.append(question.pure.shares(part) if part.people else np.full(size, 1.0 / size))
+        for number, size in enumerate(family.rule.sizes_of(np.arange(len(family))).tolist()):
+            part, oracle = tally.part(number), oracles[size]
+            raw.append(oracle.shares(part) if part.people else np.full(size, 1.0 / size))  # type: ignore[attr-defined]
             people.append(part.people)
         return {
             "record": self.domain,
@@ -122,9 +122,7 @@ class MarginalStudy(ViewStudy[Marginals]):
 
     def answer(self, collected: Collected) -> Marginals:
         """Runs at the collector: the tables of all views, unbiased; everything else follows from them."""
-        views = (self.family.question(number).view for number in range(len(self.family)))
-        sets = tuple(view.attributes for view in views)  # type: ignore[attr-defined]  # sets are projections
-        return Marginals(sets=sets, **self._read(collected))
+        return Marginals(sets=self.family.rule.named, **self._read(collected))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

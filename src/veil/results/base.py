@@ -283,7 +283,7 @@ def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:
     estimated = table.schema.field(
         next(name for name in ("mean", "frequency", "difference") if name in table.column_names)
     )
-    known = pa.array(true_shares(table, truth), pa.float64())
+    known = pa.array(true_shares(table, truth), pa.float64(), from_pandas=True)  # what is not known is null
     if pa.types.is_timestamp(estimated.type):  # times are given in seconds since 1970
         known = pc.cast(pc.multiply(known, 1e6), pa.int64(), safe=False).cast(estimated.type)
     table = table.append_column(pa.field("truth", known.type, metadata=estimated.metadata), known)

@@ -178,9 +178,12 @@ class Parities(Rule):
         return found
 
     def view(self, index: int) -> View:
-        row = self.masks(np.array([index]))[0].tolist()
-        columns = zip(self.held.names, self._widths, row, strict=True)
-        chosen = [(name, bit) for name, width, mask in columns for bit in range(width) if mask >> (width - 1 - bit) & 1]
+        rest, room, chosen = index + 1, self.size, []
+        for name, width, ways in zip(self.held.names, self._widths, self._counted[1:], strict=True):
+            if rest >= ways[room]:  # as in `masks`, without an array for one row
+                mask, rest = divmod(rest - ways[room], ways[room - 1])
+                chosen += [(name, bit) for bit in range(width) if mask + 1 >> (width - 1 - bit) & 1]
+                room -= 1
         return Parity(self.held, tuple(chosen))
 
     def sizes_of(self, choice: NDArray[np.int64]) -> U64:

@@ -43,6 +43,13 @@ class _Sets(Rule):
     def places(self, choice: NDArray[np.int64]) -> NDArray[np.int64]:
         """A row for each chosen set: its attributes' places in the record, increasing; -1 where it has fewer."""
 
+    @property
+    def named(self) -> tuple[tuple[str, ...], ...]:
+        """All sets by the names of their attributes."""
+        names = self.held.names
+        rows = self.places(np.arange(len(self))).tolist()
+        return tuple(tuple(names[place] for place in row if place >= 0) for row in rows)
+
     @cached_property
     def _domain_sizes(self) -> U64:
         """The sizes of the attributes; at the place -1 stands an attribute of one value, which changes nothing."""

@@ -48,7 +48,11 @@ def bits_of(record: Record) -> tuple[Bit, ...]:
 
 def numbers_of(record: Record, bits: Any) -> tuple[int, ...]:
     """The numbers of some bits, increasing; refuses what is no set of bits of the record."""
-    known = {bit: number for number, bit in enumerate(bits_of(record))}
+    return _numbers(bits_of(record), bits)
+
+
+def _numbers(every: tuple[Bit, ...], bits: Any) -> tuple[int, ...]:
+    known = {bit: number for number, bit in enumerate(every)}
     try:
         found = sorted(known[name, bit] for name, bit in bits)
     except (KeyError, TypeError, ValueError):
@@ -70,7 +74,7 @@ class _Bits(View):
         if not isinstance(self.held, Record):
             raise ParameterError("bits are those of the attributes of a Record")
         every = bits_of(self.held)
-        object.__setattr__(self, "bits", tuple(every[number] for number in numbers_of(self.held, self.bits)))
+        object.__setattr__(self, "bits", tuple(every[number] for number in _numbers(every, self.bits)))
 
     @cached_property
     def _columns(self) -> tuple[tuple[int, int], ...]:

@@ -14,10 +14,10 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from veil import Record, SubsetSelection, Tally
+from veil import Categories, Integers, Record, SubsetSelection, Tally
 from veil.datasets import proportional
 from veil.entropy import Seeded
-from veil.marginals import CALM, Marginals, cell_bounds, conditional_bounds, correlation_between
+from veil.marginals import CALM, Marginals
 from veil.mechanisms import PureOracle
 from veil.survey import SurveyTally
 from veil_papers.common.asking import drawn_tally
@@ -33,11 +33,11 @@ _ASKED = 6  # pairs and triples of which intervals are made, in each collection
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """How many people hold each combination of values, one axis for each attribute; `ordered` have Pearson's."""
+    """How many people hold each combination of values, one axis for each attribute; `labels` have no order."""
 
     label: str
     held: Ints
-    ordered: bool
+    labels: Places = ()
 
     @property
     def people(self) -> int:
@@ -46,8 +46,17 @@ class Records:
 
     @cached_property
     def record(self) -> Record:
-        """The attributes, by number."""
-        return Record.of(**{f"a{place}": size for place, size in enumerate(self.held.shape)})
+        """The attributes: numbers from 0 on, or labels."""
+        return Record(
+            tuple(
+                (f"a{place}", Categories.range(size) if place in self.labels else Integers(0, size - 1))
+                for place, size in enumerate(self.held.shape)
+            )
+        )
+
+    def names(self, places: Places) -> list[str]:
+        """The names of attributes."""
+        return [self.record.names[place] for place in places]
 
     @cached_property
     def codes(self) -> NDArray[np.uint64]:
@@ -70,7 +79,7 @@ def clicks(people: int) -> Records:
     opened = np.array([0.45, 0.3, 0.2, 0.12, 0.08, 0.05, 0.03, 0.01])
     keen = (0.5, 0.35), (0.35, 1.0), (0.15, 2.0)
     law = sum(share * _product([np.array([1 - p * by, p * by]) for p in opened]) for share, by in keen)
-    return Records("clicks", proportional(np.asarray(law).reshape(-1), people).reshape((2,) * 8), ordered=True)
+    return Records("clicks", proportional(np.asarray(law).reshape(-1), people).reshape((2,) * 8))
 
 
 def census(people: int) -> Records:
@@ -82,13 +91,13 @@ def census(people: int) -> Records:
         (0.15, ([0.1, 0.2, 0.7], [0.1, 0.1, 0.8], [0.2, 0.8], [0.1, 0.3, 0.6], [0.5, 0.5], [0.4, 0.4, 0.2])),
     )
     law = sum(share * _product([np.array(one) for one in shares]) for share, shares in groups)
-    return Records("census", proportional(np.asarray(law).reshape(-1), people).reshape(shapes), ordered=False)
+    return Records("census", proportional(np.asarray(law).reshape(-1), people).reshape(shapes), labels=(3, 5))
 
 
 def apart(people: int) -> Records:
     """Four attributes of two or three values that are independent of each other, to a person in each cell."""
     shares = [np.array(one) for one in ([0.75, 0.2, 0.05], [0.5, 0.3, 0.2], [0.9, 0.1], [0.6, 0.4])]
-    return Records("independent", proportional(_product(shares).reshape(-1), people).reshape(3, 3, 2, 2), ordered=False)
+    return Records("independent", proportional(_product(shares).reshape(-1), people).reshape(3, 3, 2, 2), (0, 1))
 
 
 def cases(epsilons: Iterable[float], people: Iterable[int], runs: int) -> Iterator[Case]:
@@ -124,44 +133,44 @@ def asked(study: CALM, records: Records, rng: Generator) -> Iterator[Seen]:
         for size, kind in ((2, "marginals, asked"), (3, "marginals, reconstructed")):
             yield _cells(kind, found, records, records.sets(size), level)
         yield _conditionals("conditionals", found, records, level)
-        for ordered in {True, records.ordered}:
-            yield _correlations(found, records, ordered, level)
+        yield from _correlations(found, records, level)
     yield _each_alone(found, records)
 
 
 def unrelated(study: CALM, records: Records, rng: Generator) -> Iterator[Seen]:
-    """What is called associated where nothing is: one interval for each collection."""
-    found = collected(study, records, rng)
-    pairs = list(combinations(range(records.held.ndim), 2))
-    p_values = [correlation_between(found.scatter, found.raw, pair, ordered=False).p_value for pair in pairs]
-    called = float(min(p_values) * len(pairs) < 0.05)  # Holm's first step
+    """What is called associated where nothing is, over all pairs: one interval for each collection."""
+    called = collected(study, records, rng).correlations().facts(0.95)["significant"]
     yield Seen("correlations: nothing is called associated", 0.95, [called], [0.0], [0.0])
 
 
 def _cells(kind: str, found: Marginals, records: Records, sets: Iterable[Places], level: float) -> Seen:
-    each = [(records.truth(places), cell_bounds(found.scatter, found.raw, places, level)) for places in sets]
-    return _joined(kind, level, [(truth, bounds.low, bounds.high) for truth, bounds in each])
+    each = [(records.truth(places), found.marginal(records.names(places)).interval(level)) for places in sets]
+    return _joined(kind, level, [(truth, *ends.T) for truth, ends in each])
 
 
 def _conditionals(kind: str, found: Marginals, records: Records, level: float) -> Seen:
     rows = []
-    for first, second in records.sets(2):
-        table = records.truth((first, second)).reshape(records.held.shape[first], -1)
+    for places in records.sets(2):
+        table = records.truth(places).reshape(records.held.shape[places[0]], -1)
         anybody = np.repeat(table.sum(axis=1) > 0, table.shape[1])
         truth = np.divide(table, table.sum(axis=1, keepdims=True), out=np.zeros_like(table), where=table > 0)
-        bounds = conditional_bounds(found.scatter, found.raw, (first,), (second,), level)
-        rows.append((truth.reshape(-1)[anybody], bounds.low[anybody], bounds.high[anybody]))
+        first, second = records.names(places)
+        low, high = found.conditional(second, given=first).interval(level).T
+        rows.append((truth.reshape(-1)[anybody], low[anybody], high[anybody]))
     return _joined(kind, level, rows)
 
 
-def _correlations(found: Marginals, records: Records, ordered: bool, level: float) -> Seen:
-    rows = []
+def _correlations(found: Marginals, records: Records, level: float) -> Iterator[Seen]:
+    rows: dict[str, list[tuple[Floats, Floats, Floats]]] = {}
     for pair in records.sets(2):
-        shape = tuple(records.held.shape[place] for place in pair)
-        interval = correlation_between(found.scatter, found.raw, pair, ordered=ordered, level=level)
-        truth = correlation(records.truth(pair).reshape(shape), ordered)
-        rows.append((np.array([truth]), np.array([interval.low]), np.array([interval.high])))
-    return _joined("correlations, Pearson" if ordered else "correlations, Cramer's V", level, rows)
+        table = records.truth(pair).reshape([records.held.shape[place] for place in pair])
+        first, second = records.names(pair)
+        made = found.correlation(first, second, level)
+        ends = correlation(table, made.measure == "pearson"), made.low, made.high
+        truth, low, high = (np.array([end]) for end in ends)
+        rows.setdefault(made.measure, []).append((truth, low, high))
+    for measure, of in rows.items():
+        yield _joined(f"correlations, {'Pearson' if measure == 'pearson' else 'Cramer'}", level, of)
 
 
 def _each_alone(found: Marginals, records: Records) -> Seen:
