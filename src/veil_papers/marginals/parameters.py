@@ -34,7 +34,7 @@ def spread_sets(names: Sequence[str], s: int, t: int, seed: int) -> Sets:
     """t different sets of s attributes, at random, each taken where attributes and pairs were taken least so far.
 
     >>> spread_sets("abcd", 2, 2, seed=0)
-    (('a', 'd'), ('b', 'c'))
+    (('b', 'c'), ('a', 'd'))
     """
     rng = np.random.default_rng(seed)
     every = np.array(list(combinations(range(len(names)), s)))
