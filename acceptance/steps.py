@@ -326,7 +326,7 @@ STEPS = {
     "hitters-claims": Step(partial(hitters_claims, sampled=True), 170, hitters_claims, 1_800),
     "hitters-decode": Step(hitters_decode, 150, alone=True),
     "itemsets-claims": Step(itemsets_claims, 320),
-    "marginals-claims": Step(partial(marginals_claims, sampled=True), 330, marginals_claims, 3_600),
+    "marginals-claims": Step(partial(marginals_claims, sampled=True), 330, marginals_claims, 2_700),
     "numeric-claims": Step(partial(numeric_claims, sampled=True), 350, numeric_claims, 3_450),
     "coverage": Step(partial(coverage, sampled=True), 430, coverage, 1_000),
     "spikes-auto": Step(spikes_auto, 475),

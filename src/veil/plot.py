@@ -62,13 +62,13 @@ def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None 
     return ax
 
 
-def plot_cells(found: Result, *, ax: Axes | None = None, hide: bool = False) -> Axes:
-    """A heat map of a table whose first two columns are values of attributes: the share of people in each cell."""
+def plot_cells(found: Result, among: str, *, ax: Axes | None = None, hide: bool = False) -> Axes:
+    """A heat map of a table whose first two columns are values of attributes: the share in each cell, `among` whom."""
     table = found.table()
     sides = [list(dict.fromkeys(column.to_pylist())) for column in table.columns[:2]]
     texts = [[Unit.of_field(table.schema.field(i)).text(value) for value in side] for i, side in enumerate(sides)]
     shares = _percent(table, "frequency").reshape(len(sides[0]), len(sides[1]))
-    ax = _heat(found, shares, texts, f"% of {found.population:,} people", ax, cmap="Blues")
+    ax = _heat(found, shares, texts, f"% of {among}", ax, cmap="Blues")
     ax.set_ylabel(table.column_names[0], parse_math=False)
     ax.set_xlabel(table.column_names[1], parse_math=False)
     return ax

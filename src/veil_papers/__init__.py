@@ -49,7 +49,7 @@ EXPERIMENTS = {
         Experiment("frequency-oracles", "Wang's thesis (2021), chapter 3", "Figures 3.1 to 3.5", 3),
         Experiment("heavy-hitters", "Wang's thesis (2021), 4.3.4 and 4.4", "Tables 4.1 to 4.3, Figures 4.2 to 4.6", 30),
         Experiment("itemsets", "Wang's thesis (2021), 5.4 and 5.5.2", "Figures 5.3, 5.4 and 5.6 to 5.8", 6),
-        Experiment("marginals", "Wang's thesis (2021), chapter 6", "Figures 6.3 to 6.9", 60),
+        Experiment("marginals", "Wang's thesis (2021), chapter 6", "Figures 6.3 to 6.9", 45),
         Experiment("numeric", "Li et al., SIGMOD 2020, section 6", "Figures 2 to 7", 60),
         Experiment("splitting", "Wang's thesis (2021), 3.4.2", "people split against the budget split", 1),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veil import GRR, OUE, Record, SubsetSelection
+from veil import GRR, OUE, PGR, Record, SubsetSelection
 from veil.datasets import Records
 from veil.entropy import Seeded
 from veil.mechanisms import PureOracle
@@ -102,4 +102,35 @@ def test_one_question_about_whole_records() -> None:
     survey, people = Survey(family.question(0)), records()
     rng = np.random.default_rng(3)
     counts = np.stack([collect_records(survey, people, rng).part(0).counts for _ in range(2_000)])
+    assert fits(counts, *law(people.table(("a", "b", "c")).ravel(), family.question(0).pure))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda d: SubsetSelection(3.0, d),  # a list of values is shorter than bits
+        lambda d: PGR(1.0, d),  # counted by messages
+        lambda d: SubsetSelection(0.5, d),
+    ],
+)
+def test_larger_tables_are_drawn_without_bias(make: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "_WORTH_PASSING", 0)
+    record, rng = Record.of(a=8, b=9), np.random.default_rng(7)
+    people = Records(record, np.stack([rng.integers(3, size=900), rng.integers(4, size=900)], 1), "", stand_in=False)
+    family = EachOf(AttributeSets(record, 2), make)  # type: ignore[arg-type]  # a maker of mechanisms
+    survey, oracle = Survey(family), family.question(0).pure
+    found = np.stack([oracle.shares(collect_records(survey, people, rng).part(0)) for _ in range(300)])
+    held = people.table(("a", "b")).ravel() / people.people
+    scale = np.sqrt(oracle.noise.variance(held) / people.people)
+    off = (found.mean(axis=0) - held) / scale * np.sqrt(300)
+    assert np.abs(off).max() < 5
+    assert np.abs((found.std(axis=0) / scale).mean() - 1) < 0.05
+    assert np.abs((found.mean(axis=0) - np.roll(held, 1)) / scale * np.sqrt(300)).max() > 5
+
+
+def test_very_large_tables_are_drawn_normally_with_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(families, "_MANY_CELLS", 4)
+    family = EachOf(AttributeSets(RECORD, 3), lambda d: SubsetSelection(0.7, d))
+    survey, people, rng = Survey(family), records(), np.random.default_rng(4)
+    counts = np.stack([collect_records(survey, people, rng).part(0).counts for _ in range(3_000)])
     assert fits(counts, *law(people.table(("a", "b", "c")).ravel(), family.question(0).pure))

@@ -67,6 +67,10 @@ class Conditional(Cells):
     def fact_units(self) -> Mapping[str, Unit]:
         return {"given": Unit("label"), "cells": Unit("count"), "rests_on": Unit("label")}
 
+    @property
+    def _among(self) -> str:
+        return f"people with the same {' and '.join(self.given)}"
+
     def _importance(self) -> NDArray[np.int64]:
         return np.arange(len(self))  # in order: shares of different rows do not compare
 

@@ -92,6 +92,11 @@ class Cells(Result):
         shown = np.clip(self.frequencies, 0.0, 1.0)
         return np.stack([np.fmin(found.low, shown), np.fmax(found.high, shown)], axis=1)
 
+    @property
+    def _among(self) -> str:
+        """Among whom the shares are."""
+        return f"{self.population:,} people"
+
     def _heads(self) -> dict[str, Column]:
         """The columns of a table that say which cell a row is."""
         cells = np.unravel_index(np.arange(len(self.frequencies)), self.shape)
@@ -124,7 +129,7 @@ class Cells(Result):
         if len(self.names) == 2 and truth is None:
             from veil.plot import plot_cells
 
-            return plot_cells(self, ax=ax, **style)
+            return plot_cells(self, self._among, ax=ax, **style)
         from veil.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)

@@ -14,10 +14,10 @@ from veil.datasets import Records
 from veil.errors import InputError
 from veil.marginals import CALM
 from veil.post import norm_sub
-from veil_papers.common.claims import Says
+from veil_papers.common.claims import Says, with_error
 from veil_papers.common.exhibits import Claim, Parts, Setting, exhibit
 from veil_papers.common.families import DRAWN
-from veil_papers.common.sweep import Scores, Sweep, known, measure
+from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.marginals.runs import ADULT, SEED, US, M, Plan, ask, census, power, study_of
 
 Floats = NDArray[np.float64]
@@ -28,6 +28,7 @@ FEATURES = {
     US: ("AGEP", "EDU", "INDP_CAT", "SEX", "MSP", "PINCP"),
 }
 """The attributes of the marginal; the last is the label. The thesis's for US are not in the file."""
+_MODELLED = 1 << 18  # with more people views are so large that one model takes many seconds
 _KINDS = {"binary": 2, "3 categories": 3}
 
 
@@ -79,8 +80,10 @@ class Split:
 
 def _trial(split: Split, epsilon: float, rng: np.random.Generator) -> dict[str, float]:
     people, k, found = split.people, len(split.names), dict(split.baselines)
-    small, chosen = math.prod(people.sizes) <= 1 << 16, study_of(CALM, epsilon, people.domain, k, users=people.people)
-    ways: dict[str, dict[str, Any]] = {M.CALM: {}} | ({M.GRAPHICAL: {"inference": "graphical"}} if small else {})
+    chosen, small = study_of(CALM, epsilon, people.domain, k, users=people.people), math.prod(people.sizes) <= 1 << 16
+    ways: dict[str, dict[str, Any]] = {M.CALM: {}} | (
+        {M.GRAPHICAL: {"inference": "graphical"}} if small and people.people <= _MODELLED else {}
+    )
     read_in = dict(zip(ways, ask(chosen, people, rng, *ways.values()), strict=True))
     (read_in[M.PAIRS],) = ask(study_of(CALM, epsilon, people.domain, k, sets=2), people, rng)
     for name, read in read_in.items():
@@ -140,7 +143,8 @@ def classifiers(found: Mapping[str, Sweep], plan: Plan) -> Parts:
         "those people are drawn who are asked for this marginal. FC and the graphical model run up to 2^16 cells. FT, "
         "which needs more questions than AM, is left out. CALM has the views that Algorithm 2 chooses for k = 6; with "
         "binary attributes and eps = 2 these are 4-way, and their noise decides the label of small cells. All pairs "
-        "are less noisy, and so is one graphical model of the same reports."
+        "are less noisy, and so is one graphical model of the same reports (up to 2^18 people). The thesis's features "
+        f"of US are not in the file; here they are {', '.join(FEATURES[US][:-1])}."
     )
     yield from _goals(found, plan)
     yield from _of_the_thesis(found)
@@ -152,13 +156,14 @@ def _goals(found: Mapping[str, Sweep], plan: Plan) -> Iterator[Claim]:
         sweep = found[f"{ADULT}, {kind}, n = {full}"].only((2.0,))
         for begins, name in (("(goal)", M.PAIRS), ("(ours)", M.GRAPHICAL), ("(ours)", M.CALM)):
             if name in sweep.runs:
-                gap, error = (float(part[0]) for part in sweep.gap(name, M.NO_NOISE))
+                gap, error = (100 * float(part[0]) for part in sweep.gap(name, M.NO_NOISE))
                 title = "CALM, views by Algorithm 2," if name == M.CALM else name.removesuffix(" (ours)")
                 yield Says(
                     f"{begins} Adult, {kind}, n = 2^18, eps = 2: {title} is within {points:g} points of NoNoise"
-                ).given(f"{100 * gap:.2f} points above ({_rates(sweep)})", 100 * (gap - 2 * known(error)) <= points)
+                ).given(f"{with_error(gap, error)} points above ({_rates(sweep)})", gap <= points)
         rivals = [name for name in (M.FC, M.AM) if name in sweep.runs]
-        says = f"(goal) Adult, {kind}, n = 2^18, eps = 2: {' and '.join(rivals)} are worse than Majority"
+        verb = "are" if len(rivals) > 1 else "is"
+        says = f"(goal) Adult, {kind}, n = 2^18, eps = 2: {' and '.join(rivals)} {verb} worse than Majority"
         yield Says(says).given(_rates(sweep), all(sweep.at(n, 2.0) > sweep.at(M.MAJORITY, 2.0) for n in rivals))
 
 
@@ -184,9 +189,13 @@ def _of_the_thesis(found: Mapping[str, Sweep]) -> Iterator[Claim]:
     for bits, epsilon in ((18, 1.4), (20, 0.8)):
         label = f"{ADULT}, binary, n = 2^{bits}"
         if label in found and epsilon in found[label].x:
-            gap, error = (float(part[0]) for part in found[label].only((epsilon,)).gap(M.CALM, M.NO_NOISE))
+            near_by = found[label].only((epsilon,))
+            gap, error = (100 * float(part[0]) for part in near_by.gap(M.CALM, M.NO_NOISE))
             says = f"{label}: CALM is almost optimal at eps = {epsilon:g} (here: within 1 point)"
-            yield Says(says).given(f"{100 * gap:.2f} points above NoNoise", 100 * (gap - 2 * known(error)) <= 1)
+            best = 100 * float(near_by.gap(M.PAIRS, M.NO_NOISE)[0][0])
+            yield Says(says).given(
+                f"{with_error(gap, error)} points above NoNoise; with all pairs {best:.2f}", gap <= 1
+            )
     pairs = [
         (gaps[label].mean(), gaps[label.replace("binary", "3 categories")].mean())
         for label in gaps
