@@ -217,6 +217,24 @@ def test_what_is_not_there_is_refused(number: int) -> None:
         FOUND[number].marginal(["age", "income"])
 
 
+def test_coefficients_are_made_consistent_and_put_together() -> None:
+    study = FourierMarginals(0.3, RECORD, k=2, inference="consistent")
+    found = simulate(study, PEOPLE, seed=3)
+    raw = replace(found, inference="separate")
+    assert raw.marginal(["age", "region"]).shares.min() < 0
+    pair, other = found.marginal(["age", "region"]).shares, found.marginal(["age", "sex"]).shares
+    assert min(pair.min(), other.min()) >= 0
+    assert np.allclose(pair.sum(axis=1), other.sum(axis=1), atol=1e-9)
+    errors = [((one.marginal(["age", "region"]).shares - truth(0, 2)) ** 2).sum() for one in (found, raw)]
+    assert errors[0] < 0.8 * errors[1]
+    every = found.marginal(RECORD.names)
+    assert not every.measured
+    assert every.shares.sum() == pytest.approx(1)
+    assert np.isnan(every.interval()).all()
+    assert np.isfinite(found.marginal(["age", "sex"]).interval()).all()
+    assert found.synthesize(100, seed=1).num_rows == 100
+
+
 def test_bits_made_non_negative_stay_a_distribution() -> None:
     study = BinaryCALM(0.5, RECORD, k=2, sets=4)
     found = simulate(study, PEOPLE, seed=3)
@@ -342,6 +360,7 @@ def test_bits_are_chosen_for_as_many_as_k_attributes_have() -> None:
         lambda: FourierMarginals(1.0, Record.of(a=2, b=1), k=1),
         lambda: FourierMarginals(1.0, Record.of(**{f"a{i}": 2 for i in range(32)}), k=8),
         lambda: FourierMarginals(1.0, 4, k=1),  # type: ignore[arg-type]
+        lambda: FourierMarginals(1.0, RECORD, k=1, inference="graphical"),  # type: ignore[arg-type]
         lambda: SplitEM(1.0, RECORD, k=0),
         lambda: SplitEM(1.0, RECORD, method="magic"),  # type: ignore[arg-type]
         lambda: SplitEM(1.0, Record.of(**{f"a{i}": 64 for i in range(9)}), k=4),

@@ -11,19 +11,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from itertools import combinations
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Record
-from veil.errors import InputError
+from veil.errors import InputError, ParameterError
 from veil.marginals.bit_tables import held_cells, walsh, widths_of
 from veil.marginals.linear import LinearJoint
 from veil.marginals.marginal import Marginal
+from veil.marginals.result import Marginals
 from veil.marginals.scatter import MOST_COVARIANCES
 from veil.marginals.study import JointStudy, Names
-from veil.marginals.tables import Places, spread
+from veil.marginals.tables import Places, Views, spread
 from veil.mechanisms import GRR
 from veil.privacy import decimal_text
 from veil.results.noise import SupportNoise
@@ -34,6 +36,7 @@ from veil.survey import EachOf, Parities, Survey
 __all__ = ["FourierCoefficients", "FourierMarginals"]
 
 Floats = NDArray[np.float64]
+Reading = Literal["separate", "consistent"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,7 +45,8 @@ class FourierCoefficients(LinearJoint):
 
     `coefficients` are those of the sets of bits of `Parities(record, k)`, in its order, estimated without bias from
     the `people` who were asked for each; one that nobody was asked for is taken as 0. `noise` is how randomized
-    response scatters.
+    response scatters. `inference` is "separate", unbiased tables; or "consistent": the tables of all sets of k
+    attributes as CALM makes views consistent, without negative cells, and larger ones of maximum entropy.
     """
 
     variant: ClassVar[str] = "fourier"
@@ -50,13 +54,36 @@ class FourierCoefficients(LinearJoint):
     coefficients: Floats
     people: NDArray[np.int64]
     noise: SupportNoise
+    inference: Reading = "separate"
+
+    @cached_property
+    def consistent(self) -> Marginals:
+        """The tables of all sets of k attributes as views: made to agree with each other, without negative cells."""
+        sizes = [part.size for part in self.record.parts]
+        views = Views(tuple(sizes), tuple(combinations(range(len(sizes)), self.k)))
+        raw = np.concatenate([self._unbiased(places).reshape(-1) for places in views.sets])
+        return Marginals(
+            record=self.record,
+            n=self.n,
+            population=self.population,
+            lineage=self.lineage,
+            guarantee=self.guarantee,
+            sets=tuple(tuple(self.record.names[place] for place in places) for places in views.sets),
+            raw=raw,
+            people=views.cells,  # so that every coefficient has the same weight in all views, as it has one estimate
+            noises=(self.noise,) * len(np.unique(views.cells)),
+            inference="consistent",
+        )
 
     @cached_property
     def _rule(self) -> Parities:
         return Parities(self.record, self.k)
 
     def _found(self, places: Places) -> Marginal:
-        return self._table(places, self._unbiased(places))
+        if self.inference == "separate":
+            return self._table(places, self._unbiased(places))
+        found = self.consistent.marginal([self.record.names[place] for place in places])
+        return self._table(places, found.frequencies, found.gap, measured=found.measured)
 
     def _unbiased(self, places: Places) -> Floats:
         transformed = np.concatenate([[1.0], self.coefficients[self._numbers(places)]])
@@ -70,7 +97,7 @@ class FourierCoefficients(LinearJoint):
         if len(places) > self.k:
             raise InputError(
                 f"people were asked for coefficients of at most {self.k} attributes, not of {len(places)}: ask for a"
-                " smaller marginal, or plan with a larger k"
+                ' smaller marginal, read with inference="consistent", or plan with a larger k'
             )
         widths = widths_of(self.record)
         grids = np.indices([1 << widths[place] for place in places]).reshape(len(places), -1)
@@ -85,6 +112,9 @@ class FourierCoefficients(LinearJoint):
         people = self.people[self._numbers(places)]
         each = float((self.noise.p - self.noise.q) ** -2)
         return np.concatenate([[0.0], np.divide(each, people, out=np.zeros(len(people)), where=people > 0)])
+
+    def _asked(self, places: Places) -> bool:
+        return len(places) <= self.k
 
     def _unknown(self, places: Places) -> float:
         people = self.people[self._numbers(places)]
@@ -135,6 +165,9 @@ class FourierMarginals(JointStudy[FourierCoefficients]):
     Combinations of bits that are no value come out with what noise gives them. That is spread evenly over the values:
     the least-squares estimate given that nobody holds them, without bias.
 
+    `inference` is "separate", as in the thesis: unbiased tables of at most k attributes; or "consistent": tables
+    without negative cells that agree with each other, and larger ones of maximum entropy, as CALM reads its views.
+
     Guarantee: each person answers one coefficient, one bit, by randomized response that keeps e^eps; which one does not
     depend on the value.
 
@@ -149,12 +182,15 @@ class FourierMarginals(JointStudy[FourierCoefficients]):
     epsilon: float
     domain: Record
     k: int = 3
+    inference: Reading = "separate"
     marginal: Names | None = None
     given: Names | None = None
     kind: ClassVar[str] = "fourier-marginals"
 
     def __post_init__(self) -> None:
         self._check()
+        if self.inference not in get_args(Reading):
+            raise ParameterError(f"inference is one of {', '.join(get_args(Reading))}")
         Parities(self.domain, self.k)  # refuses too many coefficients
 
     @cached_property
@@ -177,11 +213,12 @@ class FourierMarginals(JointStudy[FourierCoefficients]):
             record=self.domain,
             n=collected.people,
             population=collected.population,
-            lineage=(f"FourierMarginals(epsilon={decimal_text(self.epsilon)}, {many})",),
+            lineage=(f"FourierMarginals(epsilon={decimal_text(self.epsilon)}, {many})", self.inference),
             shown=self.marginal,
             given=self.given,
             k=self.k,
             coefficients=means / float(response.p - response.q),
             people=people,
             noise=response.noise,
+            inference=self.inference,
         )

@@ -52,13 +52,21 @@ class LinearJoint(Joint):
         sizes = [self.record.parts[place].size for place in inner]
         return np.arange(math.prod(sizes)).reshape(sizes).transpose([inner.index(one) for one in places]).reshape(-1)
 
+    def _asked(self, places: Places) -> bool:
+        """Whether there is an unbiased table of these attributes."""
+        return True
+
     def stderr(self, names: Any) -> Floats | None:
         places = places_of(self.record, names)
+        if not self._asked(places):
+            return None
         errors: Floats = np.sqrt(self._variance(tuple(sorted(places))))[self._cells(places)]
         return errors
 
     def bounds(self, names: Any, level: float = 0.95) -> Bounds | None:
         places = places_of(self.record, names)
+        if not self._asked(places):
+            return None
         inner = tuple(sorted(places))
         reach = two_sided(level) * np.sqrt(self._variance(inner)) + self._unknown(inner)
         table, order = self._unbiased(inner).reshape(-1), self._cells(places)
@@ -68,7 +76,7 @@ class LinearJoint(Joint):
     def conditional_bounds(self, names: Any, given: Any, level: float = 0.95) -> Bounds | None:
         before, after = places_of(self.record, given), places_of(self.record, names)
         inner, order = tuple(sorted(before + after)), self._cells(before + after)
-        if len(order) > MOST_COVARIANCES or self._unknown(inner):
+        if not self._asked(inner) or len(order) > MOST_COVARIANCES or self._unknown(inner):
             return None
         rows = math.prod(self.record.parts[place].size for place in before)
         table, covariance = self._unbiased(inner).reshape(-1)[order], self._covariance(inner)[np.ix_(order, order)]
@@ -77,7 +85,7 @@ class LinearJoint(Joint):
 
     def _correlation(self, places: Places, ordered: bool, level: float) -> Correlation:
         shown = np.maximum(self._marginal(places).shares, 0.0)
-        if shown.size > MOST_COVARIANCES or self._unknown(places):
+        if not self._asked(places) or shown.size > MOST_COVARIANCES or self._unknown(places):
             return known_correlation(shown, ordered=ordered)
         table, covariance = self._unbiased(places), self._covariance(places)
         return correlation_of(table, covariance, ordered=ordered, shown=shown, level=level)
