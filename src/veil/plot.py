@@ -143,7 +143,7 @@ def _heat(
         lit = np.asarray(image.norm(values), dtype=np.float64)
         dark = np.asarray(np.abs(lit - 0.5) > 0.3 if "vmin" in colours else lit > 0.5) & ~doubtful
         for (row, column), text in np.ndenumerate(written):
-            ink, size = "white" if dark[row, column] else _INK, 6 if "\n" in text else 8
+            ink, size = "white" if dark[row, column] else _INK, 7 if "\n" in text else 8
             ax.text(column, row, text, ha="center", va="center", fontsize=size, color=ink)
     bar = ax.figure.colorbar(image, ax=ax)
     bar.set_label(unit)

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Domain, Interval, Numeric, Record
-from veil.domain.times import is_time
+from veil.domain import Domain, Numeric, Record
 from veil.errors import DomainError, InputError, ParameterError
 from veil.marginals.association import Correlation, correlation_between, known_correlation
 from veil.marginals.conditional import Conditional, Correlations
@@ -74,15 +73,6 @@ def check_cells(cells: int) -> None:
 def _ordered(part: Domain) -> bool:
     """Whether the values of an attribute are like 0, 1, 2, ...: numbers, or just two of them."""
     return isinstance(part, Numeric) or part.size == 2
-
-
-def _held(part: Domain, codes: NDArray[np.uint64]) -> list[Any]:
-    """The values of made-up people; numbers are the middles of their cells, to as many digits as cells tell apart."""
-    values = part.decode(codes)
-    if not isinstance(part, Interval) or is_time(part):
-        return values
-    digits = 3 - math.floor(math.log10((part.hi - part.lo) / part.cells))
-    return [round(value, digits) for value in values]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -215,7 +205,7 @@ class Joint(Result):
         """
         import pyarrow as pa
 
-        from veil.marginals.synthesis import synthesize
+        from veil.marginals.synthesis import held_values, synthesize
 
         if not is_int(n) or n < 1:
             raise ParameterError("a number of people is at least 1")
@@ -223,7 +213,7 @@ class Joint(Result):
         rng = np.random.default_rng(seed)
         codes = synthesize(sizes, lambda places: self._marginal(places).shares, self._known_sets, n, rng)
         columns = [
-            _held(part, column.astype(np.uint64)) for part, column in zip(self.record.parts, codes.T, strict=True)
+            held_values(part, column.astype(np.uint64)) for part, column in zip(self.record.parts, codes.T, strict=True)
         ]
         return pa.table(dict(zip(self.record.names, map(pa.array, columns), strict=True)))
 
