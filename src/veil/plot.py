@@ -67,8 +67,9 @@ def plot_rows(
     ax.set_xlabel(f"% of {found.population:,} people")
     cut = f"{table.num_rows:,} of {len(found):,} rows" if table.num_rows < len(found) else None
     _finish(ax, found, grid="x", notes=(cut, note))
-    # below the label of the axis, where it covers no row
-    ax.legend(frameon=False, fontsize=8, ncols=3, loc="upper right", bbox_to_anchor=(1.0, 0.0), borderaxespad=4.5)
+    below: dict[str, Any] = {"ncols": 3, "loc": "upper right", "bbox_to_anchor": (1.0, 0.0), "borderaxespad": 4.5}
+    room = ax.figure.get_layout_engine() is not None  # then it stands below the axis' label, and covers no row
+    ax.legend(frameon=False, fontsize=8, **(below if room else {"loc": "best"}))
     return ax
 
 
