@@ -60,7 +60,8 @@ class Wanted(NamedTuple):
         if self.out is not None and whole:
             save(result, self.out)
         elif self.out is not None:
-            write_table(result, self.out, self.level, truth=only, hide=self._hide)
+            beside = None if result.selection else only  # files of a search have what was found, and nothing else
+            write_table(result, self.out, self.level, truth=beside, hide=self._hide)
         if self.plot is not None:
             self._draw(result, self.plot, only)
         made = document(result, self.level, top=self.top, truth=only, hide=self._hide)
@@ -69,8 +70,8 @@ class Wanted(NamedTuple):
             shown = render(part, level=self.level, top=self.top, title=title, truth=truth, hide=self._hide)
             screen.print(shown)
             if len(parts) > 1 and truth is not None:
-                beside = document(part, self.level, top=self.top, truth=truth, hide=self._hide)
-                made["answers"][place] = {"question": number, **beside}
+                answer = document(part, self.level, top=self.top, truth=truth, hide=self._hide)
+                made["answers"][place] = {"question": number, **answer}
         for remark in remarks:
             warn(remark)
         for path, what in ((self.out, "the result" if whole else "the table"), (self.plot, "the picture")):
