@@ -34,10 +34,18 @@ __all__ = [
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
 
-def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None = None, hide: bool = False) -> Axes:
+def plot_rows(
+    found: Result,
+    k: int = 20,
+    *,
+    truth: Any = None,
+    note: str | None = None,
+    ax: Axes | None = None,
+    hide: bool = False,
+) -> Axes:
     """The k most important rows of a table with 95 % intervals, beside the truth (one share for each row) if given.
 
-    `hide` leaves out what is not significant, as `Result.told` does.
+    `hide` leaves out what is not significant, as `Result.told` does; `note` stands above.
     """
     table = found.told(0.95, k, truth, hide=hide).table
     column = "frequency" if "frequency" in table.column_names else "difference"
@@ -57,26 +65,61 @@ def plot_rows(found: Result, k: int = 20, *, truth: Any = None, ax: Axes | None 
     ax.set_yticks(places, key_texts(table), parse_math=False)  # a label may hold dollars
     ax.set_ylim(max(table.num_rows, 1) - 0.5, -0.5)  # the largest on top
     ax.set_xlabel(f"% of {found.population:,} people")
-    _finish(ax, found, grid="x")
-    ax.legend(frameon=False, fontsize=8, loc="lower right")
+    cut = f"{table.num_rows:,} of {len(found):,} rows" if table.num_rows < len(found) else None
+    _finish(ax, found, grid="x", notes=(cut, note))
+    below: dict[str, Any] = {"ncols": 3, "loc": "upper right", "bbox_to_anchor": (1.0, 0.0), "borderaxespad": 4.5}
+    room = ax.figure.get_layout_engine() is not None  # then it stands below the axis' label, and covers no row
+    ax.legend(frameon=False, fontsize=8, **(below if room else {"loc": "best"}))
     return ax
 
 
-def plot_cells(found: Result, among: str, *, ax: Axes | None = None, hide: bool = False) -> Axes:
-    """A heat map of a table whose first two columns are values of attributes: the share in each cell, `among` whom."""
+def plot_cells(
+    found: Result, among: str, *, note: str | None = None, ax: Axes | None = None, hide: bool = False
+) -> Axes:
+    """A heat map of a table whose first two columns are values of attributes: the share in each cell, `among` whom.
+
+    A cell whose 95 % interval is wider than half of all colours is pale and shows it; `note` stands above.
+    """
     table = found.table()
     sides = [list(dict.fromkeys(column.to_pylist())) for column in table.columns[:2]]
     texts = [[Unit.of_field(table.schema.field(i)).text(value) for value in side] for i, side in enumerate(sides)]
-    shares = _percent(table, "frequency").reshape(len(sides[0]), len(sides[1]))
-    ax = _heat(found, shares, texts, f"% of {among}", ax, cmap="Blues")
+    shares, low, high = (
+        _percent(table, name).reshape(len(sides[0]), len(sides[1])) for name in ("frequency", "low", "high")
+    )
+    shown = shares[~np.isnan(shares)]
+    spread = float(shown.max() - shown.min()) if len(shown) else 0.0
+    doubtful = np.isnan(shares) | (high - low > max(spread / 2, 1e-9))
+    written = np.vectorize(_cell_text, otypes=[object])(shares, low, high, doubtful)
+    notes = (
+        "errors are not known" if np.isnan(low).all() else None,
+        "pale: 95 % interval wider than half of all colours" if doubtful.any() else None,
+        note,
+    )
+    ax = _heat(found, shares, texts, f"% of {among}", ax, doubtful, written, notes, cmap="Blues")
     ax.set_ylabel(table.column_names[0], parse_math=False)
     ax.set_xlabel(table.column_names[1], parse_math=False)
     return ax
 
 
-def plot_square(found: Result, names: Sequence[str], values: NDArray[np.float64], *, ax: Axes | None = None) -> Axes:
-    """A heat map of one number from -1 to 1 for every two names."""
-    return _heat(found, values, [list(names)] * 2, "correlation", ax, cmap="RdBu_r", vmin=-1, vmax=1)
+def plot_square(
+    found: Result,
+    names: Sequence[str],
+    values: NDArray[np.float64],
+    doubtful: NDArray[np.bool_],
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """A heat map of one number from -1 to 1 for every two names; those in doubt are pale."""
+    written = np.vectorize("{:.2f}".format, otypes=[object])(values)
+    notes = ("pale: may be independent",) if doubtful.any() else ()
+    sides = [list(names)] * 2
+    return _heat(found, values, sides, "correlation", ax, doubtful, written, notes, cmap="RdBu_r", vmin=-1, vmax=1)
+
+
+def _cell_text(share: float, low: float, high: float, doubtful: bool) -> str:
+    """What is written into a cell: its share, and the interval where that is wide."""
+    shown = "?" if np.isnan(share) else f"{share:.1f}"
+    return f"{shown}\n{low:.0f} to {high:.0f}" if doubtful and not np.isnan(low) else shown
 
 
 def _heat(
@@ -85,22 +128,27 @@ def _heat(
     texts: Sequence[Sequence[str]],
     unit: str,
     ax: Axes | None,
+    doubtful: NDArray[np.bool_],
+    written: NDArray[np.object_],
+    notes: Sequence[str | None],
     **colours: Any,
 ) -> Axes:
-    """Cells in colours, with their numbers where these fit."""
-    ax = ax or _axes(1.6 + 0.4 * len(texts[0]))
-    image = ax.imshow(values, aspect="auto", **colours)
+    """Cells in colours, pale where they are doubtful, with what is written in them where that fits."""
+    longest = max(map(len, texts[1]), default=0)
+    turned = len(texts[1]) > 8 or longest * len(texts[1]) > 70
+    ax = ax or _axes(1.6 + 0.4 * len(texts[0]) + (0.07 * longest if turned else 0.0))
+    image = ax.imshow(values, aspect="auto", alpha=np.where(doubtful, 0.25, 1.0), **colours)
     ax.set_yticks(range(len(texts[0])), texts[0], parse_math=False)
-    ax.set_xticks(range(len(texts[1])), texts[1], parse_math=False, rotation=0 if len(texts[1]) <= 8 else 90)
+    ax.set_xticks(range(len(texts[1])), texts[1], parse_math=False, rotation=90 if turned else 0)
     if values.size <= 150:
         lit = np.asarray(image.norm(values), dtype=np.float64)
-        dark = np.asarray(np.abs(lit - 0.5) > 0.3 if "vmin" in colours else lit > 0.5)
-        for (row, column), value in np.ndenumerate(values):
-            ink = "white" if dark[row, column] else _INK
-            shown = f"{value:.2f}" if "vmin" in colours else f"{value:.1f}"
-            ax.text(column, row, shown, ha="center", va="center", fontsize=8, color=ink)
-    ax.figure.colorbar(image, ax=ax).set_label(unit)
-    ax.set_title(" > ".join(found.lineage), loc="left", fontsize=10, color=_INK)
+        dark = np.asarray(np.abs(lit - 0.5) > 0.3 if "vmin" in colours else lit > 0.5) & ~doubtful
+        for (row, column), text in np.ndenumerate(written):
+            ink, size = "white" if dark[row, column] else _INK, 7 if "\n" in text else 8
+            ax.text(column, row, text, ha="center", va="center", fontsize=size, color=ink)
+    bar = ax.figure.colorbar(image, ax=ax)
+    bar.set_label(unit)
+    ax.set_title(_title(found, notes), loc="left", fontsize=10, color=_INK)
     return ax
 
 
@@ -236,9 +284,17 @@ def _axes(height: float) -> Axes:
     return ax
 
 
-def _finish(ax: Axes, titled: Result | None, grid: Literal["both", "x"] = "both") -> None:
+def _title(found: Result, notes: Sequence[str | None] = ()) -> str:
+    """Every step to a result, and below it what whoever looks at the picture should know."""
+    said = "; ".join(note for note in notes if note is not None)
+    return " > ".join(found.lineage) + (f"\n{said}" if said else "")
+
+
+def _finish(
+    ax: Axes, titled: Result | None, grid: Literal["both", "x"] = "both", notes: Sequence[str | None] = ()
+) -> None:
     if titled is not None:
-        ax.set_title(" > ".join(titled.lineage), loc="left", fontsize=10, color=_INK)
+        ax.set_title(_title(titled, notes), loc="left", fontsize=10, color=_INK)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis=grid, lw=0.4, alpha=0.6)
 

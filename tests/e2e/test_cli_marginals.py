@@ -126,7 +126,7 @@ def test_one_marginal_beside_its_sugar_and_the_library(folder: Path, tmp_path: P
     assert "18-39" in shown
 
 
-def test_the_truth_beside_it(folder: Path) -> None:
+def test_the_truth_beside_it(folder: Path, tmp_path: Path) -> None:
     study, values = folder / "study.json", folder / "people.parquet"
     options = ["simulate", study, values, "--seed", 3, "--truth"]
     for row in veil_json(*options, "--marginal", "sex,smokes,age"[4:])["rows"]:
@@ -136,6 +136,11 @@ def test_the_truth_beside_it(folder: Path) -> None:
     assert sum(row["truth"] for row in alone) == pytest.approx(5)
     by_region = {row["value"]: row["truth"] for row in alone if row["attribute"] == "region"}
     assert by_region["10"] == pytest.approx(true_share(region="10"))
+    first = veil_json(*options, "--marginal", "smokes,age", "--top", 4, "-o", tmp_path / "truth.csv")
+    assert (len(first["rows"]), first["more"]) == (4, 2)
+    written = pacsv.read_csv(tmp_path / "truth.csv")  # a file has every row
+    assert (written.num_rows, written.column_names[-2:]) == (6, ["truth", "covered"])
+    assert sum(written["truth"].to_pylist()) == pytest.approx(1)
 
 
 def test_conditional_shares_beside_the_truth(folder: Path) -> None:

@@ -56,19 +56,22 @@ class Wanted(NamedTuple):
         parts = result.parts()
         truths = [None if held is None else held.truth(part, number) for number, part in parts]
         whole = self.out is not None and self.out.name.lower().endswith(_RESULT)
-        if self.out is not None:
-            save(result, self.out) if whole else write_table(result, self.out, self.level, hide=self._hide)
-        if self.plot is not None:
-            self._draw(result, self.plot, truths[0] if len(parts) == 1 else None)
         only = truths[0] if len(parts) == 1 else None
+        if self.out is not None and whole:
+            save(result, self.out)
+        elif self.out is not None:
+            beside = None if result.selection else only  # files of a search have what was found, and nothing else
+            write_table(result, self.out, self.level, truth=beside, hide=self._hide)
+        if self.plot is not None:
+            self._draw(result, self.plot, only)
         made = document(result, self.level, top=self.top, truth=only, hide=self._hide)
         for place, ((number, part), truth) in enumerate(zip(parts, truths, strict=True)):
             title = None if number is None else f"question {number}: {part.n:,} people, {' > '.join(part.lineage)}"
             shown = render(part, level=self.level, top=self.top, title=title, truth=truth, hide=self._hide)
             screen.print(shown)
             if len(parts) > 1 and truth is not None:
-                beside = document(part, self.level, top=self.top, truth=truth, hide=self._hide)
-                made["answers"][place] = {"question": number, **beside}
+                answer = document(part, self.level, top=self.top, truth=truth, hide=self._hide)
+                made["answers"][place] = {"question": number, **answer}
         for remark in remarks:
             warn(remark)
         for path, what in ((self.out, "the result" if whole else "the table"), (self.plot, "the picture")):

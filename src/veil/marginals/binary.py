@@ -93,7 +93,8 @@ class BinaryMarginals(Joint):
         return None if found is None else held_cells(found, sizes).reshape(-1)
 
     def __repr__(self) -> str:
-        return f"BinaryMarginals({len(self.record.names)} attributes, {len(self.sets)} views of bits, n={self.n})"
+        views = "1 view" if len(self.sets) == 1 else f"{len(self.sets)} views"
+        return f"BinaryMarginals({len(self.record.names)} attributes, {views} of bits, n={self.n})"
 
 
 @dataclass(frozen=True)

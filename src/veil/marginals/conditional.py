@@ -56,16 +56,17 @@ class Conditional(Cells):
         return make_table({**self._heads(), **numbers})
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
-        """What is given, how many cells there are, and what intervals rest on."""
+        """What is given, how many cells there are, whether people were asked for them, and what intervals rest on."""
         found = self.bounds(level)
         return {
             "given": ", ".join(self.given),
             "cells": len(self),
+            "measured": self.measured,
             "rests_on": None if found is None else found.rests_on,
         }
 
     def fact_units(self) -> Mapping[str, Unit]:
-        return {"given": Unit("label"), "cells": Unit("count"), "rests_on": Unit("label")}
+        return {"given": Unit("label"), "cells": Unit("count"), "measured": Unit("flag"), "rests_on": Unit("label")}
 
     @property
     def _among(self) -> str:
@@ -84,7 +85,8 @@ class Correlations(Result):
     """How strongly every two attributes go together, the strongest evidence first.
 
     Pearson's correlation for attributes with an order or two values, Cramer's V for others (see `Correlation`).
-    p-values are of "the two are independent of each other", adjusted for all pairs that were looked at (Holm 1979).
+    `adjusted_p` is the p-value of "the two are independent of each other", adjusted for all pairs that were looked at
+    (Holm 1979); that of one pair alone is `Correlation.p_value`.
     """
 
     kind: ClassVar[str] = "correlations"
@@ -112,7 +114,7 @@ class Correlations(Result):
                 "stderr": ([one.stderr for one in found], factor),
                 "low": ([one.low for one in found], factor),
                 "high": ([one.high for one in found], factor),
-                "p_value": (p_values, Unit("probability")),
+                "adjusted_p": (p_values, Unit("probability")),
                 "significant": ((p_values < alpha_of(level)).tolist(), Unit("flag")),
             }
         )
@@ -138,12 +140,16 @@ class Correlations(Result):
         return places[0]
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """A heat map of all correlations. Needs `veil[plot]`."""
+        """A heat map of all correlations; pairs that may be independent are pale. Needs `veil[plot]`."""
         from veil.plot import plot_square
 
         names = list(dict.fromkeys(name for pair in self.pairs for name in pair))
-        values = np.eye(len(names))
-        for (a, b), found in zip(self.pairs, self.at(), strict=True):
-            i, j = names.index(a), names.index(b)
-            values[i, j] = values[j, i] = found.value
-        return plot_square(self, names, values, ax=ax)
+        values, doubtful = np.eye(len(names)), np.zeros((len(names), len(names)), dtype=np.bool_)
+        for row in self.table().to_pylist():
+            i, j = names.index(row["first"]), names.index(row["second"])
+            values[i, j] = values[j, i] = row["correlation"]
+            doubtful[i, j] = doubtful[j, i] = not row["significant"]
+        return plot_square(self, names, values, doubtful, ax=ax)
+
+    def __repr__(self) -> str:
+        return f"Correlations({len(self)} {'pair' if len(self) == 1 else 'pairs'} of attributes, n={self.n})"

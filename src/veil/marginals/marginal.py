@@ -16,15 +16,15 @@ from veil.domain.times import is_time
 from veil.errors import DomainError
 from veil.marginals.intervals import Bounds
 from veil.privacy import Guarantee
-from veil.results.base import Result, Truth, with_truth
+from veil.results.base import Result, Truth, with_picked, with_truth
 from veil.results.units import Column, Unit, make_table, value_unit
-from veil.tools.normal import two_sided
+from veil.tools.normal import selected_level, two_sided
 
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_CELLS", "Cells", "Marginal"]
+__all__ = ["MOST_CELLS", "Cells", "Marginal", "too_few"]
 
 Floats = NDArray[np.float64]
 
@@ -41,9 +41,26 @@ def _labels(part: Domain, codes: NDArray[np.int64]) -> Column:
     if not isinstance(part, Interval):
         return part.decode(codes.astype(np.uint64)), unit
     edges = part.edges(np.arange(part.size + 1))
-    ends = [unit.text(part.shown(float(edge))) if is_time(part) else f"{edge:,.6g}" for edge in edges]
+    ends = _times(edges, unit, part) if is_time(part) else [f"{edge:,.6g}" for edge in edges]
     texts = [f"{low} to {high}" for low, high in pairwise(ends)]
     return [texts[code] for code in codes], Unit("label")
+
+
+def _times(edges: Floats, unit: Unit, part: Interval) -> list[str]:
+    """Ends of cells that are times: dates where they are midnights, or where cells are longer than a day."""
+    days = edges / 86_400
+    if (days == np.rint(days)).all() or (np.diff(days) > 1.0).all():
+        return [part.shown(float(day) * 86_400).date().isoformat() for day in np.rint(days)]
+    return [unit.text(part.shown(float(edge))) for edge in edges]
+
+
+def too_few(low: Floats, high: Floats) -> list[str]:
+    """A remark where most intervals of a table are wider than half of everything there can be."""
+    width = high - low
+    known = width[~np.isnan(width)]
+    if not len(known) or np.mean(known > 0.5) <= 0.5:
+        return []
+    return ["There are too few reports to tell these shares apart."]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,7 +68,8 @@ class Cells(Result):
     """Numbers about every combination of values of some attributes: what marginals and conditionals have in common.
 
     `frequencies` has one number per cell, the last attribute varying fastest. `origin` is the joint distribution that
-    it was read from, which knows how far cells may be off.
+    it was read from, which knows how far cells may be off. `measured` says whether people were asked for all of the
+    attributes together; if not, the table was reconstructed from smaller ones.
     """
 
     record: Record
@@ -61,6 +79,7 @@ class Cells(Result):
     lineage: tuple[str, ...]
     guarantee: Guarantee | None = None
     origin: Result | None = None
+    measured: bool = True
 
     @abstractmethod
     def bounds(self, level: float = 0.95) -> Bounds | None:
@@ -91,6 +110,15 @@ class Cells(Result):
             return np.full((len(self.frequencies), 2), np.nan)
         shown = np.clip(self.frequencies, 0.0, 1.0)
         return np.stack([np.fmin(found.low, shown), np.fmax(found.high, shown)], axis=1)
+
+    def remarks(self) -> list[str]:
+        if self.measured:
+            reading = [] if self.origin is None else self.origin.reading_remarks()  # type: ignore[attr-defined]
+            return [*too_few(*self.interval().T), *reading]
+        return [
+            "Nobody was asked for all of these attributes together: this is the table of maximum entropy that goes with"
+            " what was asked, and its intervals hold for every table that does."
+        ]
 
     @property
     def _among(self) -> str:
@@ -126,25 +154,25 @@ class Cells(Result):
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
         """A heat map of two attributes; the k largest cells with intervals otherwise. Needs `veil[plot]`."""
+        note = None if self.measured else "not asked together: maximum entropy"
         if len(self.names) == 2 and truth is None:
             from veil.plot import plot_cells
 
-            return plot_cells(self, self._among, ax=ax, **style)
+            return plot_cells(self, self._among, note=note, ax=ax, **style)
         from veil.plot import plot_rows
 
-        return plot_rows(self, k, truth=truth, ax=ax, **style)
+        return plot_rows(self, k, truth=truth, note=note, ax=ax, **style)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Marginal(Cells):
     """How many people hold each combination of values of some attributes.
 
-    `measured` says whether people were asked for all of the attributes together. If not, the table was reconstructed
-    from smaller ones, and differs from one of them by up to `gap`, where no joint distribution agrees with all of them.
+    Where it is not `measured`, it was reconstructed from smaller tables, and differs from one of them by up to `gap`,
+    where no joint distribution agrees with all of them.
     """
 
     kind: ClassVar[str] = "marginal"
-    measured: bool = True
     gap: float | None = None
 
     def in_order(self, names: tuple[str, ...]) -> Marginal:
@@ -183,6 +211,14 @@ class Marginal(Cells):
             }
         )
 
+    def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
+        """The largest cells; where they are picked out of more, low and high hold for what was picked."""
+        table = super().summary_table(level, rows, truth)
+        if len(self) <= rows or self.bounds(level) is None:
+            return table
+        ends = self.interval(selected_level(level, rows, len(self)))[self._importance()[:rows]]
+        return with_picked(table, ends[:, 0], ends[:, 1])
+
     def facts(self, level: float = 0.95) -> dict[str, Any]:
         """How many cells there are, whether people were asked for them, the gap, and what intervals rest on."""
         found = self.bounds(level)
@@ -193,12 +229,7 @@ class Marginal(Cells):
         return {"cells": Unit("count"), "measured": Unit("flag"), "gap": Unit("share"), "rests_on": Unit("label")}
 
     def remarks(self) -> list[str]:
-        if self.measured:
-            return []
-        said = [
-            "Nobody was asked for all of these attributes together: this is the table of maximum entropy that goes with"
-            " what was asked, and its intervals hold for every table that does."
-        ]
+        said = super().remarks()
         if self.gap is not None and self.gap > 1e-6:
             said.append(
                 f"The noise is such that no joint distribution agrees with all of that: this one is up to"

@@ -23,14 +23,15 @@ from veil.marginals.association import Correlation, correlation_between, known_c
 from veil.marginals.conditional import Conditional, Correlations
 from veil.marginals.consistency import Repaired, averaged, repaired
 from veil.marginals.intervals import Bounds, cell_bounds, conditional_bounds
-from veil.marginals.marginal import MOST_CELLS, Cells, Marginal
+from veil.marginals.marginal import MOST_CELLS, Cells, Marginal, too_few
 from veil.marginals.scatter import Scatter
 from veil.marginals.tables import Places, Views, marginal_of, spread
 from veil.privacy import Guarantee
-from veil.results.base import Result, Truth
+from veil.results.base import Result, Truth, with_picked, with_truth
 from veil.results.noise import SupportNoise
 from veil.results.units import Unit, make_table
 from veil.tools.arguments import is_int
+from veil.tools.normal import selected_level
 
 if TYPE_CHECKING:
     import pyarrow
@@ -162,6 +163,7 @@ class Joint(Result):
             lineage=self.lineage,
             guarantee=self.guarantee,
             origin=self,
+            measured=joint.measured,
             given=before,
         )
 
@@ -215,7 +217,7 @@ class Joint(Result):
         """
         import pyarrow as pa
 
-        from veil.marginals.synthesis import synthesize
+        from veil.marginals.synthesis import held_values, synthesize
 
         if not is_int(n) or n < 1:
             raise ParameterError("a number of people is at least 1")
@@ -229,7 +231,7 @@ class Joint(Result):
 
         codes = synthesize(sizes, marginal, self._known_sets, n, rng, joint=self._has_joint)
         columns = [
-            part.decode(column.astype(np.uint64)) for part, column in zip(self.record.parts, codes.T, strict=True)
+            held_values(part, column.astype(np.uint64)) for part, column in zip(self.record.parts, codes.T, strict=True)
         ]
         return pa.table(dict(zip(self.record.names, map(pa.array, columns), strict=True)))
 
@@ -276,7 +278,26 @@ class Joint(Result):
         return {"attributes": Unit("count"), **({} if self._shown is None else self._shown.fact_units())}
 
     def remarks(self) -> list[str]:
-        return [] if self._shown is None else self._shown.remarks()
+        if self._shown is not None:
+            return self._shown.remarks()
+        low, high = self._ends(0.95)
+        together = ",".join(self.record.names[:2])
+        return [
+            "Every attribute is shown alone: a marginal has some of them together, as with"
+            f" marginal={together} (--marginal {together}).",
+            *too_few(low, high),
+            *self.reading_remarks(),
+        ]
+
+    def reading_remarks(self) -> list[str]:
+        """What whoever reads measured shares should know about how they were made."""
+        return []
+
+    def _ends(self, level: float) -> tuple[Floats, Floats]:
+        """Low and high of every row of the table."""
+        table = self.table(level)
+        low, high = (np.array(table[name].to_pylist(), dtype=np.float64) for name in ("low", "high"))
+        return low, high
 
     def __len__(self) -> int:
         """How many rows its table has: known before any marginal is worked out."""
@@ -286,13 +307,22 @@ class Joint(Result):
         return math.prod(sizes[name] for name in (*self.shown, *(self.given or ())))
 
     def summary_table(self, level: float = 0.95, rows: int = 10, truth: Truth | None = None) -> pyarrow.Table:
-        """Of the marginal that is shown; without one, the first rows."""
-        if self._shown is None:
-            return super().summary_table(level, rows, truth)
-        return self._shown.summary_table(level, rows, truth)
+        """Of the marginal that is shown; without one, the largest rows of every attribute, as many as there is room."""
+        if self._shown is not None:
+            return self._shown.summary_table(level, rows, truth)
+        table = with_truth(self.table(level), truth)
+        if len(self) <= rows:
+            return table
+        order = np.sort(self._importance()[:rows])
+        low, high = self._ends(selected_level(level, rows, len(self)))
+        return with_picked(table.take(order), low[order], high[order])
 
     def _importance(self) -> NDArray[np.int64]:
-        return super()._importance() if self._shown is None else self._shown._importance()
+        """Of attributes alone: the largest row of each, then the second of each, and so on."""
+        if self._shown is not None:
+            return self._shown._importance()
+        ranks = [(-self.marginal(name).frequencies).argsort(kind="stable").argsort() for name in self.record.names]
+        return np.argsort(np.concatenate(ranks), kind="stable")
 
     def _place(self, value: Any) -> int:
         if self._shown is not None:
@@ -380,6 +410,14 @@ class Marginals(Joint):
         if self.inference == "graphical" and self.model.whole:
             return (tuple(range(len(self.record.names))),)
         return self.views.sets
+
+    def reading_remarks(self) -> list[str]:
+        if self.inference not in ("consistent", "graphical"):
+            return []
+        return [
+            "Shares are made to agree and not to be negative, which moves small ones up; the errors shown are those of"
+            " the unbiased shares."
+        ]
 
     def remarks(self) -> list[str]:
         said = super().remarks()
@@ -504,4 +542,5 @@ class Marginals(Joint):
         return {"views": Unit("count"), "largest_view": Unit("count"), **super().fact_units()}
 
     def __repr__(self) -> str:
-        return f"Marginals({len(self.record.names)} attributes, {len(self.sets)} views, n={self.n})"
+        views = "1 view" if len(self.sets) == 1 else f"{len(self.sets)} views"
+        return f"Marginals({len(self.record.names)} attributes, {views}, n={self.n})"

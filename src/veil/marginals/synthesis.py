@@ -14,14 +14,17 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import Domain, Interval
+from veil.domain.times import is_time
 from veil.marginals.maxent import maximal
 from veil.marginals.tables import marginal_of
 
-__all__ = ["synthesize"]
+__all__ = ["held_values", "synthesize"]
 
 Floats = NDArray[np.float64]
 Places = tuple[int, ...]
@@ -76,6 +79,19 @@ def synthesize(
         _draw_next(_Next.of(shape, tables, done, place), codes, place, rng)
         done.append(place)
     return np.ascontiguousarray(codes[:, :n].T, dtype=np.int64)
+
+
+def held_values(part: Domain, codes: NDArray[np.uint64]) -> list[Any]:
+    """The values of made-up people; numbers are the middles of their cells, to as many digits as cells tell apart.
+
+    >>> held_values(Interval(0, 100, cells=10), np.array([5], dtype=np.uint64))
+    [55.0]
+    """
+    values = part.decode(codes)
+    if not isinstance(part, Interval) or is_time(part):
+        return values
+    digits = 3 - math.floor(math.log10((part.hi - part.lo) / part.cells))
+    return [round(value, digits) for value in values]
 
 
 def _order(attributes: int, tables: dict[Places, Floats]) -> list[int]:

@@ -140,7 +140,8 @@ class Result(ABC):
             sure = None if self.selection else self.facts(level).get(verdict)
             table, hidden = table.take(np.flatnonzero(kept)), int((~kept).sum()) if sure is None else every - sure
         told = table.slice(0, rows) if self.selection else table
-        return Told(told, hidden, every - hidden - told.num_rows)
+        ranged = "from" in told.column_names  # fewer ranges have all people in them, too
+        return Told(told, hidden, 0 if ranged else every - hidden - told.num_rows)
 
     def parts(self) -> list[tuple[int | None, Result]]:
         """Results that are shown one after the other, by number of their question; most results are one."""

@@ -80,7 +80,6 @@ def show(
     bars = [max(share, 0.0) / most for share in shares] if most > 0 else []
     verdict = next((name for name in ("significant", "changed") if name in table.column_names), None)
     doubtful = [] if verdict is None else table[verdict].to_pylist()
-    everything = alone or "from" in table.column_names  # ranges have all people in them
     return Shown(
         title or _title(result),
         [] if alone else grid,
@@ -89,7 +88,7 @@ def show(
         said,
         bars,
         [sure is False for sure in doubtful],
-        0 if everything else told.more,
+        0 if alone else told.more,
     )
 
 

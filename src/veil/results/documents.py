@@ -24,8 +24,8 @@ def document(
 ) -> Json:
     """Who was asked, the facts, the rows and the remarks; all rows, or the `top` most important ones.
 
-    With `hide`, which says how to see everything, what is not significant is left out, and `hidden` says how many rows
-    that is: see `Result.told`.
+    With `top`, `more` says how many rows there are beside these. With `hide`, which says how to see everything, what is
+    not significant is left out, and `hidden` says how many rows that is: see `Result.told`.
 
     >>> from veil import OLH, simulate
     >>> found = document(simulate(OLH(epsilon=1.0, domain=4), [0] * 700 + [1] * 300, seed=1), top=2)
@@ -46,6 +46,8 @@ def document(
         return {**head, "answers": answers}
     told = result.told(level, top, truth, hide=hide is not None)
     counted = {} if hide is None else {"hidden": told.hidden}
+    if top is not None:
+        counted["more"] = told.more
     remarks = [*result.remarks(), *told.remarks(hide)]
     return {**head, **result.facts(level), **counted, "rows": plain_rows(told.table), "remarks": remarks}
 

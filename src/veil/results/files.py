@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from veil.domain.set_text import SEPARATOR
 from veil.errors import InputError, WireError
-from veil.results.base import Result
+from veil.results.base import Result, Truth
 from veil.results.documents import document_bytes
 from veil.tools.canonical import take
 from veil.tools.durable import write_atomically
@@ -34,18 +34,26 @@ FORMATS = {
 """What a result's table can be written as, and its media type; the names are the files' endings."""
 
 
-def write_table(result: Result, path: str | Path, level: float = 0.95, *, hide: str | None = None) -> None:
-    """The table as the kind of file that its name says; a whole file or none. `hide` as in `table_bytes`."""
-    write_atomically(path, table_bytes(result, Path(path).suffix.lower().removeprefix("."), level, hide=hide))
+def write_table(
+    result: Result, path: str | Path, level: float = 0.95, *, truth: Truth | None = None, hide: str | None = None
+) -> None:
+    """The table as the kind of file that its name says; a whole file or none. Options as in `table_bytes`."""
+    form = Path(path).suffix.lower().removeprefix(".")
+    write_atomically(path, table_bytes(result, form, level, truth=truth, hide=hide))
 
 
-def table_bytes(result: Result, form: str, level: float = 0.95, *, hide: str | None = None) -> bytes:
-    """The table as one of FORMATS. `hide` leaves out what a search found and is not significant: `Result.told`."""
+def table_bytes(
+    result: Result, form: str, level: float = 0.95, *, truth: Truth | None = None, hide: str | None = None
+) -> bytes:
+    """The table as one of FORMATS, with columns `truth` and `covered` where the truth is given.
+
+    `hide` leaves out what a search found and is not significant: `Result.told`.
+    """
     if form not in FORMATS:
         raise InputError(f"expected one of the formats {', '.join(FORMATS)}")
     if form == "json":
-        return document_bytes(result, level, hide=hide)
-    return arrow_bytes(result.told(level, hide=hide is not None).table, form)
+        return document_bytes(result, level, truth=truth, hide=hide)
+    return arrow_bytes(result.told(level, truth=truth, hide=hide is not None).table, form)
 
 
 def arrow_bytes(table: pyarrow.Table, form: str) -> bytes:
