@@ -28,8 +28,9 @@ _FEW = 12  # so many different integers are labels, which need not follow each o
 def read_attributes(path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
     """The domain of each named column: its labels in order, or the range of its integers.
 
-    Text is one of the labels found. Integers are labels where there are at most 12 different ones, else all those
-    between the smallest and the largest. Where cells are empty, "missing" is an answer of its own.
+    Text is one of the labels found, and booleans are the labels "false" and "true". Integers are labels where there
+    are at most 12 different ones, else all those between the smallest and the largest. Where cells are empty, "missing"
+    is an answer of its own. Numbers with fractions and times are refused, with what to write instead.
     """
     found: dict[str, set[Any]] = {name: set() for name in names}
     rows = 0
@@ -38,7 +39,7 @@ def read_attributes(path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
         for name in names:
             found[name] |= _different(table.column(name), name)
             if len(found[name]) > MOST_VALUES + 1:
-                raise InputError(_many(name))
+                raise InputError(_many(name, found[name]))
     if not rows:
         raise EmptyError(f"{path} holds no people: there is nothing to read attributes off")
     return {name: _domain(values, name) for name, values in found.items()}
@@ -50,7 +51,7 @@ def _different(column: pa.ChunkedArray, name: str) -> set[Any]:
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_boolean(kind):
-        raise InputError(f"column {name} holds booleans: write them as 0 and 1, or as text")
+        return {"false", "true"} | ({None} if column.null_count else set())
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise InputError(_continuous(name))
     return set(column.unique().to_pylist())
@@ -63,7 +64,10 @@ def _continuous(name: str) -> str:
     )
 
 
-def _many(name: str) -> str:
+def _many(name: str, values: set[Any]) -> str:
+    told = {value for value in values if isinstance(value, str)}
+    if told and all(map(_is_number_or_time, told)) and not all(map(is_whole, told)):
+        return _continuous(name)
     return (
         f"column {name} has more than {MOST_VALUES:,} different values: put them together in fewer groups, "
         f"as in --attribute {name}=0..100/10 for numbers, or leave it out"
@@ -83,10 +87,10 @@ def _domain(values: set[Any], name: str) -> Domain:
                 f"as in --attribute {name}=0..100000/10"
             )
         return Integers(min(integers), max(integers))
-    if len(present) > _FEW and all(map(_is_number_or_time, present)):  # in a text file, where all is text
-        raise InputError(_continuous(name))
+    if present and not whole and all(map(_is_number_or_time, present)):  # in a text file, where all is text
+        raise InputError(f"{_continuous(name)}; or list its labels, as in --attribute {name}=0.5,1.0")
     if len(present) > MOST_VALUES:
-        raise InputError(_many(name))
+        raise InputError(_many(name, present))
     if not present:
         raise EmptyError(f"column {name} is empty")
     labels = sorted(int(value) for value in present) if whole else sorted(map(str, present))
@@ -94,6 +98,11 @@ def _domain(values: set[Any], name: str) -> Domain:
 
 
 def _is_number_or_time(value: Any) -> bool:
+    """Whether a value of a text file is a number or a time; codes as 007 are labels."""
+    if isinstance(value, int):
+        return True
+    if value.isdecimal() and not is_whole(value):
+        return False
     try:
         return math.isfinite(float(value))
     except ValueError:
