@@ -263,8 +263,11 @@ def test_unknown_attributes(folder: Path) -> None:
     assert "no attribute 'income'" in said
     assert "age, sex, smokes, children, region" in said
     assert "each named once" in refused("estimate", *study_and_tally(folder), "--marginal", "age,age")
-    assert "given" in refused("estimate", *study_and_tally(folder), "--marginal", "age", "--given", "age")
-    assert "given" in refused("estimate", *study_and_tally(folder), "--given", "age")
+    both = refused("estimate", *study_and_tally(folder), "--marginal", "age", "--given", "age")
+    assert "age is both in marginal and in given" in both
+    alone = refused("estimate", *study_and_tally(folder), "--given", "age")
+    assert "given=age says among whom to look, but not what to show of them" in alone
+    assert "as in --marginal sex" in alone
     twice = ["--marginal", "age", "--set", "marginal=sex"]
     assert "given twice" in refused("estimate", *study_and_tally(folder), *twice, code=2)
 
