@@ -172,6 +172,15 @@ def test_booleans_where_it_is_plain_which_is_which(domain: Categories, codes: li
     assert asked.encode([True, None]).tolist() == [codes[0], domain.size]
 
 
+def test_booleans_in_text_are_written_in_any_case() -> None:
+    assert Categories(["false", "true"]).encode(["True", "FALSE", "true"]).tolist() == [1, 0, 1]
+    exact = Categories(["true", "True", "false"])
+    assert exact.encode(["True", "true"]).tolist() == [1, 0]
+    for domain in (exact, Categories(["yes", "no"]), Categories([0, 1])):
+        with pytest.raises(DomainError):
+            domain.encode(["TRUE"])
+
+
 def test_few_labels_are_named_in_a_refusal() -> None:
     with pytest.raises(DomainError, match="attribute 'sex': expected f or m"):
         Record.of(sex=["f", "m"]).encode({"sex": [PRIVATE]})

@@ -108,7 +108,10 @@ class Categories(Domain):
         codes = np.array([find(value, -1) if isinstance(value, known) else -1 for value in values], dtype=np.int64)
         for row in np.flatnonzero(codes < 0):
             value = values[row]
-            codes[row] = find(unicodedata.normalize("NFC", value), -1) if isinstance(value, str) else -1
+            if isinstance(value, str):  # in text, a boolean may be written True, TRUE or true
+                codes[row] = find(unicodedata.normalize("NFC", value), self._truths.get(value.casefold(), -1))
+            else:
+                codes[row] = -1
         if not all(isinstance(label, str) for label in self._index):
             codes[[isinstance(value, bool) for value in values]] = -1  # True would pass for the label 1
         refuse_at(codes < 0, f"expected {self._expected}")
@@ -147,10 +150,14 @@ class Categories(Domain):
         """The codes of False and True, where it is plain which they are: of 0 and 1, or of labels that say so."""
         if self.labels is None or set(self.labels) == {0, 1}:
             return None if self.count != 2 else (0, 1) if self.labels is None else (self._index[0], self._index[1])
-        told = [label.casefold() if isinstance(label, str) else "" for label in self.labels]
-        if told.count("false") != 1 or told.count("true") != 1:
-            return None
-        return told.index("false"), told.index("true")
+        return (self._truths["false"], self._truths["true"]) if self._truths else None
+
+    @cached_property
+    def _truths(self) -> dict[str, int]:
+        """The codes of the labels "false" and "true", in whatever case; none where there is not exactly one of each."""
+        told = [label.casefold() if isinstance(label, str) else "" for label in self.labels or ()]
+        plain = told.count("false") == told.count("true") == 1
+        return {word: told.index(word) for word in ("false", "true")} if plain else {}
 
     @property
     def _expected(self) -> str:
