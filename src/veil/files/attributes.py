@@ -53,21 +53,21 @@ def _different(column: pa.ChunkedArray, name: str) -> set[Any]:
     if pa.types.is_boolean(kind):
         return {"false", "true"} | ({None} if column.null_count else set())
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise InputError(_continuous(name))
+        raise InputError(_continuous(name, time=pa.types.is_temporal(kind)))
     return set(column.unique().to_pylist())
 
 
-def _continuous(name: str) -> str:
+def _continuous(name: str, *, time: bool) -> str:
     return (
         f"column {name} holds neither labels nor whole numbers: say in how many cells it is asked for, "
-        f"as in --attribute {name}=0..100/10, or --attribute {name}=2026-01-01..2027-01-01/12"
+        f"as in --attribute {name}={'2026-01-01..2027-01-01/12' if time else '0..100/10'}"
     )
 
 
 def _many(name: str, values: set[Any]) -> str:
     told = {value for value in values if isinstance(value, str)}
     if told and all(map(_is_number_or_time, told)) and not all(map(is_whole, told)):
-        return _continuous(name)
+        return _continuous(name, time=_has_time(told))
     return (
         f"column {name} has more than {MOST_VALUES:,} different values: put them together in fewer groups, "
         f"as in --attribute {name}=0..100/10 for numbers, or leave it out"
@@ -88,7 +88,9 @@ def _domain(values: set[Any], name: str) -> Domain:
             )
         return Integers(min(integers), max(integers))
     if present and not whole and all(map(_is_number_or_time, present)):  # in a text file, where all is text
-        raise InputError(f"{_continuous(name)}; or list its labels, as in --attribute {name}=0.5,1.0")
+        time = _has_time(present)
+        listed = "2026-01-31,2026-02-28" if time else "0.5,1.0"
+        raise InputError(f"{_continuous(name, time=time)}; or list its labels, as in --attribute {name}={listed}")
     if len(present) > MOST_VALUES:
         raise InputError(_many(name, present))
     if not present:
@@ -107,6 +109,11 @@ def _is_number_or_time(value: Any) -> bool:
         return math.isfinite(float(value))
     except ValueError:
         return parse_time(value) is not None
+
+
+def _has_time(values: set[Any]) -> bool:
+    """Whether there is a time among numbers and times, as text."""
+    return any(parse_time(value) is not None and not is_whole(value) for value in values)
 
 
 def is_whole(text: str) -> bool:
