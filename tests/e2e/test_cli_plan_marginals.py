@@ -105,13 +105,13 @@ def test_what_to_know_beside_the_table(people: Path) -> None:
     assert "single attributes are measured, with an error of " in notes[1]
     assert notes[1].endswith("--set sets=3 asks for all of them")
     assert notes[2].endswith("--attribute age=10..80/7")
-    words = (*words, "--attribute", "age=10..80/7")
-    pairs = veil_json(*words, "--set", "sets=2")["options"]
+    coarse = (*words, "--attribute", "age=10..80/7")
+    pairs = veil_json(*coarse, "--set", "sets=2")["options"]
     assert [note[:30] for note in pairs[0]["notes"]] == ["0 of 4 sets of 3 attributes ar"]
     assert "tables of 2 attributes are measured" in pairs[0]["notes"][0]
     assert pairs[0]["cell's_error"] is pairs[0]["marginal's_error"] is None  # not to be compared with measured triples
     assert pairs[1]["cell's_error"] > 0
-    triples = veil_json(*words, "--set", "sets=3")["options"][0]
+    triples = veil_json(*coarse, "--set", "sets=3")["options"][0]
     assert triples["notes"] == []
     assert triples["cell's_error"] > 0
 
