@@ -63,7 +63,8 @@ Trials on data like yours, before anybody is asked:
 
 `compare` tells the root mean square error of the shares of values or sets (those among the most frequent that were not
 found count as 0), of the share of people below a value for distributions, or of a mean (with a variance: of the mean
-and of the standard deviation): the mean over all runs, with its standard error.
+and of the standard deviation): the mean over all runs, with its standard error. Of joint distributions it is the root
+of the mean, over at most 50 marginals of k attributes, of the sum of the squared errors of their cells.
 
 Sets are lists in Parquet and Arrow files. In text files they are cells with a separator between the items, and an empty
 cell is an empty set.

@@ -306,7 +306,7 @@ def compare(
         raise InputError("compare needs at least one study, one epsilon and one run")
     if len(set(epsilons)) < len(epsilons):
         raise InputError("expected each epsilon once: one is given twice")
-    errors, told = np.zeros((len(studies), len(epsilons), runs)), set[tuple[bool, bool, int]]()
+    errors, told = np.zeros((len(studies), len(epsilons), runs)), set[tuple[bool, bool, tuple[str, ...]]]()
     with watch("comparing", errors.size) as advance:
         for i, (name, study) in enumerate(studies.items()):
             for j, epsilon in enumerate(epsilons):
@@ -320,16 +320,16 @@ def compare(
                     assert run.result is not None
                     errors[i, j, k] = held.error(run.result)
                     if isinstance(run.result, Joint):
-                        told.add((False, False, held.k))
+                        told.add((False, False, (str(held.k), *run.result.record.names)))
                     else:
                         columns = run.result.table().column_names
-                        told.add(("mean" in columns, "variance" in columns, 0))
+                        told.add(("mean" in columns, "variance" in columns, ()))
                     advance(1)
     people = max(len(codes[name]) for name in studies)
     if len(told) > 1:
         raise InputError(
             "shares are compared with shares, means with means, variances with variances, and joint distributions with"
-            " those that are planned for marginals of as many attributes (k)"
+            " those of the same attributes that are planned for marginals of as many of them (k)"
         )
     shares = not any(mean for mean, _, _ in told)
     return Comparison(tuple(studies), tuple(map(float, epsilons)), errors, people, shares=shares)

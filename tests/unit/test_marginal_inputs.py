@@ -179,7 +179,7 @@ def test_studies_are_compared_by_it() -> None:
     assert result.shares
     assert (result.errors[:, 0] > result.errors[:, 1]).all()  # more privacy, more noise
     three = {"two": STUDY, "three": CALM(3.0, PERSON, k=3, sets=3)}
-    with pytest.raises(InputError, match="as many attributes"):
+    with pytest.raises(InputError, match="as many of them"):
         compare(three, dict.fromkeys(three, codes), [1.0], 1)
     with pytest.raises(InputError, match="shares are compared with shares"):
         compare({"age": Histogram(GRR(1.0, 2)), "pairs": STUDY}, {"age": codes[:, 0], "pairs": codes}, [1.0], 1)

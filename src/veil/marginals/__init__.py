@@ -1,7 +1,7 @@
 """Joint distributions of many attributes: any marginal, conditionals, correlations, synthetic people.
 
     CALM          tables of a few attributes each, made to agree; any marginal is reconstructed from them
-    FullContingency, AllMarginals, FourierMarginals, SplitEM, BinaryCALM    what it is compared with
+    FullContingency, AllMarginals, FourierMarginals, SplitEM, BinaryCALM, Uniform    what it is compared with
     Marginals     what it finds: `.marginal(["age", "sex"])`, `.conditional`, `.correlation`, `.synthesize(n)`
 
 People hold a `veil.Record`. docs/marginals.md says how they are asked, what it costs and what errors mean.
@@ -16,7 +16,7 @@ from veil.marginals.fourier import FourierCoefficients, FourierMarginals
 from veil.marginals.intervals import Bounds
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference, Joint, Marginals
-from veil.marginals.rivals import AllMarginals, FullContingency, variance_factor
+from veil.marginals.rivals import AllMarginals, FullContingency, Uniform, variance_factor
 from veil.marginals.scatter import Scatter
 from veil.marginals.split_em import SplitEM, SplitReports
 from veil.marginals.study import CALM, JointStudy, MarginalStudy
@@ -42,6 +42,7 @@ __all__ = [
     "Scatter",
     "SplitEM",
     "SplitReports",
+    "Uniform",
     "covering_design",
     "noise_error",
     "variance_factor",

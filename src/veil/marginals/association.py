@@ -52,19 +52,27 @@ def known_correlation(table: Floats, *, ordered: bool) -> Correlation:
 
 
 def correlation_of(
-    table: Floats, covariance: Floats, *, ordered: bool, shown: Floats | None = None, level: float = 0.95
+    table: Floats,
+    covariance: Floats,
+    *,
+    ordered: bool,
+    shown: Floats | None = None,
+    level: float = 0.95,
+    sampled: Floats | None = None,
 ) -> Correlation:
     """The correlation of two attributes out of their unbiased table, one axis each, and the covariance of its cells.
 
     `ordered` asks for Pearson's, with values 0, 1, 2, ... along both axes; else it is Cramer's V. `shown` is the table
     that is shown to people, without negative cells: the value is that table's, and the interval reaches to it. Without
-    it, the value is the unbiased table's, as far as that has one.
+    it, the value is the unbiased table's, as far as that has one. Intervals are about the people who took part. The
+    test is about those whom they are a sample of, since no people are independent to the last one: `sampled` is the
+    covariance with that in it, where it differs.
 
     Guarantee: the interval covers its level also where there is no association and where values are rare; where that is
     more than the reports say, it is everything.
     """
     two_sided(level)  # refuses a bad level
-    p_value = _p_value(table, covariance)
+    p_value = _p_value(table, covariance if sampled is None else sampled)
     if ordered:
         value, low, high, stderr = _pearson(table, covariance, level)
     else:
@@ -90,8 +98,9 @@ def correlation_between(
     """
     shape = scatter.views.shape(places)
     if scatter.covered(places) and math.prod(shape) <= MOST_COVARIANCES:
-        table, covariance = scatter.estimate(raw, places), scatter.covariance(places, scatter.cautious(places))
-        return correlation_of(table.reshape(shape), covariance, ordered=ordered, shown=shown, level=level)
+        table, cautious = scatter.estimate(raw, places).reshape(shape), scatter.cautious(places)
+        covariance, sampled = (scatter.covariance(places, cautious, sample=sample) for sample in (False, True))
+        return correlation_of(table, covariance, ordered=ordered, shown=shown, level=level, sampled=sampled)
     two_sided(level)  # refuses a bad level
     return known_correlation(np.ones(shape) if shown is None else shown, ordered=ordered)
 

@@ -146,4 +146,4 @@ class BinaryCALM(ViewStudy[BinaryMarginals]):
 
     def answer(self, collected: Collected) -> BinaryMarginals:
         """Runs at the collector: the tables of all views of bits, unbiased; everything else follows from them."""
-        return BinaryMarginals(sets=self._views, **self._read(collected))
+        return BinaryMarginals(**self._read(collected, self._views))

@@ -56,6 +56,14 @@ class FourierCoefficients(LinearJoint):
     noise: SupportNoise
     inference: Reading = "separate"
 
+    @property
+    def _has_joint(self) -> bool:
+        return self.inference == "consistent" or self.k >= len(self.record.names)
+
+    @property
+    def _known_sets(self) -> tuple[Places, ...]:
+        return tuple(combinations(range(len(self.record.names)), min(self.k, 2)))
+
     @cached_property
     def consistent(self) -> Marginals:
         """The tables of all sets of k attributes as views: made to agree with each other, without negative cells."""

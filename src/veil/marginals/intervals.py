@@ -156,9 +156,13 @@ def conditional_bounds(
     order = order.transpose([every.index(place) for place in (*given, *places)])
     cells = order.reshape(int(np.prod(scatter.views.shape(given))), -1)
     if scatter.covered(every) and cells.size <= MOST_COVARIANCES:
-        table, covariance = scatter.estimate(raw, every), scatter.covariance(every, scatter.cautious(every))
-        flat = cells.reshape(-1)
-        low, high = conditional_intervals(table[cells], covariance[np.ix_(flat, flat)], level)
+        table, flat = scatter.estimate(raw, every), cells.reshape(-1)
+        # one more person per cell takes people from frequent rows: the wider interval is the careful one
+        both = [
+            conditional_intervals(table[cells], scatter.covariance(every, at)[np.ix_(flat, flat)], level)
+            for at in (scatter.cautious(every), scatter.plausible(every))
+        ]
+        low, high = np.minimum(both[0][0], both[1][0]), np.maximum(both[0][1], both[1][1])
         return Bounds(low.reshape(-1), high.reshape(-1), MEASURED)
     # two intervals that fail at half the rate each; a row is what its cells are together
     half = 1 - alpha_of(level) / 2

@@ -59,6 +59,7 @@ class KnownJoint(Joint):
         return Marginal(
             record=Record(tuple(self.record.attributes[place] for place in places)),
             frequencies=np.bincount(cells, minlength=int(np.prod(shape))) / self.n,
+            origin=self,  # which refuses to be written down
             n=self.n,
             population=self.population,
             lineage=self.lineage,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -38,10 +38,22 @@ if TYPE_CHECKING:
 
     from veil.marginals.graphical import GraphicalModel
 
-__all__ = ["Inference", "Joint", "Marginals", "check_cells", "places_of"]
+__all__ = ["Inference", "Joint", "Marginals", "check_cells", "listed_names", "places_of"]
 
 Floats = NDArray[np.float64]
 Inference = Literal["consistent", "graphical", "unbiased", "separate"]
+
+
+def listed_names(names: Any) -> tuple[str, ...]:
+    """Names of attributes, one alone or several; refuses what are none.
+
+    >>> listed_names("age"), listed_names(["age", "sex"])
+    (('age',), ('age', 'sex'))
+    """
+    listed = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else ()
+    if not listed or not all(isinstance(name, str) for name in listed):
+        raise InputError('attributes are given by their names, as in ["age", "sex"]')
+    return listed
 
 
 def places_of(record: Record, names: Any) -> Places:
@@ -50,7 +62,7 @@ def places_of(record: Record, names: Any) -> Places:
     >>> places_of(Record.of(age=3, sex=2), ["sex", "age"])
     (1, 0)
     """
-    listed = (names,) if isinstance(names, str) else tuple(names)
+    listed = listed_names(names)
     known = {name: place for place, name in enumerate(record.names)}
     strange = [name for name in listed if name not in known]
     if strange:
@@ -207,13 +219,24 @@ class Joint(Result):
 
         if not is_int(n) or n < 1:
             raise ParameterError("a number of people is at least 1")
+        if seed is not None and (not is_int(seed) or seed < 0):
+            raise ParameterError("a seed is an integer of at least 0")
         sizes = tuple(part.size for part in self.record.parts)
         rng = np.random.default_rng(seed)
-        codes = synthesize(sizes, lambda places: self._marginal(places).shares, self._known_sets, n, rng)
+
+        def marginal(places: Places) -> Floats:
+            return self._marginal(places).shares
+
+        codes = synthesize(sizes, marginal, self._known_sets, n, rng, joint=self._has_joint)
         columns = [
             part.decode(column.astype(np.uint64)) for part, column in zip(self.record.parts, codes.T, strict=True)
         ]
         return pa.table(dict(zip(self.record.names, map(pa.array, columns), strict=True)))
+
+    @property
+    def _has_joint(self) -> bool:
+        """Whether the marginal of all attributes can be asked for."""
+        return True
 
     @property
     def _known_sets(self) -> tuple[Places, ...]:
@@ -320,10 +343,15 @@ class Marginals(Joint):
 
     @cached_property
     def weights(self) -> Floats:
-        """One over the variance of a cell that nobody is in, for each view; 0 where nobody was asked."""
+        """One over the variance of a cell for each view, if all its cells had equally many people.
+
+        The oracle's noise, and that only some people are asked for the view: with a large epsilon little else is left.
+        """
         sizes = np.unique(self.views.cells)
-        each = np.array([noise.variance(0.0) for noise in self.noises])
-        weights: Floats = self.people / each[np.searchsorted(sizes, self.views.cells)]
+        each = [
+            noise.variance(1 / size) + (1 - 1 / size) / size for noise, size in zip(self.noises, sizes, strict=True)
+        ]
+        weights: Floats = self.people / np.array(each)[np.searchsorted(sizes, self.views.cells)]
         return weights
 
     @cached_property
@@ -341,6 +369,11 @@ class Marginals(Joint):
     @cached_property
     def _averaged(self) -> Floats:
         return averaged(self.views, self.raw, self.weights)
+
+    @property
+    def _has_joint(self) -> bool:
+        every = range(len(self.record.names))
+        return self.inference in ("consistent", "graphical") or bool(self.views.containing(every))
 
     @property
     def _known_sets(self) -> tuple[Places, ...]:

@@ -2,6 +2,7 @@
 
     FullContingency    everybody is asked for all attributes as one value (FC, thesis 6.1.3)
     AllMarginals       everybody is asked for one of all sets of k attributes (AM, thesis 6.1.4)
+    Uniform            nobody is asked, and all combinations of values are said to be equally frequent
     variance_factor    the expected squared error of each way, in units of the variance of one cell
 
 `fourier`, `split_em` and `binary` have the others.
@@ -14,17 +15,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
 
+import numpy as np
+
 from veil.domain import Record
 from veil.errors import ParameterError
-from veil.marginals.result import Inference
+from veil.marginals.marginal import Marginal
+from veil.marginals.result import Inference, Joint
 from veil.marginals.study import MarginalStudy, Names
+from veil.marginals.tables import Places
 from veil.mechanisms import PGR, PureOracle
 from veil.mechanisms.choice import better, least_variance
 from veil.survey import AttributeSets, EachOf
 from veil.tools.arguments import is_int
 from veil.view import width_of
 
-__all__ = ["AllMarginals", "FullContingency", "variance_factor"]
+__all__ = ["AllMarginals", "FullContingency", "Uniform", "variance_factor"]
 
 MOST_TABLE = 1 << 20
 """Cells of a whole table: they are all counted, and every marginal adds all of them up."""
@@ -108,11 +113,33 @@ class AllMarginals(MarginalStudy):
 
     def __post_init__(self) -> None:
         self._check()
-        AttributeSets(self.domain, self.k)  # refuses too many views
+        self._check_views(self.k)
 
     @cached_property
     def family(self) -> EachOf:
         return EachOf(AttributeSets(self.domain, self.k), self.oracle)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Uniform(Joint):
+    """The joint distribution in which every combination of values is equally frequent: what is said without asking.
+
+    A result that is no nearer to the truth than this one is worth nothing.
+
+    >>> Uniform.of(Record.of(sex=2, region=["n", "e", "s"])).marginal(["region"]).frequencies.round(3).tolist()
+    [0.333, 0.333, 0.333]
+    """
+
+    variant: ClassVar[str] = "uniform"
+
+    @classmethod
+    def of(cls, record: Record, people: int = 1) -> Uniform:
+        """About so many people, none of whom was asked anything."""
+        return cls(record=record, n=0, population=people, lineage=("Uniform",))
+
+    def _found(self, places: Places) -> Marginal:
+        shape = tuple(self.record.parts[place].size for place in places)
+        return self._table(places, np.full(shape, 1 / math.prod(shape)), measured=False)
 
 
 def variance_factor(way: Way, sizes: tuple[int, ...], k: int) -> int:

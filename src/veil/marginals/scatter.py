@@ -130,8 +130,11 @@ class Scatter:
         asked = float(self.people[self.views.containing(places)].sum())
         return (asked * found + 1.0) / (asked + len(found))
 
-    def covariance(self, places: Sequence[int], at: Floats | None = None) -> Floats:
-        """Of the unbiased table of covered attributes, every cell with every other; at a table, or the plausible."""
+    def covariance(self, places: Sequence[int], at: Floats | None = None, *, sample: bool = False) -> Floats:
+        """Of the unbiased table of covered attributes, every cell with every other; at a table, or the plausible.
+
+        Around the table of the people who took part; with `sample`, of many more whom these are a random sample of.
+        """
         shape, weight = self._checked(places)
         cells = math.prod(shape)
         if cells > MOST_COVARIANCES:
@@ -148,7 +151,8 @@ class Scatter:
         own = cells / (basis**2).sum(axis=1)  # cells of the attributes of each coefficient
         found = np.diag(each**2 * noise[blocks] / own)
         found += np.outer(each, each) * (person[both] * products - sampled[both] * np.outer(means, means))
-        found -= (products - np.outer(means, means)) / max(self.population - 1, 1)
+        if not sample:
+            found -= (products - np.outer(means, means)) / max(self.population - 1, 1)
         return back @ found @ back.T
 
     def variance(self, places: Sequence[int]) -> Floats:

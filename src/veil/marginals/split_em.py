@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import InputError, ParameterError
+from veil.marginals.choosing import products
 from veil.marginals.consistency import nearest_shares
 from veil.marginals.linear import LinearJoint
 from veil.marginals.marginal import MOST_CELLS, Marginal
@@ -67,6 +68,14 @@ class SplitReports(LinearJoint):
     def _views(self) -> Views:
         places = tuple(places_of(self.record, names) for names in self.sets)
         return Views(tuple(part.size for part in self.record.parts), places)
+
+    @property
+    def _has_joint(self) -> bool:
+        return bool(self._views.containing(range(len(self.record.names))))
+
+    @property
+    def _known_sets(self) -> tuple[Places, ...]:
+        return self._views.sets
 
     @cached_property
     def _shares(self) -> Floats:
@@ -151,7 +160,8 @@ class SplitEM(JointStudy[SplitReports]):
         if self.method not in get_args(Method):
             raise ParameterError(f"method is one of {', '.join(get_args(Method))}")
         split_epsilon(self.epsilon, len(self.domain.names))  # refuses parts that are too small
-        cells = self._kept.total
+        sizes = [part.size for part in self.domain.parts]
+        cells = math.prod(sizes) if math.prod(sizes) <= _WHOLE else products(sizes, self.k)
         if cells > MOST_CELLS:
             raise ParameterError(
                 f"the tables of reports of {self.k} attributes have {cells:,} cells, more than {MOST_CELLS:,}: take a"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar, get_args
@@ -12,8 +13,9 @@ import numpy as np
 
 from veil.domain import Record
 from veil.errors import ParameterError
-from veil.marginals.choosing import choose_views
-from veil.marginals.result import Inference, Joint, Marginals, check_cells, places_of
+from veil.marginals.choosing import choose_views, products
+from veil.marginals.marginal import MOST_CELLS
+from veil.marginals.result import Inference, Joint, Marginals, check_cells, listed_names, places_of
 from veil.mechanisms import PureOracle
 from veil.mechanisms.choice import least_variance
 from veil.privacy import check_epsilon, decimal_text
@@ -53,7 +55,7 @@ class JointStudy(OneRound[Found]):
             raise ParameterError(f"k is the number of attributes of a marginal, from 1 to the record's {many}")
         for name in ("marginal", "given"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, tuple(getattr(self, name)))
+                object.__setattr__(self, name, listed_names(getattr(self, name)))
                 places_of(self.domain, getattr(self, name))
         if self.given is not None and self.marginal is None:
             other = next((name for name in self.domain.names if name not in self.given), "...")
@@ -95,15 +97,17 @@ class ViewStudy(JointStudy[Found]):
         """What a view is asked through: the oracle with the least variance for its number of cells."""
         return least_variance(self.epsilon, domain)
 
-    def _read(self, collected: Collected) -> dict[str, Any]:
-        """Runs at the collector: the fields of a result that has the unbiased tables of all views."""
+    def _read(self, collected: Collected, sets: Sequence[Names]) -> dict[str, Any]:
+        """Runs at the collector: the fields of a result that has the unbiased tables of all views that were answered.
+
+        A view that nobody answered says nothing, and is as if it had not been asked.
+        """
         tally, family = collected.tally(), self.family
         oracles = dict(zip(family.rule.sizes, family.mechanisms, strict=True))
-        raw, people = [], []
-        for number, size in enumerate(family.rule.sizes_of(np.arange(len(family))).tolist()):
-            part, oracle = tally.part(number), oracles[size]
-            raw.append(oracle.shares(part) if part.people else np.full(size, 1.0 / size))  # type: ignore[attr-defined]
-            people.append(part.people)
+        sizes = family.rule.sizes_of(np.arange(len(family))).tolist()
+        answered = [number for number in range(len(family)) if tally.part(number).people]
+        raw = [oracles[sizes[number]].shares(tally.part(number)) for number in answered]  # type: ignore[attr-defined]
+        there = sorted({sizes[number] for number in answered})
         return {
             "record": self.domain,
             "n": collected.people,
@@ -111,15 +115,34 @@ class ViewStudy(JointStudy[Found]):
             "lineage": (self._signature, self.inference),
             "shown": self.marginal,
             "given": self.given,
+            "sets": tuple(sets[number] for number in answered),
             "raw": np.concatenate(raw),
-            "people": np.array(people, dtype=np.int64),
-            "noises": tuple(mechanism.noise for mechanism in family.mechanisms),  # type: ignore[attr-defined]
+            "people": np.array([tally.part(number).people for number in answered], dtype=np.int64),
+            "noises": tuple(oracles[size].noise for size in there),  # type: ignore[attr-defined]
             "inference": self.inference,
         }
 
+    def _check_views(self, sets: int | Sequence[Names]) -> None:
+        """Refuse views that are too many, or whose tables have too many cells: one of them, or all together."""
+        sizes = [part.size for part in self.domain.parts]
+        if is_int(sets):
+            AttributeSets(self.domain, sets)  # refuses numbers of attributes that there are not
+            largest, total = math.prod(sorted(sizes)[-sets:]), products(sizes, sets)
+        else:
+            listed = (places_of(self.domain, one) for one in sets)  # type: ignore[union-attr]  # no integer
+            cells = [math.prod(sizes[place] for place in places) for places in listed]
+            largest, total = max(cells, default=0), sum(cells)
+        check_cells(largest)
+        if total > MOST_CELLS:
+            raise ParameterError(
+                f"all views together have {total:,} cells, more than {MOST_CELLS:,}: ask for views of fewer attributes,"
+                " or cut the domains of attributes into fewer values"
+            )
+
     @property
     def _signature(self) -> str:
-        return f"{type(self).__name__}(epsilon={decimal_text(self.epsilon)}, {len(self.family)} views)"
+        many = f"{len(self.family)} views" if len(self.family) > 1 else "1 view"
+        return f"{type(self).__name__}(epsilon={decimal_text(self.epsilon)}, {many})"
 
 
 class MarginalStudy(ViewStudy[Marginals]):
@@ -131,7 +154,7 @@ class MarginalStudy(ViewStudy[Marginals]):
 
     def answer(self, collected: Collected) -> Marginals:
         """Runs at the collector: the tables of all views, unbiased; everything else follows from them."""
-        return Marginals(sets=self.family.rule.named, **self._read(collected))  # type: ignore[attr-defined]
+        return Marginals(**self._read(collected, self.family.rule.named))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -180,14 +203,14 @@ class CALM(MarginalStudy):
 
     def _plain(self, sets: Any) -> int | tuple[Names, ...]:
         """Sets as they stand in a study file: one number where all sets of so many attributes are asked."""
-        sizes = [part.size for part in self.domain.parts]
         if is_int(sets):
-            size = AttributeSets(self.domain, sets).size
-            check_cells(math.prod(sorted(sizes)[-size:]))
-            return size
-        for one in sets:
-            check_cells(math.prod(sizes[place] for place in places_of(self.domain, one)))
-        listed = ListedSets(self.domain, tuple(map(tuple, sets))).sets
+            self._check_views(sets)
+            return int(sets)
+        if isinstance(sets, str) or not isinstance(sets, Iterable):
+            raise ParameterError('views are listed by the names of their attributes, as in [["age", "sex"], ["sex"]]')
+        named = tuple(map(listed_names, sets))
+        self._check_views(named)
+        listed = ListedSets(self.domain, named).sets
         every = AttributeSets(self.domain, len(listed[0]))
         same = len(every) == len(listed) and all(len(one) == every.size for one in listed)
         return every.size if same else listed

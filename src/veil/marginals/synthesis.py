@@ -44,15 +44,18 @@ def synthesize(
     views: Sequence[Places],
     n: int,
     rng: np.random.Generator,
+    *,
+    joint: bool = True,
 ) -> NDArray[np.int64]:
     """Draw n people: their codes, one row for each and one column for each attribute.
 
-    `marginal` answers with the table of any set of places (increasing); `views` are the sets whose tables people are to
-    follow. While the table of all attributes is small (2^20 cells, and 2^21 times its views) it is asked for, and
-    people are drawn from it: exactly. Beyond, attributes come one after another. Given all that a person already has,
-    the chances of the next one are those of largest entropy with which the view's tables hold: a log-linear model, of
-    all views that have the attribute and of those of their others that came before. So every view is followed, about
-    as closely as 50,000 people follow their distribution; attributes in no view are uniform.
+    `marginal` answers with the table of any set of places (increasing), of all of them only with `joint`; `views` are
+    the sets whose tables people are to follow. While the table of all attributes is small (2^20 cells, and 2^21 times
+    its views) it is asked for, and people are drawn from it: exactly. Beyond, attributes come one after another. Given
+    all that a person already has, the chances of the next one are those of largest entropy with which the view's tables
+    hold: a log-linear model, of all views that have the attribute and of those of their others that came before. So
+    every view is followed, about as closely as 50,000 people follow their distribution; attributes in no view are
+    uniform.
 
     >>> pair = np.array([[0.5, 0.0], [0.0, 0.5]])
     >>> people = synthesize((2, 2), lambda places: pair, [(0, 1)], 1_000, np.random.default_rng(1))
@@ -61,7 +64,7 @@ def synthesize(
     """
     shape, sets = tuple(sizes), maximal(tuple(sorted(one)) for one in views)
     cells = math.prod(shape)
-    if cells <= _MOST_CELLS and cells * len(sets) <= _MOST_WORK:
+    if joint and cells <= _MOST_CELLS and cells * len(sets) <= _MOST_WORK:
         chances = np.maximum(marginal(tuple(range(len(shape)))).reshape(-1), 0.0)
         counts = rng.multinomial(n, chances / chances.sum())
         codes = rng.permutation(np.repeat(np.arange(cells), counts))

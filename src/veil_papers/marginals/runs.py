@@ -24,6 +24,7 @@ from veil.marginals import (
     FourierMarginals,
     FullContingency,
     SplitEM,
+    Uniform,
     variance_factor,
 )
 from veil.post import norm_sub
@@ -163,8 +164,7 @@ def proper(answer: Answer, case: Case) -> Answer:
 
 def uniform(case: Case, names: Names) -> Floats:
     """All cells alike."""
-    cells = len(case.truth(tuple(names)))
-    return np.full(cells, 1 / cells)
+    return np.asarray(Uniform.of(case.people.domain).marginal(names).frequencies)
 
 
 def ask(study: Any, people: Records, rng: Generator, *ways: Mapping[str, Any]) -> list[Answer]:
