@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
-from veil import GRR, Integers, Record, Survey
+from veil import GRR, Integers, Interval, Record, Survey
 from veil.errors import InputError, MismatchError
 from veil.histogram import Histogram
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
@@ -76,7 +76,7 @@ def test_every_kind_of_file_gives_the_same_tally(folder: Path, tmp_path: Path, e
     assert (tmp_path / "t.bin").read_bytes() == tally.read_bytes()
 
 
-def test_booleans_are_labels_of_text_in_every_kind_of_file(tmp_path: Path) -> None:
+def test_booleans_are_labels_or_0_and_1_in_every_kind_of_file(tmp_path: Path) -> None:
     study = save_study(tmp_path, CALM(4.0, Record.of(smokes=["false", "true"], sex=["f", "m"]), k=2, sets=2))
     table, tallies = pa.table({"sex": ["f", "m", "m"], "smokes": [True, False, True]}), []
     for ending in ("csv", "parquet"):
@@ -85,8 +85,10 @@ def test_booleans_are_labels_of_text_in_every_kind_of_file(tmp_path: Path) -> No
         tallies.append((tmp_path / "t.bin").read_bytes())
     assert tallies[0] == tallies[1]
     numbers = save_study(tmp_path, CALM(4.0, Record.of(smokes=2, sex=["f", "m"]), k=2, sets=2))
-    said = refused("randomize", numbers, tmp_path / "v.parquet", "-o", tmp_path / "r.arrow")
-    assert "attribute 'smokes': expected integers from 0 to 1, got a column of booleans" in said
+    veil("randomize", numbers, tmp_path / "v.parquet", "-o", tmp_path / "r.arrow")
+    three = save_study(tmp_path, CALM(4.0, Record.of(smokes=3, sex=["f", "m"]), k=2, sets=2))
+    said = refused("randomize", three, tmp_path / "v.parquet", "-o", tmp_path / "r.arrow")
+    assert "attribute 'smokes': expected integers from 0 to 2, got a column of booleans" in said
 
 
 def test_without_names_every_attribute_stands_alone(folder: Path, tmp_path: Path) -> None:
@@ -178,6 +180,34 @@ def test_inspect_says_what_is_asked(folder: Path) -> None:
     assert "one of 10 questions, drawn for each person; one report promises eps = 4, exactly." in text
     assert "records of 5 attributes: age (3 values), sex (2 values)" in text
     assert "attributes (age, sex)" in text
+    assert "more_questions" not in found
+    tally = folder / "tally.bin"
+    assert veil_json("inspect", tally, "--study", folder / "study.json")["questions"][0]["attributes"] == ["age", "sex"]
+    assert "With --study it is checked" in " ".join(veil("inspect", tally).stdout.split())
+
+
+def test_inspect_says_how_many_questions_are_not_shown(tmp_path: Path) -> None:
+    study = save_study(tmp_path, CALM(1.0, Record.of(**dict.fromkeys("abcdefgh", 2)), k=2, sets=2))
+    found = veil_json("inspect", study)
+    assert (found["asked"], len(found["questions"]), found["more_questions"]) == (28, 12, 16)
+    assert "more_questions 16" in " ".join(veil("inspect", study).stdout.split())
+
+
+def test_numbers_of_records_are_clipped_on_request(tmp_path: Path) -> None:
+    record = Record.of(sex=["f", "m"], children=Integers(0, 3), height=Interval(1.0, 2.0, cells=4))
+    study = save_study(tmp_path, CALM(4.0, record, k=2, sets=2))
+    held = {"sex": ["f", "m"], "children": [7, 2], "height": [0.5, 3.0]}
+    outside = save_values(tmp_path / "outside.csv", pa.table(held))
+    inside = save_values(tmp_path / "inside.csv", pa.table(held | {"children": [3, 2], "height": [1.0, 2.0]}))
+    out = tmp_path / "r.arrow"
+    assert "attribute 'children': expected integers from 0 to 3" in refused("randomize", study, outside, "-o", out)
+    assert veil_json("randomize", study, outside, "-o", out, "--seed", 3, "--clip")["clipped"] == 3
+    clipped = out.read_bytes()
+    veil("randomize", study, inside, "-o", out, "--seed", 3)
+    assert out.read_bytes() == clipped
+    labels = save_study(tmp_path, CALM(4.0, Record.of(sex=["f", "m"], smokes=2), k=2, sets=2))
+    said = refused("randomize", labels, outside, "-o", out, "--clip")
+    assert "only numbers can be clipped: none of the attributes is one" in said
 
 
 # -- made-up people ----------------------------------------------------------------------------------------------------
@@ -238,8 +268,11 @@ def test_unknown_attributes(folder: Path) -> None:
     assert "no attribute 'income'" in said
     assert "age, sex, smokes, children, region" in said
     assert "each named once" in refused("estimate", *study_and_tally(folder), "--marginal", "age,age")
-    assert "given" in refused("estimate", *study_and_tally(folder), "--marginal", "age", "--given", "age")
-    assert "given" in refused("estimate", *study_and_tally(folder), "--given", "age")
+    both = refused("estimate", *study_and_tally(folder), "--marginal", "age", "--given", "age")
+    assert "age is both in marginal and in given" in both
+    alone = refused("estimate", *study_and_tally(folder), "--given", "age")
+    assert "given=age says among whom to look, but not what to show of them" in alone
+    assert "as in --marginal sex" in alone
     twice = ["--marginal", "age", "--set", "marginal=sex"]
     assert "given twice" in refused("estimate", *study_and_tally(folder), *twice, code=2)
 

@@ -58,17 +58,20 @@ def test_attributes_come_from_a_file(people: Path, tmp_path: Path) -> None:
 
 def test_attributes_in_words_come_before_the_file(people: Path, tmp_path: Path) -> None:
     out = tmp_path / "study.json"
-    words = ("--attribute", "age=0..100/10", "--attribute", "owns=a,b")
+    words = ("--attribute", "age=0..100/10", "--attribute", "smokes=2")
     veil(people, "--private", "age,sex", *words, *ASKED, "-o", out)
     study = study_from_json(out.read_bytes())
-    record = Record.of(age=Interval(0, 100, cells=10), sex=["f", "m"], owns=["a", "b"])
+    record = Record.of(age=Interval(0, 100, cells=10), sex=["f", "m"], smokes=2)
     assert study.survey.domain == record
-    veil("--attribute", "age=0..100/10", "--attribute", "sex=f,m", "--attribute", "owns=a,b", *ASKED, "-o", out)
+    veil("--attribute", "age=0..100/10", "--attribute", "sex=f,m", "--attribute", "smokes=2", *ASKED, "-o", out)
+    assert study_from_json(out.read_bytes()) == study
+    veil(people, "--private", "age", "--private", "sex", *words, *ASKED, "-o", out)
     assert study_from_json(out.read_bytes()) == study
 
 
 def test_the_table_says_what_to_expect(people: Path) -> None:
-    words = (people, "--private", "age,sex,smokes,region", "--attribute", "age=0..100/10", *ASKED)
+    cells = ("--attribute", "age=0..100/10", "--set", "sets=3")
+    words = (people, "--private", "age,sex,smokes,region", *cells, *ASKED)
     text, found = veil(*words), veil_json(*words)
     assert "people hold records of 4 attributes: age (10 values), sex (2 values)" in " ".join(text.split())
     assert "combinations of values: 160" in text
@@ -97,8 +100,32 @@ def test_what_to_know_beside_the_table(people: Path) -> None:
     words = (people, "--private", "age,sex,smokes,region", "--epsilon", 1, "--users", 3000)
     notes = veil_json(*words)["options"][0]["notes"]
     assert notes[0].startswith("3 of 6 pairs of attributes stand in no view")
-    assert notes[1].endswith("--attribute age=18..78/10")
-    assert veil_json(*words, "--attribute", "age=18..78/10", "--set", "threshold=0.01")["options"][0]["notes"] == []
+    assert notes[0].endswith("--set sets=2 asks for all of them")
+    assert notes[1].startswith("0 of 4 sets of 3 attributes are in a view: their tables are reconstructed")
+    assert "single attributes are measured, with an error of " in notes[1]
+    assert notes[1].endswith("--set sets=3 asks for all of them")
+    assert notes[2].endswith("--attribute age=10..80/7")
+    coarse = (*words, "--attribute", "age=10..80/7")
+    pairs = veil_json(*coarse, "--set", "sets=2")["options"]
+    assert [note[:30] for note in pairs[0]["notes"]] == ["0 of 4 sets of 3 attributes ar"]
+    assert "tables of 2 attributes are measured" in pairs[0]["notes"][0]
+    assert pairs[0]["cell's_error"] is pairs[0]["marginal's_error"] is None  # not to be compared with measured triples
+    assert pairs[1]["cell's_error"] > 0
+    triples = veil_json(*coarse, "--set", "sets=3")["options"][0]
+    assert triples["notes"] == []
+    assert triples["cell's_error"] > 0
+
+
+def test_advice_is_given_where_it_helps() -> None:
+    words = [word for name in "abcdef" for word in ("--attribute", f"{name}=2")]
+    few = ("--epsilon", 1, "--users", 50, "-k", 2)
+    (note,) = veil_json(*words, *few)["options"][0]["notes"]
+    assert note.startswith("3 of 15 pairs of attributes are in a view: other tables are reconstructed")
+    assert note.endswith("--set sets=2 asks for all of them")
+    assert veil_json(*words, *few, "--set", "sets=2")["options"][0]["notes"] == []
+    large = [word for name in "abcdef" for word in ("--attribute", f"{name}=1500")]
+    (note,) = veil_json(*large, *few)["options"][0]["notes"]
+    assert "--set" not in note
 
 
 def test_other_parameters_are_set_by_name(people: Path, tmp_path: Path) -> None:
@@ -113,6 +140,16 @@ def test_other_parameters_are_set_by_name(people: Path, tmp_path: Path) -> None:
     alone = veil_json(*words, "--set", "sets=2", "--set", "inference=separate")["options"][0]
     assert (alone["views"], alone["view_size"], alone["marginal's_error"]) == (3, "2", None)
     assert veil_json(*words, "--set", "threshold=0.5")["options"][0]["views"] <= 3
+
+
+def test_views_are_named(people: Path, tmp_path: Path) -> None:
+    out = tmp_path / "study.json"
+    words = (people, "--private", "sex,smokes,region", *ASKED, "-o", out)
+    veil(*words, "--set", "sets=sex+smokes, smokes+region")
+    study = study_from_json(out.read_bytes())
+    assert isinstance(study, CALM)
+    assert study.sets == (("sex", "smokes"), ("smokes", "region"))
+    assert "there is no attribute 'age'; the attributes are" in veil(*words, "--set", "sets=sex+age", code=3)
 
 
 def test_a_kind_of_study_takes_records_too(tmp_path: Path) -> None:
@@ -134,7 +171,11 @@ TWO = ("--attribute", "a=2", "--attribute", "b=2")
         ((), 3, "marginals are of several attributes: expected FILE with --private"),
         (("--attribute", "a=2"), 3, "a joint distribution needs at least two attributes"),
         ((*TWO, "-k", 3), 3, "k is the number of attributes of a marginal, from 1 to the record's 2"),
-        ((*TWO, "--attribute", "c"), 3, "an attribute is NAME=VALUES"),
+        ((*TWO, "--attribute", "c"), 3, "c is no attribute: an attribute is NAME=VALUES"),
+        ((*TWO, "--attribute", "c=0-100/10"), 3, "attribute c: an attribute is NAME=VALUES"),
+        ((*TWO, "--attribute", "c=100..0/10"), 3, "attribute c: 100 is not below 0: expected the smaller end first"),
+        ((*TWO, "--attribute", "c=9..1"), 3, "attribute c: 9 is not below 1"),
+        ((*TWO, "--attribute", "c=f,f"), 3, "attribute c: labels must differ"),
         ((*TWO, "--attribute", "a=3"), 2, "--attribute a is given twice"),
         (("--attribute", "a=1", "--attribute", "b=2"), 3, "attribute 'a' has one value only"),
         (("--attribute", "a=100000", "--attribute", "b=100000"), 3, "put values of the largest attributes together"),
@@ -154,6 +195,8 @@ def test_bad_words(words: tuple[Any, ...], code: int, said: str) -> None:
     ("private", "code", "said"),
     [
         ("age,sex,shoes", 3, "has no column shoes"),
+        ("age,sex,height", 3, "has no column height; it has age, sex, smokes, region, name"),
+        ("agee,sex", 3, "has no column agee: is it age?"),
         ("age", 3, "at least two attributes"),
         ("age,age", 2, "--private names columns that differ"),
         ("age,", 2, "--private names columns that differ"),
@@ -163,6 +206,20 @@ def test_bad_columns(people: Path, private: str, code: int, said: str) -> None:
     output = veil(people, "--private", private, "--epsilon", 1, code=code)
     assert said in " ".join(output.replace("│", " ").split())
     assert "secret" not in output
+
+
+def test_an_attribute_that_is_no_column(people: Path) -> None:
+    words = ("--private", "age,sex", "--attribute", "aeg=0..100/10", "--epsilon", 1)
+    said = veil(people, *words, code=3)
+    assert "has no column aeg: is it age?" in " ".join(said.replace("│", " ").split())
+
+
+def test_many_labels_are_warned_of(people: Path) -> None:
+    words = ["plan", "marginals", str(people), "--private", "sex,name", "--epsilon", "1"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert "name has 300 different labels" in " ".join(done.stderr.split())
+    assert "different labels" not in CliRunner().invoke(app, [*words[:4], "sex,region", *words[5:]]).stderr
 
 
 def test_bad_files(people: Path, tmp_path: Path) -> None:

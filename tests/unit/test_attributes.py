@@ -84,8 +84,9 @@ def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
     }
     pq.write_table(pa.table(columns), file)
     assert read_attributes(file, ["age", "sex"]) == {"age": Integers(0, 29), "sex": Categories(["f", "m"])}
-    with pytest.raises(InputError, match="column owns holds booleans: write them as 0 and 1"):
-        read_attributes(file, ["owns"])
+    owns = read_attributes(file, ["owns"])["owns"]
+    assert owns == Categories(["false", "true"])
+    assert owns.encode(columns["owns"]).tolist() == [1, 0] * 15
     for name in ("income", "born"):
         with pytest.raises(
             InputError, match=f"column {name} holds neither labels nor whole numbers: .* --attribute {name}="
@@ -108,6 +109,13 @@ def test_columns_of_a_parquet_file(tmp_path: Path) -> None:
         ),
         ("a\n" + "\n".join(f"{i / 7:.3f}" for i in range(20)), InputError, "holds neither labels nor whole numbers"),
         ("a\n" + "\n".join(f"20{i}-01-31" for i in range(10, 30)), InputError, "--attribute a=2026-01-01..2027"),
+        ("a\n0.0\n0.5\n", InputError, "or list its labels, as in --attribute a=0.5,1.0"),
+        ("a\n2026-01-31\n2026-02-01\n", InputError, "--attribute a=2026-01-01..2027"),
+        (
+            "a\n" + "\n".join(f"{1000 + i // 28}-01-{1 + i % 28:02}" for i in range(5000)),
+            InputError,
+            "--attribute a=2026-01-01..2027",
+        ),
         ("a,b\n,1\n" + "\n".join(f"{i},1" for i in range(20)), InputError, "column a has empty cells"),
     ],
 )

@@ -120,10 +120,13 @@ BAD: list[tuple[Domain, list[Any]]] = [
     (Categories.range(5), [float("inf")]),
     (Categories.range(5), [2**70]),
     (Categories.range(5), [PRIVATE]),
-    (Categories.range(2), [True]),
+    (Categories.range(2), [0, True]),
+    (Categories.range(3), [True]),
     (COLOURS, [PRIVATE]),
     (COLOURS, [1]),
-    (Categories([0, 1]), [True]),
+    (Categories([0, 1]), [0, True]),
+    (Categories([1, 2]), [True]),
+    (Categories(["yes", "no"]), [True]),
     (Integers(0, 9), [10]),
     (Integers(0, 9), [PRIVATE]),
     (Interval(0, 1), [1.01]),
@@ -150,6 +153,42 @@ def test_what_does_not_belong_is_refused_and_not_shown(domain: Domain, values: l
         domain.encode(values)
     assert PRIVATE not in str(caught.value)
     assert "expected" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("domain", "codes"),
+    [
+        (Categories.range(2), [1, 0, 1]),
+        (Categories([1, 0]), [0, 1, 0]),
+        (Categories(["false", "true"]), [1, 0, 1]),
+        (Categories(["True", "False", "unknown"]), [0, 1, 0]),
+    ],
+)
+def test_booleans_where_it_is_plain_which_is_which(domain: Categories, codes: list[int]) -> None:
+    held = [True, False, True]
+    for column in (held, np.array(held), pa.array(held), pd.Series(held), pl.Series(held)):
+        assert domain.encode(column).tolist() == codes
+    asked = Categories(domain.labels or range(2), missing="category")
+    assert asked.encode([True, None]).tolist() == [codes[0], domain.size]
+
+
+def test_booleans_in_text_are_written_in_any_case() -> None:
+    assert Categories(["false", "true"]).encode(["True", "FALSE", "true"]).tolist() == [1, 0, 1]
+    exact = Categories(["true", "True", "false"])
+    assert exact.encode(["True", "true"]).tolist() == [1, 0]
+    for domain in (exact, Categories(["yes", "no"]), Categories([0, 1])):
+        with pytest.raises(DomainError):
+            domain.encode(["TRUE"])
+
+
+def test_few_labels_are_named_in_a_refusal() -> None:
+    with pytest.raises(DomainError, match="attribute 'sex': expected f or m"):
+        Record.of(sex=["f", "m"]).encode({"sex": [PRIVATE]})
+    with pytest.raises(DomainError, match="expected n, e or s"):
+        Categories(["n", "e", "s"]).encode([PRIVATE])
+    for many in (Categories([f"l{i}" for i in range(9)]), Categories(["x" * 50, "y" * 50])):
+        with pytest.raises(DomainError, match=r"expected one of the [92] categories"):
+            many.encode([PRIVATE])
 
 
 def test_records_name_the_attribute_not_the_value() -> None:

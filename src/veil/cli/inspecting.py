@@ -77,7 +77,6 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
     from veil.cli.files import read_study
     from veil.planning.base import in_words
     from veil.survey import EachOf
-    from veil.view import Project
     from veil.wire.frames import report_size
 
     study = read_study(path)
@@ -85,8 +84,13 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
     asked, many = [], len(survey.questions)
     for i in range(min(many, _MOST_SHOWN)):
         view, asks = survey.question(i).view, survey.question(i).mechanism
-        of = {"attributes": list(view.attributes)} if isinstance(view, Project) else {}
-        shown = {"view": view.kind, **of, "mechanism": asks.name, "epsilon": asks.epsilon, "domain": asks.domain.kind}
+        shown = {
+            "view": view.kind,
+            **_attributes(survey, i),
+            "mechanism": asks.name,
+            "epsilon": asks.epsilon,
+            "domain": asks.domain.kind,
+        }
         asked.append({"question": i, **shown, "values": min(asks.domain.size, 2**63)})  # above, it says nothing more
     facts: Document = {
         "kind": "task" if is_task else "study",
@@ -103,11 +107,21 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
         "asked": many,
         "questions": asked,
     }
+    if many > len(asked):
+        facts["more_questions"] = many - len(asked)
     by = plural(many, "question") + (f", by {survey.question(0).mechanism.name}" if many == 1 else "")
     if isinstance(survey.ask, EachOf):
         by = f"one of {by}, drawn for each person"
     what = f"A task: a survey of {by}" if is_task else f"A study of kind {study.kind}: first it asks {by}"
     return f"{what}; one report promises {promised}.", facts
+
+
+def _attributes(survey: Survey, question: int) -> Document:
+    """The attributes that a question asks for, where it is about some of a record."""
+    from veil.view import Project
+
+    view = survey.question(question).view
+    return {"attributes": list(view.attributes)} if isinstance(view, Project) else {}
 
 
 def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
@@ -127,8 +141,11 @@ def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
     facts = describe_tally(path.read_bytes())
     if survey is not None:
         load_tallies(survey, [path])
+        facts["questions"] = [{**row, **_attributes(survey, row["question"])} for row in facts["questions"]]
     many, how = plural(len(facts["questions"]), "question"), "" if survey is None else ", of this task"
     sentence = f"A tally of {facts['reports']:,} reports, {many}{how}."
+    if survey is None and len(facts["questions"]) > 1:
+        sentence += " With --study it is checked, and says which attributes of a record each question is about."
     return sentence, {"kind": "tally", **facts, "checked": survey is not None}
 
 

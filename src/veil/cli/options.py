@@ -66,7 +66,9 @@ Everything = Annotated[
 ]
 Column = Annotated[str | None, typer.Option(help="The column that holds the values, if there are several.")]
 Separator = Annotated[str, typer.Option(help="What stands between the items of a set, in text files.")]
-Clip = Annotated[bool, flag("--clip", "Move numbers outside the domain to its nearer end, and count them.")]
+Clip = Annotated[
+    bool, flag("--clip", "Move numbers outside the domain to its nearer end, and count them; also in records.")
+]
 Candidates = Annotated[
     Path | None,
     typer.Option(help="A text file with the values to count, one value per line: where there are too many to list."),

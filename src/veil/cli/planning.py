@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["plan", "show_choice"]
 
 _HOLDING = ("domain", "labels", "labels_file", "range", "max_bytes", "bits", "universe")
+_MOST_LISTED = 20  # columns of a file, in a message
+_MANY_LABELS = 100  # of an attribute, above which they may be about single people
 _TITLE = ("people_hold", "epsilon", "users")
 
 
@@ -65,7 +67,8 @@ def plan(
         Path | None, typer.Option(help="People hold sets of the items in this text file, one item per line.")
     ] = None,
     private: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="With FILE: people hold these columns, as in age,sex,region.")
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="With FILE: people hold these columns, as in age,sex,region."),
     ] = None,
     attribute: Annotated[
         list[str] | None,
@@ -120,7 +123,7 @@ def plan(
         "bits": bits,
         "universe": universe,
         "file": file,
-        "private": private,
+        "private": ",".join(private) if private else None,
         "attribute": attribute or None,
         "k": k,
         "sets": sets or None,
@@ -145,6 +148,7 @@ def plan(
         warn(
             f"names and values of these columns of {file} stand in the study, which is public: may everybody see them?"
         )
+        _warn_of_many(wishes.held)
     study = choice.study
     document = choice.to_json() | {"kind": study.kind, "task": study.survey.task}
     if out is not None:
@@ -211,9 +215,38 @@ def _record(file: Path | None, private: str | None, attributes: Sequence[str]) -
     found: dict[str, Domain] = {}
     if file is not None:
         check_inputs(file)
+        _check_columns(file, [*names, *given])
         found = read_attributes(file, [name for name in names if name not in given])
     parts = {name: given.get(name) or found[name] for name in names} | given
     return Record(tuple(parts.items()))
+
+
+def _check_columns(file: Path, names: Sequence[str]) -> None:
+    """Refuse attributes that are no columns of a file, with those that may be meant: here the file is public."""
+    from difflib import get_close_matches
+
+    from veil.errors import InputError
+    from veil.files import column_names
+
+    have = column_names(file)
+    for name in names:
+        if name not in have:
+            near = get_close_matches(name, have)
+            more = f" and {len(have) - _MOST_LISTED} more" if len(have) > _MOST_LISTED else ""
+            meant = f": is it {' or '.join(near)}?" if near else f"; it has {', '.join(have[:_MOST_LISTED])}{more}"
+            raise InputError(f"{file} has no column {name}{meant}")
+
+
+def _warn_of_many(held: Domain | None) -> None:
+    """Say which attributes have so many labels that they may be about single people."""
+    from veil.domain import Categories, Record
+
+    for name, part in held.attributes if isinstance(held, Record) else ():
+        if isinstance(part, Categories) and part.labels is not None and part.count > _MANY_LABELS:
+            warn(
+                f"{name} has {part.count:,} different labels, and all of them stand in the study: if they are names, "
+                "or anything else that tells who somebody is, leave it out, or put them together in fewer groups"
+            )
 
 
 # -- for people to read ------------------------------------------------------------------------------------------------
@@ -256,7 +289,7 @@ def show_choice(choice: Choice, screen: Console) -> None:
         screen.print(Text(f"the rounds of {choice.taken.name}", style="bold"))
         screen.print(rounds)
     if choice.attributes:
-        attributes = _table(tuple(choice.attributes[0]), text=2)
+        attributes = _table(tuple(choice.attributes[0]), text=2, wrap=True)
         for row in choice.attributes:
             attributes.add_row(*(Text(_text(measure)) for measure in row.values()))
         screen.print(attributes)
@@ -270,14 +303,21 @@ def show_choice(choice: Choice, screen: Console) -> None:
     screen.print(Text.assemble(("* ", "bold green"), choice.why))
 
 
-def _table(headings: tuple[str, ...], *, text: int) -> Table:
+def _table(headings: tuple[str, ...], *, text: int, wrap: bool = False) -> Table:
+    """An empty table, of which the first columns are text; with `wrap`, text that may be long."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for i, heading in enumerate(headings):
         longest = max((len(word) for word in heading.split()), default=0)
-        table.add_column(heading, justify="left" if i < text else "right", no_wrap=i < text, min_width=longest)
+        table.add_column(
+            heading,
+            justify="left" if i < text else "right",
+            no_wrap=i < text and not wrap,
+            overflow="fold",
+            min_width=longest,
+        )
     return table
 
 

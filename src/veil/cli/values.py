@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from veil.cli.files import check_inputs
-from veil.domain import Numeric
+from veil.domain import Numeric, Record
 from veil.domain.set_text import SEPARATOR
 from veil.engines import Watch
 from veil.entropy import Batch, Seeded
@@ -71,17 +71,32 @@ def load_codes(survey: Survey, values: Path, column: str | None, separator: str,
 
 
 class _Clipping:
-    """Values as they are, or moved into the domain and counted."""
+    """Values as they are, or moved into the domain and counted; of records, the attributes that are numbers."""
 
     def __init__(self, survey: Survey, clip: bool) -> None:
-        if clip and not isinstance(survey.domain, Numeric):
-            raise InputError("only numbers can be clipped: this study asks for something else")
-        self._domain = survey.domain if clip else None
+        domain = survey.domain if clip else None
+        self._whole = domain if isinstance(domain, Numeric) else None
+        attributes = domain.attributes if isinstance(domain, Record) else ()
+        self._parts = {name: part for name, part in attributes if isinstance(part, Numeric)}
         self.moved = 0
+        if clip and self._whole is None and not self._parts:
+            what = "none of the attributes is one" if attributes else "this study asks for something else"
+            raise InputError(f"only numbers can be clipped: {what}")
 
     def clip(self, held: Any) -> Any:
-        if not isinstance(self._domain, Numeric):
+        if self._whole is not None:
+            return self._inside(self._whole, held)
+        if not self._parts:
             return held
-        inside, moved = self._domain.clip(held)
+        columns = {name: held[name] for name in held.column_names}
+        for name, part in self._parts.items():
+            try:
+                columns[name] = self._inside(part, columns[name])
+            except DomainError as problem:
+                raise DomainError(f"attribute {name!r}: {problem.expected}", problem.row, problem.count) from None
+        return columns
+
+    def _inside(self, domain: Numeric, held: Any) -> Any:
+        inside, moved = domain.clip(held)
         self.moved += moved
         return inside

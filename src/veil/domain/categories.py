@@ -22,12 +22,16 @@ __all__ = ["Categories", "Label"]
 
 Label = str | int
 
+_FEW = 8  # so many labels are named in a message, where they are short: they are public
+_SHORT = 80  # characters of them together
+
 
 @dataclass(frozen=True, init=False)
 class Categories(Domain):
     """One of a list of labels; `Categories.range(d)` is 0 .. d-1 without listing them.
 
     With `missing="category"` a missing value is an answer of its own (the last one, None); otherwise it is refused.
+    Booleans are taken for 0 and 1 where these are the values, and for the labels "false" and "true" in any case.
 
     >>> Categories(["tea", "coffee"]).encode(["coffee", "tea"]).tolist()
     [1, 0]
@@ -92,6 +96,8 @@ class Categories(Domain):
 
     def _lookup(self, column: Column) -> NDArray[np.uint64]:
         """Codes of a column in which nothing is missing."""
+        if self._booleans is not None and _all_booleans(column.values):
+            return np.array(self._booleans, dtype=np.uint64)[column.values.astype(np.int64)]
         if self.labels is None:
             integers = as_int64(column, self._expected)
             refuse_at((integers < 0) | (integers >= self.count), f"expected {self._expected}")
@@ -102,7 +108,10 @@ class Categories(Domain):
         codes = np.array([find(value, -1) if isinstance(value, known) else -1 for value in values], dtype=np.int64)
         for row in np.flatnonzero(codes < 0):
             value = values[row]
-            codes[row] = find(unicodedata.normalize("NFC", value), -1) if isinstance(value, str) else -1
+            if isinstance(value, str):  # in text, a boolean may be written True, TRUE or true
+                codes[row] = find(unicodedata.normalize("NFC", value), self._truths.get(value.casefold(), -1))
+            else:
+                codes[row] = -1
         if not all(isinstance(label, str) for label in self._index):
             codes[[isinstance(value, bool) for value in values]] = -1  # True would pass for the label 1
         refuse_at(codes < 0, f"expected {self._expected}")
@@ -136,9 +145,28 @@ class Categories(Domain):
     def _index(self) -> dict[Label, int]:
         return {label: i for i, label in enumerate(self.labels or ())}
 
+    @cached_property
+    def _booleans(self) -> tuple[int, int] | None:
+        """The codes of False and True, where it is plain which they are: of 0 and 1, or of labels that say so."""
+        if self.labels is None or set(self.labels) == {0, 1}:
+            return None if self.count != 2 else (0, 1) if self.labels is None else (self._index[0], self._index[1])
+        return (self._truths["false"], self._truths["true"]) if self._truths else None
+
+    @cached_property
+    def _truths(self) -> dict[str, int]:
+        """The codes of the labels "false" and "true", in whatever case; none where there is not exactly one of each."""
+        told = [label.casefold() if isinstance(label, str) else "" for label in self.labels or ()]
+        plain = told.count("false") == told.count("true") == 1
+        return {word: told.index(word) for word in ("false", "true")} if plain else {}
+
     @property
     def _expected(self) -> str:
-        return f"integers from 0 to {self.count - 1}" if self.labels is None else f"one of the {self.count} categories"
+        if self.labels is None:
+            return f"integers from 0 to {self.count - 1}"
+        names = [str(label) for label in self.labels[:_FEW]]
+        if self.count > _FEW or sum(map(len, names)) > _SHORT:
+            return f"one of the {self.count} categories"
+        return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _label(label: Any) -> Label:
@@ -147,6 +175,13 @@ def _label(label: Any) -> Label:
     if is_int(label) and abs(label) <= EXACT:
         return int(label)
     raise ParameterError("a label is a string or an integer below 2^53")
+
+
+def _all_booleans(values: NDArray[Any]) -> bool:
+    """Whether a column holds booleans alone: among numbers, True would pass for 1."""
+    if values.dtype == object:
+        return len(values) > 0 and all(isinstance(value, (bool, np.bool_)) for value in values)
+    return values.dtype.kind == "b"
 
 
 def _plain(value: Any) -> Any:

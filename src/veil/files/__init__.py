@@ -2,11 +2,12 @@
 
 from veil.files.attributes import read_attributes
 from veil.files.reports import EXPORTED_TIME, ReportWriter, count_rows, describe_reports, read_reports
-from veil.files.values import public_of, read_sets, read_values, values_of
+from veil.files.values import column_names, public_of, read_sets, read_values, values_of
 
 __all__ = [
     "EXPORTED_TIME",
     "ReportWriter",
+    "column_names",
     "count_rows",
     "describe_reports",
     "public_of",

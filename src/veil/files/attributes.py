@@ -28,8 +28,9 @@ _FEW = 12  # so many different integers are labels, which need not follow each o
 def read_attributes(path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
     """The domain of each named column: its labels in order, or the range of its integers.
 
-    Text is one of the labels found. Integers are labels where there are at most 12 different ones, else all those
-    between the smallest and the largest. Where cells are empty, "missing" is an answer of its own.
+    Text is one of the labels found, and booleans are the labels "false" and "true". Integers are labels where there
+    are at most 12 different ones, else all those between the smallest and the largest. Where cells are empty, "missing"
+    is an answer of its own. Numbers with fractions and times are refused, with what to write instead.
     """
     found: dict[str, set[Any]] = {name: set() for name in names}
     rows = 0
@@ -38,7 +39,7 @@ def read_attributes(path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
         for name in names:
             found[name] |= _different(table.column(name), name)
             if len(found[name]) > MOST_VALUES + 1:
-                raise InputError(_many(name))
+                raise InputError(_many(name, found[name]))
     if not rows:
         raise EmptyError(f"{path} holds no people: there is nothing to read attributes off")
     return {name: _domain(values, name) for name, values in found.items()}
@@ -50,20 +51,23 @@ def _different(column: pa.ChunkedArray, name: str) -> set[Any]:
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_boolean(kind):
-        raise InputError(f"column {name} holds booleans: write them as 0 and 1, or as text")
+        return {"false", "true"} | ({None} if column.null_count else set())
     if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise InputError(_continuous(name))
+        raise InputError(_continuous(name, time=pa.types.is_temporal(kind)))
     return set(column.unique().to_pylist())
 
 
-def _continuous(name: str) -> str:
+def _continuous(name: str, *, time: bool) -> str:
     return (
         f"column {name} holds neither labels nor whole numbers: say in how many cells it is asked for, "
-        f"as in --attribute {name}=0..100/10, or --attribute {name}=2026-01-01..2027-01-01/12"
+        f"as in --attribute {name}={'2026-01-01..2027-01-01/12' if time else '0..100/10'}"
     )
 
 
-def _many(name: str) -> str:
+def _many(name: str, values: set[Any]) -> str:
+    told = {value for value in values if isinstance(value, str)}
+    if told and all(map(_is_number_or_time, told)) and not all(map(is_whole, told)):
+        return _continuous(name, time=_has_time(told))
     return (
         f"column {name} has more than {MOST_VALUES:,} different values: put them together in fewer groups, "
         f"as in --attribute {name}=0..100/10 for numbers, or leave it out"
@@ -83,10 +87,12 @@ def _domain(values: set[Any], name: str) -> Domain:
                 f"as in --attribute {name}=0..100000/10"
             )
         return Integers(min(integers), max(integers))
-    if len(present) > _FEW and all(map(_is_number_or_time, present)):  # in a text file, where all is text
-        raise InputError(_continuous(name))
+    if present and not whole and all(map(_is_number_or_time, present)):  # in a text file, where all is text
+        time = _has_time(present)
+        listed = "2026-01-31,2026-02-28" if time else "0.5,1.0"
+        raise InputError(f"{_continuous(name, time=time)}; or list its labels, as in --attribute {name}={listed}")
     if len(present) > MOST_VALUES:
-        raise InputError(_many(name))
+        raise InputError(_many(name, present))
     if not present:
         raise EmptyError(f"column {name} is empty")
     labels = sorted(int(value) for value in present) if whole else sorted(map(str, present))
@@ -94,10 +100,20 @@ def _domain(values: set[Any], name: str) -> Domain:
 
 
 def _is_number_or_time(value: Any) -> bool:
+    """Whether a value of a text file is a number or a time; codes as 007 are labels."""
+    if isinstance(value, int):
+        return True
+    if value.isdecimal() and not is_whole(value):
+        return False
     try:
         return math.isfinite(float(value))
     except ValueError:
         return parse_time(value) is not None
+
+
+def _has_time(values: set[Any]) -> bool:
+    """Whether there is a time among numbers and times, as text."""
+    return any(parse_time(value) is not None and not is_whole(value) for value in values)
 
 
 def is_whole(text: str) -> bool:

@@ -21,7 +21,7 @@ from veil.survey import Survey
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["public_of", "read_columns", "read_sets", "read_values", "values_of"]
+__all__ = ["column_names", "public_of", "read_columns", "read_sets", "read_values", "values_of"]
 
 _EXPECTED = {
     True: "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
@@ -68,7 +68,7 @@ def values_of(table: pa.Table, survey: Survey) -> Any:
     """The held values in a table made by `read_values`.
 
     Times may be written as text, in ISO 8601. Booleans are read as they stand in a text file, as "true" and "false",
-    where what is asked for are labels of text.
+    where text is asked for.
     """
     import pyarrow as pa
 
@@ -76,7 +76,7 @@ def values_of(table: pa.Table, survey: Survey) -> Any:
         place, column = table.column_names.index(name), table.column(name)
         if is_time(domain):
             table = table.set_column(place, name, as_times(column))
-        elif pa.types.is_boolean(column.type) and _is_textual(domain):
+        elif pa.types.is_boolean(column.type) and isinstance(domain, Text):
             table = table.set_column(place, name, column.cast(pa.string()))
     if isinstance(survey.domain, Record):
         return table
@@ -102,7 +102,7 @@ def _wanted(path: Path, survey: Survey, column: str | None) -> list[str]:
 
 
 def _only_column(path: Path, public: list[str]) -> str:
-    others = [name for name in _column_names(path) if name not in public]
+    others = [name for name in column_names(path) if name not in public]
     if len(others) != 1:
         raise InputError(f"{path} has {_named(path, others)}: say which one holds the values (--column)")
     return others[0]
@@ -127,7 +127,8 @@ def _is_textual(domain: Domain) -> bool:
     return isinstance(domain, Text)
 
 
-def _column_names(path: Path) -> list[str]:
+def column_names(path: Path) -> list[str]:
+    """The names of all columns of a file. Of a text file they are its first line, whatever that is."""
     import pyarrow.parquet as pq
 
     with _readable(path):
@@ -176,7 +177,7 @@ def _batches(path: Path, names: list[str], types: dict[str, pa.DataType]) -> Ite
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
-    have = _column_names(path)
+    have = column_names(path)
     if any(have.count(name) > 1 for name in names):
         raise InputError(f"{path} has several columns of the same name")
     lacking = [name for name in names if name not in have]

@@ -57,8 +57,17 @@ class JointStudy(OneRound[Found]):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, listed_names(getattr(self, name)))
                 places_of(self.domain, getattr(self, name))
-        if self.given is not None and (self.marginal is None or set(self.given) & set(self.marginal)):
-            raise ParameterError("given names attributes that a marginal is conditional on, and is not of")
+        if self.given is not None and self.marginal is None:
+            other = next((name for name in self.domain.names if name not in self.given), "...")
+            raise ParameterError(
+                f"given={','.join(self.given)} says among whom to look, but not what to show of them: expected a "
+                f"marginal too, as in --marginal {other}"
+            )
+        both = [name for name in self.given or () if name in (self.marginal or ())]
+        if both:
+            raise ParameterError(
+                f"{both[0]} is both in marginal and in given: among people who are alike in it there is nothing to show"
+            )
 
     def _check_reading(self, inference: Any) -> None:
         """Refuse a way of reading tables that there is not."""

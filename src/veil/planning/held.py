@@ -53,15 +53,26 @@ def attribute(text: str) -> tuple[str, Domain]:
     name, _, values = text.partition("=")
     name, values = name.strip(), values.strip()
     if not name or not values:
-        raise InputError(_ATTRIBUTE)
+        raise InputError(f"{text.strip() or 'nothing'} is no attribute: {_ATTRIBUTE}")
+    try:
+        return name, _values(values)
+    except (ParameterError, InputError) as problem:
+        raise type(problem)(f"attribute {name}: {problem}") from None
+
+
+def _values(values: str) -> Domain:
+    """What people hold, of the text after the name of an attribute."""
     low, dots, rest = values.partition("..")
     high, slash, cells = rest.partition("/")
     if not dots:
-        return name, Categories.range(int(values)) if values.isdecimal() else _labels(values)
+        return Categories.range(int(values)) if values.isdecimal() else _labels(values)
     try:
-        if not slash:
-            return name, Integers(int(low), int(high))
-        return name, Interval(_end(low), _end(high), cells=int(cells))  # type: ignore[arg-type]  # refuses both at once
+        first, last = (_end(low), _end(high)) if slash else (int(low), int(high))
+        if type(first) is type(last) and not first < last:  # type: ignore[operator]  # both are numbers, or times
+            raise ParameterError(f"{low} is not below {high}: expected the smaller end first, as in 0..100/10")
+        if isinstance(first, int) and isinstance(last, int):
+            return Integers(first, last)
+        return Interval(first, last, cells=int(cells))  # type: ignore[arg-type]  # refuses a number beside a time
     except ParameterError:
         raise
     except ValueError:

@@ -12,7 +12,7 @@ import numpy as np
 from veil.domain import Integers, Record
 from veil.errors import InputError, ParameterError
 from veil.marginals import CALM, AllMarginals, FourierMarginals, FullContingency, JointStudy, MarginalStudy
-from veil.marginals.choosing import MOST_VIEWS
+from veil.marginals.choosing import MOST_CELLS, MOST_VIEWS, products
 from veil.marginals.predicting import Predicted, predicted_error, predicted_fourier_error
 from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text, in_words
 from veil.study import Study
@@ -22,6 +22,7 @@ from veil.tools.canonical import Json
 __all__ = ["MarginalsGoal"]
 
 _FINE = 24  # values of an attribute, above which fewer are recommended
+_MOST_CELLS = 12  # of an attribute, where cells are recommended
 
 Views = list[tuple[int, ...]]
 
@@ -34,8 +35,9 @@ class MarginalsGoal(Goal):
     takes = ("file", "private", "attribute", "k")
     about = (
         "Marginal's error: squared errors added up over the cells of a marginal of k attributes, on average over these "
-        "marginals; cell's error: the standard error of one cell. Both are before cells are made non-negative, and "
-        "without what goes beyond the attributes of a view."
+        "marginals; cell's error: the standard error of one cell. Both are before cells are made non-negative. There "
+        "is a dash where views do not hold all these marginals whole: the others are reconstructed, and how far they "
+        "are off depends on the data."
     )
     usual = "CALM"
 
@@ -57,33 +59,27 @@ class MarginalsGoal(Goal):
     def errors(self, study: Study, wishes: Wishes) -> Row:
         assert isinstance(study, JointStudy)
         found, ask = _predicted(study, wishes.users), study.survey.ask
+        whole = found is not None and found.held == 1.0  # else what is missing depends on the data
         sizes = sorted({len(view) for view in _views(study)}) or [1, study.k]  # a coefficient is of up to k attributes
         return {
             "views": Measure(len(ask) if isinstance(ask, EachOf) else 1, "count"),
             "view size": Measure("-".join(map(str, sizes[:: max(len(sizes) - 1, 1)])), "text"),
-            "cell's error": Measure(found.cell if found else None, "share"),
-            "marginal's error": Measure(found.sse if found else None, "square"),
+            "cell's error": Measure(found.cell if found and whole else None, "share"),
+            "marginal's error": Measure(found.sse if found and whole else None, "square"),
         }
 
     def notes(self, study: Study) -> tuple[str, ...]:
         """What is asked of nobody, and which attributes are finer than they need to be."""
         if not isinstance(study, CALM):
             return ()
-        many = math.comb(len(study.domain.names), 2)
-        apart = many - len({pair for view in _views(study) for pair in combinations(view, 2)})
-        said = []
-        if apart:
-            said.append(
-                f"{apart:,} of {many:,} pairs of attributes stand in no view, and go together only as far as others "
-                "tell; a larger --set threshold=0.01 asks for more"
-            )
+        said = [_left_out(study, size) for size in sorted({min(2, study.k), study.k})]
         for name, part in study.domain.attributes:
             if isinstance(part, Integers) and part.size > _FINE:
                 said.append(
                     f"{name} has {part.size:,} values, and in cells its tables would have less noise: "
-                    f"--attribute {name}={part.lo}..{part.hi + 1}/10"
+                    f"--attribute {name}={_round_cells(part.lo, part.hi)}"
                 )
-        return tuple(said)
+        return tuple(filter(None, said))
 
     def choose(self, wishes: Wishes) -> Choice:
         """The choice, explained by the views that are asked in the end."""
@@ -128,6 +124,50 @@ def _all_marginals(epsilon: float, held: Record, k: int) -> AllMarginals:
     if k <= len(held.names) and math.comb(len(held.names), k) > MOST_VIEWS:
         raise ParameterError(f"{len(held.names)} attributes have more than {MOST_VIEWS:,} sets of {k}: take CALM")
     return AllMarginals(epsilon, held, k=k)
+
+
+def _left_out(study: CALM, size: int) -> str:
+    """What to know about the sets of so many attributes that no view holds; nothing where views hold all of them."""
+    sizes, views = [part.size for part in study.domain.parts], _views(study)
+    many = math.comb(len(sizes), size)
+    whole = _held(views, size)
+    if whole == many:
+        return ""
+    sets = "pairs of attributes" if size == 2 else f"set{'s' if many > 1 else ''} of {size} attributes"
+    fits = many <= MOST_VIEWS and products(sizes, size) <= MOST_CELLS
+    advice = f"; --set sets={size} asks for all of them" if fits else ""
+    if size < study.k:
+        return (
+            f"{many - whole:,} of {many:,} {sets} stand in no view, and go together only as far as others tell{advice}"
+        )
+    measured = next(s for s in range(size) if _held(views, s + 1) < math.comb(len(sizes), s + 1))
+    known = ""
+    if measured:
+        cell = predicted_error(sizes, views, study.epsilon, study.users, measured).cell
+        what = "single attributes" if measured == 1 else f"tables of {measured} attributes"
+        known = f"; {what} are measured, with an error of {100 * cell:.2g} % per cell"
+    return (
+        f"{whole:,} of {many:,} {sets} {'is' if whole == 1 else 'are'} in a view: {'other' if whole else 'their'} "
+        f"tables are reconstructed, and their intervals rest on bounds{known}{advice}"
+    )
+
+
+def _held(views: Views, size: int) -> int:
+    """How many sets of so many attributes some view holds whole."""
+    return len({some for view in views for some in combinations(view, size)})
+
+
+def _round_cells(low: int, high: int) -> str:
+    """A range around two integers, in at most 12 equal cells that begin at round numbers.
+
+    >>> _round_cells(3, 100), _round_cells(18, 77)
+    ('0..100/10', '10..80/7')
+    """
+    for step in (digit * 10**power for power in range(20) for digit in (1, 2, 5)):
+        first, last = low // step, -(-high // step)
+        if last - first <= _MOST_CELLS:
+            break
+    return f"{first * step}..{last * step}/{last - first}"
 
 
 def _views(study: Study) -> Views:

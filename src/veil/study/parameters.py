@@ -136,6 +136,8 @@ def from_text(hint: Any, text: str, name: str) -> Any:
     (True, None)
     >>> from_text(tuple[str, ...] | None, 'age, sex, "height, cm"', "marginal")
     ('age', 'sex', 'height, cm')
+    >>> from_text(int | tuple[tuple[str, ...], ...], "age+sex, region", "sets")
+    (('age', 'sex'), ('region',))
     """
     choices = []
     if text.lower() == "none" and types.NoneType in _arms(hint):  # before `str`, which takes everything
@@ -168,6 +170,10 @@ def from_text(hint: Any, text: str, name: str) -> Any:
                 return tuple(get_args(kind)[0](part) for part in _listed(text))
             except (ValueError, csv.Error):
                 choices.append("a list with commas")
+        elif get_origin(kind) is tuple and get_args(get_args(kind)[0]) == (str, ...):
+            choices.append("sets of names as in age+sex,age+region")
+            with contextlib.suppress(csv.Error):
+                return tuple(tuple(name.strip() for name in part.split("+")) for part in _listed(text))
     if not choices:
         raise InputError(f"{name} cannot be set from the command line: plan the study again")
     raise InputError(f"{name} is {', '.join(choices[:-1])}{' or ' if choices[1:] else ''}{choices[-1]}")
