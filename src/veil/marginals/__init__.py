@@ -14,8 +14,9 @@ from veil.marginals.conditional import Conditional, Correlations
 from veil.marginals.covering import covering_design
 from veil.marginals.fourier import FourierCoefficients, FourierMarginals
 from veil.marginals.intervals import Bounds
+from veil.marginals.joint import Joint
 from veil.marginals.marginal import Marginal
-from veil.marginals.result import Inference, Joint, Marginals
+from veil.marginals.result import Inference, Marginals
 from veil.marginals.rivals import AllMarginals, FullContingency, Uniform, variance_factor
 from veil.marginals.scatter import Scatter
 from veil.marginals.split_em import SplitEM, SplitReports

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.marginals.bit_tables import bit_name, bit_record, held_cells, widths_of
 from veil.marginals.intervals import Bounds
+from veil.marginals.joint import Joint, places_of
 from veil.marginals.marginal import Marginal
-from veil.marginals.result import Inference, Joint, Marginals, places_of
+from veil.marginals.result import Inference, Marginals
 from veil.marginals.study import CALM, Names, ViewStudy
 from veil.marginals.tables import Places, spread
 from veil.results.noise import SupportNoise

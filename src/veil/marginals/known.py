@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import EmptyError, InputError
 from veil.marginals.conditional import Conditional
+from veil.marginals.joint import Joint
 from veil.marginals.marginal import Cells, Marginal
-from veil.marginals.result import Joint
 from veil.marginals.tables import Places
 from veil.tools.canonical import Json
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veil.marginals.association import Correlation, correlation_of, known_correlation
 from veil.marginals.intervals import MEASURED, Bounds, conditional_intervals
-from veil.marginals.result import Joint, places_of
+from veil.marginals.joint import Joint, places_of
 from veil.marginals.scatter import MOST_COVARIANCES
 from veil.marginals.tables import Places
 from veil.tools.normal import two_sided

@@ -19,8 +19,9 @@ import numpy as np
 
 from veil.domain import Record
 from veil.errors import ParameterError
+from veil.marginals.joint import Joint
 from veil.marginals.marginal import Marginal
-from veil.marginals.result import Inference, Joint
+from veil.marginals.result import Inference
 from veil.marginals.study import MarginalStudy, Names
 from veil.marginals.tables import Places
 from veil.mechanisms import PGR, PureOracle

@@ -21,9 +21,9 @@ from veil.domain import Record
 from veil.errors import InputError, ParameterError
 from veil.marginals.choosing import products
 from veil.marginals.consistency import nearest_shares
+from veil.marginals.joint import places_of
 from veil.marginals.linear import LinearJoint
 from veil.marginals.marginal import MOST_CELLS, Marginal
-from veil.marginals.result import places_of
 from veil.marginals.study import JointStudy, Names
 from veil.marginals.tables import Places, Views, marginal_of
 from veil.mechanisms import GRR

@@ -14,8 +14,9 @@ import numpy as np
 from veil.domain import Record
 from veil.errors import ParameterError
 from veil.marginals.choosing import choose_views, products
+from veil.marginals.joint import Joint, check_cells, listed_names, places_of
 from veil.marginals.marginal import MOST_CELLS
-from veil.marginals.result import Inference, Joint, Marginals, check_cells, listed_names, places_of
+from veil.marginals.result import Inference, Marginals
 from veil.mechanisms import PureOracle
 from veil.mechanisms.choice import least_variance
 from veil.privacy import check_epsilon, decimal_text
