@@ -24,11 +24,11 @@ import numpy as np
 
 from veil.errors import ParameterError
 from veil.marginals.covering import COVERED_SETS, covering_design, schoenheim
+from veil.marginals.tables import MOST_CELLS
 from veil.privacy import check_epsilon
 from veil.tools.arguments import is_int, is_number
 
 __all__ = [
-    "MOST_CELLS",
     "MOST_VIEWS",
     "SizeRow",
     "Sizes",
@@ -44,8 +44,6 @@ __all__ = [
 Sets = tuple[tuple[int, ...], ...]
 Number = TypeVar("Number", int, float)
 
-MOST_CELLS = 1 << 24
-"""How many cells all views have together at most: they are held at once when they are made to agree."""
 
 MOST_VIEWS = 1 << 14
 """How many views there are at most: among more than that, the few people of each say little."""

@@ -22,8 +22,8 @@ from veil.errors import DomainError, InputError, ParameterError
 from veil.marginals.association import Correlation, known_correlation
 from veil.marginals.conditional import Conditional, Correlations
 from veil.marginals.intervals import Bounds
-from veil.marginals.marginal import MOST_CELLS, Cells, Marginal, too_few
-from veil.marginals.tables import Places
+from veil.marginals.marginal import Cells, Marginal, too_few
+from veil.marginals.tables import MOST_CELLS, Places
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked, with_truth
 from veil.results.units import Unit, make_table

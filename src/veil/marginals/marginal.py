@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["MOST_CELLS", "Cells", "Marginal", "too_few"]
+__all__ = ["Cells", "Marginal", "too_few"]
 
 Floats = NDArray[np.float64]
-
-MOST_CELLS = 1 << 24
-"""Of one marginal."""
 
 _TAKEN = ("frequency", "count", "stderr", "low", "high", "truth", "covered", "significant", "changed", "mean", "from")
 """Names of columns that mean something in tables: attributes of these names get an underscore."""

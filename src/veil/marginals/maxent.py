@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError, ParameterError
-from veil.marginals.marginal import MOST_CELLS
+from veil.marginals.tables import MOST_CELLS
 
 if TYPE_CHECKING:
     from veil.kernels.sums import Plan

@@ -19,6 +19,7 @@ import numpy as np
 
 from veil.domain import Record
 from veil.errors import ParameterError
+from veil.marginals.choosing import products
 from veil.marginals.joint import Joint
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference
@@ -168,7 +169,7 @@ def variance_factor(way: Way, sizes: tuple[int, ...], k: int) -> int:
     if way == "FC":
         return math.prod(sizes)
     if way == "AM":
-        return _products(sizes, k)[k]
+        return products(sizes, k)
     if way == "FT":
         if any(size != 2 for size in sizes):
             raise ParameterError("the Fourier transform is one of binary attributes: others become their bits")
@@ -177,14 +178,5 @@ def variance_factor(way: Way, sizes: tuple[int, ...], k: int) -> int:
         most = sum(sorted(widths, reverse=True)[:k])
         return sum(math.comb(sum(widths), some) for some in range(most + 1))
     if way == "FT of sets of bits":
-        return sum(_products([(1 << width) - 1 for width in widths], k))
+        return sum(products([(1 << width) - 1 for width in widths], some) for some in range(k + 1))
     raise ParameterError(f"a way is one of {', '.join(get_args(Way))}")
-
-
-def _products(numbers: Any, most: int) -> list[int]:
-    """For 0 .. most: the sum over all sets of so many numbers of their product."""
-    sums = [1] + [0] * most
-    for number in numbers:
-        for some in range(most, 0, -1):
-            sums[some] += sums[some - 1] * number
-    return sums

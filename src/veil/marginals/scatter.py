@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
-from veil.marginals.tables import Views, contrasts, marginal_of
+from veil.marginals.tables import Views, contrasts, inverse_contrasts, marginal_of
 from veil.results.noise import AdditiveNoise, Noise, SupportNoise
 
 __all__ = ["MOST_COVARIANCES", "Places", "Scatter"]
@@ -106,7 +106,7 @@ class Scatter:
             found += _spread(part, axes, shape) * (part.size / found.size)
         coefficients = _along(found, contrasts) / weight.reshape(-1)[_blocks(shape)]
         coefficients[(0,) * len(shape)] = 1.0  # the total, which no noise can make another
-        return _along(coefficients, _inverse).reshape(-1)
+        return _along(coefficients, inverse_contrasts).reshape(-1)
 
     def plausible(self, places: Sequence[int]) -> Floats:
         """The table that variances are taken at: without negative cells."""
@@ -140,7 +140,7 @@ class Scatter:
         if cells > MOST_COVARIANCES:
             raise InputError(f"covariances are for tables of at most {MOST_COVARIANCES:,} cells, not of {cells:,}")
         basis = _crossed([contrasts(size) for size in shape])
-        back = _crossed([_inverse(size) for size in shape])
+        back = _crossed([inverse_contrasts(size) for size in shape])
         table, blocks = self.plausible(places) if at is None else at, _blocks(shape).reshape(-1)
         both = blocks[:, None] | blocks[None, :]  # of which attributes a view has to have all
         noise, person, sampled = (_supersets(sums).reshape(-1) for sums in self._sums(places))
@@ -322,7 +322,7 @@ class _Parts:
     def _met(self, by_pattern: Floats, table: Floats, axes: tuple[int, ...]) -> Floats:
         """For each cell, the mean over a table of a number that depends on which attributes agree with the cell."""
         factors = _along(by_pattern, lambda size: np.array([[size - 1.0, 1.0], [-1.0, 1.0]]), table.shape)
-        found = _along(_along(table, contrasts) * factors.reshape(-1)[_blocks(table.shape)], _inverse)
+        found = _along(_along(table, contrasts) * factors.reshape(-1)[_blocks(table.shape)], inverse_contrasts)
         return _spread(found, axes, self.shape).copy()
 
 
@@ -341,11 +341,6 @@ def _law(noise: Noise) -> tuple[float, float]:
 
 def _binned(bins: Ints, numbers: Floats, size: int) -> Floats:
     return np.bincount(bins, numbers, size).astype(np.float64)
-
-
-def _inverse(size: int) -> Floats:
-    rows = contrasts(size)
-    return np.asarray(rows.T / (rows**2).sum(axis=1))
 
 
 def _along(table: Floats, matrix: Callable[[int], Floats], sizes: Sequence[int] | None = None) -> Floats:

@@ -17,10 +17,13 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Views", "contrasts", "marginal_of", "spread"]
+__all__ = ["MOST_CELLS", "Views", "contrasts", "inverse_contrasts", "marginal_of", "spread"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MOST_CELLS = 1 << 24
+"""Of one table, and of the tables of all views together."""
+
 Places = tuple[int, ...]
 """Attributes by their place in the record, increasing."""
 
@@ -42,7 +45,7 @@ def contrasts(size: int) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _inverse(size: int) -> Floats:
+def inverse_contrasts(size: int) -> Floats:
     """The inverse of `contrasts`: a column of 1 / size, then the same rows as columns."""
     inverse = contrasts(size).T.copy()
     inverse[:, 0] = 1.0 / size
@@ -153,7 +156,7 @@ class Views:
 
     def from_coefficients(self, flat: Floats) -> Floats:
         """The tables of these coefficients."""
-        return self._transformed(flat, _inverse)
+        return self._transformed(flat, inverse_contrasts)
 
     @cached_property
     def _numbered(self) -> tuple[Ints, dict[Places, int]]:
