@@ -60,8 +60,10 @@ def walsh(values: Floats) -> Floats:
     >>> walsh(np.array([0.4, 0.3, 0.2, 0.1])).round(6).tolist()
     [1.0, 0.2, 0.4, 0.0]
     """
-    from veil.kernels.hadamard import transform
-
     found = np.array(values, dtype=np.float64)
-    transform(found)
+    half = 1
+    while half < len(found):
+        pairs = found.reshape(-1, 2, half)
+        found = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(-1)
+        half *= 2
     return found

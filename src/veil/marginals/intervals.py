@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.marginals.scatter import MOST_COVARIANCES, Places, Scatter
-from veil.marginals.tables import cells_in_order
 from veil.results.laws import score_interval
 from veil.tools.normal import alpha_of, two_sided
 
@@ -152,7 +151,9 @@ def conditional_bounds(
 ) -> Bounds:
     """Intervals of P(places | given), a row for each cell of `given`; flat, the last of `places` varying fastest."""
     every = tuple(sorted({*given, *places}))
-    order = cells_in_order(scatter.views.shape(every), [every.index(place) for place in (*given, *places)])
+    shape = scatter.views.shape(every)
+    order = np.arange(int(np.prod(shape))).reshape(shape)
+    order = order.transpose([every.index(place) for place in (*given, *places)])
     cells = order.reshape(int(np.prod(scatter.views.shape(given))), -1)
     if scatter.covered(every) and cells.size <= MOST_COVARIANCES:
         table, flat = scatter.estimate(raw, every), cells.reshape(-1)
@@ -166,7 +167,8 @@ def conditional_bounds(
     # two intervals that fail at half the rate each; a row is what its cells are together
     half = 1 - alpha_of(level) / 2
     joint, row = cell_bounds(scatter, raw, every, half), cell_bounds(scatter, raw, tuple(sorted(given)), half)
-    lined = cells_in_order(scatter.views.shape(sorted(given)), [sorted(given).index(place) for place in given])
+    lined = np.arange(len(row.low)).reshape(scatter.views.shape(sorted(given)))
+    lined = lined.transpose([sorted(given).index(place) for place in given]).reshape(-1)
     least, most = row.low[lined][:, None], row.high[lined][:, None]
     low = np.divide(joint.low[cells], most, out=np.zeros(cells.shape), where=most > 0)
     high = np.divide(joint.high[cells], least, out=np.ones(cells.shape), where=least > 0)

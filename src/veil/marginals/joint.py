@@ -23,7 +23,7 @@ from veil.marginals.association import Correlation, known_correlation
 from veil.marginals.conditional import Conditional, Correlations
 from veil.marginals.intervals import Bounds
 from veil.marginals.marginal import Cells, Marginal, too_few
-from veil.marginals.tables import Places, cells_in_order, check_cells
+from veil.marginals.tables import MOST_CELLS, Places
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked, with_truth
 from veil.results.units import Unit, make_table
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
-__all__ = ["Joint", "listed_names", "places_of"]
+__all__ = ["Joint", "check_cells", "listed_names", "places_of"]
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +65,15 @@ def places_of(record: Record, names: Any) -> Places:
     if not listed or len(set(listed)) != len(listed):
         raise InputError("a marginal is of at least one attribute, each named once")
     return tuple(known[name] for name in listed)
+
+
+def check_cells(cells: int) -> None:
+    """Refuse a table that is too large to work with."""
+    if cells > MOST_CELLS:
+        raise ParameterError(
+            f"this marginal has {cells:,} cells, more than {MOST_CELLS:,}: ask for fewer attributes together, or cut"
+            " the domains of attributes into fewer values"
+        )
 
 
 def _ordered(part: Domain) -> bool:
@@ -184,11 +193,6 @@ class Joint(Result):
     def bounds(self, names: Any, level: float = 0.95) -> Bounds | None:
         """Intervals of the cells of a marginal, in the order of `names`; None where they are not known."""
         return None
-
-    def _ordered_cells(self, places: Places) -> NDArray[np.int64]:
-        """Where each cell of a table stands in the one whose attributes have increasing places."""
-        inner = sorted(places)
-        return cells_in_order([self.record.parts[place].size for place in inner], [inner.index(one) for one in places])
 
     def stderr(self, names: Any) -> Floats | None:
         """Standard errors of the cells of a marginal, in the order of `names`; None where they are not known."""

@@ -46,6 +46,12 @@ class LinearJoint(Joint):
         """How far a cell may be off beside its noise: where nobody was asked for a part of it."""
         return 0.0
 
+    def _cells(self, places: Places) -> NDArray[np.int64]:
+        """Where each cell of a table stands in the one whose attributes have increasing places."""
+        inner = sorted(places)
+        sizes = [self.record.parts[place].size for place in inner]
+        return np.arange(math.prod(sizes)).reshape(sizes).transpose([inner.index(one) for one in places]).reshape(-1)
+
     def _asked(self, places: Places) -> bool:
         """Whether there is an unbiased table of these attributes."""
         return True
@@ -54,7 +60,7 @@ class LinearJoint(Joint):
         places = places_of(self.record, names)
         if not self._asked(places):
             return None
-        errors: Floats = np.sqrt(self._variance(tuple(sorted(places))))[self._ordered_cells(places)]
+        errors: Floats = np.sqrt(self._variance(tuple(sorted(places))))[self._cells(places)]
         return errors
 
     def bounds(self, names: Any, level: float = 0.95) -> Bounds | None:
@@ -63,13 +69,13 @@ class LinearJoint(Joint):
             return None
         inner = tuple(sorted(places))
         reach = two_sided(level) * np.sqrt(self._variance(inner)) + self._unknown(inner)
-        table, order = self._unbiased(inner).reshape(-1), self._ordered_cells(places)
+        table, order = self._unbiased(inner).reshape(-1), self._cells(places)
         low, high = np.clip(table - reach, 0.0, 1.0), np.clip(table + reach, 0.0, 1.0)
         return Bounds(low[order], high[order], MEASURED)
 
     def conditional_bounds(self, names: Any, given: Any, level: float = 0.95) -> Bounds | None:
         before, after = places_of(self.record, given), places_of(self.record, names)
-        inner, order = tuple(sorted(before + after)), self._ordered_cells(before + after)
+        inner, order = tuple(sorted(before + after)), self._cells(before + after)
         if not self._asked(inner) or len(order) > MOST_COVARIANCES or self._unknown(inner):
             return None
         rows = math.prod(self.record.parts[place].size for place in before)

@@ -15,7 +15,6 @@ from veil.domain import Domain, Interval, Record, Tuples
 from veil.domain.times import is_time
 from veil.errors import DomainError
 from veil.marginals.intervals import Bounds
-from veil.marginals.tables import cells_in_order
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked, with_truth
 from veil.results.units import Column, Unit, make_table, value_unit
@@ -177,10 +176,13 @@ class Marginal(Cells):
         """The same marginal with its attributes in another order."""
         if names == self.names:
             return self
+        attributes = tuple(self.record.attributes[self.names.index(name)] for name in names)
+        return replace(self, record=Record(attributes), frequencies=self.frequencies[self._order(names)])
+
+    def _order(self, names: tuple[str, ...]) -> NDArray[np.int64]:
+        """Where each cell of a table with these attributes stands in this one."""
         axes = [self.names.index(name) for name in names]
-        attributes = tuple(self.record.attributes[axis] for axis in axes)
-        cells = cells_in_order(self.shape, axes)
-        return replace(self, record=Record(attributes), frequencies=self.frequencies[cells])
+        return np.arange(len(self.frequencies)).reshape(self.shape).transpose(axes).reshape(-1)
 
     def bounds(self, level: float = 0.95) -> Bounds | None:
         two_sided(level)  # refuses a bad level, also where errors are not known

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import InputError
-from veil.marginals.tables import check_cells
+from veil.errors import InputError, ParameterError
+from veil.marginals.tables import MOST_CELLS
 
 if TYPE_CHECKING:
     from veil.kernels.sums import Plan
@@ -128,7 +128,11 @@ def reconstruct_many(sizes: Sequence[int], sets: Sequence[Sequence[int]], given:
     """
     shape = tuple(int(size) for size in sizes)
     cells = math.prod(shape)
-    check_cells(cells)
+    if cells > MOST_CELLS:
+        raise ParameterError(
+            f"this marginal has {cells:,} cells, more than {MOST_CELLS:,}: ask for fewer attributes, or for attributes "
+            "with fewer values"
+        )
     places = [tuple(one) for one in sets]
     for one in places:
         if list(one) != sorted(set(one)) or any(not 0 <= place < len(shape) for place in one):

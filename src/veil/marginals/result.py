@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -154,6 +155,12 @@ class Marginals(Joint):
             return None
         errors: Floats = np.sqrt(scatter.variance(tuple(sorted(places))))[self._ordered_cells(places)]
         return errors
+
+    def _ordered_cells(self, places: Places) -> NDArray[np.int64]:
+        """Where each cell of a table stands in the one whose attributes have increasing places."""
+        sizes = [self.views.sizes[place] for place in sorted(places)]
+        cells = np.arange(math.prod(sizes)).reshape(sizes)
+        return cells.transpose([sorted(places).index(place) for place in places]).reshape(-1)
 
     def conditional_bounds(self, names: Any, given: Any, level: float = 0.95) -> Bounds | None:
         before, after = places_of(self.record, given), places_of(self.record, names)

@@ -14,9 +14,9 @@ import numpy as np
 from veil.domain import Record
 from veil.errors import ParameterError
 from veil.marginals.choosing import choose_views, products
-from veil.marginals.joint import Joint, listed_names, places_of
+from veil.marginals.joint import Joint, check_cells, listed_names, places_of
 from veil.marginals.result import Inference, Marginals
-from veil.marginals.tables import MOST_CELLS, check_cells
+from veil.marginals.tables import MOST_CELLS
 from veil.mechanisms import PureOracle
 from veil.mechanisms.choice import least_variance
 from veil.privacy import check_epsilon, decimal_text

@@ -17,18 +17,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import ParameterError
-
-__all__ = [
-    "MOST_CELLS",
-    "Views",
-    "cells_in_order",
-    "check_cells",
-    "contrasts",
-    "inverse_contrasts",
-    "marginal_of",
-    "spread",
-]
+__all__ = ["MOST_CELLS", "Views", "contrasts", "inverse_contrasts", "marginal_of", "spread"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,24 +51,6 @@ def inverse_contrasts(size: int) -> Floats:
     inverse[:, 0] = 1.0 / size
     inverse.setflags(write=False)
     return inverse
-
-
-def check_cells(cells: int) -> None:
-    """Refuse a table that is too large to work with."""
-    if cells > MOST_CELLS:
-        raise ParameterError(
-            f"this marginal has {cells:,} cells, more than {MOST_CELLS:,}: ask for fewer attributes together, or cut"
-            " the domains of attributes into fewer values"
-        )
-
-
-def cells_in_order(shape: Sequence[int], axes: Sequence[int]) -> Ints:
-    """Where each cell of a table with its axes in this order stands in the flat table of this shape.
-
-    >>> cells_in_order((2, 3), (1, 0)).tolist()
-    [0, 3, 1, 4, 2, 5]
-    """
-    return np.arange(math.prod(shape)).reshape(tuple(shape)).transpose(tuple(axes)).reshape(-1)
 
 
 def marginal_of(table: Floats, axes: Sequence[int]) -> Floats:
