@@ -1,0 +1,1 @@
+"""SQL over data nobody may see."""

@@ -1,0 +1,178 @@
+"""What a query asks for, once it is understood: conditions, sums, what is made of sums, and groups. Plain frozen data.
+
+`parsing` makes a Query from SQL; `engine` answers it. Nothing here knows SQL's grammar, reports or files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "Both",
+    "Bucket",
+    "Compare",
+    "Condition",
+    "Either",
+    "Expression",
+    "Holds",
+    "InRuns",
+    "KeyValue",
+    "Number",
+    "Operation",
+    "Output",
+    "PrivateKey",
+    "PublicKey",
+    "Query",
+    "Runs",
+    "Total",
+]
+
+Runs = tuple[tuple[int, int], ...]
+"""Codes of a dimension: runs [start, stop), disjoint, increasing, with a gap between any two."""
+
+# -- conditions: "not" stands nowhere, it was pushed down to what it negates -----------------------------------------
+
+
+@dataclass(frozen=True)
+class InRuns:
+    """A private dimension's code lies in one of these runs."""
+
+    place: int
+    runs: Runs
+
+
+@dataclass(frozen=True)
+class Holds:
+    """A condition on public columns alone, as DuckDB evaluates it; what is NULL does not hold."""
+
+    sql: str
+
+
+@dataclass(frozen=True)
+class Both:
+    """All parts hold; nothing but true where there are none."""
+
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Either:
+    """At least one part holds; false where there are none."""
+
+    parts: tuple[Condition, ...]
+
+
+Condition = InRuns | Holds | Both | Either
+TRUE, FALSE = Both(()), Either(())
+
+# -- numbers made of sums --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that stands in the query."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Total:
+    """The i-th of the query's sums, over the people of a group for whom the condition holds."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class KeyValue:
+    """The value of the i-th key of a group."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Arithmetic: `+ - * /` of two numbers, `negate`, `sqrt` and `abs` of one."""
+
+    name: Literal["+", "-", "*", "/", "negate", "sqrt", "abs"]
+    parts: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Compare:
+    """A comparison (two parts), or `and`, `or`, `not` of comparisons: for HAVING alone."""
+
+    name: Literal["=", "<>", "<", "<=", ">", ">=", "and", "or", "not"]
+    parts: tuple[Expression | Compare | str, ...]
+    """Text is compared with a key."""
+
+
+Expression = Number | Total | KeyValue | Operation
+
+# -- groups ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A group per value of an expression over public columns, as DuckDB evaluates it."""
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The codes [start, stop) of a dimension as one group, and how it is labelled: by its value or its lower end."""
+
+    start: int
+    stop: int
+    label: str | int | float
+
+
+@dataclass(frozen=True)
+class PrivateKey:
+    """A group per bucket of a private dimension."""
+
+    name: str
+    place: int
+    buckets: tuple[Bucket, ...]
+
+
+# -- the whole ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the answer."""
+
+    name: str
+    value: Expression
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query over one table.
+
+    `sums` are expressions over public columns, as DuckDB evaluates them; "1" counts people. `order` pairs what to order
+    by with whether it goes down. `remarks` tell where the query was read a little differently from what it says.
+    """
+
+    text: str
+    sums: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    where: Condition = TRUE
+    keys: tuple[PublicKey | PrivateKey, ...] = ()
+    having: Compare | None = None
+    order: tuple[tuple[Expression, bool], ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    explain: bool = False
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def private_keys(self) -> Iterator[PrivateKey]:
+        """The keys that are private dimensions."""
+        return (key for key in self.keys if isinstance(key, PrivateKey))
