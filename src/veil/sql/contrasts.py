@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
-from veil.sql.design import Box
-from veil.sql.query import Runs
+from veil.sql.query import Box, Runs
 from veil.tree import Tree
 
 __all__ = ["Combination", "Read", "Side", "contrasts_read", "nodes_read"]
@@ -306,7 +305,7 @@ def _added(pieces: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
     cells = np.concatenate([cells for cells, _ in pieces])
     values = np.concatenate([values for _, values in pieces])
     each, places = np.unique(cells, return_inverse=True)
-    return each, np.bincount(places, values, minlength=len(each))
+    return each, np.bincount(places, values, minlength=len(each)).astype(np.float64)
 
 
 def nodes_read(combination: Combination, boxes: Sequence[Box], counts: Ints) -> Read:

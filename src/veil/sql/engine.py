@@ -229,7 +229,11 @@ def _ordered(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> li
     """The rows that HAVING keeps, in the query's order, as many as it asks for."""
     rows: list[Row] = [row for row in found.items() if query.having is None or _holds(query.having, *row)]
     if query.order:
-        rows.sort(key=cmp_to_key(lambda a, b: _compared(query, a, b)))
+
+        def compared(one: Row, other: Row) -> int:
+            return _compared(query, one, other)
+
+        rows.sort(key=cmp_to_key(compared))
     stop = None if query.limit is None else query.offset + query.limit
     return rows[query.offset : stop]
 

@@ -17,7 +17,8 @@ from veil.mechanisms import GRR, OLH, PureOracle
 from veil.mechanisms.choice import direct_or_hashed
 from veil.mechanisms.hashing import LocalHashing
 from veil.sql.contrasts import Combination, Read, contrasts_read, nodes_read
-from veil.sql.design import Box, Design, Values
+from veil.sql.design import Design, Values
+from veil.sql.query import Box
 from veil.survey import Ask, EachOf, OneOf, Question
 from veil.tree import Tree
 from veil.view import Ancestor, Composed, Product, Project, View
@@ -203,7 +204,7 @@ class _Hashed:
         def count(piece: int) -> NDArray[np.int64]:
             some = slice(ends[piece], ends[piece + 1])
             shared = (self._buckets, self._offsets, self._low, self._high, self._coefficients)
-            return hashed_values(seeds[some], buckets[some], places[some], *shared)  # type: ignore[no-any-return]
+            return hashed_values(seeds[some], buckets[some], places[some], *shared)
 
         sums = np.concatenate(in_order(count, range(len(ends) - 1), threads)) if len(rows) else np.zeros(0)
         found[rows] = (sums - self._shifts[places]) * self._scales[places]
