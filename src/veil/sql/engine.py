@@ -49,7 +49,7 @@ def run(query: Query, rows: Rows) -> Answer:
     return Answer(
         query=query.text,
         keys=tuple(
-            KeyColumn(key.name, tuple(labels[i] for labels, _ in ordered)) for i, key in enumerate(query.keys)
+            KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)
         ),
         outputs=tuple(_measured(output.name, output.value, ordered) for output in query.outputs),
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
@@ -83,13 +83,8 @@ def _parts(query: Query, rows: Rows, counted: Counted, where: Any) -> Iterator[_
                 continue
             if values is not None:
                 yield _Part(row, place, values)
-            elif not split_away(query):
+            else:
                 yield _Part(row, place, _Nobody())
-
-
-def split_away(query: Query) -> bool:
-    """Whether rows of a class for whom nothing holds need not be shown: where some public group has others."""
-    return False
 
 
 class _Nobody(Values):
