@@ -16,7 +16,7 @@ from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
 from veil.mechanisms.choice import direct_or_hashed
 from veil.mechanisms.hashing import LocalHashing
-from veil.sql.contrasts import Combination, Read, contrasts_read, nodes_read
+from veil.sql.contrasts import Combination, Read, contrasts_read, contrasts_variance, nodes_read
 from veil.sql.design import Design, Values
 from veil.sql.query import Box
 from veil.survey import Ask, EachOf, OneOf, Question
@@ -31,12 +31,15 @@ __all__ = ["GroupedDesign", "GroupedValues", "Groups", "Oracle", "combination_of
 
 Oracle = Literal["best", "OLH"]
 
+_MOST_DIRECT = 1 << 32  # values of GRR; groups of many dimensions have more cells
 _LARGEST = (1 << 23) - 1  # of a coefficient, so that 256 of them add up in 32 bits
 
 
 def oracle_for(oracle: Oracle, epsilon: float, domain: Domain) -> PureOracle:
     """What a group is asked through: GRR or OLH, whichever has the smaller variance; or OLH, as in the thesis."""
-    return OLH(epsilon, domain) if oracle == "OLH" else direct_or_hashed(epsilon, domain)
+    if oracle == "OLH" or domain.size > _MOST_DIRECT:
+        return OLH(epsilon, domain)
+    return direct_or_hashed(epsilon, domain)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,12 @@ class GroupedDesign(Design):
         else:
             read = contrasts_read(groups.combination, boxes, counts, effort)
         return GroupedValues(read, groups.oracles, counts)
+
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        combination = self.groups(table).combination
+        if table.reading == "plain":
+            return nodes_read(combination, boxes, counts).variance
+        return contrasts_variance(combination, boxes, counts)
 
 
 @lru_cache(maxsize=32)
