@@ -65,7 +65,7 @@ paramstyle = "qmark"
 # -- errors, as PEP 249 orders them ------------------------------------------------------------------------------------
 
 
-class Warning(Exception):  # noqa: A001  # the name is the standard's
+class Warning(Exception):  # noqa: A001, N818  # the name is the standard's
     """Something that whoever asked should know; answers say it in `Cursor.remarks` instead."""
 
 
@@ -183,7 +183,12 @@ class Connection:
     """The table in a folder, by PEP 249."""
 
     Warning, Error, InterfaceError, DatabaseError = Warning, Error, InterfaceError, DatabaseError
-    DataError, OperationalError, IntegrityError, InternalError = DataError, OperationalError, IntegrityError, InternalError
+    DataError, OperationalError, IntegrityError, InternalError = (
+        DataError,
+        OperationalError,
+        IntegrityError,
+        InternalError,
+    )
     ProgrammingError, NotSupportedError = ProgrammingError, NotSupportedError
 
     def __init__(self, folder: str | os.PathLike[str], *, level: float = 0.95) -> None:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 from veil.errors import InputError
 
 if TYPE_CHECKING:
-    from veil.results.base import Result
     from veil.sql.answer import Answer
     from veil.sql.explaining import Explanation
     from veil.sql.folder import Folder
     from veil.sql.table import Table
 
-__all__ = ["Database", "open_folder"]
+__all__ = ["Database", "open"]
 
 
 class Database:
@@ -109,8 +108,8 @@ class Database:
         return f"Database({str(self.path)!r})"
 
 
-def open_folder(folder: str | os.PathLike[str]) -> Database:
-    """The table in a folder, to be asked in SQL: `veil.sql.open`."""
+def open(folder: str | os.PathLike[str]) -> Database:  # noqa: A001  # as in veil.sql.open
+    """The table in a folder, to be asked in SQL."""
     return Database(folder)
 
 
