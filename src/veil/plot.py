@@ -26,10 +26,13 @@ __all__ = [
     "plot_distribution",
     "plot_lines",
     "plot_mean",
+    "plot_measured",
     "plot_panels",
     "plot_rows",
     "save",
 ]
+
+Floats = NDArray[np.float64]
 
 _INK, _DOT, _TRUTH = "#22303c", "#1f6feb", "#d1495b"
 
@@ -201,6 +204,36 @@ def plot_mean(found: Mean, *, truth: Any = None, ax: Axes | None = None) -> Axes
     _finish(ax, found, grid="x")
     ax.legend(frameon=False, fontsize=8)
     return ax
+
+
+def plot_measured(
+    found: Result, outputs: Mapping[str, tuple[Floats, Floats]], k: int = 20, *, ax: Axes | None = None
+) -> Axes:
+    """The first k rows as points with their ends (low and high in columns), one panel for each output by its name.
+
+    Returns the first panel; given axes hold the first output.
+    """
+    from veil.results.answers import MOST_PANELS
+
+    shown = dict(list(outputs.items())[: MOST_PANELS if ax is None else 1])
+    if ax is None:
+        size = (8.0, found.plot_height(k) * len(shown))
+        axes = _pyplot().subplots(len(shown), figsize=size, layout="constrained", squeeze=False)[1][:, 0]
+    else:
+        axes = [ax]
+    labels = key_texts(found.table().slice(0, k))
+    places = np.arange(len(labels))
+    for panel, (name, (values, ends)) in zip(axes, shown.items(), strict=True):
+        reach = np.abs(ends - values[:, np.newaxis])[:k].T
+        panel.errorbar(values[:k], places, xerr=reach, fmt="o", ms=5, capsize=3, color=_DOT)
+        panel.set_yticks(places, labels, parse_math=False)  # a label may hold dollars
+        panel.set_ylim(max(len(labels), 1) - 0.5, -0.5)  # the first on top
+        panel.set_xlabel(f"{name}, with 95 % interval", parse_math=False)
+        _finish(panel, None, grid="x")
+    cut = f"{len(labels):,} of {len(found):,} rows" if len(labels) < len(found) else None
+    axes[0].set_title(_title(found, (cut,)), loc="left", fontsize=10, color=_INK)
+    first: Axes = axes[0]
+    return first
 
 
 def plot_panels(results: Sequence[Result], k: int = 20) -> list[Axes]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veil.results.base import Result, Truth
-from veil.results.units import Unit, key_columns, plain_text
+from veil.results.units import Unit, key_columns, named_keys, plain_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -68,7 +68,7 @@ def show(
     table = told.table
     grid = result_cells(table, level)
     units, facts = result.fact_units(), result.facts(level)
-    alone = table.num_rows == 1 and table.column_names[0] in facts
+    alone = table.num_rows == 1 and (table.column_names[0] in facts or named_keys(table) == [])
     pairs: list[tuple[str, str]] = []
     if alone:  # a mean: its columns stand below each other, and are not told twice
         pairs = [(cells.heading, cells.texts[0]) for cells in result_cells(table, level, errors=True)]
@@ -96,6 +96,9 @@ def result_cells(table: pyarrow.Table, level: float, *, errors: bool = False) ->
     """The columns of a table; standard errors are left out beside intervals, which say the same, unless asked for."""
     columns = {name: table.column(name).to_pylist() for name in table.column_names}
     units = {field.name: Unit.of_field(field) for field in table.schema}
+    named = named_keys(table)
+    if named is not None:
+        return _named_cells(columns, units, level, errors=errors)
     keys = key_columns(table) if "frequency" in columns and "from" not in columns else []
     return _cells(columns, units, level, errors=errors, keys=keys)
 
@@ -148,6 +151,26 @@ def _cells(
             made.append(Cells(f"{of}, {interval}" if of else interval, ends, unit))
         else:
             made.append(_one(_heading(name), column, unit))
+    return made
+
+
+def _named_cells(
+    columns: Mapping[str, Sequence[Any]], units: Mapping[str, Unit], level: float, *, errors: bool
+) -> list[Cells]:
+    """Columns under their own names, which mean nothing here: an interval is known by what stands before it."""
+    made, names, place = [], list(columns), 0
+    while place < len(names):
+        name = names[place]
+        unit, heading, of = units[name], plain_text(name), [f"{name}_{part}" for part in ("stderr", "low", "high")]
+        made.append(_one(heading, columns[name], unit))
+        place += 1
+        if names[place : place + 3] != of:
+            continue
+        if errors:
+            made.append(_one(f"{heading}, {_HEADINGS['stderr']}", columns[of[0]], unit))
+        ends = [unit.interval(*pair) for pair in zip(columns[of[1]], columns[of[2]], strict=True)]
+        made.append(Cells(f"{100 * level:g} % interval", ends, unit))
+        place += 3
     return made
 
 

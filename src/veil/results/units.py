@@ -27,6 +27,7 @@ __all__ = [
     "key_texts",
     "length_unit",
     "make_table",
+    "named_keys",
     "number_unit",
     "number_written",
     "plain_text",
@@ -40,6 +41,7 @@ UnitName = Literal[
     "factor",
     "number",
     "integer",
+    "date",
     "time",
     "length",
     "duration",
@@ -54,6 +56,7 @@ Column = tuple[Sequence[Any] | np.ndarray[Any, Any], "Unit"]
 UNKNOWN = "\N{EN DASH}"
 _DAY = 86_400.0
 _TEXT = ("label", "items")
+_KEYS = b"veil.keys"
 
 
 @dataclass(frozen=True)
@@ -144,18 +147,32 @@ def plain_text(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{MIDDLE DOT}" for c in text)
 
 
-def make_table(columns: Mapping[str, Column]) -> pyarrow.Table:
-    """Columns as an Arrow table whose fields say what they stand for; null where a number is not known."""
+def make_table(columns: Mapping[str, Column], *, keys: int | None = None) -> pyarrow.Table:
+    """Columns as an Arrow table whose fields say what they stand for; null where a number is not known.
+
+    `keys` is for tables whose columns somebody else named: so many of them say what a row is about. The others are
+    numbers, some of them followed by their standard error and ends: NAME, NAME_stderr, NAME_low, NAME_high.
+    """
     import pyarrow as pa
 
     arrays = {name: _array(cells, unit) for name, (cells, unit) in columns.items()}
     units = {name: unit.metadata for name, (_, unit) in columns.items()}
     fields = [pa.field(name, array.type, metadata=units[name]) for name, array in arrays.items()]
-    return pa.table(list(arrays.values()), schema=pa.schema(fields))
+    told = None if keys is None else {_KEYS: str(keys).encode()}
+    return pa.table(list(arrays.values()), schema=pa.schema(fields, told))
+
+
+def named_keys(table: pyarrow.Table) -> list[str] | None:
+    """The keys of a table whose columns somebody else named: `keys` of `make_table`; None of any other table."""
+    told = (table.schema.metadata or {}).get(_KEYS)
+    return None if told is None else list(table.column_names[: int(told)])
 
 
 def key_columns(table: pyarrow.Table) -> list[str]:
     """The columns that say what a row is about: one as a rule, and one per attribute of a joint distribution."""
+    named = named_keys(table)
+    if named is not None:
+        return named
     names = list(table.column_names)
     several = "frequency" in names and names[0] != "from"
     return names[: names.index("frequency")] if several else names[:1]
@@ -165,7 +182,7 @@ def key_texts(table: pyarrow.Table) -> list[str]:
     """What each row is about, for people to read."""
     names = key_columns(table)
     texts = [map(Unit.of_field(table.schema.field(name)).text, table[name].to_pylist()) for name in names]
-    return [", ".join(row) for row in zip(*texts, strict=True)]
+    return [", ".join(row) for row in zip(*texts, strict=True)] if names else [""] * table.num_rows
 
 
 def _array(cells: Sequence[Any] | np.ndarray[Any, Any], unit: Unit) -> pyarrow.Array:
@@ -175,6 +192,8 @@ def _array(cells: Sequence[Any] | np.ndarray[Any, Any], unit: Unit) -> pyarrow.A
         return pa.array([[str(item) for item in items] for items in cells], pa.list_(pa.string()))
     if unit.name == "flag":
         return pa.array(cells, pa.bool_())
+    if unit.name == "date":
+        return pa.array(cells, pa.date32())
     if unit.name == "time":
         return pa.array(cells, pa.timestamp("us"))
     if unit.name not in ("label", "integer", "count"):
@@ -223,6 +242,7 @@ _TEXTS: dict[str, Any] = {
     "factor": lambda factor, width: f"{factor:,.3f}",
     "number": _number,
     "integer": _integer,
+    "date": lambda day, width: str(day),
     "time": _time,
     "length": _length,
     "duration": _duration,

@@ -1,0 +1,133 @@
+"""Reading reports of which each answers one group: a combination of levels of the dimensions, as one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import ParameterError
+from veil.mechanisms import GRR, PureOracle
+from veil.mechanisms.hashing import LocalHashing
+from veil.sql.contrasts import Combination, Read
+from veil.sql.design import Values
+from veil.tree import Tree
+from veil.wire.layout import Columns
+
+if TYPE_CHECKING:
+    from veil.kernels.cells import I64
+
+__all__ = ["GroupedValues", "combination_of"]
+
+_LARGEST = (1 << 23) - 1  # of a coefficient, so that 256 of them add up in 32 bits
+
+
+def combination_of(trees: Sequence[Tree], levels: NDArray[np.int64], oracles: Sequence[PureOracle]) -> Combination:
+    """The groups with these levels, each asked through its oracle, and what one person tells in each.
+
+    A report of GRR supports one cell, so that supports of cells exclude each other; those of hashing are independent.
+    """
+    p = np.array([float(oracle.p) for oracle in oracles])
+    q = np.array([float(oracle.q) for oracle in oracles])
+    direct = np.array([isinstance(oracle, GRR) for oracle in oracles])
+    noises = np.where(direct, q, q * (1 - q)) / (p - q) ** 2
+    holders = np.where(direct, 1.0, 1 - 2 * q) / (p - q)
+    return Combination(trees, levels, noises, holders)
+
+
+class GroupedValues(Values):
+    """Numbers of rows that answered one group each, through GRR or local hashing."""
+
+    def __init__(self, read: Read, oracles: Sequence[PureOracle], counts: NDArray[np.int64]) -> None:
+        self.constant, self.variance, self.groups = read.constant, read.variance, frozenset(read.parts)
+        self._direct: dict[int, NDArray[np.float64]] = {}
+        hashed: list[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]] = []
+        self.bound = 0.0
+        for group, (cells, coefficients) in read.parts.items():
+            oracle = oracles[group]
+            gap, q = float(oracle.p - oracle.q), float(oracle.q)
+            self.noise += counts[group] * _least(oracle, coefficients)
+            self.bound = max(self.bound, float(np.abs(coefficients).sum()) * max(1 - q, q) / gap)
+            if isinstance(oracle, GRR):
+                dense = np.zeros(oracle.domain.size)
+                dense[cells] = coefficients
+                self._direct[group] = (dense - q * coefficients.sum()) / gap
+            elif isinstance(oracle, LocalHashing):
+                hashed.append((group, oracle, cells, coefficients))
+            else:
+                raise ParameterError("groups are asked through GRR or local hashing")
+        self._hashed = _Hashed(hashed)
+
+    def of(self, columns: Columns) -> NDArray[np.float64]:
+        choice = columns["choice"]
+        found = np.zeros(len(choice))
+        for group, dense in self._direct.items():
+            rows = np.flatnonzero(choice == group)
+            found[rows] = dense[columns["value"][rows]]
+        if self._hashed.places:
+            self._hashed.fill(found, choice, columns)
+        return found
+
+
+def _least(oracle: PureOracle, coefficients: NDArray[np.float64]) -> float:
+    """The variance of one person's number, at least."""
+    p, q = float(oracle.p), float(oracle.q)
+    squares, largest = float((coefficients**2).sum()), float(np.abs(coefficients).max())
+    if isinstance(oracle, GRR):  # cells exclude each other: what is held, and a little of all others
+        spread = squares - float(coefficients.sum()) ** 2 / oracle.domain.size
+        return max(q * spread - (q * largest) ** 2, 0.0) / (p - q) ** 2
+    return squares * q * (1 - q) / (p - q) ** 2
+
+
+class _Hashed:
+    """The groups that are asked by hashing, their cells one group after the other."""
+
+    def __init__(
+        self, groups: Sequence[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]]
+    ) -> None:
+        from veil.kernels.counting import halves
+
+        self.places = {group: i for i, (group, *_) in enumerate(groups)}
+        if not groups:
+            return
+        (self._buckets,) = {oracle.buckets for _, oracle, _, _ in groups}
+        self._oracle = groups[0][1]
+        cells = np.concatenate([cells for _, _, cells, _ in groups])
+        self._low, self._high = halves(self._oracle.spread(cells.astype(np.uint64)))
+        self._offsets = np.concatenate(([0], np.cumsum([len(cells) for _, _, cells, _ in groups]))).astype(np.int64)
+        self._coefficients = np.empty(len(cells), np.int32)
+        self._scales, self._shifts = np.empty(len(groups)), np.empty(len(groups))
+        for i, (_, oracle, _, coefficients) in enumerate(groups):
+            scale = _LARGEST / max(float(np.abs(coefficients).max()), 1e-300)
+            whole = np.rint(coefficients * scale)  # what is summed is what is subtracted: no bias from rounding
+            self._coefficients[self._offsets[i] : self._offsets[i + 1]] = whole
+            self._scales[i] = 1.0 / (scale * float(oracle.p - oracle.q))
+            self._shifts[i] = float(oracle.q) * whole.sum()
+        self._lookup = np.full(max(self.places) + 2, -1, np.int32)
+        self._lookup[list(self.places)] = list(self.places.values())
+
+    def fill(self, found: NDArray[np.float64], choice: NDArray[np.int64], columns: Columns) -> None:
+        """Write the numbers of the rows that were asked by hashing."""
+        from veil.kernels.cells import hashed_values
+        from veil.kernels.threads import in_order, thread_count
+
+        places = self._lookup[np.minimum(choice, len(self._lookup) - 1)]
+        rows = np.flatnonzero(places >= 0)
+        rows = rows[np.argsort(places[rows].astype(np.uint16 if len(self.places) < 1 << 16 else np.int32), kind="stable")]
+        places = places[rows]
+        seeds, buckets = self._oracle.expand(columns["seed"][rows]), columns["bucket"][rows]
+        # cells that a row looks at differ by group: pieces of equal work, not of equal length
+        work = np.cumsum(self._offsets[places + 1] - self._offsets[places]) if len(rows) else np.zeros(0)
+        threads = thread_count() if len(rows) and work[-1] > 1 << 21 else 1
+        ends = np.searchsorted(work, np.linspace(0, work[-1], 4 * threads + 1)) if threads > 1 else [0, len(rows)]
+        ends[-1] = len(rows)
+
+        def count(piece: int) -> NDArray[I64]:
+            some = slice(ends[piece], ends[piece + 1])
+            shared = (self._buckets, self._offsets, self._low, self._high, self._coefficients)
+            return hashed_values(seeds[some], buckets[some], places[some], *shared)  # type: ignore[no-any-return]
+
+        sums = np.concatenate(in_order(count, range(len(ends) - 1), threads)) if len(rows) else np.zeros(0)
+        found[rows] = (sums - self._shifts[places]) * self._scales[places]
