@@ -13,7 +13,7 @@ Simulation only: numpy's generator protects nobody.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -37,19 +37,23 @@ DRAWN = (
 )
 
 
+Marks = tuple[NDArray[np.bool_] | None, ...]
+
+
 @dataclass(frozen=True)
 class Taken:
-    """What a query takes from one level of a design: how many nodes, and for each dimension which codes lie in them."""
+    """What a query takes from one group: how many nodes, and which codes lie in them.
 
-    level: tuple[int, ...]
+    Nodes are marked by one array per dimension (None: all codes), or by one array over all dimensions.
+    """
+
     nodes: int
-    codes: tuple[Ints | None, ...]
-    """The runs [start, stop) as rows, by dimension; None where all codes do."""
+    marks: Marks | NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Design:
-    """How people are asked: the eps of one report, and over how many levels people are split (1: all report all)."""
+    """How people are asked: the eps of one report, and over how many groups people are split (1: all answer all)."""
 
     name: str
     epsilon: float
@@ -102,46 +106,51 @@ def pieces(lo: int, hi: int, size: int, fan_out: int = FAN_OUT) -> dict[int, lis
 
 
 def levels_taken(box: Box, sizes: Sequence[int], fan_out: int = FAN_OUT) -> list[Taken]:
-    """What HI and HIO take of every combination of levels."""
-    each: list[list[tuple[int, int, Ints | None]]] = []
+    """What HI and HIO take from every combination of levels."""
+    each: list[list[tuple[int, NDArray[np.bool_] | None]]] = []
     for side, size in zip(box, sizes, strict=True):
         if side is None:
-            each.append([(0, 1, None)])
+            each.append([(1, None)])
             continue
-        of = []
+        of: list[tuple[int, NDArray[np.bool_] | None]] = []
         for level, runs in pieces(*side, size, fan_out).items():
             width = fan_out ** (height(size, fan_out) - level)
-            of.append((level, sum(stop - start for start, stop in runs) // width, np.array(runs)))
+            of.append((sum(stop - start for start, stop in runs) // width, _marked(size, runs)))
         each.append(of)
-    return [
-        Taken(tuple(p[0] for p in parts), math.prod(p[1] for p in parts), tuple(p[2] for p in parts))
-        for parts in product(*each)
-    ]
+    return [Taken(math.prod(nodes for nodes, _ in parts), tuple(mark for _, mark in parts)) for parts in product(*each)]
 
 
 def cells_taken(box: Box, sizes: Sequence[int]) -> list[Taken]:
-    """What MG takes: every cell of the box, of the one marginal over all dimensions in the predicate."""
-    volume = math.prod(stop - start for side in box if side is not None for start, stop in (side,))
-    return [Taken((), volume, tuple(None if side is None else np.array([side]) for side in box))]
+    """What MG takes: every cell of the box, of the marginal over the dimensions in the predicate."""
+    marks = tuple(None if side is None else _marked(size, [side]) for side, size in zip(box, sizes, strict=True))
+    return [Taken(math.prod(int(mark.sum()) for mark in marks if mark is not None), marks)]
 
 
-def quads_taken(box: Box, size: int) -> list[Taken]:
-    """What a QuadTree over a square takes: nodes that halve both sides at once, by level; each is its own rectangle."""
-    (a, b), (c, d) = (side if side is not None else (0, size) for side in box)
-    found: dict[int, list[tuple[int, int, int]]] = {}
+def quads_taken(box: Box, sizes: Sequence[int]) -> list[Taken]:
+    """What a QuadTree over a square takes, by level: nodes are squares, which halve both sides at once."""
+    (a, b), (c, d) = (side if side is not None else (0, size) for side, size in zip(box, sizes, strict=True))
+    found: dict[int, tuple[int, NDArray[np.bool_]]] = {}
 
-    def visit(x: int, y: int, width: int, level: int) -> None:
+    def visit(x: int, y: int, width: int) -> None:
         if x >= b or x + width <= a or y >= d or y + width <= c:
             return
         if a <= x and x + width <= b and c <= y and y + width <= d:
-            found.setdefault(level, []).append((x, y, width))
+            nodes, marks = found.get(width, (0, np.zeros(sizes, np.bool_)))
+            marks[x : x + width, y : y + width] = True
+            found[width] = nodes + 1, marks
             return
-        half = width // 2
-        for dx, dy in product((0, half), repeat=2):
-            visit(x + dx, y + dy, half, level + 1)
+        for dx, dy in product((0, width // 2), repeat=2):
+            visit(x + dx, y + dy, width // 2)
 
-    visit(0, 0, size, 0)
-    return [Taken((level,), len(nodes), (np.array(nodes), None)) for level, nodes in found.items()]
+    visit(0, 0, sizes[0])
+    return [Taken(nodes, marks) for nodes, marks in found.values()]
+
+
+def _marked(size: int, runs: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
+    marks = np.zeros(size, np.bool_)
+    for start, stop in runs:
+        marks[start:stop] = True
+    return marks
 
 
 # -- people ------------------------------------------------------------------------------------------------------------
@@ -158,33 +167,20 @@ class People:
         self.each = np.bincount(self.of, minlength=len(self.weights))
         self.total = float(np.abs(self.weights) @ self.each)
 
-    def inside(self, box: Box) -> NDArray[np.bool_]:
-        """Whether each person's codes lie in the box."""
-        held = np.ones(self.n, np.bool_)
-        for place, side in enumerate(box):
-            if side is not None:
-                held &= (self.codes[:, place] >= side[0]) & (self.codes[:, place] < side[1])
-        return held
-
     def truth(self, box: Box) -> tuple[int, float]:
         """How many people are in the box, and the sum of their measure."""
-        held = np.bincount(self.of[self.inside(box)], minlength=len(self.weights))
+        held = self.held(cells_taken(box, self.sizes)[0])
         return int(held.sum()), float(self.weights @ held)
 
     def held(self, taken: Taken) -> Ints:
         """How many people of each measure hold one of these nodes."""
-        if taken.codes and taken.codes[0] is not None and taken.codes[0].shape[1] == 3:  # squares of a QuadTree
-            found = np.zeros(self.n, np.bool_)
-            for x, y, width in taken.codes[0].tolist():
-                found |= self.inside(((x, x + width), (y, y + width)))
-        else:
+        if isinstance(taken.marks, tuple):
             found = np.ones(self.n, np.bool_)
-            for place, runs in enumerate(taken.codes):
-                if runs is not None:
-                    marked = np.zeros(self.sizes[place], np.bool_)
-                    for start, stop in runs.tolist():
-                        marked[start:stop] = True
-                    found &= marked[self.codes[:, place]]
+            for column, marks in zip(self.codes.T, taken.marks, strict=True):
+                if marks is not None:
+                    found &= marks[column]
+        else:
+            found = taken.marks[tuple(self.codes.T)]
         return np.bincount(self.of[found], minlength=len(self.weights))
 
 
@@ -218,9 +214,3 @@ def _split(inside: Ints, each: Ints, groups: int, runs: int, rng: Generator) -> 
     there = asked.sum(axis=2)[:, :, :used]
     own = asked[:, :, np.arange(used), np.arange(used)]
     return own, there
-
-
-def each_answer(design: Design, people: People, queries: Sequence[Sequence[Taken]], runs: int, rng: Generator) -> Iterator[Floats]:
-    """The answers to several queries, each in collections of its own."""
-    for taken in queries:
-        yield answers(design, people, taken, runs, rng)
