@@ -8,8 +8,9 @@ levels l >= j, and reading it from the n_l people who were asked about l has the
     (mean of its square) * (r + s^2 N_l) / n_l
 
 where N_l is the number of nodes there, s^2 the noise of one person's support of a node, r - 1 what holding a node adds
-to it, and people are spread evenly. So every combination counts with the weight n_l / (r + s^2 N_l): least squares over trees with an exact root, in any number of
-dimensions, because contrasts are orthogonal. Any weights that do not look at reports leave the answer unbiased.
+to it, and people are spread evenly. So every combination counts with the weight n_l / (r + s^2 N_l): least squares
+over trees with an exact root, in any number of dimensions, because contrasts are orthogonal. Any weights that do not
+look at reports leave the answer unbiased.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
-from veil.sql.design import Box
-from veil.sql.query import Runs
+from veil.sql.query import Box, Runs
 from veil.tree import Tree
 
 __all__ = ["Combination", "Read", "Side", "contrasts_read", "nodes_read"]
@@ -33,7 +33,8 @@ __all__ = ["Combination", "Read", "Side", "contrasts_read", "nodes_read"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_PAIRS = 1 << 26  # of a report and a cell, that a condition costs as long as there is a choice
+_PAIRS = 1 << 27  # of a report and a cell, that a condition costs as long as there is a choice: some 20 ms
+_NEEDED = 1 << 29  # that it may cost before contrasts of categories are given up
 _MOST_PAIRS = 1 << 37
 
 
@@ -52,7 +53,7 @@ class Combination:
 
 
 class Read:
-    """Which cells of which groups are read, with what coefficients: u = sum of coefficient * (support - q) / (p - q)."""
+    """The cells that are read, by group, with their coefficients: u = sum of coefficient (support - q) / (p - q)."""
 
     def __init__(self, constant: float, parts: dict[int, tuple[Ints, Floats]], variance: float) -> None:
         self.constant, self.parts, self.variance = constant, parts, variance
@@ -105,9 +106,7 @@ class Side:
         return min(len(self.contrasts[contrast][0]) * times, self.tree.sizes[level])
 
 
-def contrasts_read(
-    combination: Combination, boxes: Sequence[Box], counts: Ints, effort: float = 1.0
-) -> Read:
+def contrasts_read(combination: Combination, boxes: Sequence[Box], counts: Ints, effort: float = 1.0) -> Read:
     """What is read for the people in any of these disjoint boxes, by contrasts.
 
     Raises EmptyError where nobody was asked about a level that is needed.
@@ -124,7 +123,7 @@ def contrasts_read(
     # A categorical side has a contrast in every cell: at the leaves alone it has as many as it holds.
     flat = sorted((p for p in asked if trees[p].height == 1), key=lambda p: -trees[p].leaves)
     for place in flat:
-        if chosen.least <= budget or trees[place].leaves <= 2:
+        if chosen.least <= _NEEDED * effort or trees[place].leaves <= 2:
             break
         whole |= {place}
         known = _by_side(boxes, trees, asked, everything, whole)
@@ -190,8 +189,10 @@ def _chosen(
             raise EmptyError("too few people answered to tell: nobody was asked about a level that this needs")
         cells = beside[fits].copy()
         for place, (tree, level) in enumerate(zip(trees, j, strict=True)):
-            sizes = [max(s[place].size(level, deeper) for s in boxes) if deeper >= level else 0
-                     for deeper in range(tree.height + 1)]
+            sizes = [
+                max(s[place].size(level, deeper) for s in boxes) if deeper >= level else 0
+                for deeper in range(tree.height + 1)
+            ]
             cells *= np.array(sizes, dtype=np.float64)[levels[fits, place]]
         cells = np.minimum(cells * len(boxes), combination.cells[fits])
         cost = cells * counts[fits]
@@ -267,9 +268,7 @@ def _inner(side: Side, other: Side, level: int) -> float:
     if side is other:
         product_ = values * values
     else:
-        where, mine, theirs = np.intersect1d(
-            where, other.contrasts[level][0], assume_unique=True, return_indices=True
-        )
+        where, mine, theirs = np.intersect1d(where, other.contrasts[level][0], assume_unique=True, return_indices=True)
         product_ = values[mine] * other.contrasts[level][1][theirs]
     width = side.tree.width(level)
     leaves = np.minimum((where + 1) * width, side.tree.leaves) - where * width
@@ -306,7 +305,7 @@ def _added(pieces: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
     cells = np.concatenate([cells for cells, _ in pieces])
     values = np.concatenate([values for _, values in pieces])
     each, places = np.unique(cells, return_inverse=True)
-    return each, np.bincount(places, values, minlength=len(each))
+    return each, np.bincount(places, values, minlength=len(each)).astype(np.float64)
 
 
 def nodes_read(combination: Combination, boxes: Sequence[Box], counts: Ints) -> Read:
@@ -343,7 +342,9 @@ def nodes_read(combination: Combination, boxes: Sequence[Box], counts: Ints) -> 
         )
         for box in boxes
     )
-    return Read(constant, {g: _added(some) for g, some in pieces.items()}, max(variance - people * share * (1 - share), 0.0))
+    return Read(
+        constant, {g: _added(some) for g, some in pieces.items()}, max(variance - people * share * (1 - share), 0.0)
+    )
 
 
 def _nodes(tree: Tree, runs: Runs | None) -> list[tuple[int, Ints]]:

@@ -16,8 +16,20 @@ from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer, KeyColumn, Measured
 from veil.sql.design import Values
 from veil.sql.moments import Moments, Totals
-from veil.sql.query import Both, Bucket, Compare, Condition, Expression, InRuns, KeyValue, Number, Operation, PrivateKey
-from veil.sql.query import PublicKey, Query, Total
+from veil.sql.query import (
+    Both,
+    Bucket,
+    Compare,
+    Condition,
+    Expression,
+    InRuns,
+    KeyValue,
+    Number,
+    PrivateKey,
+    PublicKey,
+    Query,
+    Total,
+)
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.rows import Counted, Rows
 
@@ -48,9 +60,7 @@ def run(query: Query, rows: Rows) -> Answer:
     people = _people(query, counted)
     return Answer(
         query=query.text,
-        keys=tuple(
-            KeyColumn(key.name, tuple(labels[i] for labels, _ in ordered)) for i, key in enumerate(query.keys)
-        ),
+        keys=tuple(KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)),
         outputs=tuple(_measured(output.name, output.value, ordered) for output in query.outputs),
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
         n=rows.people,
@@ -74,7 +84,9 @@ def _parts(query: Query, rows: Rows, counted: Counted, where: Any) -> Iterator[_
         condition: Condition = where(one.pattern)
         for buckets in choices:
             row = _labels(query, one.keys, buckets)
-            inside = [InRuns(key.place, ((b.start, b.stop),)) for key, b in zip(query.private_keys, buckets, strict=True)]
+            inside = [
+                InRuns(key.place, ((b.start, b.stop),)) for key, b in zip(query.private_keys, buckets, strict=True)
+            ]
             boxes = disjoint_boxes(Both((condition, *inside)), sizes)
             try:
                 values = table.design.values(table, boxes, one.counts, 1 / len(choices)) if boxes else None
@@ -83,13 +95,8 @@ def _parts(query: Query, rows: Rows, counted: Counted, where: Any) -> Iterator[_
                 continue
             if values is not None:
                 yield _Part(row, place, values)
-            elif not split_away(query):
+            else:
                 yield _Part(row, place, _Nobody())
-
-
-def split_away(query: Query) -> bool:
-    """Whether rows of a class for whom nothing holds need not be shown: where some public group has others."""
-    return False
 
 
 class _Nobody(Values):
@@ -116,7 +123,9 @@ def _totals(rows: Rows, counted: Counted, parts: Sequence[_Part], sums: int) -> 
             groups = len(counted.classes[part.place].counts)
             by_class.setdefault(part.place, []).append((part, Moments(part.values, sums, groups)))
     wanted = sorted(
-        place for place, some in by_class.items() if any(part.values.groups != frozenset() for part, _ in some)  # type: ignore[union-attr]
+        place
+        for place, some in by_class.items()
+        if any(part.values.groups != frozenset() for part, _ in some)  # type: ignore[union-attr]
     )
     if wanted:
         _scan(rows, counted, by_class, wanted)
@@ -156,7 +165,7 @@ def _scan(
                 moments.add(slots, numbers, weights)
 
 
-# -- from sums to the columns of the answer ------------------------------------------------------------------------------
+# -- from sums to the columns of the answer ----------------------------------------------------------------------------
 
 
 def value_of(expression: Expression, totals: Floats, keys: Sequence[Any]) -> tuple[float, Floats]:
@@ -220,7 +229,11 @@ def _ordered(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> li
     """The rows that HAVING keeps, in the query's order, as many as it asks for."""
     rows: list[Row] = [row for row in found.items() if query.having is None or _holds(query.having, *row)]
     if query.order:
-        rows.sort(key=cmp_to_key(lambda a, b: _compared(query, a, b)))
+
+        def compared(one: Row, other: Row) -> int:
+            return _compared(query, one, other)
+
+        rows.sort(key=cmp_to_key(compared))
     stop = None if query.limit is None else query.offset + query.limit
     return rows[query.offset : stop]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -49,7 +49,7 @@ class Table(OneRound[Any]):
     epsilon: float
     private: Record
     public: tuple[PublicColumn, ...] = ()
-    design: Design = HIO()
+    design: Design = field(default_factory=HIO)
     name: str = "people"
     reading: Reading = "levels"
     query: str | None = None
@@ -123,5 +123,5 @@ class Table(OneRound[Any]):
 
     def columns(self) -> Mapping[str, str]:
         """The columns by name: what each is, in one word."""
-        held = {name: "private" for name in self.private.names}
+        held = dict.fromkeys(self.private.names, "private")
         return held | {column.name: "public" for column in self.public}

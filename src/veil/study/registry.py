@@ -10,6 +10,7 @@ from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPa
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
+from veil.sql import Table
 from veil.study.study import VERSION, Study
 from veil.survey import Survey
 from veil.tools.arguments import is_int
@@ -45,6 +46,7 @@ STUDIES: dict[str, type[Study]] = {
         FourierMarginals,
         SplitEM,
         BinaryCALM,
+        Table,
     )
 }
 
