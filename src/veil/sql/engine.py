@@ -16,10 +16,24 @@ from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer, KeyColumn, Measured
 from veil.sql.design import Values
 from veil.sql.moments import Moments, Totals
-from veil.sql.query import Both, Bucket, Compare, Condition, Expression, InRuns, KeyValue, Number, Operation, PrivateKey
-from veil.sql.query import PublicKey, Query, Total
+from veil.sql.query import (
+    Both,
+    Bucket,
+    Compare,
+    Condition,
+    Expression,
+    InRuns,
+    KeyValue,
+    Number,
+    Output,
+    PrivateKey,
+    PublicKey,
+    Query,
+    Total,
+)
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.rows import Counted, Rows
+from veil.sql.tidying import tidied
 
 __all__ = ["run"]
 
@@ -45,18 +59,19 @@ def run(query: Query, rows: Rows) -> Answer:
     parts = list(_parts(query, rows, counted, split.where))
     found = _totals(rows, counted, parts, len(query.sums))
     ordered = _ordered(query, found)
+    counts = _counts(query, found) if table.reading == "consistent" else {}
     people = _people(query, counted)
     return Answer(
         query=query.text,
-        keys=tuple(
-            KeyColumn(key.name, tuple(labels[i] for labels, _ in ordered)) for i, key in enumerate(query.keys)
+        keys=tuple(KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)),
+        outputs=tuple(
+            _measured(output, ordered, counts if _is_count(query, output) else {}) for output in query.outputs
         ),
-        outputs=tuple(_measured(output.name, output.value, ordered) for output in query.outputs),
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
         n=rows.people,
         population=rows.people,
         used=_used(rows, parts),
-        said=tuple(_said(query, ordered)),
+        said=tuple(_said(query, ordered, bool(counts))),
         lineage=(table.signature,),
         guarantee=table.guarantee,
     )
@@ -74,7 +89,9 @@ def _parts(query: Query, rows: Rows, counted: Counted, where: Any) -> Iterator[_
         condition: Condition = where(one.pattern)
         for buckets in choices:
             row = _labels(query, one.keys, buckets)
-            inside = [InRuns(key.place, ((b.start, b.stop),)) for key, b in zip(query.private_keys, buckets, strict=True)]
+            inside = [
+                InRuns(key.place, ((b.start, b.stop),)) for key, b in zip(query.private_keys, buckets, strict=True)
+            ]
             boxes = disjoint_boxes(Both((condition, *inside)), sizes)
             try:
                 values = table.design.values(table, boxes, one.counts, 1 / len(choices)) if boxes else None
@@ -83,13 +100,8 @@ def _parts(query: Query, rows: Rows, counted: Counted, where: Any) -> Iterator[_
                 continue
             if values is not None:
                 yield _Part(row, place, values)
-            elif not split_away(query):
+            else:
                 yield _Part(row, place, _Nobody())
-
-
-def split_away(query: Query) -> bool:
-    """Whether rows of a class for whom nothing holds need not be shown: where some public group has others."""
-    return False
 
 
 class _Nobody(Values):
@@ -116,7 +128,9 @@ def _totals(rows: Rows, counted: Counted, parts: Sequence[_Part], sums: int) -> 
             groups = len(counted.classes[part.place].counts)
             by_class.setdefault(part.place, []).append((part, Moments(part.values, sums, groups)))
     wanted = sorted(
-        place for place, some in by_class.items() if any(part.values.groups != frozenset() for part, _ in some)  # type: ignore[union-attr]
+        place
+        for place, some in by_class.items()
+        if any(part.values.groups != frozenset() for part, _ in some)  # type: ignore[union-attr]
     )
     if wanted:
         _scan(rows, counted, by_class, wanted)
@@ -156,7 +170,7 @@ def _scan(
                 moments.add(slots, numbers, weights)
 
 
-# -- from sums to the columns of the answer ------------------------------------------------------------------------------
+# -- from sums to the columns of the answer ----------------------------------------------------------------------------
 
 
 def value_of(expression: Expression, totals: Floats, keys: Sequence[Any]) -> tuple[float, Floats]:
@@ -197,18 +211,31 @@ Floats = NDArray[np.float64]
 Row = tuple[tuple[Any, ...], Totals | None]
 
 
-def _measured(name: str, expression: Expression, rows: Sequence[Row]) -> Measured:
+def _is_count(query: Query, output: Output) -> bool:
+    """Whether a column of the answer is COUNT(*)."""
+    return isinstance(output.value, Total) and query.sums[output.value.index] == "1"
+
+
+def _counts(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> dict[tuple[Any, ...], float]:
+    """Counts that fit together, where the query counts groups of private dimensions."""
+    if "1" not in query.sums or not any(query.private_keys):
+        return {}
+    return tidied(query, found, query.sums.index("1"))
+
+
+def _measured(output: Output, rows: Sequence[Row], counts: Mapping[tuple[Any, ...], float]) -> Measured:
+    """A column of the answer; `counts` stand for the values of the rows that they name."""
     found, errors = [], []
     for keys, totals in rows:
         if totals is None:
             found.append(math.nan)
             errors.append(math.nan)
             continue
-        value, slope = value_of(expression, totals.values, keys)
+        value, slope = value_of(output.value, totals.values, keys)
         variance = float(slope @ totals.covariance @ slope)
-        found.append(value)
+        found.append(counts.get(keys, value))
         errors.append(_rounded(math.sqrt(max(variance, 0.0))) if not math.isnan(variance) else math.nan)
-    return Measured(name, np.array(found, dtype=np.float64), np.array(errors, dtype=np.float64))
+    return Measured(output.name, np.array(found, dtype=np.float64), np.array(errors, dtype=np.float64))
 
 
 def _rounded(error: float) -> float:
@@ -220,7 +247,11 @@ def _ordered(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> li
     """The rows that HAVING keeps, in the query's order, as many as it asks for."""
     rows: list[Row] = [row for row in found.items() if query.having is None or _holds(query.having, *row)]
     if query.order:
-        rows.sort(key=cmp_to_key(lambda a, b: _compared(query, a, b)))
+
+        def compared(one: Row, other: Row) -> int:
+            return _compared(query, one, other)
+
+        rows.sort(key=cmp_to_key(compared))
     stop = None if query.limit is None else query.offset + query.limit
     return rows[query.offset : stop]
 
@@ -283,8 +314,10 @@ def _used(rows: Rows, parts: Sequence[_Part]) -> tuple[str, ...]:
     return (f"{len(used):,} of {asked:,} groups",)
 
 
-def _said(query: Query, rows: Sequence[Row]) -> Iterator[str]:
+def _said(query: Query, rows: Sequence[Row], tidy: bool) -> Iterator[str]:
     yield from query.remarks
+    if tidy:
+        yield "Counts of groups were made to fit together, none below 0; their errors are those of the unbiased counts."
     unknown = sum(totals is None for _, totals in rows)
     if unknown:
         yield (

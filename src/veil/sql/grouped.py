@@ -1,27 +1,113 @@
-"""Reading reports of which each answers one group: a combination of levels of the dimensions, as one cell."""
+"""Designs that put each person into one group: a combination of levels of the dimensions, asked for as one cell."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import Domain, Record
 from veil.errors import ParameterError
-from veil.mechanisms import GRR, PureOracle
+from veil.mechanisms import GRR, OLH, PureOracle
+from veil.mechanisms.choice import direct_or_hashed
 from veil.mechanisms.hashing import LocalHashing
-from veil.sql.contrasts import Combination, Read
-from veil.sql.design import Values
+from veil.sql.contrasts import Combination, Read, contrasts_read, contrasts_variance, nodes_read
+from veil.sql.design import Design, Values
+from veil.sql.query import Box
+from veil.survey import Ask, EachOf, OneOf, Question
 from veil.tree import Tree
+from veil.view import Ancestor, Composed, Product, Project, View
 from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
-    from veil.kernels.cells import I64
+    from veil.sql.table import Table
 
-__all__ = ["GroupedValues", "combination_of"]
+__all__ = ["GroupedDesign", "GroupedValues", "Groups", "Oracle", "combination_of", "oracle_for", "view_of"]
 
+Oracle = Literal["best", "OLH"]
+
+_MOST_DIRECT = 1 << 32  # values of GRR; groups of many dimensions have more cells
 _LARGEST = (1 << 23) - 1  # of a coefficient, so that 256 of them add up in 32 bits
+
+
+def oracle_for(oracle: Oracle, epsilon: float, domain: Domain) -> PureOracle:
+    """What a group is asked through: GRR or OLH, whichever has the smaller variance; or OLH, as in the thesis."""
+    if oracle == "OLH" or domain.size > _MOST_DIRECT:
+        return OLH(epsilon, domain)
+    return direct_or_hashed(epsilon, domain)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The combinations of levels that people are asked about, in the order of their choices, and through what."""
+
+    combination: Combination
+    oracles: list[PureOracle]
+
+
+class GroupedDesign(Design):
+    """A design whose groups are combinations of levels of the dimensions' trees; each person answers for one.
+
+    Guarantee: which group a person is in does not depend on what they hold, and its oracle keeps e^eps.
+    """
+
+    oracle: Oracle
+
+    @abstractmethod
+    def levels(self, private: Record, epsilon: float) -> tuple[tuple[Tree, ...], NDArray[np.int64]]:
+        """The dimensions' trees, and a row for each group: the level of every dimension, 0 where it is not asked."""
+
+    def ask(self, private: Record, epsilon: float) -> Ask:
+        trees, levels = self.levels(private, epsilon)
+        views = [view_of(private, trees, level) for level in levels.tolist()]
+        return OneOf(*((1, Question(oracle_for(self.oracle, epsilon, view.domain), view)) for view in views))
+
+    def groups(self, table: Table) -> Groups:
+        """The groups of a table's people."""
+        return _groups(self, table.private, table.epsilon)
+
+    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+        groups = self.groups(table)
+        if table.reading == "plain":
+            read = nodes_read(groups.combination, boxes, counts)
+        else:
+            read = contrasts_read(groups.combination, boxes, counts, effort)
+        return GroupedValues(read, groups.oracles, counts)
+
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        combination = self.groups(table).combination
+        if table.reading == "plain":
+            return nodes_read(combination, boxes, counts).variance
+        return contrasts_variance(combination, boxes, counts)
+
+
+@lru_cache(maxsize=32)
+def _groups(design: GroupedDesign, private: Record, epsilon: float) -> Groups:
+    trees, levels = design.levels(private, epsilon)
+    ask = design.ask(private, epsilon)
+    if isinstance(ask, EachOf):
+        by_size = dict(zip(ask.rule.sizes, ask.mechanisms, strict=True))
+        oracles = [by_size[size] for size in ask.rule.sizes_of(np.arange(len(ask))).tolist()]
+    else:
+        oracles = [question.mechanism for question in ask.questions]
+    return Groups(combination_of(trees, levels, oracles), oracles)  # type: ignore[arg-type]  # pure oracles
+
+
+def view_of(private: Record, trees: Sequence[Tree], levels: Sequence[int]) -> View:
+    """What a group looks at: the ancestors of the dimensions that have a level, as one index."""
+    views: list[View] = []
+    for name, tree, level in zip(private.names, trees, levels, strict=True):
+        if level:
+            first = Project(private, (name,))
+            views.append(
+                first if level == tree.height else Composed(first, Ancestor(first.domain, tree.branching, level))
+            )
+    return views[0] if len(views) == 1 else Product(*views)
 
 
 def combination_of(trees: Sequence[Tree], levels: NDArray[np.int64], oracles: Sequence[PureOracle]) -> Combination:
@@ -84,9 +170,7 @@ def _least(oracle: PureOracle, coefficients: NDArray[np.float64]) -> float:
 class _Hashed:
     """The groups that are asked by hashing, their cells one group after the other."""
 
-    def __init__(
-        self, groups: Sequence[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]]
-    ) -> None:
+    def __init__(self, groups: Sequence[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]]) -> None:
         from veil.kernels.counting import halves
 
         self.places = {group: i for i, (group, *_) in enumerate(groups)}
@@ -115,7 +199,9 @@ class _Hashed:
 
         places = self._lookup[np.minimum(choice, len(self._lookup) - 1)]
         rows = np.flatnonzero(places >= 0)
-        rows = rows[np.argsort(places[rows].astype(np.uint16 if len(self.places) < 1 << 16 else np.int32), kind="stable")]
+        rows = rows[
+            np.argsort(places[rows].astype(np.uint16 if len(self.places) < 1 << 16 else np.int32), kind="stable")
+        ]
         places = places[rows]
         seeds, buckets = self._oracle.expand(columns["seed"][rows]), columns["bucket"][rows]
         # cells that a row looks at differ by group: pieces of equal work, not of equal length
@@ -124,10 +210,10 @@ class _Hashed:
         ends = np.searchsorted(work, np.linspace(0, work[-1], 4 * threads + 1)) if threads > 1 else [0, len(rows)]
         ends[-1] = len(rows)
 
-        def count(piece: int) -> NDArray[I64]:
+        def count(piece: int) -> NDArray[np.int64]:
             some = slice(ends[piece], ends[piece + 1])
             shared = (self._buckets, self._offsets, self._low, self._high, self._coefficients)
-            return hashed_values(seeds[some], buckets[some], places[some], *shared)  # type: ignore[no-any-return]
+            return hashed_values(seeds[some], buckets[some], places[some], *shared)
 
         sums = np.concatenate(in_order(count, range(len(ends) - 1), threads)) if len(rows) else np.zeros(0)
         found[rows] = (sums - self._shifts[places]) * self._scales[places]

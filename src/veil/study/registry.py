@@ -10,6 +10,7 @@ from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPa
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
+from veil.sql import Table
 from veil.study.study import Study, read_study_file
 from veil.survey import Survey
 from veil.tools.canonical import parse
@@ -44,6 +45,7 @@ STUDIES: dict[str, type[Study]] = {
         FourierMarginals,
         SplitEM,
         BinaryCALM,
+        Table,
     )
 }
 
