@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import WireError
-from veil.sql.query import Runs
+from veil.sql.query import Box
 from veil.study.parameters import read, written
 from veil.survey import Ask
 from veil.tools.canonical import Json
@@ -29,10 +29,7 @@ from veil.wire.layout import Columns
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-__all__ = ["Box", "Design", "Values"]
-
-Box = tuple[Runs | None, ...]
-"""For each dimension the codes on one side of a box; None for all of them."""
+__all__ = ["Design", "Values"]
 
 
 class Values(ABC):
@@ -74,6 +71,10 @@ class Design(ABC):
         `counts` are the people that made each choice, or all of them where there is no choice. `effort` is the share
         of the usual work that may be done: less of it leaves out what adds little.
         """
+
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        """The predicted variance of a COUNT over these boxes: what `values` says, quicker where that is possible."""
+        return self.values(table, boxes, counts).variance
 
     def to_json(self) -> Json:
         """The design as it stands in a study file."""
