@@ -210,7 +210,7 @@ class _Products(Values):
                     self._reads[place, runs] = dimensions[place].read(runs)
         self._sides = {key: dimensions[key[0]].values(read) for key, read in self._reads.items()}
         each = [[self._sides[place, runs] for place, runs in self._asked(box)] for box in boxes]
-        self.constant = sum(math.prod(side.constant for side in sides) for sides in each)
+        self.constant = math.fsum(math.prod(side.constant for side in sides) for sides in each)
         self.bound = abs(self.constant)
         self.bound += sum(math.prod(abs(side.constant) + side.bound for side in sides) for sides in each)
 
