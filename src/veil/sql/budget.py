@@ -15,9 +15,10 @@ from veil.domain import Record
 from veil.errors import ParameterError
 from veil.privacy import split_epsilon
 from veil.sql.contrasts import Combination, contrasts_read, nodes_read
-from veil.sql.design import Box, Design, Values
+from veil.sql.design import Design, Values
 from veil.sql.grouped import Groups, Oracle, combination_of, oracle_for, view_of
 from veil.sql.hio import HIO, chosen_fan_outs, trees_of
+from veil.sql.query import Box
 from veil.sql.together import TogetherValues
 from veil.survey import AllOf, Question
 from veil.tree import Tree

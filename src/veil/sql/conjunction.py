@@ -23,11 +23,11 @@ from veil.mechanisms import PureOracle
 from veil.privacy import split_epsilon
 from veil.sql.budget import asked_of_all
 from veil.sql.contrasts import Read, contrasts_read, nodes_read
-from veil.sql.design import Box, Design, Values
+from veil.sql.design import Design, Values
 from veil.sql.fanouts import fitted_fan_outs
 from veil.sql.grouped import GroupedValues, Oracle, combination_of, oracle_for
 from veil.sql.hio import chosen_fan_outs, trees_of
-from veil.sql.query import Runs
+from veil.sql.query import Box, Runs
 from veil.sql.together import Floats, TogetherValues, own_columns, second_moment
 from veil.survey import AllOf, Ask, EachOf, Levels, Question
 from veil.tree import Tree

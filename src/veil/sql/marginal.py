@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.sql.contrasts import Combination, Read
-from veil.sql.design import Box, Values
+from veil.sql.design import Values
 from veil.sql.grouped import GroupedDesign, GroupedValues, Oracle, oracle_for
+from veil.sql.query import Box
 from veil.survey import AttributeSets, EachOf, ListedSets
 from veil.tools.arguments import is_int
 from veil.tree import Tree
