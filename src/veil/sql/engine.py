@@ -25,6 +25,7 @@ from veil.sql.query import (
     InRuns,
     KeyValue,
     Number,
+    Output,
     PrivateKey,
     PublicKey,
     Query,
@@ -32,6 +33,7 @@ from veil.sql.query import (
 )
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.rows import Counted, Rows
+from veil.sql.tidying import tidied
 
 __all__ = ["run"]
 
@@ -57,16 +59,19 @@ def run(query: Query, rows: Rows) -> Answer:
     parts = list(_parts(query, rows, counted, split.where))
     found = _totals(rows, counted, parts, len(query.sums))
     ordered = _ordered(query, found)
+    counts = _counts(query, found) if table.reading == "consistent" else {}
     people = _people(query, counted)
     return Answer(
         query=query.text,
         keys=tuple(KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)),
-        outputs=tuple(_measured(output.name, output.value, ordered) for output in query.outputs),
+        outputs=tuple(
+            _measured(output, ordered, counts if _is_count(query, output) else {}) for output in query.outputs
+        ),
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
         n=rows.people,
         population=rows.people,
         used=_used(rows, parts),
-        said=tuple(_said(query, ordered)),
+        said=tuple(_said(query, ordered, bool(counts))),
         lineage=(table.signature,),
         guarantee=table.guarantee,
     )
@@ -206,18 +211,31 @@ Floats = NDArray[np.float64]
 Row = tuple[tuple[Any, ...], Totals | None]
 
 
-def _measured(name: str, expression: Expression, rows: Sequence[Row]) -> Measured:
+def _is_count(query: Query, output: Output) -> bool:
+    """Whether a column of the answer is COUNT(*)."""
+    return isinstance(output.value, Total) and query.sums[output.value.index] == "1"
+
+
+def _counts(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> dict[tuple[Any, ...], float]:
+    """Counts that fit together, where the query counts groups of private dimensions."""
+    if "1" not in query.sums or not any(query.private_keys):
+        return {}
+    return tidied(query, found, query.sums.index("1"))
+
+
+def _measured(output: Output, rows: Sequence[Row], counts: Mapping[tuple[Any, ...], float]) -> Measured:
+    """A column of the answer; `counts` stand for the values of the rows that they name."""
     found, errors = [], []
     for keys, totals in rows:
         if totals is None:
             found.append(math.nan)
             errors.append(math.nan)
             continue
-        value, slope = value_of(expression, totals.values, keys)
+        value, slope = value_of(output.value, totals.values, keys)
         variance = float(slope @ totals.covariance @ slope)
-        found.append(value)
+        found.append(counts.get(keys, value))
         errors.append(_rounded(math.sqrt(max(variance, 0.0))) if not math.isnan(variance) else math.nan)
-    return Measured(name, np.array(found, dtype=np.float64), np.array(errors, dtype=np.float64))
+    return Measured(output.name, np.array(found, dtype=np.float64), np.array(errors, dtype=np.float64))
 
 
 def _rounded(error: float) -> float:
@@ -296,8 +314,10 @@ def _used(rows: Rows, parts: Sequence[_Part]) -> tuple[str, ...]:
     return (f"{len(used):,} of {asked:,} groups",)
 
 
-def _said(query: Query, rows: Sequence[Row]) -> Iterator[str]:
+def _said(query: Query, rows: Sequence[Row], tidy: bool) -> Iterator[str]:
     yield from query.remarks
+    if tidy:
+        yield "Counts of groups were made to fit together, none below 0; their errors are those of the unbiased counts."
     unknown = sum(totals is None for _, totals in rows)
     if unknown:
         yield (
