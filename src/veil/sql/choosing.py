@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 
 import numpy as np
@@ -18,28 +18,37 @@ from numpy.typing import NDArray
 
 from veil.domain import Categories, Record
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.sql.columns import PublicColumn
+from veil.sql.budget import HI
+from veil.sql.conjunction import SC
 from veil.sql.design import Design
 from veil.sql.hio import HIO
+from veil.sql.marginal import MG
 from veil.sql.query import Both, Box, InRuns, Query
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 from veil.survey import EachOf, OneOf
 
 __all__ = [
+    "DESIGNS",
     "Predicted",
     "Workload",
     "asked_queries",
     "boxes_of",
     "choose_design",
+    "default_queries",
     "expected_counts",
     "known_designs",
+    "most_together",
+    "predict",
     "predicted_error",
     "typical_queries",
 ]
 
 Workload = Mapping[str, Sequence[Sequence[Box]]]
 """Queries by what kind they are of; a query is the disjoint boxes that it selects."""
+
+DESIGNS: dict[str, type[Design]] = {design.__name__: design for design in (HIO, HI, SC, MG)}
+"""The designs by the names that schema files use."""
 
 _EACH = 12  # queries of each kind
 _NARROW, _WIDE = (0.01, 0.05), (0.25, 0.8)
@@ -115,18 +124,26 @@ def typical_queries(private: Record, most: int, seed: int = 7) -> dict[str, list
     return found
 
 
-def asked_queries(texts: Sequence[str], private: Record, public: Sequence[PublicColumn]) -> dict[str, list[list[Box]]]:
-    """The workload of queries in SQL, each its own kind: the first few groups of a query that groups by dimensions.
+def default_queries(private: Record) -> dict[str, list[list[Box]]]:
+    """Typical queries over one and two dimensions, and over all three where there are three.
+
+    Two are what most conditions name; designs that leave out more at once are only of use if there are more than three.
+    """
+    many = len(private.parts)
+    return typical_queries(private, many if many <= _ALL_TOGETHER else 2)
+
+
+def asked_queries(texts: Sequence[str], table: Table) -> dict[str, list[list[Box]]]:
+    """The workload of queries in SQL, each a kind of its own; of one with many groups, some of them.
 
     What is public holds for everybody here: with fewer people, errors are larger as usual.
     """
     from veil.sql.parsing import parse
 
-    table = Table(1.0, private, tuple(public))
     found = {}
     for text in texts:
-        boxes = boxes_of(parse(text, table), table)
-        found[text] = [some for some in boxes if some] or [[(None,) * len(private.parts)]]
+        boxes = [some for some in boxes_of(parse(text, table), table) if some]
+        found[text] = boxes or [[(None,) * len(table.private.parts)]]
     return found
 
 
@@ -146,8 +163,6 @@ def boxes_of(query: Query, table: Table) -> list[list[Box]]:
 
 def known_designs(dimensions: int) -> dict[str, Design]:
     """The designs that are compared, by name."""
-    from veil.sql import HI, MG, SC
-
     found: dict[str, Design] = {"HIO": HIO()}
     found |= {f"HIO-{most}": HIO(most=most) for most in (1, 2) if most < dimensions}
     found |= {"SC": SC(), "SC-sampled": SC(levels="sampled"), "MG": MG(), "HI": HI()}
@@ -165,32 +180,44 @@ def choose_design(
 ) -> list[Predicted]:
     """The designs with their predicted errors over a workload, the best first.
 
-    Without a workload it is that of `typical_queries` over one and two dimensions, or all three where there are three.
-    A design that is impossible for the schema is left out.
+    Without a workload it is that of `default_queries`. A design that is impossible for the schema is left out.
 
     >>> from veil import Integers
     >>> people = Record.of(age=Integers(0, 1023))
     >>> [found.name for found in choose_design(people, 2.0, 1_000_000)[:2]]
     ['HIO', 'MG']
     """
-    dimensions = len(private.parts)
     if workload is None:
-        workload = typical_queries(private, dimensions if dimensions <= _ALL_TOGETHER else 2)
+        workload = default_queries(private)
     if not workload or not all(workload.values()):
         raise ParameterError("a workload has at least one query of each kind")
     found = []
-    for name, design in (designs or known_designs(dimensions)).items():
+    for name, design in (designs or known_designs(len(private.parts))).items():
         try:
             table = Table(epsilon, private, design=design)
             table.survey  # noqa: B018  # refuses a schema that is beyond the design
         except ParameterError:
             continue
-        squares = {
-            kind: [predicted_error(table, boxes, users) ** 2 for boxes in queries] for kind, queries in workload.items()
-        }
-        every = [square for some in squares.values() for square in some]
-        errors = {kind: math.sqrt(sum(some) / len(some)) for kind, some in squares.items()}
-        found.append(Predicted(name, table.design, errors, math.sqrt(sum(every) / len(every))))
+        found.append(replace(predict(table, workload, users), name=name))
     if not found:
         raise ParameterError("none of the designs can ask about these dimensions: take fewer of them, or wider buckets")
     return sorted(found, key=lambda one: one.error)
+
+
+def predict(table: Table, workload: Workload, users: int) -> Predicted:
+    """What to expect of a table's design over a workload."""
+    squares = {
+        kind: [predicted_error(table, boxes, users) ** 2 for boxes in queries] for kind, queries in workload.items()
+    }
+    every = [square for some in squares.values() for square in some]
+    errors = {kind: math.sqrt(sum(some) / len(some)) for kind, some in squares.items()}
+    return Predicted(type(table.design).__name__, table.design, errors, math.sqrt(sum(every) / len(every)))
+
+
+def most_together(design: Design, dimensions: int) -> int:
+    """About how many dimensions at once a query may be that a design answers."""
+    if isinstance(design, HIO):
+        return design.most or dimensions
+    if isinstance(design, MG):
+        return max(map(len, design.views)) if design.views is not None else design.k or min(2, dimensions)
+    return dimensions

@@ -1,29 +1,29 @@
 """Schema files: a table as a person writes it, in TOML or JSON.
 
-    [table]
-    name = "shop"                   # for FROM; "people" if left out
-    epsilon = 2.0
-    mechanism = "HIO"               # or HI, SC, MG, Grids; auto, the default, takes the one with the least noise
-    fan_out = 5                     # of HIO, HI and SC; fitted if left out
-    users = 1000000                 # how many people will take part, for auto
+[table]
+name = "shop"                   # for FROM; "people" if left out
+epsilon = 2.0
+mechanism = "HIO"               # or HI, SC, MG, Grids; auto, the default, takes the one with the least noise
+fan_out = 5                     # of HIO, HI and SC; fitted if left out
+users = 1000000                 # how many people will take part, for auto
 
-    [private.age]
-    integers = [18, 99]             # whole numbers, both ends included
-    [private.salary]
-    range = [0, 250000]             # numbers, in equal buckets
-    buckets = 250
-    [private.born]
-    dates = [1920-01-01, 2009-12-31]   # days, both included; in so many equal buckets where `buckets` is given
-    [private.state]
-    labels = ["NY", "WA"]
+[private.age]
+integers = [18, 99]             # whole numbers, both ends included
+[private.salary]
+range = [0, 250000]             # numbers, in equal buckets
+buckets = 250
+[private.born]
+dates = [1920-01-01, 2009-12-31]   # days, both included; in so many equal buckets where `buckets` is given
+[private.state]
+labels = ["NY", "WA"]
 
-    [public.purchase]
-    measure = true
-    scale = 2                       # digits after the point; 0 if left out
-    [public.os]
-    labels = ["ios", "android"]
-    [public.bought]
-    moment = "day"                  # or "second"
+[public.purchase]
+measure = true
+scale = 2                       # digits after the point; 0 if left out
+[public.os]
+labels = ["ios", "android"]
+[public.bought]
+moment = "day"                  # or "second"
 """
 
 from __future__ import annotations
@@ -188,7 +188,8 @@ def _dimension(part: _Part) -> Domain:
             assert isinstance(found, Interval)
             if found.cells % cells:
                 raise part.problem(
-                    "buckets", f"expected a number that divides the {found.cells:,} days, so that buckets are whole days"
+                    "buckets",
+                    f"expected a number that divides the {found.cells:,} days, so that buckets are whole days",
                 )
             found = Interval(found.lo, found.hi, cells, "time")
     return found
@@ -212,7 +213,7 @@ def _known(value: Any) -> dt.date:
 
 
 def days(first: dt.date, last: dt.date, each: int = 1) -> Interval:
-    """Days from the first to the last one, both included, in buckets of so many of them; the end moves up to a whole one.
+    """Days from the first to the last one, both included, in buckets of `each` of them; the last one may reach further.
 
     >>> days(dt.date(2026, 1, 1), dt.date(2026, 12, 31)).cells, days(dt.date(2026, 1, 1), dt.date(2026, 1, 30), 7).cells
     (365, 5)
@@ -237,8 +238,7 @@ def _column(name: str, part: _Part) -> PublicColumn:
 
 
 def _design(table: _Part, private: Record, epsilon: float) -> Design:
-    from veil.sql.choosing import choose_design
-    from veil.sql.designs import DESIGNS
+    from veil.sql.choosing import DESIGNS, choose_design
 
     named = table.given.get("mechanism", "auto")
     by_name: Mapping[str, Callable[..., Design]] = {design.__name__.lower(): design for design in DESIGNS.values()}
