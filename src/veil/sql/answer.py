@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -198,6 +198,19 @@ class Answer(Result):
         if name is None and len(self.outputs) != 1:
             raise InputError(f"expected one of the outputs {', '.join(one.name for one in self.outputs)}")
         return self.outputs[0] if name is None else self.output(name)
+
+    def withheld(self, least: int) -> Answer:
+        """The same without the numbers of rows that rest on fewer than `least` reports: for who publishes answers."""
+        few = self.people < least
+        if not few.any():
+            return self
+        outputs = [
+            replace(one, values=np.where(few, np.nan, one.values), stderr=np.where(few, np.nan, one.stderr))
+            for one in self.outputs
+        ]
+        rows = "1 row" if few.sum() == 1 else f"{few.sum():,} rows"
+        remark = f"The numbers of {rows} are withheld: fewer than {least:,} reports are behind them."
+        return replace(self, outputs=tuple(outputs), said=(*self.said, remark))
 
     # -- what every result says --------------------------------------------------------------------------------------
 
