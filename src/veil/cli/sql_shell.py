@@ -51,9 +51,8 @@ class Shell:
         """Go on until \\q or the end of the input; `terminal` may name another `input` and `output`, for tests."""
         session = self._session(**terminal)
         table = self._database.table
-        self._screen.print(
-            f"{table.name}: {plural(self._database.people, 'person').replace('persons', 'people')}.", markup=False
-        )
+        people = self._database.people
+        self._screen.print(f"{table.name}: {people:,} {'person' if people == 1 else 'people'}.", markup=False)
         self._screen.print(
             "A query ends with a semicolon; \\d shows the columns, \\? what else there is.", markup=False
         )
@@ -137,18 +136,24 @@ def is_whole(typed: str) -> bool:
 def schema_rows(table: Table) -> Iterator[tuple[str, str, str]]:
     """Each column of a table: its name, whether it is private, and what it holds."""
     from veil.planning.base import in_words
+    from veil.sql.columns import Category, Measure, Moment
 
     for name, part in table.private.attributes:
-        yield name, "private", in_words(part)
+        labels = getattr(part, "labels", None)
+        yield name, "private", f"{in_words(part)}: {_listed(labels)}" if labels else in_words(part)
     for column in table.public:
-        described = column.to_json()
-        labels = described.get("labels")
-        holds = f"{len(labels):,} labels: {_listed(labels)}" if labels else described["kind"]
-        yield column.name, "public", holds + (f", in {described['unit']}s" if "unit" in described else "")
+        holds = "values"
+        if isinstance(column, Measure):
+            holds = f"numbers with {plural(column.scale, 'decimal')}" if column.scale else "whole numbers"
+        elif isinstance(column, Category):
+            holds = f"one of {plural(len(column.labels), 'label')}: {_listed(column.labels)}"
+        elif isinstance(column, Moment):
+            holds = "dates" if column.unit == "day" else "times, to the second"
+        yield column.name, "public", holds
 
 
-def _listed(labels: Iterable[str]) -> str:
-    shown = list(labels)
+def _listed(labels: Iterable[object]) -> str:
+    shown = [str(label) for label in labels]
     return ", ".join([*shown[:_MOST_SHOWN], *(["..."] if len(shown) > _MOST_SHOWN else [])])
 
 

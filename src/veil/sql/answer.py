@@ -253,7 +253,7 @@ class Answer(Result):
         """The query, and which groups of people were read for it; `used` has all of these."""
         more = len(self.used) - _LISTED
         listed = [*self.used[:_LISTED], *([f"and {more:,} more"] if more > 0 else [])]
-        return {"query": self.query, "groups_read": "; ".join(listed) or None}
+        return {"query": " ".join(self.query.split()), "groups_read": "; ".join(listed) or None}
 
     def fact_units(self) -> Mapping[str, Unit]:
         return {"query": Unit("label"), "groups_read": Unit("label")}
