@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from veil.cli.outcome import explained, plural
 from veil.cli.showing import Wanted
 from veil.cli.tables import plain_table
-from veil.errors import SqlError
+from veil.errors import InputError, SqlError
 from veil.sql.statements import pointed, split
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from veil.sql.opened import Database
     from veil.sql.table import Table
 
-__all__ = ["Shell", "schema_rows"]
+__all__ = ["Shell", "completer", "is_whole", "schema_rows"]
 
 _HELP = """\
 A query ends with a semicolon and may take several lines. EXPLAIN SELECT ...; shows its plan and predicted error.
@@ -109,7 +109,10 @@ class Shell:
         self._screen.print()
 
     def _session(self, **terminal: Any) -> PromptSession[str]:
-        from prompt_toolkit import PromptSession
+        try:
+            from prompt_toolkit import PromptSession
+        except ImportError:
+            raise InputError("the shell needs prompt_toolkit: pip install 'veil[sql]'") from None
         from prompt_toolkit.application import get_app
         from prompt_toolkit.filters import Condition
 
@@ -117,7 +120,7 @@ class Shell:
         unfinished = Condition(lambda: not is_whole(get_app().current_buffer.text))
         return PromptSession(
             history=_history(),
-            completer=_completer(self._database.table),
+            completer=completer(self._database.table),
             complete_while_typing=False,
             multiline=unfinished,
             prompt_continuation="  ... ",
@@ -172,7 +175,7 @@ def _history() -> Any:
     return FileHistory(str(folder / "sql_history"))
 
 
-def _completer(table: Table) -> Any:
+def completer(table: Table) -> Any:
     """Completes keywords, columns, the table's name and, behind a quote, labels."""
     from prompt_toolkit.completion import Completer, Completion
 

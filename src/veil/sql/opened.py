@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -26,6 +27,9 @@ class Database:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        missing = [name for name in ("duckdb", "sqlglot") if find_spec(name) is None]
+        if missing:
+            raise InputError(f"SQL needs {' and '.join(missing)}: pip install 'veil[sql]'")
         self.path = Path(path)
         self._folder: Folder | None = None
         self._read: tuple[int, int] | None = None
