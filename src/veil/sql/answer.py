@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
 
+    from veil.sql.change import AnswerChange
+
 __all__ = ["Answer", "KeyColumn", "KeyType", "Measured", "key_unit", "measured_unit"]
 
 Floats = NDArray[np.float64]
@@ -255,6 +257,14 @@ class Answer(Result):
         table = self.table(level)
         shown = table if rows is None else table.slice(0, max(rows, _MANY))
         return Told(shown, 0, table.num_rows - shown.num_rows)
+
+    def difference(self, before: Result) -> AnswerChange:
+        """What changed from another answer to the same query to this one: two months. See `veil.sql.change`."""
+        from veil.sql.change import AnswerChange
+
+        if not isinstance(before, Answer):
+            raise InputError("a difference is taken between two answers to the same query: expected another Answer")
+        return AnswerChange.of(self, before)
 
     def _place(self, value: Any) -> int:
         rows = list(zip(*(key.values for key in self.keys), strict=True))

@@ -19,7 +19,7 @@ from veil.tree import Tree
 __all__ = ["HIO", "chosen_fan_outs", "trees_of"]
 
 
-def chosen_fan_outs(fan_outs: Any, private: Record, epsilon: float) -> tuple[int, ...]:
+def chosen_fan_outs(fan_outs: Any, private: Record, epsilon: float, most: int | None = None) -> tuple[int, ...]:
     """The branching of each dimension's tree: fitted where nothing is given, one for all ordinal ones, or a list.
 
     A categorical dimension has one level below the root, whatever is given.
@@ -29,7 +29,7 @@ def chosen_fan_outs(fan_outs: Any, private: Record, epsilon: float) -> tuple[int
     if fan_outs is None:
         from veil.sql.fanouts import fitted_fan_outs
 
-        return fitted_fan_outs(sizes, ordinal, epsilon)
+        return fitted_fan_outs(sizes, ordinal, epsilon, most)
     listed = (fan_outs,) * len(sizes) if is_int(fan_outs) else tuple(fan_outs)
     if len(listed) != len(sizes) or not all(is_int(one) and one >= 2 for one in listed):
         raise ParameterError("fan-outs are integers of at least 2: one, or one per dimension")
@@ -70,10 +70,10 @@ class HIO(GroupedDesign):
 
     def fitted(self, private: Record, epsilon: float) -> HIO:
         most = None if self.most is None or self.most >= len(private.names) else self.most
-        return replace(self, fan_outs=chosen_fan_outs(self.fan_outs, private, epsilon), most=most)
+        return replace(self, fan_outs=chosen_fan_outs(self.fan_outs, private, epsilon, self.most), most=most)
 
     def levels(self, private: Record, epsilon: float) -> tuple[tuple[Tree, ...], NDArray[np.int64]]:
-        fan_outs = chosen_fan_outs(self.fan_outs, private, epsilon)
+        fan_outs = chosen_fan_outs(self.fan_outs, private, epsilon, self.most)
         rule = Levels(private, tuple(zip(private.names, fan_outs, strict=True)))
         every = rule.levels(np.arange(len(rule)))
         if self.most is not None:
@@ -83,6 +83,6 @@ class HIO(GroupedDesign):
     def ask(self, private: Record, epsilon: float) -> Ask:
         if self.most is not None:
             return super().ask(private, epsilon)
-        fan_outs = chosen_fan_outs(self.fan_outs, private, epsilon)
+        fan_outs = chosen_fan_outs(self.fan_outs, private, epsilon, self.most)
         rule = Levels(private, tuple(zip(private.names, fan_outs, strict=True)))
         return EachOf(rule, lambda domain: oracle_for(self.oracle, epsilon, domain))

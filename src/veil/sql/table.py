@@ -36,7 +36,8 @@ class Table(OneRound[Any]):
     `private` are the dimensions: `Integers` and `Interval` have an order and may be asked for by ranges, `Categories`
     by their labels. `public` are columns that stand beside the reports as they are: measures to add up, and anything
     to filter and to group by. `design` says how people are asked; `reading` "plain" reads HIO, HI, SC and MG as in the
-    thesis, "levels" with less noise, "consistent" too, and makes counts of private groups fit together. `query` is what `read` answers.
+    thesis, "levels" with less noise; "consistent" does too, and makes counts of private groups fit together. `query`
+    is what `read` answers.
 
     Guarantee: a report keeps e^eps over all private dimensions together. Public columns are not protected.
 
