@@ -7,13 +7,15 @@
     folder, rows                 a folder is a table; DuckDB reads what is public
     engine, moments              one pass over the reports for all sums of a query, and their errors
     opened, dbapi                veil.sql.open and veil.sql.connect
+
+Needs `veil[sql]`: DuckDB, sqlglot, and prompt_toolkit for the shell.
 """
 
 from __future__ import annotations
 
 from veil.sql.answer import Answer, KeyColumn, Measured
-from veil.sql.change import AnswerChange
 from veil.sql.budget import HI
+from veil.sql.change import AnswerChange
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.conjunction import SC
 from veil.sql.dbapi import connect
