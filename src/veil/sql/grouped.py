@@ -32,6 +32,7 @@ __all__ = ["GroupedDesign", "GroupedValues", "Groups", "Oracle", "combination_of
 Oracle = Literal["best", "OLH"]
 
 _MOST_DIRECT = 1 << 32  # values of GRR; groups of many dimensions have more cells
+_WORTH_A_THREAD = 1 << 21  # pairs of a report and a cell
 _LARGEST = (1 << 23) - 1  # of a coefficient, so that 256 of them add up in 32 bits
 
 
@@ -128,32 +129,30 @@ class GroupedValues(Values):
 
     def __init__(self, read: Read, oracles: Sequence[PureOracle], counts: NDArray[np.int64]) -> None:
         self.constant, self.variance, self.groups = read.constant, read.variance, frozenset(read.parts)
-        self._direct: dict[int, NDArray[np.float64]] = {}
+        direct: list[tuple[int, NDArray[np.float64]]] = []
         hashed: list[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]] = []
         self.bound = 0.0
         for group, (cells, coefficients) in read.parts.items():
             oracle = oracles[group]
             gap, q = float(oracle.p - oracle.q), float(oracle.q)
+            self.cells += len(cells)
+            self.pairs += int(counts[group]) * len(cells)
             self.noise += counts[group] * _least(oracle, coefficients)
             self.bound = max(self.bound, float(np.abs(coefficients).sum()) * max(1 - q, q) / gap)
             if isinstance(oracle, GRR):
                 dense = np.zeros(oracle.domain.size)
                 dense[cells] = coefficients
-                self._direct[group] = (dense - q * coefficients.sum()) / gap
+                direct.append((group, (dense - q * coefficients.sum()) / gap))
             elif isinstance(oracle, LocalHashing):
                 hashed.append((group, oracle, cells, coefficients))
             else:
                 raise ParameterError("groups are asked through GRR or local hashing")
-        self._hashed = _Hashed(hashed)
+        self._direct, self._hashed = _Direct(direct), _Hashed(hashed)
 
     def of(self, columns: Columns) -> NDArray[np.float64]:
-        choice = columns["choice"]
-        found = np.zeros(len(choice))
-        for group, dense in self._direct.items():
-            rows = np.flatnonzero(choice == group)
-            found[rows] = dense[columns["value"][rows]]
-        if self._hashed.places:
-            self._hashed.fill(found, choice, columns)
+        found = np.zeros(len(columns["choice"]))
+        self._direct.fill(found, columns)
+        self._hashed.fill(found, columns)
         return found
 
 
@@ -167,13 +166,37 @@ def _least(oracle: PureOracle, coefficients: NDArray[np.float64]) -> float:
     return squares * q * (1 - q) / (p - q) ** 2
 
 
+class _Direct:
+    """The groups that are asked directly: a table of numbers for each, one group after the other."""
+
+    def __init__(self, groups: Sequence[tuple[int, NDArray[np.float64]]]) -> None:
+        self._places = _places([group for group, _ in groups])
+        self._offsets = np.concatenate(([0], np.cumsum([len(numbers) for _, numbers in groups]))).astype(np.int64)
+        self._numbers = np.concatenate([numbers for _, numbers in groups]) if groups else np.zeros(0)
+
+    def fill(self, found: NDArray[np.float64], columns: Columns) -> None:
+        """Write the numbers of the rows that were asked directly."""
+        if len(self._numbers):
+            places = self._places[np.minimum(columns["choice"], len(self._places) - 1)]
+            rows = np.flatnonzero(places >= 0)
+            found[rows] = self._numbers[self._offsets[places[rows]] + columns["value"][rows]]
+
+
+def _places(groups: Sequence[int]) -> NDArray[np.int32]:
+    """By choice, the place of its group among these; -1 for others, and for all choices beyond the last entry."""
+    places = np.full(max(groups, default=-1) + 2, -1, np.int32)
+    places[list(groups)] = np.arange(len(groups))
+    return places
+
+
 class _Hashed:
     """The groups that are asked by hashing, their cells one group after the other."""
 
     def __init__(self, groups: Sequence[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]]) -> None:
         from veil.kernels.counting import halves
 
-        self.places = {group: i for i, (group, *_) in enumerate(groups)}
+        self._places = _places([group for group, *_ in groups])
+        self._any = bool(groups)
         if not groups:
             return
         (self._buckets,) = {oracle.buckets for _, oracle, _, _ in groups}
@@ -189,31 +212,31 @@ class _Hashed:
             self._coefficients[self._offsets[i] : self._offsets[i + 1]] = whole
             self._scales[i] = 1.0 / (scale * float(oracle.p - oracle.q))
             self._shifts[i] = float(oracle.q) * whole.sum()
-        self._lookup = np.full(max(self.places) + 2, -1, np.int32)
-        self._lookup[list(self.places)] = list(self.places.values())
 
-    def fill(self, found: NDArray[np.float64], choice: NDArray[np.int64], columns: Columns) -> None:
+    def fill(self, found: NDArray[np.float64], columns: Columns) -> None:
         """Write the numbers of the rows that were asked by hashing."""
         from veil.kernels.cells import hashed_values
         from veil.kernels.threads import in_order, thread_count
 
-        places = self._lookup[np.minimum(choice, len(self._lookup) - 1)]
+        if not self._any:
+            return
+        places = self._places[np.minimum(columns["choice"], len(self._places) - 1)]
         rows = np.flatnonzero(places >= 0)
-        rows = rows[
-            np.argsort(places[rows].astype(np.uint16 if len(self.places) < 1 << 16 else np.int32), kind="stable")
-        ]
+        if not len(rows):
+            return
+        narrow = np.uint16 if len(self._offsets) <= 1 << 16 else np.int32
+        rows = rows[np.argsort(places[rows].astype(narrow), kind="stable")]  # rows of one group look at the same cells
         places = places[rows]
         seeds, buckets = self._oracle.expand(columns["seed"][rows]), columns["bucket"][rows]
-        # cells that a row looks at differ by group: pieces of equal work, not of equal length
-        work = np.cumsum(self._offsets[places + 1] - self._offsets[places]) if len(rows) else np.zeros(0)
-        threads = thread_count() if len(rows) and work[-1] > 1 << 21 else 1
-        ends = np.searchsorted(work, np.linspace(0, work[-1], 4 * threads + 1)) if threads > 1 else [0, len(rows)]
-        ends[-1] = len(rows)
+        # how many cells a row looks at differs by group: pieces of equal work, not of equal length
+        work = np.cumsum(self._offsets[places + 1] - self._offsets[places])
+        threads = thread_count() if work[-1] > _WORTH_A_THREAD else 1
+        ends = [0, *np.searchsorted(work, np.linspace(0, work[-1], 4 * threads + 1)[1:-1]).tolist(), len(rows)]
 
         def count(piece: int) -> NDArray[np.int64]:
             some = slice(ends[piece], ends[piece + 1])
             shared = (self._buckets, self._offsets, self._low, self._high, self._coefficients)
             return hashed_values(seeds[some], buckets[some], places[some], *shared)
 
-        sums = np.concatenate(in_order(count, range(len(ends) - 1), threads)) if len(rows) else np.zeros(0)
+        sums = np.concatenate(in_order(count, range(len(ends) - 1), threads))
         found[rows] = (sums - self._shifts[places]) * self._scales[places]
