@@ -74,7 +74,7 @@ class SqlGoal(Goal):
             kind: error if math.isfinite(error) else None
             for kind, error in (*found.errors.items(), (_ALL, found.error))
         }
-        return {_short(kind): Measure(error, "share") for kind, error in shown.items()}
+        return {_heading(kind, wishes.queries): Measure(error, "share") for kind, error in shown.items()}
 
     def _workload(self, table: Table, wishes: Wishes) -> Workload:
         from veil.sql.choosing import asked_queries, default_queries, typical_queries
@@ -156,6 +156,9 @@ def _in_words(column: PublicColumn) -> str:
     return f"a {column.unit}"
 
 
-def _short(kind: str) -> str:
-    """A kind of queries as the heading of a column: a query of somebody's own may be long."""
-    return kind if len(kind) <= _MOST_TEXT else kind[: _MOST_TEXT - 3] + "..."
+def _heading(kind: str, queries: Sequence[str]) -> str:
+    """A kind of queries as the heading of a column; somebody's own query by its number, and how it begins."""
+    if kind not in queries:
+        return kind
+    text = " ".join(kind.split())
+    return f"{list(queries).index(kind) + 1}: {text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + '...'}"

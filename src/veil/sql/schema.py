@@ -36,7 +36,7 @@ from typing import Any
 from veil.domain import Categories, Domain, Integers, Interval, Record
 from veil.domain.times import parse_time
 from veil.errors import InputError, ParameterError, WireError
-from veil.files import PathLike
+from veil.files.opening import PathLike
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.design import Design
 from veil.sql.table import Table
