@@ -150,7 +150,7 @@ def plan(
     check_output(out, [path for path in (labels_file, universe, file, schema) if path is not None])
     table = None if schema is None else _of_schema(schema, epsilon)
     wishes = Wishes(
-        epsilon if table is None else table.epsilon,
+        epsilon if table is None else table.epsilon,  # type: ignore[arg-type]  # one of them is given
         _held(goal, given) if table is None else table.private,
         users,
         method,

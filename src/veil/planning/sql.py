@@ -50,7 +50,7 @@ class SqlGoal(Goal):
                 "a table has private dimensions: expected FILE with --private age,state,... or --schema, or "
                 "--attribute age=18..99 once for each"
             )
-        designs = known_designs(len(held.names))
+        designs = known_designs(len(held.names), wishes.users)
         found: dict[str, object] = {
             name: (lambda design=design: Table(wishes.epsilon, held, public, design))
             for name, design in designs.items()
@@ -89,10 +89,13 @@ class SqlGoal(Goal):
 
     def notes(self, study: Study) -> tuple[str, ...]:
         from veil.sql.choosing import most_together
+        from veil.sql.grids import Grids
         from veil.sql.table import Table
 
         assert isinstance(study, Table)
         most = most_together(study.design, len(study.private.names))
+        if isinstance(study.design, Grids):
+            return ("what lies between its grids is filled in smoothly, and its errors allow for that by a model",)
         if most >= len(study.private.names):
             return ()
         return (f"answers queries about at most {most} dimension{'s' if most > 1 else ''} at once, and refuses others",)

@@ -125,6 +125,10 @@ class Grids(Design):
     def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
         raise InputError("grids are read all together, not row by row: answer_region")
 
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        """The predicted mean squared error: what is filled in smoothly errs beside the noise."""
+        return self.predicted_error(table.private, table.epsilon, boxes, int(counts.sum()))
+
     def answer_region(self, table: Table, boxes: Sequence[Box], tallies: GridTallies) -> Totals:
         """Runs at the collector: the sums over people in any of these boxes, which are disjoint, and their covariances.
 

@@ -96,7 +96,7 @@ def schema_from_document(document: Any, where: str = "the schema") -> Table:
     record = table.made("", lambda: Record(tuple(private.items())))
     name, reading = table.given.get("name", "people"), table.given.get("reading", "levels")
     design = _design(table, record, epsilon)
-    return table.made("", lambda: Table(epsilon, record, public, design, name, reading))
+    return table.made("", lambda: Table(epsilon, record, public, design, name, reading))  # type: ignore[no-any-return]
 
 
 class _Part:
