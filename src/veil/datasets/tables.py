@@ -118,6 +118,8 @@ _SOURCES: dict[str, _Source] = {
             "age": ("age_head", 0, 90),
             "spouse_wages": ("wages_spouse", 0, 100_000),
             "benefits": ("social_security", 0, 50_000),
+            "spouse_age": ("age_spouse", 0, 90),
+            "pension": ("pension_income", 0, 30_000),
         },
         {
             "filing": ("marital_filing", 4),
@@ -159,11 +161,11 @@ def census_like(
 ) -> Tabular:
     """People of a US census, with numbers cut into equal buckets, labels, and one public measure.
 
-    `ordinal` says how many buckets the first, second, ... number has, of up to four; `categorical` how many of the four
+    `ordinal` says how many buckets the first, second, ... number has; `categorical` how many of the four
     labelled attributes there are:
 
-    - cps, 280,005 tax units of 2012 to 2014: wages, age, spouse_wages, benefits; filing, persons, year, state; public
-      is the weight in the survey, in hundreds;
+    - cps, 280,005 tax units of 2012 to 2014: wages, age, spouse_wages, benefits, spouse_age, pension; filing,
+      persons, year, state; public is the weight in the survey, in hundreds;
     - adult, 48,842 people of UCI Adult: final_weight, age, education_years, gain; marital, relationship, race, sex;
       public are the hours of work per week, with a coefficient of variation of 0.31;
     - acs, 44,163 people of the American Community Survey: income, age, industry, density; marital, race, education,
@@ -180,9 +182,12 @@ def census_like(
     """
     if source not in get_args(Census):
         raise InputError(f"the source is one of {', '.join(get_args(Census))}")
-    if len(ordinal) > 4 or not is_int(categorical) or not 0 <= categorical <= 4 or len(ordinal) + categorical < 1:
-        raise InputError("there are up to four numbers and up to four labelled attributes")
     chosen = _SOURCES[source]
+    most = len(chosen.ordinal)
+    if len(ordinal) > most or not is_int(categorical) or not 0 <= categorical <= 4 or len(ordinal) + categorical < 1:
+        raise InputError(
+            f"{source} has up to {most} numbers and up to four labelled attributes, and at least one is taken"
+        )
     path = data_file(folder, chosen.file)
     make = _MadeUp(chosen.people, seed=9) if path is None else _FromFile(path)
     codes: list[NDArray[np.uint64]] = []

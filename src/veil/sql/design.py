@@ -45,6 +45,10 @@ class Values(ABC):
     """No number is larger, whatever its sign."""
     groups: frozenset[int] | None
     """The choices whose rows count: rows of others have the number 0. None where there is no choice."""
+    cells: int = 0
+    """How many cells are looked up, in all groups together."""
+    pairs: int = 0
+    """How many pairs of a report and a cell that takes."""
 
     @abstractmethod
     def of(self, columns: Columns) -> NDArray[np.float64]:
