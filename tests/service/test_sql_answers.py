@@ -13,11 +13,14 @@ from tests.service.harness import FRAMED, framed, running
 from tests.service.test_collector import code
 
 from veil import Integers, Record
+from veil.collector.in_store import InterruptedReadingError
 from veil.collector.openapi import document
 from veil.engines import InMemory
 from veil.entropy import Seeded
+from veil.errors import StoreError
 from veil.results.documents import plain_rows
 from veil.sql import Category, Measure, Table
+from veil.wire.reports import Reports
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
@@ -122,3 +125,18 @@ def test_too_few_people(tmp_path: Any) -> None:
         httpx.post(f"{one.url}{path}/reports", content=sent, headers=FRAMED)
         with httpx.Client(base_url=one.url, headers=one.token("answers:read")) as client:
             assert code(ask(client, GROUPED)) == (409, "too-few-reports")
+
+
+@pytest.mark.parametrize("in_memory", [0, 1 << 27])
+def test_a_database_that_fails_is_not_the_querys_fault(monkeypatch: pytest.MonkeyPatch, in_memory: int) -> None:
+    """What breaks off a reading comes out as it went in, and not as something that DuckDB could not evaluate."""
+    reports = TABLE.survey.randomize(rows(), Seeded(1), TABLE.encode_public(people()))
+
+    class Failing(InMemory):
+        def reports(self) -> Iterator[Reports]:
+            yield reports
+            raise InterruptedReadingError(StoreError("the database is down"))
+
+    monkeypatch.setattr("veil.sql.database.IN_MEMORY", in_memory)
+    with pytest.raises(InterruptedReadingError, match="database is down"):
+        TABLE.asking(GROUPED).read(Failing(TABLE.survey, reports))

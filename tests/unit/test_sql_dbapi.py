@@ -13,7 +13,7 @@ import pytest
 import veil.sql
 from veil import Integers, Record
 from veil.errors import InputError, MismatchError, VeilError
-from veil.sql import HIO, Category, Measure, Moment, Table, dbapi
+from veil.sql import HIO, Answer, Category, Measure, Moment, Table, dbapi
 from veil.sql.folder import create
 
 pytest.importorskip("duckdb")
@@ -36,7 +36,7 @@ def people(seed: int = 1) -> dict[str, Any]:
         "state": draw.choice(["NY", "WA", "O'Hara"], PEOPLE),
         "spent": draw.normal(50, 10, PEOPLE).round(2),
         "os": draw.choice(["ios", "web"], PEOPLE),
-        "day": draw.choice([dt.date(2026, 5, 1), dt.date(2026, 5, 2)], PEOPLE),
+        "day": [dt.date(2026, 5, 1 + day) for day in draw.integers(0, 2, PEOPLE)],
     }
 
 
@@ -242,12 +242,15 @@ def test_a_database_sees_what_is_appended(tmp_path: Path) -> None:
         assert (before.value(), after.value(), database.people) == (PEOPLE, 2 * PEOPLE, 2 * PEOPLE)
         assert [one.partition(":")[0] for one in database.ignored] == ["part-1-0123456789abcdef.parquet"]
         assert database.table == TABLE
+        assert database.explain("SELECT COUNT(*) FROM people").kind == "sql-plan"
+        with pytest.raises(InputError, match="explain"):
+            database.query("EXPLAIN SELECT COUNT(*) FROM people")
     with pytest.raises(InputError, match="closed"):
         database.query("SELECT COUNT(*) AS n FROM people")
 
 
 def test_two_months_are_compared(tmp_path: Path) -> None:
-    answers = []
+    answers: list[Answer] = []
     for month, oldest in ((3, 60), (4, 40)):
         create(tmp_path / str(month), TABLE)
         with veil.sql.open(tmp_path / str(month)) as database:
