@@ -29,6 +29,7 @@ moment = "day"                  # or "second"
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,6 @@ from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.design import Design
 from veil.sql.table import Table
 from veil.tools.arguments import is_int
-from veil.tools.canonical import parse as parse_json
 
 __all__ = ["days", "read_schema", "schema_from_document"]
 
@@ -68,12 +68,13 @@ def _document(where: Path, content: bytes) -> Any:
     if where.suffix.lower() not in (".toml", ".json"):
         raise InputError(f"expected a schema file that ends in .toml or .json, got {where.name}")
     try:
-        return parse_json(content) if where.suffix.lower() == ".json" else tomllib.loads(content.decode())
+        text = content.decode()
+        return json.loads(text) if where.suffix.lower() == ".json" else tomllib.loads(text)
     except UnicodeDecodeError:
         raise InputError(f"{where} is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as problem:
         raise InputError(f"{where} is no TOML: {problem}") from None
-    except WireError as problem:
+    except (ValueError, RecursionError) as problem:
         raise InputError(f"{where} is no JSON: {problem}") from None
 
 
