@@ -34,7 +34,7 @@ from veil.sql.hio import HIO
 from veil.sql.marginal import MG
 from veil.sql.query import Box, Runs
 from veil.sql.rivals import QuadTree, Wavelet
-from veil.sql.table import Table
+from veil.sql.table import Reading, Table
 from veil.wire.reports import Reports
 
 DEEP = Record.of(a=Integers(0, 2), b=2)  # with fan-out 2, a has two levels below its root, the last node of one leaf
@@ -183,6 +183,20 @@ def test_a_report_keeps_the_promise_over_all_dimensions_and_is_unbiased(name: st
 @pytest.mark.parametrize("name", HASHED)
 def test_the_same_with_hashing(name: str) -> None:
     check(Table(0.4, DEEP, (), HASHED[name]))
+
+
+@pytest.mark.parametrize("reading", ["levels", "plain"])
+@pytest.mark.parametrize("design", [HI(fan_outs=3), SC(fan_outs=2), SC(fan_outs=2, levels="sampled")])
+def test_predicted_variances_are_exact_where_everybody_answers_everything(design: Design, reading: Reading) -> None:
+    """For people spread evenly over all cells: the mean variance of one person's number, times their number."""
+    table = Table(4.0, DEEP, (), design, reading=reading)
+    columns, chance = chances(table)
+    likely = chance.astype(np.float64)
+    for boxes in BOXES:
+        values = table.design.values(table, boxes, np.array([100]))
+        numbers = values.of(columns)
+        exact = (numbers**2 @ likely - (numbers @ likely) ** 2).mean()
+        assert values.variance == pytest.approx(100 * exact, abs=1e-9)
 
 
 def test_grids_keep_the_promise() -> None:
