@@ -250,3 +250,11 @@ def test_intervals_of_differences_hold() -> None:
     rival = np.abs(change.differences) <= 1.96 * 5.0
     assert float(np.mean(rival)) < 0.9
     assert not change.changed().any()
+
+
+def test_numbers_of_few_reports_can_be_withheld() -> None:
+    answer = grouped().withheld(600)
+    assert np.isnan(answer.output("people").values[1:]).all()
+    assert answer.output("people").values[0] == 412.5
+    assert "2 rows are withheld" in answer.remarks()[-1]
+    assert grouped().withheld(0) == grouped()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from veil.cli.outcome import explained, plural
 from veil.cli.showing import Wanted
 from veil.cli.tables import plain_table
-from veil.errors import SqlError
+from veil.errors import InputError, SqlError
 from veil.sql.statements import pointed, split
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from veil.sql.opened import Database
     from veil.sql.table import Table
 
-__all__ = ["Shell", "schema_rows"]
+__all__ = ["Shell", "completer", "is_whole", "schema_rows"]
 
 _HELP = """\
 A query ends with a semicolon and may take several lines. EXPLAIN SELECT ...; shows its plan and predicted error.
@@ -51,9 +51,8 @@ class Shell:
         """Go on until \\q or the end of the input; `terminal` may name another `input` and `output`, for tests."""
         session = self._session(**terminal)
         table = self._database.table
-        self._screen.print(
-            f"{table.name}: {plural(self._database.people, 'person').replace('persons', 'people')}.", markup=False
-        )
+        people = self._database.people
+        self._screen.print(f"{table.name}: {people:,} {'person' if people == 1 else 'people'}.", markup=False)
         self._screen.print(
             "A query ends with a semicolon; \\d shows the columns, \\? what else there is.", markup=False
         )
@@ -94,7 +93,7 @@ class Shell:
     def _ask(self, text: str) -> None:
         begun = time.perf_counter()
         try:
-            found = self._database.query(text)
+            found = self._database.result(text)
             took = time.perf_counter() - begun
             self._wanted.present(found, self._screen)
         except KeyboardInterrupt:
@@ -110,7 +109,10 @@ class Shell:
         self._screen.print()
 
     def _session(self, **terminal: Any) -> PromptSession[str]:
-        from prompt_toolkit import PromptSession
+        try:
+            from prompt_toolkit import PromptSession
+        except ImportError:
+            raise InputError("the shell needs prompt_toolkit: pip install 'veil[sql]'") from None
         from prompt_toolkit.application import get_app
         from prompt_toolkit.filters import Condition
 
@@ -118,7 +120,7 @@ class Shell:
         unfinished = Condition(lambda: not is_whole(get_app().current_buffer.text))
         return PromptSession(
             history=_history(),
-            completer=_completer(self._database.table),
+            completer=completer(self._database.table),
             complete_while_typing=False,
             multiline=unfinished,
             prompt_continuation="  ... ",
@@ -137,18 +139,24 @@ def is_whole(typed: str) -> bool:
 def schema_rows(table: Table) -> Iterator[tuple[str, str, str]]:
     """Each column of a table: its name, whether it is private, and what it holds."""
     from veil.planning.base import in_words
+    from veil.sql.columns import Category, Measure, Moment
 
     for name, part in table.private.attributes:
-        yield name, "private", in_words(part)
+        labels = getattr(part, "labels", None)
+        yield name, "private", f"{in_words(part)}: {_listed(labels)}" if labels else in_words(part)
     for column in table.public:
-        described = column.to_json()
-        labels = described.get("labels")
-        holds = f"{len(labels):,} labels: {_listed(labels)}" if labels else described["kind"]
-        yield column.name, "public", holds + (f", in {described['unit']}s" if "unit" in described else "")
+        holds = "values"
+        if isinstance(column, Measure):
+            holds = f"numbers with {plural(column.scale, 'decimal')}" if column.scale else "whole numbers"
+        elif isinstance(column, Category):
+            holds = f"one of {plural(len(column.labels), 'label')}: {_listed(column.labels)}"
+        elif isinstance(column, Moment):
+            holds = "dates" if column.unit == "day" else "times, to the second"
+        yield column.name, "public", holds
 
 
-def _listed(labels: Iterable[str]) -> str:
-    shown = list(labels)
+def _listed(labels: Iterable[object]) -> str:
+    shown = [str(label) for label in labels]
     return ", ".join([*shown[:_MOST_SHOWN], *(["..."] if len(shown) > _MOST_SHOWN else [])])
 
 
@@ -167,7 +175,7 @@ def _history() -> Any:
     return FileHistory(str(folder / "sql_history"))
 
 
-def _completer(table: Table) -> Any:
+def completer(table: Table) -> Any:
     """Completes keywords, columns, the table's name and, behind a quote, labels."""
     from prompt_toolkit.completion import Completer, Completion
 

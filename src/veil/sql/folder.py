@@ -102,6 +102,11 @@ class Folder(Rows):
         """Files that are no part of the table, each with the reason: half-written ones, after a crash."""
         return self._parts()[0]
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that the table is made of."""
+        return tuple(self.path / seen.name for seen in self._parts()[1])
+
     def append(self, reports: Reports | Iterable[Reports]) -> Path:
         """Add reports as one new file, whole or not at all. Returns its path."""
         import pyarrow.parquet as pq

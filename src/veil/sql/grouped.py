@@ -135,6 +135,8 @@ class GroupedValues(Values):
         for group, (cells, coefficients) in read.parts.items():
             oracle = oracles[group]
             gap, q = float(oracle.p - oracle.q), float(oracle.q)
+            self.cells += len(cells)
+            self.pairs += int(counts[group]) * len(cells)
             self.noise += counts[group] * _least(oracle, coefficients)
             self.bound = max(self.bound, float(np.abs(coefficients).sum()) * max(1 - q, q) / gap)
             if isinstance(oracle, GRR):

@@ -149,19 +149,25 @@ def _weight(database: Database, connection: duckdb.DuckDBPyConnection, text: str
             inside = f"{raw} BETWEEN {1 - 10**18} AND {10**18 - 1}"
             return Weight(text, column.scale, f"(CASE WHEN {inside} THEN {raw} ELSE 0 END)")
     kind = database.type_of(connection, text)
-    decimal = re.fullmatch(r"DECIMAL\(\d+,\s*(\d+)\)", kind)
-    scale = 0
+    number = f"(\n{text}\n)"
+    decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
+    if decimal and int(decimal[1]) <= 18 and int(decimal[2]) <= _MOST_SCALE:
+        scale = int(decimal[2])  # below 10^18 units, so that nothing is out of range
+        rest = f"CAST(({number} % 1) * {10**scale} AS BIGINT)"
+        return Weight(text, scale, f"coalesce(CAST(trunc({number}) AS BIGINT) * {10**scale} + {rest}, 0)")
     if kind in _INTEGERS:
-        whole = f"TRY_CAST((\n{text}\n) AS BIGINT)"
-    elif decimal or kind in ("DOUBLE", "FLOAT"):
-        scale = min(int(decimal[1]), _MOST_SCALE) if decimal else _DOUBLE_SCALE
-        exact = f"TRY_CAST((\n{text}\n) AS DECIMAL(28, {scale}))"
+        scale, whole = 0, f"TRY_CAST({number} AS BIGINT)"
+    elif decimal:
+        scale = min(int(decimal[2]), _MOST_SCALE)
+        exact = f"TRY_CAST({number} AS DECIMAL(28, {scale}))"
         whole = f"TRY_CAST({exact} * CAST({10**scale} AS DECIMAL(10, 0)) AS BIGINT)"
+    elif kind in ("DOUBLE", "FLOAT"):
+        scale, whole = _DOUBLE_SCALE, f"TRY_CAST(CAST({number} AS DOUBLE) * 1e{_DOUBLE_SCALE} AS BIGINT)"
     elif kind.strip('"') == "NULL":
         return Weight(text, 0, "CAST(0 AS BIGINT)")
     else:
         raise InputError(f"only numbers can be added up: {text} is of type {kind}")
-    return Weight(text, scale, f"coalesce({whole}, 0)", f"({whole}) IS NULL AND (\n{text}\n) IS NOT NULL")
+    return Weight(text, scale, f"coalesce({whole}, 0)", f"({whole}) IS NULL AND {number} IS NOT NULL")
 
 
 def _key_type(database: Database, connection: duckdb.DuckDBPyConnection, text: str) -> str:

@@ -129,11 +129,11 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class Bucket:
-    """The codes [start, stop) of a dimension as one group, and how it is labelled: by its value or its lower end."""
+    """The codes [start, stop) of a dimension as one group, labelled by its value or lower end; None: missing values."""
 
     start: int
     stop: int
-    label: str | int | float
+    label: str | int | float | None
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,8 @@ def disjoint_boxes(condition: Condition, sizes: Sequence[int]) -> tuple[Box, ...
             continue
         if best is None or _runs(found) < _runs(best):
             best = found
+        if len(best) <= 1:
+            break
     if best is None:
         raise problem or InputError("a condition has no order of dimensions")
     return best
