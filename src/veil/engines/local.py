@@ -48,6 +48,9 @@ class Streamed(Collected):
     def chunks(self) -> Iterator[Reports]:
         """All reports, from the first again."""
 
+    def reports(self) -> Iterator[Reports]:
+        return self.chunks()
+
     @property
     def expected(self) -> int | None:
         """How many reports there are, where that is known without going through them."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veil.marginals.tables import Views
 
-__all__ = ["Repaired", "averaged", "disagreement", "nearest_shares", "repaired"]
+__all__ = ["Repaired", "averaged", "before_averaging", "disagreement", "nearest_shares", "repaired"]
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +42,34 @@ def averaged(views: Views, tables: Floats, weights: Floats) -> Floats:
     means = np.divide(found, weight, out=np.zeros_like(found), where=weight > 0)
     means[0] = 1.0  # the total, which no noise can make another
     return views.from_coefficients(means[views.groups])
+
+
+def before_averaging(views: Views, functional: Floats, weights: Floats) -> tuple[Floats, float]:
+    """What a sum over averaged tables is of the tables as given: coefficients of their cells, and a constant.
+
+    For any tables, `functional @ averaged(views, tables, weights)` is `found @ tables + constant`: the noise of the sum
+    follows from the noise of the given tables.
+
+    >>> views = Views((2, 2, 2), ((0, 1), (1, 2)))
+    >>> tables, sums = np.array([0.4, 0.2, 0.3, 0.1, 0.5, 0.1, 0.3, 0.1]), np.array([1.0, 0, 0, 0, 0, 0, 1, 0])
+    >>> found, constant = before_averaging(views, sums, np.ones(2))
+    >>> float(abs(found @ tables + constant - sums @ averaged(views, tables, np.ones(2))).round(12))
+    0.0
+    """
+    each = views.of_views(weights / views.cells)
+    # A transform's rows are orthogonal, so transposing it and inverting it differ by the squared lengths of its rows.
+    parts = []
+    for one in views.sets:
+        lengths = np.ones(1)
+        for size in views.shape(one):
+            lengths = np.multiply.outer(lengths, np.concatenate(([float(size)], np.ones(size - 1)))).ravel()
+        parts.append(lengths)
+    squares = np.concatenate(parts)
+    wanted = np.bincount(views.groups, views.to_coefficients(functional) / squares, minlength=views.count)
+    weight = np.bincount(views.groups, each, minlength=views.count)
+    share = np.divide(wanted, weight, out=np.zeros_like(wanted), where=weight > 0)
+    share[0] = 0.0  # the total is known
+    return views.from_coefficients(share[views.groups] * each * squares), float(wanted[0])
 
 
 @dataclass(frozen=True, eq=False)

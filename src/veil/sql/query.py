@@ -13,6 +13,7 @@ __all__ = [
     "FALSE",
     "TRUE",
     "Both",
+    "Box",
     "Bucket",
     "Compare",
     "Condition",
@@ -33,6 +34,9 @@ __all__ = [
 
 Runs = tuple[tuple[int, int], ...]
 """Codes of a dimension: runs [start, stop), disjoint, increasing, with a gap between any two."""
+
+Box = tuple[Runs | None, ...]
+"""For each dimension the codes on one side of a box; None for all of them."""
 
 # -- conditions: "not" stands nowhere, it was pushed down to what it negates -----------------------------------------
 

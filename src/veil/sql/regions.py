@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations, product
 
 from veil.errors import InputError
-from veil.sql.query import FALSE, TRUE, Both, Condition, Either, Holds, InRuns, Runs
+from veil.sql.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
 from veil.tree import Run, Tree
 
 __all__ = [
     "LARGEST",
-    "Box",
     "Patterns",
     "both",
     "complement",
@@ -32,9 +31,6 @@ __all__ = [
     "simplified",
     "union",
 ]
-
-Box = tuple[Runs | None, ...]
-"""For each dimension the codes of one side, None for all of them."""
 
 LARGEST = 4096
 """Boxes that a condition may need; beyond it the query is refused."""

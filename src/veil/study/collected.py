@@ -21,6 +21,7 @@ from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally
 from veil.tally import Tally
 from veil.wire.layout import Columns
+from veil.wire.reports import Reports
 from veil.wire.tallies import encode_tally
 
 __all__ = ["Collected", "Kept"]
@@ -72,6 +73,10 @@ class Collected(ABC):
     @abstractmethod
     def columns(self, question: int) -> Iterator[Columns]:
         """The answers to one question themselves, a piece at a time: for what no sum of integers tells."""
+
+    @abstractmethod
+    def reports(self) -> Iterator[Reports]:
+        """All reports with their public columns, a chunk at a time: for queries over public and private columns."""
 
     # -- what follows ----------------------------------------------------------------------------------------------
 
@@ -135,6 +140,9 @@ class Kept(Collected):
         raise self._only_integers()
 
     def columns(self, question: int) -> Iterator[Columns]:
+        raise self._only_integers()
+
+    def reports(self) -> Iterator[Reports]:
         raise self._only_integers()
 
     @staticmethod

@@ -20,6 +20,7 @@ from veil.tally import Tally
 from veil.tools.canonical import Json, canonical, parse
 from veil.tools.durable import write_atomically
 from veil.wire.layout import Columns
+from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["Folder", "Journal", "Memory", "MissingError", "Recorded"]
@@ -147,6 +148,11 @@ class Recorded(Collected):
         if self._live is None:  # too much to write down: a restart goes through the reports again
             raise MissingError
         return self._live.columns(question)
+
+    def reports(self) -> Iterator[Reports]:
+        if self._live is None:
+            raise MissingError
+        return self._live.reports()
 
     def _take(self, call: str, take: Callable[[Collected], Value]) -> Any:
         index, self._taken = self._taken, self._taken + 1

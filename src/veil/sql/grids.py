@@ -1,0 +1,338 @@
+"""Grids: people are split over grids of one and of two dimensions (HDG: Yang et al., PVLDB 14(3), 2020).
+
+Every dimension has a fine grid of its own and every pair of dimensions a coarse one. A range over two dimensions is read
+from three grids, one over more from all of its pairs. So noise does not grow with the number of dimensions as that of
+levels of all dimensions does (HIO), at a price: where a side cuts a cell, and among three dimensions, what is between
+the grids is filled in smoothly, and may be otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.domain import Categories, Record
+from veil.errors import EmptyError, ParameterError
+from veil.marginals.tables import MOST_CELLS
+from veil.mechanisms import PureOracle
+from veil.mechanisms.choice import direct_or_hashed
+from veil.results.noise import SupportNoise
+from veil.sql.axes import Axis, axes_of
+from veil.sql.design import TalliedDesign
+from veil.sql.grid_reading import GridReading, Region, grid_sets
+from veil.sql.grid_tallies import GridTallies
+from veil.sql.moments import Totals
+from veil.sql.query import Box
+from veil.survey import Ask, OneOf, Question
+from veil.tools.arguments import is_int
+from veil.view import Ancestor, Composed, Product, Project, View
+
+if TYPE_CHECKING:
+    from veil.sql.table import Table
+
+__all__ = ["Grids"]
+
+Floats = NDArray[np.float64]
+
+_SAID = (
+    "The standard errors hold the noise of the grids, and an allowance for what no grid tells: people within a cell that "
+    "a side cuts are taken to be spread as unevenly as neighbouring cells are, dimensions to be joined within coarse "
+    "cells about as the cells around are, and three or more dimensions to be joined mostly by their pairs. Where that is "
+    "wrong, errors may be larger."
+)
+
+_ALPHA_1, _ALPHA_2 = 0.7, 0.03
+"""The paper's: how far cells are from evenly filled. A range errs by alpha_1 / g1, a rectangle by 2 alpha_2 / g2."""
+_USUAL_PEOPLE = 1_000_000
+
+
+@dataclass(frozen=True)
+class Grids(TalliedDesign):
+    """Everybody answers for one grid, drawn at random, with the whole budget: one or two dimensions, cut into cells.
+
+    `fine` is about how many cells an ordinal dimension's own grid has, `coarse` how many it has in the grids of pairs;
+    a categorical one keeps its values. Where they are not given, they are chosen so that ranges of half of two dimensions
+    have the smallest predicted error, if so many `people` answer.
+
+    Guarantee: which grid is asked does not depend on the value, and its oracle keeps e^eps.
+
+    >>> from veil import Integers
+    >>> Grids(people=10**6).fitted(Record(tuple((f"a{i}", Integers(0, 63)) for i in range(6))), 1.0)
+    Grids(fine=32, coarse=8, people=1000000)
+    """
+
+    fine: int | None = None
+    coarse: int | None = None
+    people: int = _USUAL_PEOPLE
+    kind = "grids"
+    said = _SAID
+
+    def __post_init__(self) -> None:
+        for cells in (self.fine, self.coarse):
+            if cells is not None and (not is_int(cells) or cells < 2):
+                raise ParameterError("a dimension is cut into at least 2 cells")
+        if self.fine is not None and self.coarse is not None and self.coarse > self.fine:
+            raise ParameterError("coarse cells are not more than fine ones")
+        if not is_int(self.people) or self.people < 1:
+            raise ParameterError("grids are chosen for at least 1 person")
+
+    # -- how people are asked ----------------------------------------------------------------------------------------
+
+    def fitted(self, private: Record, epsilon: float) -> Grids:
+        if self.fine is not None and self.coarse is not None:
+            return self
+        fine, coarse = _chosen(private, epsilon, self.people, self.fine, self.coarse)
+        return replace(self, fine=fine, coarse=coarse)
+
+    @staticmethod
+    def guideline(dimensions: int, epsilon: float, people: int) -> tuple[int, int]:
+        """The paper's fine and coarse cells (equations 12 and 13), as the nearest powers of two.
+
+        >>> Grids.guideline(6, 1.0, 10**6)
+        (16, 4)
+        """
+        grids = len(grid_sets(dimensions))
+        gain = people / grids * math.expm1(epsilon) ** 2 / math.exp(epsilon)
+        return _power((gain * _ALPHA_1**2 / 2) ** (1 / 3)), _power(math.sqrt(2 * _ALPHA_2 * math.sqrt(gain)))
+
+    def axes(self, private: Record) -> tuple[Axis, ...]:
+        """How each dimension is cut."""
+        if self.fine is None or self.coarse is None:
+            raise ParameterError("how many cells a dimension has was not chosen yet: take the design of a Table")
+        return axes_of(private, self.fine, self.coarse)
+
+    def ask(self, private: Record, epsilon: float) -> Ask:
+        fitted = self.fitted(private, epsilon)
+        axes = fitted.axes(private)
+        if sum(_cells(axes, places) for places in grid_sets(len(axes))) > MOST_CELLS:
+            raise ParameterError(f"these grids have more than {MOST_CELLS:,} cells: take fewer or smaller dimensions")
+        asked = []
+        for places in grid_sets(len(axes)):
+            fine = len(places) == 1
+            shown = [_shown(private, place, axes[place], fine) for place in places]
+            view = shown[0] if fine else Product(*shown)
+            asked.append(Question(direct_or_hashed(epsilon, view.domain), view))
+        return asked[0] if len(asked) == 1 else OneOf(*((1, question) for question in asked))
+
+    # -- how answers are read ----------------------------------------------------------------------------------------
+
+    def tallies(self, table: Table, sums: int) -> GridTallies:
+        return GridTallies(table.survey.ask, sums)
+
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        """The predicted mean squared error: what is filled in smoothly errs beside the noise."""
+        return self.predicted_error(table.private, table.epsilon, boxes, int(counts.sum()))
+
+    def totals(self, table: Table, boxes: Sequence[Box], tallies: GridTallies) -> Totals:
+        """Runs at the collector: the sums over people in any of these boxes, and their covariances.
+
+        Unbiased where sides lie on cells' edges, up to two dimensions; `said` tells what the covariances rest on
+        otherwise.
+        """
+        axes = self.axes(table.private)
+        _check_answered(axes, boxes, tallies.people)
+        questions = table.survey.ask.questions
+        oracles = [question.pure for question in questions]
+        readings = [_reading(axes, oracles, tallies, part) for part in range(2 * tallies.sums)]
+        regions = [None if one is None else one.region(boxes) for one in readings]
+        weights = tallies.totals.sum(axis=0)
+        values = np.array([0.0 if one is None else one.share for one in regions]) * weights
+        covariance = _covariance(oracles, tallies, readings, regions)
+        sums = tallies.sums
+        signs = np.concatenate([np.eye(sums), -np.eye(sums)], axis=1)
+        return Totals(signs @ values, signs @ covariance @ signs.T)
+
+    def predicted_error(self, private: Record, epsilon: float, boxes: Sequence[Box], people: int) -> float:
+        """The predicted mean squared error of COUNT over any of these boxes, if so many people answer.
+
+        The variance of the noise where people are spread evenly, and the square of the paper's model of how far they
+        are not: a side that cuts fine cells errs by alpha_1 / g1 of what the other sides leave, and one that cuts
+        coarse cells by alpha_2 / g2 for each pair.
+        """
+        axes = self.fitted(private, epsilon).axes(private)
+        return _predicted(axes, epsilon, tuple(boxes), people)
+
+
+def _check_answered(axes: Sequence[Axis], boxes: Sequence[Box], people: NDArray[np.int64]) -> None:
+    """Every grid that a box needs was answered by somebody."""
+    numbers = {places: number for number, places in enumerate(grid_sets(len(axes)))}
+    for box in boxes:
+        sides = [place for place, runs in enumerate(box) if runs is not None]
+        needed = [(place,) for place in sides] if len(sides) < 2 else list(combinations(sides, 2))
+        if any(not people[numbers[one]] for one in needed):
+            raise EmptyError("nobody answered about a grid that this needs")
+
+
+def _reading(
+    axes: Sequence[Axis], oracles: Sequence[PureOracle], tallies: GridTallies, part: int
+) -> GridReading | None:
+    """The tables of one part of the weights; None where all its weights are 0."""
+    if not tallies.totals[:, part].any():
+        return None
+    tables, variances = [], []
+    for grid, oracle in enumerate(oracles):
+        weight = tallies.totals[grid, part]
+        p, q = float(oracle.p), float(oracle.q)
+        if weight > 0:
+            tables.append((tallies.supports[grid][part] / weight - q) / (p - q))
+            variances.append(oracle.noise.variance(0.0) * tallies.products[grid, part, part] / weight**2)
+        else:
+            tables.append(np.full(oracle.domain.size, 1.0 / oracle.domain.size))
+            variances.append(math.inf)
+    return GridReading(axes, tables, variances)
+
+
+def _covariance(
+    oracles: Sequence[PureOracle],
+    tallies: GridTallies,
+    readings: Sequence[GridReading | None],
+    regions: Sequence[Region | None],
+) -> Floats:
+    """Of the parts' sums: noise and the choice of grids, to first order, and the allowance for what no grid tells."""
+    weights = tallies.totals.sum(axis=0)
+    products = tallies.products.sum(axis=0)
+    parts = [part for part, one in enumerate(regions) if one is not None]
+    found = np.zeros((len(regions), len(regions)))
+    everybody = max(int(tallies.people.sum()), 1)
+    for a in parts:
+        for b in parts[: parts.index(a) + 1]:
+            one, other, reading = regions[a], regions[b], readings[a]
+            assert one is not None and other is not None and reading is not None
+            together = 0.0
+            for grid, (oracle, held) in enumerate(zip(oracles, _held(reading), strict=True)):
+                each = tallies.totals[grid, a] * tallies.totals[grid, b]
+                if each > 0:
+                    left = 1.0 - tallies.people[grid] / everybody
+                    scatter = _scatter(oracle.noise, one.of_grids[grid], other.of_grids[grid], held, left)
+                    together += scatter * tallies.products[grid, a, b] / each
+            # the same people are spread unevenly in all sums, as far as the sums have the same weights
+            alike = products[a, b] / math.sqrt(products[a, a] * products[b, b])
+            together += one.allowance * other.allowance * alike
+            found[a, b] = found[b, a] = together * weights[a] * weights[b]
+    return found
+
+
+def _held(reading: GridReading) -> list[Floats]:
+    """The fitted table of each grid, flat."""
+    fine, coarse = reading.fitted
+    return [*fine, *(np.ravel(table) for table in coarse[len(fine) :])]
+
+
+def _scatter(noise: SupportNoise, one: Floats, other: Floats, held: Floats, left: float) -> float:
+    """The covariance of one person's two sums of coefficients over supported cells, if people hold cells like this.
+
+    Exact for what a report adds given the held cell, with the chances that it supports two cells at once (`hit`, `miss`
+    of the oracle's noise); and for who answers this grid, of whom the share `left` answers others.
+    """
+    p, q = float(noise.p), float(noise.q)
+    hit, miss = float(noise.hit) - p * q, float(noise.miss) - q * q
+    gap = p - q
+    rest_one, rest_other = one.sum() - one, other.sum() - other
+    both = one * other
+    rest = both.sum() - both
+    given = both * p * (1 - p) + rest * q * (1 - q)
+    given += hit * (one * rest_other + other * rest_one) + miss * (rest_one * rest_other - rest)
+    among = float(held @ both) - float(held @ one) * float(held @ other)
+    return float(held @ given) / gap**2 + left * among
+
+
+def _shown(private: Record, place: int, axis: Axis, fine: bool) -> View:
+    """What a grid shows of one dimension: its cell, or the value itself where cells are values."""
+    dimension = Project(private, (private.names[place],))
+    level = axis.fine_level if fine else axis.coarse_level
+    if level == axis.tree.height:
+        return dimension
+    return Composed(dimension, Ancestor(dimension.domain, axis.tree.branching, level))
+
+
+def _cells(axes: Sequence[Axis], places: Sequence[int]) -> int:
+    return axes[places[0]].fine if len(places) == 1 else axes[places[0]].coarse * axes[places[1]].coarse
+
+
+def _power(number: float) -> int:
+    """The nearest power of two, at least 2, by difference as in the authors' code."""
+    low = 2 ** max(int(math.log2(max(number, 2.0))), 1)
+    return low if number - low <= 2 * low - number else 2 * low
+
+
+# -- predicted errors --------------------------------------------------------------------------------------------------
+
+
+def _predicted(axes: Sequence[Axis], epsilon: float, boxes: Sequence[Box], people: int) -> float:
+    sets = grid_sets(len(axes))
+    tables, variances = [], []
+    evenly = [axis.even() for axis in axes]
+    for places in sets:
+        if len(places) == 1:
+            tables.append(evenly[places[0]])
+        else:
+            tables.append(np.outer(*(axes[place].gather(evenly[place]) for place in places)).ravel())
+    oracles = [direct_or_hashed(epsilon, Categories.range(max(len(table), 2))) for table in tables]
+    share = people / len(sets)
+    variances = [oracle.noise.variance(0.0) / share for oracle in oracles]
+    region = GridReading(axes, tables, variances).region(boxes)
+    left = 1 - 1 / len(sets)
+    noise = sum(
+        _scatter(oracle.noise, part, part, table, left) / share
+        for oracle, part, table in zip(oracles, region.of_grids, tables, strict=True)
+    )
+    return (noise + sum(_unevenness(axes, box) for box in boxes)) * people**2
+
+
+def _unevenness(axes: Sequence[Axis], box: Box) -> float:
+    """The paper's squared error of one box, where its sides cut cells."""
+    sides = {place: axes[place].shares(runs) for place, runs in enumerate(box) if runs is not None}
+    volumes = {place: float(side @ axes[place].even()) for place, side in sides.items()}
+
+    def others(*gone: int) -> float:
+        return math.prod(volume for place, volume in volumes.items() if place not in gone)
+
+    found = 0.0
+    for place, side in sides.items():
+        if ((side > 0) & (side < 1)).any():
+            found += (_ALPHA_1 / axes[place].fine * others(place)) ** 2
+    for pair in combinations(sides, 2):
+        error = sum(_ALPHA_2 / axes[place].coarse for place in pair if _cuts_coarse(axes[place], sides[place]))
+        found += (error * others(*pair)) ** 2
+    return found
+
+
+def _cuts_coarse(axis: Axis, side: Floats) -> bool:
+    inside = axis.gather(side * axis.widths) / axis.gather(axis.widths)
+    return bool(((inside > 0) & (inside < 1)).any())
+
+
+@lru_cache(maxsize=64)
+def _chosen(private: Record, epsilon: float, people: int, fine: int | None, coarse: int | None) -> tuple[int, int]:
+    """The numbers of cells with the smallest predicted error for ranges of half of two dimensions."""
+    ordered = [place for place, part in enumerate(private.parts) if not isinstance(part, Categories)]
+    if not ordered:
+        return fine or coarse or 2, coarse or 2
+    box = _typical(private, ordered[:2])
+    largest = max(part.size for part in private.parts)
+    powers = [2**power for power in range(1, max(math.ceil(math.log2(largest)), 1) + 1)]
+    tried = [
+        (upper, lower)
+        for upper in ([fine] if fine else powers)
+        for lower in ([coarse] if coarse else powers)
+        if lower <= upper and lower**2 <= MOST_CELLS // max(len(private.parts) ** 2, 1)
+    ]
+    return min(tried, key=lambda one: _predicted(axes_of(private, *one), epsilon, (box,), people))
+
+
+def _typical(private: Record, places: Sequence[int]) -> Box:
+    """A box of half of these dimensions, with sides that cut cells."""
+    sizes = [part.size for part in private.parts]
+    return tuple(
+        (((size // 4 + size // 16) | 1, min(((size // 4 + size // 16) | 1) + max(size // 2, 1), size)),)
+        if place in places
+        else None
+        for place, size in enumerate(sizes)
+    )

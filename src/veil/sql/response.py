@@ -1,0 +1,161 @@
+"""Answers from grids: the response matrix of two dimensions, and boxes of more dimensions from those of their pairs.
+
+The response matrix of a pair has a cell for each two fine cells. It has the sums of both one-dimensional grids and of
+the two-dimensional one (Yang et al., PVLDB 14(3), 2020, algorithm 1). The paper starts its weighted update from equal
+cells, so that within a coarse cell nothing joins the two dimensions. Here it starts from how much more often than by
+chance two coarse cells meet, carried on smoothly between their centres: on correlated normal and Laplace data of 64
+values this halves the error that cutting coarse cells makes, and on data without such joins it changes nothing.
+
+An answer is a sum over the grids' unbiased tables, and the response matrix says with which coefficients: how much of
+each coarse cell lies inside (`Cover`). So noise adds up as for any sum, and no cell has to be cut off at 0: making
+tables non-negative moves people from full cells to empty ones, which is what errs most in wide ranges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.marginals.maxent import reconstruct
+from veil.sql.axes import Axis
+
+__all__ = ["Cover", "Orthants", "Pair", "cover", "orthants", "response_matrix"]
+
+Floats = NDArray[np.float64]
+Pair = tuple[int, int]
+
+_MOST_SWEEPS, _SETTLED = 100, 1e-9
+_LEAST, _MOST = 0.05, 20.0
+"""How much less or more often than by chance two cells meet at most, where that is carried on between cells."""
+_ANYWHERE = 1e-6
+"""The weight of orthants where nobody is, when a box is made of pairs."""
+
+
+def response_matrix(first: Axis, second: Axis, rows: Floats, columns: Floats, pair: Floats) -> Floats:
+    """The table of two dimensions' fine cells that has these sums: of both one-dimensional grids and of the pair's.
+
+    All are positive, add up to 1 and agree with each other. Proportional fitting, to 1e-9.
+
+    >>> axis = Axis(4, ordered=True, fine_level=2, coarse_level=1)
+    >>> even = np.full(4, 0.25)
+    >>> response_matrix(axis, axis, even, even, np.array([[0.4, 0.1], [0.1, 0.4]]))[0].round(3).tolist()
+    [0.115, 0.095, 0.025, 0.015]
+    """
+    by_chance = np.outer(pair.sum(axis=1), pair.sum(axis=0))
+    joins = np.log(np.clip(pair / by_chance, _LEAST, _MOST))
+    table = np.exp(first.between @ joins @ second.between.T) * np.outer(rows, columns)
+    for _ in range(_MOST_SWEEPS):
+        found = table.sum(axis=1)
+        gap = float(np.abs(found - rows).max())
+        table *= (rows / found)[:, None]
+        table *= columns / table.sum(axis=0)
+        table *= (pair / _gathered(first, second, table))[np.ix_(first.up, second.up)]
+        if gap < _SETTLED:
+            break
+    return table
+
+
+def _gathered(first: Axis, second: Axis, table: Floats) -> Floats:
+    return second.gather(first.gather(table), axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """How a rectangle is made of grids: coefficients of both one-dimensional tables and of the pair's.
+
+    `inside` is what the response matrix says; `apart` what it would be if nothing joined the dimensions within coarse
+    cells; `cut` the mass along each dimension of the fine cells on this side of it.
+    """
+
+    rows: Floats
+    columns: Floats
+    pair: Floats
+    inside: float
+    apart: float
+    cut: tuple[Floats, Floats]
+
+
+def cover(first: Axis, second: Axis, table: Floats, sides: tuple[Floats, Floats]) -> Cover:
+    """How the rectangle with these shares of fine cells is made of grids, if people are spread as in this table.
+
+    A coarse cell counts with the share of it that lies inside. What is left, row by row and column by column, is what
+    the one-dimensional grids tell beyond: to first order, these are the derivatives of the table's answer.
+
+    >>> axis = Axis(4, ordered=True, fine_level=2, coarse_level=1)
+    >>> half = cover(axis, axis, np.full((4, 4), 1 / 16), (axis.shares(((0, 3),)), axis.shares(None)))
+    >>> half.pair.tolist(), half.rows.tolist(), half.inside
+    ([[1.0, 1.0], [0.5, 0.5]], [0.0, 0.0, 0.5, -0.5], 0.75)
+    """
+    inside = table * np.outer(*sides)
+    pair = _gathered(first, second, inside) / _gathered(first, second, table)
+    left = inside - table * pair[np.ix_(first.up, second.up)]
+    sums = table.sum(axis=1), table.sum(axis=0)
+    meet = _gathered(first, second, table)
+    parts = [axis.gather(own * side) / axis.gather(own) for axis, own, side in zip((first, second), sums, sides, strict=True)]
+    return Cover(
+        left.sum(axis=1) / sums[0],
+        left.sum(axis=0) / sums[1],
+        pair,
+        float(inside.sum()),
+        float(parts[0] @ meet @ parts[1]),
+        ((table * sides[1]).sum(axis=1), (table * sides[0][:, None]).sum(axis=0)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Orthants:
+    """A box of several sides from the answers of its sides and pairs: its share, and the derivatives by these.
+
+    `apart` is the share if all that joins the sides were that of pairs in a chain or a star: see `orthants`.
+    """
+
+    inside: float
+    sides: Floats
+    pairs: dict[Pair, float]
+    apart: float
+
+
+def orthants(sides: Floats, pairs: Mapping[Pair, float]) -> Orthants:
+    """The share of people within all sides, from how many are within each side and within each two of them.
+
+    The largest entropy over the 2^k combinations of inside and outside (the paper's weighted update, run to its end).
+    Noisy answers are first put where those of a table lie. To first order, the box is the sum of sides and pairs that is
+    nearest to it in the found table: that regression's coefficients are the derivatives.
+
+    >>> found = orthants(np.full(3, 0.5), {(0, 1): 0.4, (0, 2): 0.25, (1, 2): 0.25})
+    >>> round(found.inside, 3), round(found.pairs[0, 1], 3)
+    (0.2, 0.5)
+    """
+    count = len(sides)
+    ones = np.clip(sides, 0.0, 1.0)
+    kept = {
+        (i, j): min(max(value, ones[i] + ones[j] - 1.0, 0.0), ones[i], ones[j]) for (i, j), value in pairs.items()
+    }
+    given = []
+    for (i, j), both in kept.items():
+        cells = np.array([[both, ones[i] - both], [ones[j] - both, 1.0 - ones[i] - ones[j] + both]])
+        given.append(((i, j), np.maximum(cells, 0.0)))
+    table = reconstruct((2,) * count, given).table
+    within = np.array(list(product((1.0, 0.0), repeat=count)))
+    columns = [np.ones(len(within)), *within.T, *(within[:, i] * within[:, j] for i, j in kept)]
+    weights = np.sqrt(table.ravel() + _ANYWHERE)
+    design, wanted = np.stack(columns, axis=1) * weights[:, None], within.prod(axis=1) * weights
+    slopes = np.linalg.lstsq(design, wanted, rcond=None)[0]
+    of_pairs = dict(zip(kept, slopes[1 + count :].tolist(), strict=True))
+    return Orthants(float(table.ravel()[0]), slopes[1 : 1 + count], of_pairs, _in_a_tree(ones, kept))
+
+
+def _in_a_tree(ones: Floats, pairs: Mapping[Pair, float]) -> float:
+    """The box if sides were joined by a tree of pairs alone, on average over all stars of pairs."""
+    count, found = len(ones), []
+    for centre in range(count):
+        if ones[centre] > 0:
+            others = [pairs[min(centre, i), max(centre, i)] / ones[centre] for i in range(count) if i != centre]
+            found.append(ones[centre] * math.prod(others))
+    return float(np.mean(found)) if found else 0.0
+
