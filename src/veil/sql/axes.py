@@ -88,6 +88,11 @@ class Axis:
             inside += np.clip(np.minimum(stops, stop) - np.maximum(starts, start), 0, None)
         return inside / self.widths
 
+    def whole(self, side: Floats) -> bool:
+        """Whether a side has all of a coarse cell or nothing of it."""
+        inside = self.gather(side)
+        return bool(((inside == 0) | (inside == self.children)).all())
+
     def even(self) -> Floats:
         """The share of all values that each fine cell has."""
         return self.widths / self.size

@@ -50,6 +50,8 @@ GRIDS_SAY = (
 
 _ALPHA_1, _ALPHA_2 = 0.7, 0.03
 """The paper's: how far cells are from evenly filled. A range errs by alpha_1 / g1, a rectangle by 2 alpha_2 / g2."""
+_CUT_FINE, _CUT_COARSE = 0.7, 0.02
+"""The same for this reading, which joins cells smoothly: measured on normal and Laplace data of 64 values."""
 _USUAL_PEOPLE = 1_000_000
 
 
@@ -292,16 +294,11 @@ def _unevenness(axes: Sequence[Axis], box: Box) -> float:
     found = 0.0
     for place, side in sides.items():
         if ((side > 0) & (side < 1)).any():
-            found += (_ALPHA_1 / axes[place].fine * others(place)) ** 2
+            found += (_CUT_FINE / axes[place].fine * others(place)) ** 2
     for pair in combinations(sides, 2):
-        error = sum(_ALPHA_2 / axes[place].coarse for place in pair if _cuts_coarse(axes[place], sides[place]))
+        error = sum(_CUT_COARSE / axes[place].coarse for place in pair if not axes[place].whole(sides[place]))
         found += (error * others(*pair)) ** 2
     return found
-
-
-def _cuts_coarse(axis: Axis, side: Floats) -> bool:
-    inside = axis.gather(side * axis.widths) / axis.gather(axis.widths)
-    return bool(((inside > 0) & (inside < 1)).any())
 
 
 @lru_cache(maxsize=64)
