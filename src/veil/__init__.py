@@ -17,7 +17,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from veil import histogram, hitters, itemsets, marginals, metrics, numeric, post
+    from veil import histogram, hitters, itemsets, marginals, metrics, numeric, post, sql
     from veil.device.client import Client
     from veil.device.ledger import Ledger
     from veil.domain import Bits, Categories, Integers, Interval, Items, Record, Text
@@ -88,7 +88,7 @@ _HOMES = {
     "veil.survey": ("AllOf", "EachOf", "OneOf", "Public", "Question", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }
-_ROOMS = ("histogram", "hitters", "itemsets", "marginals", "metrics", "numeric", "post")
+_ROOMS = ("histogram", "hitters", "itemsets", "marginals", "metrics", "numeric", "post", "sql")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -146,6 +146,7 @@ __all__ = [
     "numeric",
     "post",
     "simulate",
+    "sql",
     "study_from_json",
 ]
 

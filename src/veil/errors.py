@@ -4,7 +4,8 @@ VeilError
 ├── InputError (also ValueError)      an argument breaks its contract
 │   ├── ParameterError                epsilon, a hash range, a share, ...
 │   ├── DomainError                   a value that the domain does not hold, or a missing one
-│   └── EmptyError                    no people, no reports
+│   ├── EmptyError                    no people, no reports
+│   └── SqlError                      a query that cannot be answered, and where in it
 ├── MismatchError (also ValueError)   reports, tallies or files of another task
 ├── WireError (also ValueError)       bytes that are truncated, foreign or out of range
 ├── BudgetError                       the ledger refuses to spend
@@ -31,6 +32,7 @@ __all__ = [
     "ParameterError",
     "PrivacyWarning",
     "ServiceError",
+    "SqlError",
     "StoreError",
     "VeilError",
     "WireError",
@@ -64,6 +66,14 @@ class DomainError(InputError):
 
 class EmptyError(InputError):
     """There is nobody to randomize for, or nothing to estimate from."""
+
+
+class SqlError(InputError):
+    """A query that is not supported: `line` and `column` (from 1) say where, `message` what was found and expected."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        self.message, self.line, self.column = message, line, column
+        super().__init__(f"line {line}, column {column}: {message}")
 
 
 class MismatchError(VeilError, ValueError):

@@ -27,7 +27,7 @@ PUBLIC = {
     "Guarantee", "Integers", "Interval", "Items", "Ledger", "OneOf", "Public", "Question", "Record", "Round",
     "SquareWave", "StochasticRounding", "Piecewise", "itemsets", "marginals",
     "SubsetSelection", "Survey", "Tally", "Text", "VeilError", "choose", "merge", "metrics", "numeric", "post",
-    "simulate",
+    "simulate", "sql",
 }  # fmt: skip
 
 

@@ -50,3 +50,9 @@ def test_eight_dimensions_of_different_sizes_take_no_time():
     start = time.perf_counter()
     assert len(fitted_fan_outs((100, 82, 365, 1024, 20, 50, 600, 77), (True,) * 8, 1.5)) == 8
     assert time.perf_counter() - start < 2  # 0.05 s on a quiet machine
+
+
+def test_fewer_dimensions_together_leave_people_for_deeper_trees():
+    sizes, ordinal = (625,) * 4 + (2, 7, 16, 50), (True,) * 4 + (False,) * 4
+    assert fitted_fan_outs(sizes, ordinal, 5.0, most=2) == (5, 5, 5, 5, 2, 7, 16, 50)
+    assert fitted_fan_outs(sizes, ordinal, 5.0, most=8) == fitted_fan_outs(sizes, ordinal, 5.0)

@@ -44,6 +44,7 @@ from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner, Phase
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.privacy import Guarantee
+from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Moment, Table
 from veil.study import Collected, Continuations, OneRound, Round, Rounds
 from veil.study.records import Folder
 from veil.tally import Tally
@@ -83,6 +84,12 @@ EVERY: list[Study] = [
     FourierMarginals(1.0, RECORD, k=2),
     SplitEM(1.0, RECORD, k=2),
     BinaryCALM(1.0, RECORD, k=2, users=10_000),
+    Table(1.0, RECORD, (Measure("spent", 2), Category("os", ("a", "b"))), query="SELECT SUM(spent) FROM people"),
+    Table(1.0, RECORD, (Moment("day"),), HIO(5, most=2), reading="plain", name="shop"),
+    Table(1.0, RECORD, (), HI(5)),
+    Table(1.0, RECORD, (), SC(levels="sampled")),
+    Table(1.0, RECORD, (), MG(2)),
+    Table(1.0, RECORD, (), Grids()),
 ]
 
 
@@ -437,4 +444,5 @@ def test_collected_is_a_contract() -> None:
         "best",
         "joint",
         "columns",
+        "reports",
     }

@@ -27,7 +27,9 @@ _MOST_SHOWN = 12
 def inspect(
     file: Annotated[
         Path,
-        typer.Argument(help="A study, a task, a file of reports, a tally, a saved result or the folder of a run."),
+        typer.Argument(
+            help="A study, a task, a file of reports, a tally, a saved result, or the folder of a run or table."
+        ),
     ],
     study: Annotated[
         Path | None, typer.Option(metavar="STUDY", help="Check the whole file against this study or task.")
@@ -51,7 +53,9 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     from veil.wire.tallies import is_tally
 
     if path.is_dir():
-        return _run(path)
+        from veil.sql.folder import is_table
+
+        return _table(path, survey) if is_table(path) else _run(path)
     check_inputs(path)
     start = start_of(path)
     if not start:
@@ -159,6 +163,31 @@ def _run(path: Path) -> tuple[str, Document]:
         facts |= {"task": run.round.survey.task, "share": float(run.round.people)}
         said = f"{plural(run.finished, 'round')} answered, round {run.finished} is to ask"
     return f"A run of a study of kind {run.study.kind}: {said}.", facts
+
+
+def _table(path: Path, survey: Survey | None) -> tuple[str, Document]:
+    from veil.cli.sql_shell import schema_rows
+    from veil.errors import MismatchError
+    from veil.sql.opened import Database
+
+    with Database(path) as database:
+        table, people, files = database.table, database.people, database.files
+        if survey is not None and survey.task != table.survey.task:
+            raise MismatchError(f"the reports in {path} were made for another task")
+        facts: Document = {
+            "kind": "table",
+            "name": table.name,
+            "task": table.survey.task,
+            "design": table.signature,
+            "epsilon": table.epsilon,
+            "people": people,
+            "files": len(files),
+            "bytes": sum(file.stat().st_size for file in files),
+            "ignored": list(database.ignored),
+            "columns": [{"name": name, "is": kind, "holds": holds} for name, kind, holds in schema_rows(table)],
+        }
+    said = f"A table of {people:,} reports in {plural(len(files), 'file')}, for `veil sql {path} 'SELECT ...'`."
+    return said, facts
 
 
 def _document(found: Document, rows: int) -> tuple[str, Document]:

@@ -18,6 +18,7 @@ from veil.cli.collecting import check_installed, serve, survey_app, token_app
 from veil.cli.inspecting import inspect
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.planning import plan
+from veil.cli.querying import sql
 from veil.cli.reading import difference, estimate, next_round
 from veil.cli.simulating import StudyBeforeValues, compare, simulate
 from veil.cli.synthesizing import synthesize
@@ -137,6 +138,7 @@ app.command()(tally)
 app.command()(merge)
 app.command()(estimate)
 app.command()(difference)
+app.command()(sql)
 app.command()(synthesize)
 app.command("next")(next_round)
 app.command(cls=StudyBeforeValues)(simulate)

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, ParamSpec
 
 import typer
 
@@ -34,7 +34,9 @@ __all__ = [
     "EXIT_CODES",
     "AsJson",
     "Document",
+    "Mistake",
     "console",
+    "explained",
     "flag",
     "plural",
     "reporting",
@@ -80,21 +82,15 @@ def reporting(command: Callable[Parameters, Document]) -> Callable[Parameters, N
 
     @functools.wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        as_json = bool(kwargs.get("as_json"))
+        as_json = bool(kwargs.get("as_json")) or kwargs.get("form") == "json"
         try:
             document = command(*args, **kwargs)
         except BrokenPipeError:
             raise  # whoever read our output has gone: typer ends quietly
-        except VeilError as problem:
-            _fail(type(problem).__name__, str(problem), _code(problem), as_json)
-        except OSError as problem:
-            _fail("FileError", _about_file(problem), 3, as_json)
-        except MemoryError:
-            _fail("MemoryError", "there is not enough memory for this", 1, as_json)
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as problem:
-            _fail(type(problem).__name__, _about_bug(problem), 1, as_json)
+            _fail(explained(problem), as_json)
         else:
             if as_json:
                 sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
@@ -135,13 +131,32 @@ def _code(problem: VeilError) -> int:
     return next((code for kind, code in _CODE_OF if isinstance(problem, kind)), 1)
 
 
-def _fail(kind: str, message: str, code: int, as_json: bool) -> None:
+class Mistake(NamedTuple):
+    """What went wrong, for people and for programs; no private value is in it."""
+
+    kind: str
+    message: str
+    code: int
+
+
+def explained(problem: Exception) -> Mistake:
+    """What to say about an error, and the exit code that goes with it."""
+    if isinstance(problem, VeilError):
+        return Mistake(type(problem).__name__, str(problem), _code(problem))
+    if isinstance(problem, OSError):
+        return Mistake("FileError", _about_file(problem), 3)
+    if isinstance(problem, MemoryError):
+        return Mistake("MemoryError", "there is not enough memory for this", 1)
+    return Mistake(type(problem).__name__, _about_bug(problem), 1)
+
+
+def _fail(mistake: Mistake, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps({"error": {"kind": kind, "message": message}}) + "\n")
+        sys.stdout.write(json.dumps({"error": {"kind": mistake.kind, "message": mistake.message}}) + "\n")
     else:
         typer.secho("error: ", err=True, fg=typer.colors.RED, bold=True, nl=False)
-        typer.echo(" ".join(message.split()), err=True)
-    raise typer.Exit(code)
+        typer.echo(" ".join(mistake.message.split()), err=True)
+    raise typer.Exit(mistake.code)
 
 
 def _about_file(problem: OSError) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from veil.domain import Domain
     from veil.planning import Choice, Goal, Measure
+    from veil.sql.table import Table as SqlTable
 
 __all__ = ["plan", "show_choice"]
 
@@ -40,7 +41,8 @@ def plan(
         Path | None,
         typer.Argument(
             metavar="FILE",
-            help="For marginals: a file with the columns of --private, whose values become public (.csv, .parquet).",
+            help="For marginals and sql: a file with the columns of --private, whose values become public (.csv, "
+            ".parquet).",
         ),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="The privacy of one person: smaller is more private.")] = None,
@@ -70,6 +72,17 @@ def plan(
         list[str] | None,
         typer.Option(metavar="NAMES", help="With FILE: people hold these columns, as in age,sex,region."),
     ] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="With FILE, for sql: these columns are known of everybody: os,purchase."),
+    ] = None,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SQL", help="For sql: a query whose error is compared. May be given several times."),
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="For sql: a file that describes the table (.toml, .json), instead of FILE.")
+    ] = None,
     attribute: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,7 +94,9 @@ def plan(
     k: Annotated[
         int | None,
         typer.Option(
-            "-k", metavar="K", help="How many strings, items or sets to look for; of marginals, how many attributes."
+            "-k",
+            metavar="K",
+            help="How many strings, items or sets to look for; of marginals and sql, how many attributes.",
         ),
     ] = None,
     sets: Annotated[bool, flag("--sets", "Look for sets of items, single ones among them.")] = False,
@@ -109,7 +124,7 @@ def plan(
     from veil.tools.durable import write_atomically
 
     goal = goal_of(kind)
-    if epsilon is None:
+    if epsilon is None and schema is None:
         raise typer.BadParameter("how private people are must be said: expected --epsilon, as in --epsilon 1")
     given = {
         "domain": domain,
@@ -124,15 +139,19 @@ def plan(
         "universe": universe,
         "file": file,
         "private": ",".join(private) if private else None,
+        "public": ",".join(public) if public else None,
+        "query": query or None,
+        "schema": schema,
         "attribute": attribute or None,
         "k": k,
         "sets": sets or None,
     }
     _check_options(goal, {name for name, value in given.items() if value is not None})
-    check_output(out, [path for path in (labels_file, universe, file) if path is not None])
+    check_output(out, [path for path in (labels_file, universe, file, schema) if path is not None])
+    table = None if schema is None else _table(schema, epsilon)
     wishes = Wishes(
-        epsilon,
-        _held(given),
+        epsilon if table is None else table.epsilon,
+        _held(goal, given) if table is None else table.private,
         users,
         method,
         max_report_bytes,
@@ -140,6 +159,9 @@ def plan(
         buckets=buckets,
         sets=sets,
         rough=rough,
+        public=_public(file, given) if table is None else table.public,
+        queries=query or (),
+        table=table,
         settings=given_changes(changes),
     )
     choice = goal.choose(wishes)
@@ -165,6 +187,10 @@ def _check_options(goal: Goal, given: set[str]) -> None:
     holding = [name for name in _HOLDING if name in given]
     if ("file" in given) != ("private" in given):
         raise typer.BadParameter("FILE and --private go together: which of its columns people hold")
+    if "public" in given and "file" not in given:
+        raise typer.BadParameter("--public goes with FILE: which of its columns are known of everybody")
+    if "schema" in given and (others := given & {"file", "private", "attribute"}):
+        raise typer.BadParameter(f"a schema says what people hold: leave {_flag(min(others))} out")
     if len(holding) > 1:
         raise typer.BadParameter(f"say once what people hold: {' and '.join(map(_flag, holding))} are given")
     if "integers" in given and "range" not in given:
@@ -175,14 +201,14 @@ def _flag(name: str) -> str:
     return {"k": "-k", "file": "FILE"}.get(name, f"--{name.replace('_', '-')}")
 
 
-def _held(given: dict[str, Any]) -> Domain | None:
+def _held(goal: Goal, given: dict[str, Any]) -> Domain | None:
     """What people hold, by the one option that says it."""
     from veil.cli.files import read_lines
     from veil.domain import Bits, Categories, Text
     from veil.planning.held import between, items_of, labelled
 
     if given["private"] is not None or given["attribute"] is not None:
-        return _record(given["file"], given["private"], given["attribute"] or ())
+        return _record(goal, given["file"], given["private"], given["attribute"] or ())
     name = next((name for name in _HOLDING if given[name] is not None), None)
     made: dict[str, Any] = {
         "domain": Categories.range,
@@ -196,11 +222,10 @@ def _held(given: dict[str, Any]) -> Domain | None:
     return None if name is None else made[name](given[name])
 
 
-def _record(file: Path | None, private: str | None, attributes: Sequence[str]) -> Domain:
+def _record(goal: Goal, file: Path | None, private: str | None, attributes: Sequence[str]) -> Domain:
     """Records of the attributes that are given, and of the columns of a file that are not given so."""
     from veil.cli.files import check_inputs
     from veil.domain import Record
-    from veil.files import read_attributes
     from veil.planning.held import attribute
 
     given: dict[str, Domain] = {}
@@ -209,16 +234,43 @@ def _record(file: Path | None, private: str | None, attributes: Sequence[str]) -
         if name in given:
             raise typer.BadParameter(f"--attribute {name} is given twice")
         given[name] = part
-    names = [] if private is None else [name.strip() for name in private.split(",")]
-    if not all(names) or len(set(names)) != len(names):
-        raise typer.BadParameter("--private names columns that differ, as in --private age,sex,region")
+    names = [] if private is None else _names("--private", private)
     found: dict[str, Domain] = {}
     if file is not None:
         check_inputs(file)
         _check_columns(file, [*names, *given])
-        found = read_attributes(file, [name for name in names if name not in given])
+        found = goal.dimensions(file, [name for name in names if name not in given])
     parts = {name: given.get(name) or found[name] for name in names} | given
     return Record(tuple(parts.items()))
+
+
+def _names(option: str, text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names) or len(set(names)) != len(names):
+        raise typer.BadParameter(f"{option} names columns that differ, as in {option} age,sex,region")
+    return names
+
+
+def _public(file: Path | None, given: dict[str, Any]) -> Sequence[Any]:
+    """The public columns that a file's columns are proposed as."""
+    if file is None or given["public"] is None:
+        return ()
+    from veil.planning.proposing import proposed_public
+
+    names = _names("--public", given["public"])
+    _check_columns(file, names)
+    return proposed_public(file, names)
+
+
+def _table(schema: Path, epsilon: float | None) -> SqlTable:
+    """The table of a schema file, with another epsilon where one is given."""
+    from veil.planning import at_epsilon
+    from veil.sql.schema import read_schema
+
+    table = read_schema(schema)
+    if epsilon is None:
+        return table
+    return at_epsilon(table, epsilon)
 
 
 def _check_columns(file: Path, names: Sequence[str]) -> None:

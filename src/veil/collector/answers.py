@@ -22,6 +22,8 @@ from veil.errors import EmptyError, InputError, MismatchError, ServiceError, Wir
 from veil.results.base import Result
 from veil.results.documents import document
 from veil.results.files import FORMATS, table_bytes
+from veil.sql.answer import Answer
+from veil.sql.table import Table
 from veil.study import OneRound, Study, StudyRun
 from veil.study.registry import study_from_json
 from veil.tools.canonical import digest
@@ -102,7 +104,7 @@ def prepare(
     if collected.people < stored.minimum:
         raise _too_few(stored)
     # what is kept as a tally is read at once; a reading of the published study is written down as it goes
-    kept = is_maintained(survey)
+    kept = is_maintained(survey) and not isinstance(study, Table)  # a query goes through the reports themselves
     journal = None if kept or study != published else StoreJournal(store, stored.task, collected.mark)
 
     def read() -> Result:
@@ -149,7 +151,7 @@ def _checked(found: Result, stored: StoredSurvey) -> Result:
         raise _too_few(stored)
     if sum(len(part) for part in parts) > _MOST_ROWS:
         raise InputError(f"an answer has at most {_MOST_ROWS:,} rows: export the reports instead")
-    return found
+    return found.withheld(stored.minimum) if isinstance(found, Answer) else found
 
 
 def _too_few(stored: StoredSurvey) -> ServiceError:

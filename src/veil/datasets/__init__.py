@@ -19,6 +19,7 @@ from veil.datasets.numbers import (
 )
 from veil.datasets.records import Records, adult, us_census
 from veil.datasets.strings import Strings, exponential_bits, first_names, web_words
+from veil.datasets.tables import Census, Tabular, census_like, online_retail
 from veil.datasets.transactions import (
     Transactions,
     kosarak_sets,
@@ -32,16 +33,19 @@ from veil.datasets.transactions import (
 from veil.tools.shares import proportional
 
 __all__ = [
+    "Census",
     "Counts",
     "Emoji",
     "Numbers",
     "Records",
     "Strings",
+    "Tabular",
     "Transactions",
     "adult",
     "beta_numbers",
     "beta_people",
     "bimodal_numbers",
+    "census_like",
     "data_folder",
     "emoji_uses",
     "exponential_bits",
@@ -51,6 +55,7 @@ __all__ = [
     "kosarak_clicks",
     "kosarak_sets",
     "online_invoices",
+    "online_retail",
     "pos_baskets",
     "proportional",
     "retail_baskets",

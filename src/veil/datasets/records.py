@@ -167,7 +167,7 @@ def _built(columns: dict[str, NDArray[Any]], most: int, origin: str) -> Records:
     _check(most)
     codes, parts = [], []
     for name, column in columns.items():
-        found, labels = (_ranges if column.dtype.kind in "if" else _frequent)(column, most)
+        found, labels = (_ranges if column.dtype.kind in "if" else frequent_labels)(column, most)
         codes.append(found)
         parts.append((name, Categories(labels)))
     narrow = np.min_scalar_type(
@@ -199,7 +199,7 @@ def _ranges(column: NDArray[Any], most: int) -> tuple[NDArray[np.int64], list[st
     return np.searchsorted(np.array(last), column, side="left").astype(np.int64), labels
 
 
-def _frequent(column: NDArray[Any], most: int) -> tuple[NDArray[np.int64], list[str]]:
+def frequent_labels(column: NDArray[Any], most: int) -> tuple[NDArray[np.int64], list[str]]:
     """The most frequent values, ties by the alphabet, and "other" where there are more than `most`."""
     values, places, counts = np.unique(column.astype(str), return_inverse=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")

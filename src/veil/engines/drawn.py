@@ -27,6 +27,7 @@ from veil.study.continuations import Continuations
 from veil.survey import AllOf, Ask, EachOf, OneOf, Survey, SurveyTally
 from veil.tally import Tally
 from veil.wire.layout import Columns
+from veil.wire.reports import Reports
 
 __all__ = ["Drawn", "split_people", "top_of_absent"]
 
@@ -117,6 +118,9 @@ class Drawn(Collected):
             counts, people = self._support((i,), every), self.answered(i)
             parts.append(Tally(asked.pure.digest, counts, people, people, people, codes))
         return SurveyTally(self.survey.task, self.people, tuple(parts), None if questions is None else tuple(questions))
+
+    def reports(self) -> Iterator[Reports]:
+        raise InputError("counts were drawn, and there are no reports")
 
     def columns(self, question: int) -> Iterator[Columns]:
         raise InputError("what is drawn has no reports")

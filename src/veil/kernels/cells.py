@@ -1,4 +1,4 @@
-"""Numbers of rows for queries: how much of a weighted set of cells each hashed report supports, and their exact sums."""
+"""Numbers of rows for queries: how much of a weighted set of cells each report supports, and their exact sums."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from veil.mechanisms.subset import SubsetSelection
 __all__ = ["better", "direct_or_hashed", "least_variance"]
 
 _MOST_BITS = 4096
+_MOST_DIRECT = 1 << 32  # values that GRR takes
 
 
 def direct_or_hashed(epsilon: float, domain: Domain) -> PureOracle:
@@ -23,6 +24,8 @@ def direct_or_hashed(epsilon: float, domain: Domain) -> PureOracle:
     >>> direct_or_hashed(1.0, Integers(1, 10)).name, direct_or_hashed(1.0, Integers(1, 11)).name
     ('GRR', 'OLH')
     """
+    if domain.size > _MOST_DIRECT:
+        return OLH(epsilon, domain)
     direct = GRR(epsilon, domain)
     if domain.size - 2 <= 3 * math.exp(epsilon):  # no hash range does better (thesis 3.4), and for some none is built
         return direct

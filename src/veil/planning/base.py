@@ -9,7 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from veil.domain import Bits, Domain, Integers, Items, Numeric, Record, Text
 from veil.domain.times import is_time
@@ -18,6 +18,9 @@ from veil.planning.rebuilding import rebuilt, settings_from_text
 from veil.study import Study
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
+
+if TYPE_CHECKING:
+    from veil.files.opening import PathLike
 
 __all__ = ["Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 
@@ -123,6 +126,12 @@ class Wishes:
     sets: bool = False
     rough: bool = False
     """Whether numbers may be heaped: a way whose errors hold on any data is taken."""
+    public: Sequence[Any] = ()
+    """Of a table: its public columns."""
+    queries: Sequence[str] = ()
+    """Of a table: queries in SQL whose errors are compared."""
+    table: Study | None = None
+    """The table of a schema file, which is taken unless another way is named."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Other parameters of the study, as text: what `--set` gives."""
 
@@ -148,6 +157,12 @@ class Goal(ABC):
     about: str = ""
     usual: str | None = None
     """The way that must be possible unless another is named."""
+
+    def dimensions(self, path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
+        """What people hold in the named columns of a file."""
+        from veil.files import read_attributes
+
+        return read_attributes(path, names)
 
     @abstractmethod
     def ways(self, wishes: Wishes) -> Ways:

@@ -11,6 +11,7 @@ from veil.planning.items import ItemsGoal
 from veil.planning.marginals import MarginalsGoal
 from veil.planning.mean import MeanGoal, VarianceGoal
 from veil.planning.numbers import NumbersGoal
+from veil.planning.sql import SqlGoal
 from veil.study import STUDIES
 
 __all__ = ["GOALS", "goal_of", "plan"]
@@ -25,6 +26,7 @@ GOALS: dict[str, Goal] = {
         HittersGoal(),
         ItemsGoal(),
         MarginalsGoal(),
+        SqlGoal(),
     )
 }
 

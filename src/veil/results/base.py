@@ -54,6 +54,8 @@ _HOMES = {
     "mean-and-variance": "veil.results.mean",
     "mean-change": "veil.results.change",
     "sql": "veil.sql.answer",
+    "sql-change": "veil.sql.change",
+    "sql-plan": "veil.sql.explaining",
 }
 """Which module has the results of each kind; it is imported when a document of that kind is read."""
 _VARIANTS = {"frequencies": "veil.post.processed", "marginals": "veil.marginals"}

@@ -169,7 +169,8 @@ def _named_cells(
         if errors:
             made.append(_one(f"{heading}, {_HEADINGS['stderr']}", columns[of[0]], unit))
         ends = [unit.interval(*pair) for pair in zip(columns[of[1]], columns[of[2]], strict=True)]
-        made.append(Cells(f"{100 * level:g} % interval", ends, unit))
+        interval = f"{100 * level:g} % interval"
+        made.append(Cells(f"{heading}, {interval}" if errors else interval, ends, unit))
         place += 3
     return made
 

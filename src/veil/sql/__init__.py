@@ -1,1 +1,51 @@
-"""SQL over data nobody may see."""
+"""SQL over data nobody may see: private dimensions, public columns, and answers with error bars.
+
+    table                        Table: a study whose reports are kept and whose reading is a query
+    hio, budget, conjunction,    HIO, HI, SC, MG, Grids: how people are asked, and how their reports are read
+      marginal, grids
+    parsing, query, regions      from SQL to what it asks for
+    folder, rows                 a folder is a table; DuckDB reads what is public
+    engine, moments              one pass over the reports for all sums of a query, and their errors
+    opened, dbapi                veil.sql.open and veil.sql.connect
+
+Needs `veil[sql]`: DuckDB, sqlglot, and prompt_toolkit for the shell.
+"""
+
+from __future__ import annotations
+
+from veil.sql.answer import Answer, KeyColumn, Measured
+from veil.sql.budget import HI
+from veil.sql.change import AnswerChange
+from veil.sql.columns import Category, Measure, Moment, PublicColumn
+from veil.sql.conjunction import SC
+from veil.sql.dbapi import connect
+from veil.sql.design import Design, Values
+from veil.sql.folder import create
+from veil.sql.grids import Grids
+from veil.sql.hio import HIO
+from veil.sql.marginal import MG
+from veil.sql.opened import Database, open  # noqa: A004  # veil.sql.open
+from veil.sql.table import Table
+
+__all__ = [
+    "HI",
+    "HIO",
+    "MG",
+    "SC",
+    "Answer",
+    "AnswerChange",
+    "Category",
+    "Database",
+    "Design",
+    "Grids",
+    "KeyColumn",
+    "Measure",
+    "Measured",
+    "Moment",
+    "PublicColumn",
+    "Table",
+    "Values",
+    "connect",
+    "create",
+    "open",
+]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -26,6 +26,8 @@ from veil.tools.normal import two_sided
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
+
+    from veil.sql.change import AnswerChange
 
 __all__ = ["Answer", "KeyColumn", "KeyType", "Measured", "key_unit", "measured_unit"]
 
@@ -197,6 +199,19 @@ class Answer(Result):
             raise InputError(f"expected one of the outputs {', '.join(one.name for one in self.outputs)}")
         return self.outputs[0] if name is None else self.output(name)
 
+    def withheld(self, least: int) -> Answer:
+        """The same without the numbers of rows that rest on fewer than `least` reports: for who publishes answers."""
+        few = self.people < least
+        if not few.any():
+            return self
+        outputs = [
+            replace(one, values=np.where(few, np.nan, one.values), stderr=np.where(few, np.nan, one.stderr))
+            for one in self.outputs
+        ]
+        rows = "1 row" if few.sum() == 1 else f"{few.sum():,} rows"
+        remark = f"The numbers of {rows} are withheld: fewer than {least:,} reports are behind them."
+        return replace(self, outputs=tuple(outputs), said=(*self.said, remark))
+
     # -- what every result says --------------------------------------------------------------------------------------
 
     def table(self, level: float = 0.95) -> pyarrow.Table:
@@ -238,7 +253,7 @@ class Answer(Result):
         """The query, and which groups of people were read for it; `used` has all of these."""
         more = len(self.used) - _LISTED
         listed = [*self.used[:_LISTED], *([f"and {more:,} more"] if more > 0 else [])]
-        return {"query": self.query, "groups_read": "; ".join(listed) or None}
+        return {"query": " ".join(self.query.split()), "groups_read": "; ".join(listed) or None}
 
     def fact_units(self) -> Mapping[str, Unit]:
         return {"query": Unit("label"), "groups_read": Unit("label")}
@@ -255,6 +270,14 @@ class Answer(Result):
         table = self.table(level)
         shown = table if rows is None else table.slice(0, max(rows, _MANY))
         return Told(shown, 0, table.num_rows - shown.num_rows)
+
+    def difference(self, before: Result) -> AnswerChange:
+        """What changed from another answer to the same query to this one: two months. See `veil.sql.change`."""
+        from veil.sql.change import AnswerChange
+
+        if not isinstance(before, Answer):
+            raise InputError("a difference is taken between two answers to the same query: expected another Answer")
+        return AnswerChange.of(self, before)
 
     def _place(self, value: Any) -> int:
         rows = list(zip(*(key.values for key in self.keys), strict=True))

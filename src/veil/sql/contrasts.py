@@ -8,8 +8,9 @@ levels l >= j, and reading it from the n_l people who were asked about l has the
     (mean of its square) * (r + s^2 N_l) / n_l
 
 where N_l is the number of nodes there, s^2 the noise of one person's support of a node, r - 1 what holding a node adds
-to it, and people are spread evenly. So every combination counts with the weight n_l / (r + s^2 N_l): least squares over trees with an exact root, in any number of
-dimensions, because contrasts are orthogonal. Any weights that do not look at reports leave the answer unbiased.
+to it, and people are spread evenly. So every combination counts with the weight n_l / (r + s^2 N_l): least squares
+over trees with an exact root, in any number of dimensions, because contrasts are orthogonal. Any weights that do not
+look at reports leave the answer unbiased.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
-from veil.sql.design import Box
-from veil.sql.query import Runs
+from veil.sql.query import Box, Runs
 from veil.tree import Tree
 
-__all__ = ["Combination", "Read", "Side", "contrasts_read", "nodes_read"]
+__all__ = ["Combination", "Read", "Side", "contrasts_read", "contrasts_variance", "nodes_read"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_PAIRS = 1 << 26  # of a report and a cell, that a condition costs as long as there is a choice
+_PAIRS = 1 << 27  # of a report and a cell, that a condition costs as long as there is a choice: some 20 ms
+_NEEDED = 1 << 29  # that it may cost before contrasts of categories are given up
 _MOST_PAIRS = 1 << 37
 
 
@@ -52,7 +53,7 @@ class Combination:
 
 
 class Read:
-    """Which cells of which groups are read, with what coefficients: u = sum of coefficient * (support - q) / (p - q)."""
+    """The cells that are read, by group, with their coefficients: u = sum of coefficient (support - q) / (p - q)."""
 
     def __init__(self, constant: float, parts: dict[int, tuple[Ints, Floats]], variance: float) -> None:
         self.constant, self.parts, self.variance = constant, parts, variance
@@ -105,26 +106,45 @@ class Side:
         return min(len(self.contrasts[contrast][0]) * times, self.tree.sizes[level])
 
 
-def contrasts_read(
-    combination: Combination, boxes: Sequence[Box], counts: Ints, effort: float = 1.0
-) -> Read:
+def contrasts_read(combination: Combination, boxes: Sequence[Box], counts: Ints, effort: float = 1.0) -> Read:
     """What is read for the people in any of these disjoint boxes, by contrasts.
 
     Raises EmptyError where nobody was asked about a level that is needed.
     """
-    trees, people = combination.trees, int(counts.sum())
-    asked = [place for place in range(len(trees)) if any(box[place] is not None for box in boxes)]
+    asked = _asked(boxes)
+    if not asked:
+        return Read(float(len(boxes)), {}, 0.0)
+    known, chosen = _decided(combination, boxes, asked, counts, effort)
+    return _read(combination, known, asked, chosen, int(counts.sum()))
+
+
+def contrasts_variance(combination: Combination, boxes: Sequence[Box], counts: Ints, effort: float = 1.0) -> float:
+    """The variance of a COUNT that is read so, without looking for the cells of each group: it takes milliseconds."""
+    asked = _asked(boxes)
+    if not asked:
+        return 0.0
+    return _variance(*_decided(combination, boxes, asked, counts, effort), int(counts.sum()))
+
+
+def _asked(boxes: Sequence[Box]) -> list[int]:
+    """The dimensions that any of the boxes asks about."""
+    return [place for place, sides in enumerate(zip(*boxes, strict=True)) if any(runs is not None for runs in sides)]
+
+
+def _decided(
+    combination: Combination, boxes: Sequence[Box], asked: Sequence[int], counts: Ints, effort: float
+) -> tuple[list[list[Side]], _Chosen]:
+    """The sides of the boxes, and which contrasts are read from which groups."""
+    trees = combination.trees
     everything = tuple(((0, tree.leaves),) for tree in trees)
     known = _by_side(boxes, trees, asked, everything, frozenset())
-    if not asked or not boxes:
-        return Read(float(len(boxes)), {}, 0.0)
     budget = _PAIRS * effort
     whole: frozenset[int] = frozenset()
     chosen = _chosen(combination, known, asked, counts, budget)
     # A categorical side has a contrast in every cell: at the leaves alone it has as many as it holds.
     flat = sorted((p for p in asked if trees[p].height == 1), key=lambda p: -trees[p].leaves)
     for place in flat:
-        if chosen.least <= budget or trees[place].leaves <= 2:
+        if chosen.least <= _NEEDED * effort or trees[place].leaves <= 2:
             break
         whole |= {place}
         known = _by_side(boxes, trees, asked, everything, whole)
@@ -134,7 +154,7 @@ def contrasts_read(
             f"this condition needs {chosen.least:,.0f} pairs of a report and a cell, more than {_MOST_PAIRS:,}: "
             "ask about fewer dimensions at once, or about rounder ranges"
         )
-    return _read(combination, known, asked, chosen, people)
+    return known, chosen
 
 
 def _by_side(
@@ -190,8 +210,10 @@ def _chosen(
             raise EmptyError("too few people answered to tell: nobody was asked about a level that this needs")
         cells = beside[fits].copy()
         for place, (tree, level) in enumerate(zip(trees, j, strict=True)):
-            sizes = [max(s[place].size(level, deeper) for s in boxes) if deeper >= level else 0
-                     for deeper in range(tree.height + 1)]
+            sizes = [
+                max(s[place].size(level, deeper) for s in boxes) if deeper >= level else 0
+                for deeper in range(tree.height + 1)
+            ]
             cells *= np.array(sizes, dtype=np.float64)[levels[fits, place]]
         cells = np.minimum(cells * len(boxes), combination.cells[fits])
         cost = cells * counts[fits]
@@ -223,9 +245,7 @@ def _read(
     trees = combination.trees
     constant = sum(math.prod(_value(side) for side in sides) for sides in boxes)
     pieces: dict[int, list[tuple[Ints, Floats]]] = {}
-    variance = 0.0
     for j, (groups, weight) in zip(chosen.contrasts, chosen.pairs, strict=True):
-        variance += people**2 * _mean_square(boxes, j) / weight
         for group in groups.tolist():
             level = combination.levels[group]
             factor = people * combination.information[group] / weight
@@ -234,8 +254,15 @@ def _read(
                 if found is not None:
                     pieces.setdefault(group, []).append((found[0], found[1] * factor))
     parts = {group: _added(some) for group, some in pieces.items()}
+    return Read(constant, parts, _variance(boxes, chosen, people))
+
+
+def _variance(boxes: list[list[Side]], chosen: _Chosen, people: int) -> float:
+    """The variance of a COUNT; what each person adds to the truth is the same whatever group they are put into."""
+    pairs = zip(chosen.contrasts, chosen.pairs, strict=True)
+    found = people**2 * math.fsum(_mean_square(boxes, j) / weight for j, (_, weight) in pairs)
     share = sum(math.prod(_share(side) for side in sides) for sides in boxes)
-    return Read(constant, parts, max(variance - people * share * (1 - share), 0.0))
+    return max(found - people * share * (1 - share), 0.0)
 
 
 def _value(side: Side) -> float:
@@ -267,9 +294,7 @@ def _inner(side: Side, other: Side, level: int) -> float:
     if side is other:
         product_ = values * values
     else:
-        where, mine, theirs = np.intersect1d(
-            where, other.contrasts[level][0], assume_unique=True, return_indices=True
-        )
+        where, mine, theirs = np.intersect1d(where, other.contrasts[level][0], assume_unique=True, return_indices=True)
         product_ = values[mine] * other.contrasts[level][1][theirs]
     width = side.tree.width(level)
     leaves = np.minimum((where + 1) * width, side.tree.leaves) - where * width
@@ -306,7 +331,7 @@ def _added(pieces: list[tuple[Ints, Floats]]) -> tuple[Ints, Floats]:
     cells = np.concatenate([cells for cells, _ in pieces])
     values = np.concatenate([values for _, values in pieces])
     each, places = np.unique(cells, return_inverse=True)
-    return each, np.bincount(places, values, minlength=len(each))
+    return each, np.bincount(places, values, minlength=len(each)).astype(np.float64)
 
 
 def nodes_read(combination: Combination, boxes: Sequence[Box], counts: Ints) -> Read:
@@ -343,7 +368,9 @@ def nodes_read(combination: Combination, boxes: Sequence[Box], counts: Ints) -> 
         )
         for box in boxes
     )
-    return Read(constant, {g: _added(some) for g, some in pieces.items()}, max(variance - people * share * (1 - share), 0.0))
+    return Read(
+        constant, {g: _added(some) for g, some in pieces.items()}, max(variance - people * share * (1 - share), 0.0)
+    )
 
 
 def _nodes(tree: Tree, runs: Runs | None) -> list[tuple[int, Ints]]:

@@ -19,20 +19,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Record
-from veil.errors import WireError
-from veil.sql.query import Runs
+from veil.errors import InputError, WireError
+from veil.sql.query import Box
 from veil.study.parameters import read, written
 from veil.survey import Ask
 from veil.tools.canonical import Json
 from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
+    from veil.sql.moments import Totals
     from veil.sql.table import Table
 
-__all__ = ["Box", "Design", "Values"]
-
-Box = tuple[Runs | None, ...]
-"""For each dimension the codes on one side of a box; None for all of them."""
+__all__ = ["Design", "TalliedDesign", "Tallies", "Values"]
 
 
 class Values(ABC):
@@ -48,10 +46,22 @@ class Values(ABC):
     """No number is larger, whatever its sign."""
     groups: frozenset[int] | None
     """The choices whose rows count: rows of others have the number 0. None where there is no choice."""
+    cells: int = 0
+    """How many cells are looked up, in all groups together."""
+    pairs: int = 0
+    """How many pairs of a report and a cell that takes."""
 
     @abstractmethod
     def of(self, columns: Columns) -> NDArray[np.float64]:
         """Runs at the collector: the number of each row, from the columns of its report."""
+
+
+class Tallies(ABC):
+    """What the rows of one class say all together, for several sums."""
+
+    @abstractmethod
+    def add(self, columns: Columns, weights: NDArray[np.int64]) -> None:
+        """Runs at the collector: add rows, by the columns of their reports, and one row of weights per sum."""
 
 
 class Design(ABC):
@@ -75,6 +85,10 @@ class Design(ABC):
         of the usual work that may be done: less of it leaves out what adds little.
         """
 
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        """The predicted variance of a COUNT over these boxes: what `values` says, quicker where that is possible."""
+        return self.values(table, boxes, counts).variance
+
     def to_json(self) -> Json:
         """The design as it stands in a study file."""
         return {"kind": self.kind, **{field.name: written(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]  # a dataclass
@@ -88,3 +102,24 @@ class Design(ABC):
         if not isinstance(document, dict) or set(document) != {"kind", *hints}:
             raise WireError(f"a design of kind {cls.kind} has the parameters {', '.join(hints)}")
         return cls(**{name: read(hint, document[name], f"{cls.kind}.{name}") for name, hint in hints.items()})
+
+
+class TalliedDesign(Design):
+    """A design whose reports are read all together rather than row by row."""
+
+    said: ClassVar[str]
+    """What its standard errors rest on, in words."""
+
+    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+        raise InputError(f"reports of {type(self).__name__} are read all together, not row by row")
+
+    @abstractmethod
+    def tallies(self, table: Table, sums: int) -> Tallies:
+        """Runs at the collector: nothing yet of so many sums."""
+
+    @abstractmethod
+    def totals(self, table: Table, boxes: Sequence[Box], tallies: Any) -> Totals:
+        """Runs at the collector: the sums over people in any of these boxes, which are disjoint, with covariances.
+
+        In units of the weights as they were added. Raises EmptyError where too few people answered to tell.
+        """

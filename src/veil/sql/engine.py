@@ -14,16 +14,33 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer, KeyColumn, Measured
-from veil.sql.design import Values
+from veil.sql.design import Design, TalliedDesign, Values
 from veil.sql.moments import Moments, Totals
-from veil.sql.query import Both, Bucket, Compare, Condition, Expression, InRuns, KeyValue, Number, Operation, PrivateKey
-from veil.sql.query import PublicKey, Query, Total
-from veil.sql.regions import disjoint_boxes, patterns
+from veil.sql.query import (
+    Both,
+    Box,
+    Bucket,
+    Compare,
+    Expression,
+    InRuns,
+    KeyValue,
+    Number,
+    Output,
+    PrivateKey,
+    PublicKey,
+    Query,
+    Total,
+)
+from veil.sql.regions import Patterns, disjoint_boxes, patterns
 from veil.sql.rows import Counted, Rows
+from veil.sql.tidying import tidied
+from veil.wire.layout import Columns
 
 __all__ = ["run"]
 
 _MOST_ROWS = 100_000
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,8 +49,12 @@ class _Part:
 
     row: tuple[Any, ...]
     place: int
-    values: Values | None
-    """None where too few people answered to tell."""
+    """Of the class."""
+    boxes: tuple[Box, ...]
+
+
+Found = dict[tuple[Any, ...], Totals | None]
+"""The estimated sums of each row of the answer; None where they are not known."""
 
 
 def run(query: Query, rows: Rows) -> Answer:
@@ -42,59 +63,42 @@ def run(query: Query, rows: Rows) -> Answer:
     split = patterns(query.where)
     public = [key for key in query.keys if isinstance(key, PublicKey)]
     counted = rows.count(query.sums, split.atoms, [key.sql for key in public])
-    parts = list(_parts(query, rows, counted, split.where))
-    found = _totals(rows, counted, parts, len(query.sums))
+    parts = list(_parts(query, rows, counted, split))
+    if isinstance(table.design, TalliedDesign):
+        found, used = _from_tallies(rows, counted, parts, table.design)
+    else:
+        found, used = _from_numbers(rows, counted, parts)
     ordered = _ordered(query, found)
+    counts = _counts(query, found) if table.reading == "consistent" else {}
     people = _people(query, counted)
     return Answer(
         query=query.text,
-        keys=tuple(
-            KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)
-        ),
-        outputs=tuple(_measured(output.name, output.value, ordered) for output in query.outputs),
+        keys=tuple(KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)),
+        outputs=tuple(_measured(one, ordered, counts if _is_count(query, one) else {}) for one in query.outputs),
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
         n=rows.people,
         population=rows.people,
-        used=_used(rows, parts),
-        said=tuple(_said(query, ordered)),
+        used=(used,),
+        said=tuple(_said(query, ordered, bool(counts), table.design)),
         lineage=(table.signature,),
         guarantee=table.guarantee,
     )
 
 
-def _parts(query: Query, rows: Rows, counted: Counted, where: Any) -> Iterator[_Part]:
-    """For each class of rows and each combination of private buckets, how its rows are read."""
-    table = rows.table
-    sizes = [part.size for part in table.private.parts]
+def _parts(query: Query, rows: Rows, counted: Counted, split: Patterns) -> Iterator[_Part]:
+    """For each class of rows and each combination of private buckets, which people are meant."""
+    sizes = [part.size for part in rows.table.private.parts]
     choices = list(product(*(key.buckets for key in query.private_keys)))
-    many = len(choices) * max(len(counted.classes), 1)
+    many = len(choices) * len(counted.classes)
     if many > _MOST_ROWS:
         raise InputError(f"this query makes {many:,} groups, more than {_MOST_ROWS:,}: group by fewer or wider buckets")
     for place, one in enumerate(counted.classes):
-        condition: Condition = where(one.pattern)
+        condition = split.where(one.pattern)
         for buckets in choices:
-            row = _labels(query, one.keys, buckets)
-            inside = [InRuns(key.place, ((b.start, b.stop),)) for key, b in zip(query.private_keys, buckets, strict=True)]
+            keys = zip(query.private_keys, buckets, strict=True)
+            inside = [InRuns(key.place, ((bucket.start, bucket.stop),)) for key, bucket in keys]
             boxes = disjoint_boxes(Both((condition, *inside)), sizes)
-            try:
-                values = table.design.values(table, boxes, one.counts, 1 / len(choices)) if boxes else None
-            except EmptyError:
-                yield _Part(row, place, None)
-                continue
-            if values is not None:
-                yield _Part(row, place, values)
-            else:
-                yield _Part(row, place, _Nobody())
-
-
-class _Nobody(Values):
-    """The condition holds for nobody."""
-
-    constant = variance = bound = 0.0
-    groups: frozenset[int] | None = frozenset()
-
-    def of(self, columns: Any) -> NDArray[np.float64]:
-        return np.zeros(0)
+            yield _Part(_labels(query, one.keys, buckets), place, boxes)
 
 
 def _labels(query: Query, public: Sequence[Any], buckets: Sequence[Bucket]) -> tuple[Any, ...]:
@@ -103,55 +107,98 @@ def _labels(query: Query, public: Sequence[Any], buckets: Sequence[Bucket]) -> t
     return tuple(next(own) if isinstance(key, PrivateKey) else next(given) for key in query.keys)
 
 
-def _totals(rows: Rows, counted: Counted, parts: Sequence[_Part], sums: int) -> dict[tuple[Any, ...], Totals | None]:
-    """The estimated sums of each row of the answer, in one pass over the reports; None where they are not known."""
-    by_class: dict[int, list[tuple[_Part, Moments]]] = {}
+def _added(found: Found, row: tuple[Any, ...], totals: Totals | None) -> None:
+    """Add the sums of one class to those of a row of the answer; what is not known of one is not known of the row."""
+    if row not in found:
+        found[row] = totals
+        return
+    before = found[row]
+    found[row] = None if before is None or totals is None else before + totals
+
+
+def _from_numbers(rows: Rows, counted: Counted, parts: Sequence[_Part]) -> tuple[Found, str]:
+    """The sums of each row of the answer, from one number per report and condition; and what was read, in words."""
+    table, sums = rows.table, len(counted.scales)
+    effort = len(counted.classes) / max(len(parts), 1)  # each class has its share of all rows
+    by_class: dict[int, list[tuple[Values, Moments]]] = {}
+    moments: list[Moments | None] = []
     for part in parts:
-        if part.values is not None:
-            groups = len(counted.classes[part.place].counts)
-            by_class.setdefault(part.place, []).append((part, Moments(part.values, sums, groups)))
-    wanted = sorted(
-        place for place, some in by_class.items() if any(part.values.groups != frozenset() for part, _ in some)  # type: ignore[union-attr]
-    )
-    if wanted:
-        _scan(rows, counted, by_class, wanted)
+        one = counted.classes[part.place]
+        try:
+            values = table.design.values(table, part.boxes, one.counts, effort) if part.boxes else NOBODY
+        except EmptyError:
+            moments.append(None)
+            continue
+        made = Moments(values, sums, len(one.counts))
+        moments.append(made)
+        if values.groups != frozenset():
+            by_class.setdefault(part.place, []).append((values, made))
+    every = [values.groups for some in by_class.values() for values, _ in some]
+    groups = None if None in every else frozenset[int]().union(*(some for some in every if some is not None))
+    for place, columns, weights in _batches(rows, counted, sorted(by_class), groups):
+        choice = columns.get("choice")
+        for values, mine in by_class[place]:
+            numbers = values.of(columns)
+            mine.add(np.zeros(len(numbers), np.int64) if choice is None else choice, numbers, weights)
+    found: Found = {}
     units = np.array([10.0**-scale for scale in counted.scales])
-    found: dict[tuple[Any, ...], Totals | None] = {}
+    for part, made_ in zip(parts, moments, strict=True):
+        one = counted.classes[part.place]
+        _added(found, part.row, None if made_ is None else made_.totals(one.counts, one.totals, one.products, units))
+    asked = len(table.survey.ask)
+    return found, f"all {asked:,} questions" if groups is None else f"{len(groups):,} of {asked:,} groups"
+
+
+def _from_tallies(rows: Rows, counted: Counted, parts: Sequence[_Part], design: TalliedDesign) -> tuple[Found, str]:
+    """The same, where reports are read all together."""
+    table, sums = rows.table, len(counted.scales)
+    wanted = sorted({part.place for part in parts if part.boxes})
+    by_class = {place: design.tallies(table, sums) for place in wanted}
+    for place, columns, weights in _batches(rows, counted, wanted, None):
+        by_class[place].add(columns, weights)
+    units = np.array([10.0**-scale for scale in counted.scales])
+    found: Found = {}
     for part in parts:
-        if part.values is None:
-            found[part.row] = None
-    for place, some in by_class.items():
-        one = counted.classes[place]
-        for part, moments in some:
-            totals = moments.totals(one.counts, one.totals, one.products, units)
-            if part.row not in found:
-                found[part.row] = totals
-            elif (before := found[part.row]) is not None:
-                found[part.row] = before + totals
-    return found
+        try:
+            own = design.totals(table, part.boxes, by_class[part.place]) if part.boxes else Totals.nothing(sums)
+            _added(found, part.row, own.scaled(units))
+        except EmptyError:
+            _added(found, part.row, None)
+    return found, f"all {len(table.survey.ask):,} grids"
 
 
-def _scan(
-    rows: Rows, counted: Counted, by_class: Mapping[int, list[tuple[_Part, Moments]]], wanted: Sequence[int]
-) -> None:
-    every = [part.values.groups for place in wanted for part, _ in by_class[place] if part.values is not None]
-    groups = None if None in every else frozenset().union(*(some for some in every if some is not None))
+def _batches(
+    rows: Rows, counted: Counted, wanted: Sequence[int], groups: frozenset[int] | None
+) -> Iterator[tuple[int, Columns, NDArray[np.int64]]]:
+    """Some rows of one class at a time: the class, the columns of their reports, and their weights."""
+    if not wanted:
+        return
     for batch in rows.scan(counted, wanted, groups):
-        for place in wanted if len(wanted) > 1 else [None]:
-            columns, weights = batch.columns, batch.weights
-            if place is not None:
-                mine = np.flatnonzero(batch.classes == place)
-                columns = {name: column[mine] for name, column in columns.items()}
-                weights = weights[:, mine]
-            for part, moments in by_class[wanted[0] if place is None else place]:
-                assert part.values is not None
-                numbers = part.values.of(columns)
-                choice = columns.get("choice")
-                slots = np.zeros(len(numbers), np.int64) if choice is None else choice.astype(np.int64)
-                moments.add(slots, numbers, weights)
+        if len(wanted) == 1:
+            yield wanted[0], batch.columns, batch.weights
+            continue
+        order = np.argsort(batch.classes, kind="stable")
+        ends = np.searchsorted(batch.classes[order], [[place, place + 1] for place in wanted])
+        for place, (start, stop) in zip(wanted, ends.tolist(), strict=True):
+            if start < stop:
+                mine = order[start:stop]
+                yield place, {name: column[mine] for name, column in batch.columns.items()}, batch.weights[:, mine]
 
 
-# -- from sums to the columns of the answer ------------------------------------------------------------------------------
+class _Nobody(Values):
+    """A condition that holds for nobody."""
+
+    constant = variance = bound = 0.0
+    groups: frozenset[int] | None = frozenset()
+
+    def of(self, columns: Columns) -> Floats:
+        return np.zeros(len(next(iter(columns.values()))))
+
+
+NOBODY = _Nobody()
+
+
+# -- from sums to the columns of the answer ----------------------------------------------------------------------------
 
 
 def value_of(expression: Expression, totals: Floats, keys: Sequence[Any]) -> tuple[float, Floats]:
@@ -188,22 +235,34 @@ def _unary(name: str, a: float, da: Floats) -> tuple[float, Floats]:
     return (math.sqrt(a), da / (2 * math.sqrt(a))) if a > 0 else (math.nan, da * math.nan)
 
 
-Floats = NDArray[np.float64]
 Row = tuple[tuple[Any, ...], Totals | None]
 
 
-def _measured(name: str, expression: Expression, rows: Sequence[Row]) -> Measured:
+def _is_count(query: Query, output: Output) -> bool:
+    """Whether a column of the answer is COUNT(*)."""
+    return isinstance(output.value, Total) and query.sums[output.value.index] == "1"
+
+
+def _counts(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> dict[tuple[Any, ...], float]:
+    """Counts that fit together, where the query counts groups of private dimensions."""
+    if "1" not in query.sums or not any(query.private_keys):
+        return {}
+    return tidied(query, found, query.sums.index("1"))
+
+
+def _measured(output: Output, rows: Sequence[Row], counts: Mapping[tuple[Any, ...], float]) -> Measured:
+    """A column of the answer; `counts` stand for the values of the rows that they name."""
     found, errors = [], []
     for keys, totals in rows:
         if totals is None:
             found.append(math.nan)
             errors.append(math.nan)
             continue
-        value, slope = value_of(expression, totals.values, keys)
+        value, slope = value_of(output.value, totals.values, keys)
         variance = float(slope @ totals.covariance @ slope)
-        found.append(value)
+        found.append(counts.get(keys, value))
         errors.append(_rounded(math.sqrt(max(variance, 0.0))) if not math.isnan(variance) else math.nan)
-    return Measured(name, np.array(found, dtype=np.float64), np.array(errors, dtype=np.float64))
+    return Measured(output.name, np.array(found, dtype=np.float64), np.array(errors, dtype=np.float64))
 
 
 def _rounded(error: float) -> float:
@@ -215,7 +274,11 @@ def _ordered(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> li
     """The rows that HAVING keeps, in the query's order, as many as it asks for."""
     rows: list[Row] = [row for row in found.items() if query.having is None or _holds(query.having, *row)]
     if query.order:
-        rows.sort(key=cmp_to_key(lambda a, b: _compared(query, a, b)))
+
+        def compared(one: Row, other: Row) -> int:
+            return _compared(query, one, other)
+
+        rows.sort(key=cmp_to_key(compared))
     stop = None if query.limit is None else query.offset + query.limit
     return rows[query.offset : stop]
 
@@ -269,17 +332,12 @@ def _people(query: Query, counted: Counted) -> dict[tuple[Any, ...], int]:
     return found
 
 
-def _used(rows: Rows, parts: Sequence[_Part]) -> tuple[str, ...]:
-    every = [part.values.groups for part in parts if part.values is not None]
-    asked = len(rows.table.survey.ask)
-    if None in every:
-        return (f"all {asked:,} questions of everybody",)
-    used = frozenset().union(*(some for some in every if some is not None)) if every else frozenset()
-    return (f"{len(used):,} of {asked:,} groups",)
-
-
-def _said(query: Query, rows: Sequence[Row]) -> Iterator[str]:
+def _said(query: Query, rows: Sequence[Row], tidy: bool, design: Design) -> Iterator[str]:
     yield from query.remarks
+    if isinstance(design, TalliedDesign):
+        yield design.said
+    if tidy:
+        yield "Counts of groups were made to fit together, none below 0; their errors are those of the unbiased counts."
     unknown = sum(totals is None for _, totals in rows)
     if unknown:
         yield (

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, reduce
-from itertools import combinations
+from functools import lru_cache
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,44 +23,75 @@ from veil.tree import Tree
 __all__ = ["fitted_fan_outs", "range_energies"]
 
 Floats = NDArray[np.float64]
+Schema = tuple[tuple[int, bool], ...]
+"""The size of each dimension, and whether it has an order."""
 _LARGEST_FAN_OUT = 32
-_MOST_GROUPS = 20_000
+_MOST_GROUPS = 10_000
 """Combinations of levels beyond which no deeper tree is tried."""
 _NEAR = 1.05
 """A deeper tree must gain more than this: it has more groups, and takes longer to read."""
 _SWEEPS = 3
 
 
-def fitted_fan_outs(sizes: Sequence[int], ordinal: Sequence[bool], epsilon: float) -> tuple[int, ...]:
+def fitted_fan_outs(
+    sizes: Sequence[int], ordinal: Sequence[bool], epsilon: float, most: int | None = None
+) -> tuple[int, ...]:
     """The fan-out of each dimension's tree: 2 to 32 or the size for an ordinal one, the size for a categorical one.
 
     Minimises the mean predicted variance of COUNT over random ranges (ordinal) and single values (categorical) of one
-    dimension and of two, read by least squares over all levels; dimensions of the same size get the same fan-out.
+    dimension and of two, read by least squares over all levels; dimensions of the same size get the same fan-out. With
+    `most`, people are asked about at most so many dimensions together.
 
     >>> fitted_fan_outs((1024,), (True,), 2.0), fitted_fan_outs((1024, 50), (True, False), 2.0)
     ((4,), (4, 50))
     """
     if len(sizes) != len(ordinal) or not sizes or any(size < 1 for size in sizes):
         raise ParameterError("fan-outs need one size of at least 1, and whether it is ordinal, for each dimension")
-    return _fitted(tuple(int(size) for size in sizes), tuple(bool(each) for each in ordinal), check_epsilon(epsilon))
+    schema = tuple((int(size), bool(ranged)) for size, ranged in zip(sizes, ordinal, strict=True))
+    return _fitted(schema, check_epsilon(epsilon), most)
+
+
+def _combined_levels(heights: Sequence[int], most: int | None = None) -> NDArray[np.int64]:
+    """All combinations of levels of trees with these heights but for the one of all roots, one per row.
+
+    They are numbered like the digits of a number, the last tree's level varying fastest; with `most`, only those with
+    at most so many levels below the root, by the sets of trees.
+
+    >>> _combined_levels((1, 2)).tolist(), _combined_levels((1, 2), 1).tolist()
+    ([[0, 1], [0, 2], [1, 0], [1, 1], [1, 2]], [[1, 0], [0, 1], [0, 2]])
+    """
+    if most is None or most >= len(heights):
+        return np.indices([height + 1 for height in heights]).reshape(len(heights), -1).T[1:]
+    found = []
+    for many in range(1, most + 1):
+        for places in combinations(range(len(heights)), many):
+            below = 1 + np.indices([heights[place] for place in places]).reshape(many, -1).T
+            rows = np.zeros((len(below), len(heights)), np.int64)
+            rows[:, places] = below
+            found.append(rows)
+    return np.concatenate(found)
 
 
 @lru_cache(maxsize=256)
-def _fitted(sizes: tuple[int, ...], ordinal: tuple[bool, ...], epsilon: float) -> tuple[int, ...]:
+def _fitted(schema: Schema, epsilon: float, most: int | None) -> tuple[int, ...]:
     noise = 4 * math.exp(epsilon) / math.expm1(epsilon) ** 2
-    choices = {size: _of_each_height(size, noise) for size, ranged in zip(sizes, ordinal, strict=True) if ranged}
+    choices = {size: _of_each_height(size, noise) for size, ranged in schema if ranged}
     taken = {size: fan_outs[0] for size, fan_outs in choices.items()}  # from the flattest trees on
 
     def chosen(trial: dict[int, int]) -> tuple[int, ...]:
-        return tuple(trial[size] if ranged else max(2, size) for size, ranged in zip(sizes, ordinal, strict=True))
+        return tuple(trial[size] if ranged else max(2, size) for size, ranged in schema)
 
     for _ in range(_SWEEPS):
         before = taken
         for size, fan_outs in choices.items():
-            trials = [{**taken, size: fan_out} for fan_out in fan_outs]
-            found = [_mean_variance(sizes, ordinal, chosen(trial), noise) for trial in trials]
+            found: list[float] = []
+            for fan_out in fan_outs:
+                found.append(_mean_variance(schema, chosen({**taken, size: fan_out}), noise, most))
+                if len(found) > 2 and min(found[-2:]) > min(found):  # deeper trees only get worse
+                    break
             if min(found) < math.inf:
-                taken = next(trial for trial, one in zip(trials, found, strict=True) if one <= _NEAR * min(found))
+                near = next(i for i, one in enumerate(found) if one <= _NEAR * min(found))
+                taken = {**taken, size: fan_outs[near]}
         if taken == before:
             break
     return chosen(taken)
@@ -71,41 +102,59 @@ def _of_each_height(size: int, noise: float) -> list[int]:
     found: dict[int, tuple[float, int]] = {}
     for fan_out in (*range(2, min(_LARGEST_FAN_OUT, size - 1) + 1), max(2, size)):
         height = Tree(size, fan_out).height
-        candidate = (_mean_variance((size,), (True,), (fan_out,), noise), fan_out)
+        candidate = (_mean_variance(((size, True),), (fan_out,), noise, None), fan_out)
         found[height] = min(found.get(height, candidate), candidate)
     return [found[height][1] for height in sorted(found)]
 
 
 @lru_cache(maxsize=4096)
-def _mean_variance(sizes: tuple[int, ...], ordinal: tuple[bool, ...], fan_outs: tuple[int, ...], noise: float) -> float:
+def _mean_variance(schema: Schema, fan_outs: tuple[int, ...], noise: float, most: int | None) -> float:
     """The mean variance of queries of one dimension plus that of two dimensions, for one person.
 
     A query of one or two dimensions is a sum of contrasts E_j of levels j (each dimension's part between level j_i - 1
     and level j_i), and each is read from every group l >= j: variance 1 / sum of 1 / (k (1 + noise N_l)), times its
     energy, where N_l is the number of cells of group l and k the number of groups.
     """
-    trees = [Tree(size, fan_out) for size, fan_out in zip(sizes, fan_outs, strict=True)]
-    groups = math.prod(tree.height + 1 for tree in trees) - 1  # nobody is asked about the roots alone
-    if groups > _MOST_GROUPS:
+    trees = [Tree(size, fan_out) for (size, _), fan_out in zip(schema, fan_outs, strict=True)]
+    if _groups([tree.height for tree in trees], most) > _MOST_GROUPS:
         return math.inf
-    information = 1 / (1 + noise * reduce(np.multiply.outer, [np.array(tree.sizes, dtype=float) for tree in trees]))
-    for axis in range(len(trees)):  # of all groups that refine each level
-        information = np.flip(np.cumsum(np.flip(information, axis), axis), axis)
+    levels = _combined_levels([tree.height for tree in trees], most).T
+    cells = np.ones(levels.shape[1])
+    for tree, level in zip(trees, levels, strict=True):
+        cells *= np.array(tree.sizes, dtype=np.float64)[level]
+    told = 1 / (1 + noise * cells)
     energies = [
-        range_energies(tree) if ranged else _point_energies(tree) for tree, ranged in zip(trees, ordinal, strict=True)
+        range_energies(tree) if ranged else _point_energies(tree)
+        for tree, (_, ranged) in zip(trees, schema, strict=True)
     ]
-    pairs = list(combinations(range(len(trees)), 2))
-    singles = [1 / len(trees) for _ in trees]  # how often each dimension is named alone, or beside another as a whole
-    mean = 0.0
+    found = [
+        float((energies[i][1:] / _refining(told, levels[i : i + 1], trees[i : i + 1])[1:]).sum())
+        for i in range(len(trees))
+    ]
+    mean = sum(found) / len(found)
+    pairs = list(combinations(range(len(trees)), 2)) if most != 1 else []
     for i, j in pairs:
-        levels = tuple(slice(1, None) if axis in (i, j) else 0 for axis in range(len(trees)))
-        mean += float((np.outer(energies[i][1:], energies[j][1:]) / information[levels]).sum()) / len(pairs)
-        singles[i] += energies[j][0] / len(pairs)
-        singles[j] += energies[i][0] / len(pairs)
-    for i, often in enumerate(singles):
-        levels = tuple(slice(1, None) if axis == i else 0 for axis in range(len(trees)))
-        mean += often * float((energies[i][1:] / information[levels]).sum())
-    return mean * groups
+        own = energies[i][0] * found[j] + energies[j][0] * found[i]  # contrasts of one of the two
+        information = _refining(told, levels[[i, j]], [trees[i], trees[j]])[1:, 1:]
+        mean += (own + float((np.outer(energies[i][1:], energies[j][1:]) / information).sum())) / len(pairs)
+    return mean * len(told)
+
+
+def _groups(heights: Sequence[int], most: int | None) -> int:
+    """How many combinations of levels there are."""
+    counts = [1] + [0] * (len(heights) if most is None else min(most, len(heights)))
+    for height in heights:
+        counts = [counts[0], *(more + height * fewer for fewer, more in pairwise(counts))]
+    return sum(counts) - 1
+
+
+def _refining(told: Floats, levels: NDArray[np.int64], trees: Sequence[Tree]) -> Floats:
+    """What all groups tell that are at least as fine as each combination of levels of these trees."""
+    shape = tuple(tree.height + 1 for tree in trees)
+    found = np.bincount(np.ravel_multi_index(tuple(levels), shape), told, minlength=math.prod(shape)).reshape(shape)
+    for axis in range(len(shape)):
+        found = np.flip(np.cumsum(np.flip(found, axis), axis), axis)
+    return np.asarray(found, dtype=np.float64)
 
 
 @lru_cache(maxsize=1024)

@@ -20,7 +20,7 @@ from veil.marginals.consistency import averaged, before_averaging, repaired
 from veil.marginals.tables import Views
 from veil.post.consistency import norm_sub
 from veil.sql.axes import Axis
-from veil.sql.design import Box
+from veil.sql.query import Box
 from veil.sql.response import Cover, Pair, cover, orthants, response_matrix
 
 __all__ = ["MOST_SIDES", "GridReading", "Region", "grid_sets"]
@@ -213,9 +213,7 @@ class _Sum:
         covers = {pair: self._covered(pair, sides) for pair in combinations(places, 2)}
         numbers = {place: number for number, place in enumerate(places)}
         ones = np.array([float(reading.fine[place] @ sides[place]) for place in places])
-        found = orthants(
-            ones, {(numbers[i], numbers[j]): self._value((i, j), one) for (i, j), one in covers.items()}
-        )
+        found = orthants(ones, {(numbers[i], numbers[j]): self._value((i, j), one) for (i, j), one in covers.items()})
         self._share += found.inside
         for place, slope in zip(places, found.sides.tolist(), strict=True):
             self._one(place, sides[place], slope)
@@ -224,7 +222,9 @@ class _Sum:
             self._two((i, j), one, slope)
             self._joined(one, slope)
         for place in places:
-            self._cut(place, sides[place], reading.fitted[0][place], found.inside / max(float(ones[numbers[place]]), 0.05))
+            self._cut(
+                place, sides[place], reading.fitted[0][place], found.inside / max(float(ones[numbers[place]]), 0.05)
+            )
         self._unknown += (_THREE * (found.inside - found.apart)) ** 2
 
     def _covered(self, pair: Pair, sides: dict[int, Floats]) -> Cover:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.sql.design import Tallies
 from veil.survey import Ask
 from veil.wire.layout import Columns
 
@@ -16,7 +17,7 @@ Floats = NDArray[np.float64]
 _HALF = 31
 
 
-class GridTallies:
+class GridTallies(Tallies):
     """Weighted support counts of every grid's cells, for several sums over the same rows.
 
     A sum with weights of both signs is the difference of two sums, of its positive and of its negative weights: these

@@ -19,16 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Categories, Record
-from veil.errors import EmptyError, InputError, ParameterError
+from veil.errors import EmptyError, ParameterError
 from veil.marginals.tables import MOST_CELLS
 from veil.mechanisms import PureOracle
 from veil.mechanisms.choice import direct_or_hashed
 from veil.results.noise import SupportNoise
 from veil.sql.axes import Axis, axes_of
-from veil.sql.design import Box, Design, Values
+from veil.sql.design import TalliedDesign
 from veil.sql.grid_reading import GridReading, Region, grid_sets
 from veil.sql.grid_tallies import GridTallies
 from veil.sql.moments import Totals
+from veil.sql.query import Box
 from veil.survey import Ask, OneOf, Question
 from veil.tools.arguments import is_int
 from veil.view import Ancestor, Composed, Product, Project, View
@@ -36,17 +37,16 @@ from veil.view import Ancestor, Composed, Product, Project, View
 if TYPE_CHECKING:
     from veil.sql.table import Table
 
-__all__ = ["GRIDS_SAY", "Grids"]
+__all__ = ["Grids"]
 
 Floats = NDArray[np.float64]
 
-GRIDS_SAY = (
+_SAID = (
     "The standard errors hold the noise of the grids, and an allowance for what no grid tells: people within a cell that "
     "a side cuts are taken to be spread as unevenly as neighbouring cells are, dimensions to be joined within coarse "
     "cells about as the cells around are, and three or more dimensions to be joined mostly by their pairs. Where that is "
     "wrong, errors may be larger."
 )
-"""What an answer from grids rests on, in words."""
 
 _ALPHA_1, _ALPHA_2 = 0.7, 0.03
 """The paper's: how far cells are from evenly filled. A range errs by alpha_1 / g1, a rectangle by 2 alpha_2 / g2."""
@@ -56,7 +56,7 @@ _USUAL_PEOPLE = 1_000_000
 
 
 @dataclass(frozen=True)
-class Grids(Design):
+class Grids(TalliedDesign):
     """Everybody answers for one grid, drawn at random, with the whole budget: one or two dimensions, cut into cells.
 
     `fine` is about how many cells an ordinal dimension's own grid has, `coarse` how many it has in the grids of pairs;
@@ -74,6 +74,7 @@ class Grids(Design):
     coarse: int | None = None
     people: int = _USUAL_PEOPLE
     kind = "grids"
+    said = _SAID
 
     def __post_init__(self) -> None:
         for cells in (self.fine, self.coarse):
@@ -124,14 +125,14 @@ class Grids(Design):
 
     # -- how answers are read ----------------------------------------------------------------------------------------
 
-    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
-        raise InputError("grids are read all together, not row by row: answer_region")
+    def tallies(self, table: Table, sums: int) -> GridTallies:
+        return GridTallies(table.survey.ask, sums)
 
-    def answer_region(self, table: Table, boxes: Sequence[Box], tallies: GridTallies) -> Totals:
-        """Runs at the collector: the sums over people in any of these boxes, which are disjoint, and their covariances.
+    def totals(self, table: Table, boxes: Sequence[Box], tallies: GridTallies) -> Totals:
+        """Runs at the collector: the sums over people in any of these boxes, and their covariances.
 
-        In units of the weights as they are in the tallies. Unbiased where sides lie on cells' edges, up to two
-        dimensions; what the covariances rest on otherwise is told by `GRIDS_SAY`.
+        Unbiased where sides lie on cells' edges, up to two dimensions; `said` tells what the covariances rest on
+        otherwise.
         """
         axes = self.axes(table.private)
         _check_answered(axes, boxes, tallies.people)

@@ -1,27 +1,114 @@
-"""Reading reports of which each answers one group: a combination of levels of the dimensions, as one cell."""
+"""Designs that put each person into one group: a combination of levels of the dimensions, asked for as one cell."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import Domain, Record
 from veil.errors import ParameterError
-from veil.mechanisms import GRR, PureOracle
+from veil.mechanisms import GRR, OLH, PureOracle
+from veil.mechanisms.choice import direct_or_hashed
 from veil.mechanisms.hashing import LocalHashing
-from veil.sql.contrasts import Combination, Read
-from veil.sql.design import Values
+from veil.sql.contrasts import Combination, Read, contrasts_read, contrasts_variance, nodes_read
+from veil.sql.design import Design, Values
+from veil.sql.query import Box
+from veil.survey import Ask, EachOf, OneOf, Question
 from veil.tree import Tree
+from veil.view import Ancestor, Composed, Product, Project, View
 from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
-    from veil.kernels.cells import I64
+    from veil.sql.table import Table
 
-__all__ = ["GroupedValues", "combination_of"]
+__all__ = ["GroupedDesign", "GroupedValues", "Groups", "Oracle", "combination_of", "oracle_for", "view_of"]
 
+Oracle = Literal["best", "OLH"]
+
+_MOST_DIRECT = 1 << 32  # values of GRR; groups of many dimensions have more cells
+_WORTH_A_THREAD = 1 << 21  # pairs of a report and a cell
 _LARGEST = (1 << 23) - 1  # of a coefficient, so that 256 of them add up in 32 bits
+
+
+def oracle_for(oracle: Oracle, epsilon: float, domain: Domain) -> PureOracle:
+    """What a group is asked through: GRR or OLH, whichever has the smaller variance; or OLH, as in the thesis."""
+    if oracle == "OLH" or domain.size > _MOST_DIRECT:
+        return OLH(epsilon, domain)
+    return direct_or_hashed(epsilon, domain)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The combinations of levels that people are asked about, in the order of their choices, and through what."""
+
+    combination: Combination
+    oracles: list[PureOracle]
+
+
+class GroupedDesign(Design):
+    """A design whose groups are combinations of levels of the dimensions' trees; each person answers for one.
+
+    Guarantee: which group a person is in does not depend on what they hold, and its oracle keeps e^eps.
+    """
+
+    oracle: Oracle
+
+    @abstractmethod
+    def levels(self, private: Record, epsilon: float) -> tuple[tuple[Tree, ...], NDArray[np.int64]]:
+        """The dimensions' trees, and a row for each group: the level of every dimension, 0 where it is not asked."""
+
+    def ask(self, private: Record, epsilon: float) -> Ask:
+        trees, levels = self.levels(private, epsilon)
+        views = [view_of(private, trees, level) for level in levels.tolist()]
+        return OneOf(*((1, Question(oracle_for(self.oracle, epsilon, view.domain), view)) for view in views))
+
+    def groups(self, table: Table) -> Groups:
+        """The groups of a table's people."""
+        return _groups(self, table.private, table.epsilon)
+
+    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+        groups = self.groups(table)
+        if table.reading == "plain":
+            read = nodes_read(groups.combination, boxes, counts)
+        else:
+            read = contrasts_read(groups.combination, boxes, counts, effort)
+        return GroupedValues(read, groups.oracles, counts)
+
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        combination = self.groups(table).combination
+        if table.reading == "plain":
+            return nodes_read(combination, boxes, counts).variance
+        return contrasts_variance(combination, boxes, counts)
+
+
+@lru_cache(maxsize=32)
+def _groups(design: GroupedDesign, private: Record, epsilon: float) -> Groups:
+    trees, levels = design.levels(private, epsilon)
+    ask = design.ask(private, epsilon)
+    if isinstance(ask, EachOf):
+        by_size = dict(zip(ask.rule.sizes, ask.mechanisms, strict=True))
+        oracles = [by_size[size] for size in ask.rule.sizes_of(np.arange(len(ask))).tolist()]
+    else:
+        oracles = [question.mechanism for question in ask.questions]
+    return Groups(combination_of(trees, levels, oracles), oracles)  # type: ignore[arg-type]  # pure oracles
+
+
+def view_of(private: Record, trees: Sequence[Tree], levels: Sequence[int]) -> View:
+    """What a group looks at: the ancestors of the dimensions that have a level, as one index."""
+    views: list[View] = []
+    for name, tree, level in zip(private.names, trees, levels, strict=True):
+        if level:
+            first = Project(private, (name,))
+            views.append(
+                first if level == tree.height else Composed(first, Ancestor(first.domain, tree.branching, level))
+            )
+    return views[0] if len(views) == 1 else Product(*views)
 
 
 def combination_of(trees: Sequence[Tree], levels: NDArray[np.int64], oracles: Sequence[PureOracle]) -> Combination:
@@ -42,32 +129,30 @@ class GroupedValues(Values):
 
     def __init__(self, read: Read, oracles: Sequence[PureOracle], counts: NDArray[np.int64]) -> None:
         self.constant, self.variance, self.groups = read.constant, read.variance, frozenset(read.parts)
-        self._direct: dict[int, NDArray[np.float64]] = {}
+        direct: list[tuple[int, NDArray[np.float64]]] = []
         hashed: list[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]] = []
         self.bound = 0.0
         for group, (cells, coefficients) in read.parts.items():
             oracle = oracles[group]
             gap, q = float(oracle.p - oracle.q), float(oracle.q)
+            self.cells += len(cells)
+            self.pairs += int(counts[group]) * len(cells)
             self.noise += counts[group] * _least(oracle, coefficients)
             self.bound = max(self.bound, float(np.abs(coefficients).sum()) * max(1 - q, q) / gap)
             if isinstance(oracle, GRR):
                 dense = np.zeros(oracle.domain.size)
                 dense[cells] = coefficients
-                self._direct[group] = (dense - q * coefficients.sum()) / gap
+                direct.append((group, (dense - q * coefficients.sum()) / gap))
             elif isinstance(oracle, LocalHashing):
                 hashed.append((group, oracle, cells, coefficients))
             else:
                 raise ParameterError("groups are asked through GRR or local hashing")
-        self._hashed = _Hashed(hashed)
+        self._direct, self._hashed = _Direct(direct), _Hashed(hashed)
 
     def of(self, columns: Columns) -> NDArray[np.float64]:
-        choice = columns["choice"]
-        found = np.zeros(len(choice))
-        for group, dense in self._direct.items():
-            rows = np.flatnonzero(choice == group)
-            found[rows] = dense[columns["value"][rows]]
-        if self._hashed.places:
-            self._hashed.fill(found, choice, columns)
+        found = np.zeros(len(columns["choice"]))
+        self._direct.fill(found, columns)
+        self._hashed.fill(found, columns)
         return found
 
 
@@ -81,15 +166,37 @@ def _least(oracle: PureOracle, coefficients: NDArray[np.float64]) -> float:
     return squares * q * (1 - q) / (p - q) ** 2
 
 
+class _Direct:
+    """The groups that are asked directly: a table of numbers for each, one group after the other."""
+
+    def __init__(self, groups: Sequence[tuple[int, NDArray[np.float64]]]) -> None:
+        self._places = _places([group for group, _ in groups])
+        self._offsets = np.concatenate(([0], np.cumsum([len(numbers) for _, numbers in groups]))).astype(np.int64)
+        self._numbers = np.concatenate([numbers for _, numbers in groups]) if groups else np.zeros(0)
+
+    def fill(self, found: NDArray[np.float64], columns: Columns) -> None:
+        """Write the numbers of the rows that were asked directly."""
+        if len(self._numbers):
+            places = self._places[np.minimum(columns["choice"], len(self._places) - 1)]
+            rows = np.flatnonzero(places >= 0)
+            found[rows] = self._numbers[self._offsets[places[rows]] + columns["value"][rows]]
+
+
+def _places(groups: Sequence[int]) -> NDArray[np.int32]:
+    """By choice, the place of its group among these; -1 for others, and for all choices beyond the last entry."""
+    places = np.full(max(groups, default=-1) + 2, -1, np.int32)
+    places[list(groups)] = np.arange(len(groups))
+    return places
+
+
 class _Hashed:
     """The groups that are asked by hashing, their cells one group after the other."""
 
-    def __init__(
-        self, groups: Sequence[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]]
-    ) -> None:
+    def __init__(self, groups: Sequence[tuple[int, LocalHashing, NDArray[np.int64], NDArray[np.float64]]]) -> None:
         from veil.kernels.counting import halves
 
-        self.places = {group: i for i, (group, *_) in enumerate(groups)}
+        self._places = _places([group for group, *_ in groups])
+        self._any = bool(groups)
         if not groups:
             return
         (self._buckets,) = {oracle.buckets for _, oracle, _, _ in groups}
@@ -105,29 +212,31 @@ class _Hashed:
             self._coefficients[self._offsets[i] : self._offsets[i + 1]] = whole
             self._scales[i] = 1.0 / (scale * float(oracle.p - oracle.q))
             self._shifts[i] = float(oracle.q) * whole.sum()
-        self._lookup = np.full(max(self.places) + 2, -1, np.int32)
-        self._lookup[list(self.places)] = list(self.places.values())
 
-    def fill(self, found: NDArray[np.float64], choice: NDArray[np.int64], columns: Columns) -> None:
+    def fill(self, found: NDArray[np.float64], columns: Columns) -> None:
         """Write the numbers of the rows that were asked by hashing."""
         from veil.kernels.cells import hashed_values
         from veil.kernels.threads import in_order, thread_count
 
-        places = self._lookup[np.minimum(choice, len(self._lookup) - 1)]
+        if not self._any:
+            return
+        places = self._places[np.minimum(columns["choice"], len(self._places) - 1)]
         rows = np.flatnonzero(places >= 0)
-        rows = rows[np.argsort(places[rows].astype(np.uint16 if len(self.places) < 1 << 16 else np.int32), kind="stable")]
+        if not len(rows):
+            return
+        narrow = np.uint16 if len(self._offsets) <= 1 << 16 else np.int32
+        rows = rows[np.argsort(places[rows].astype(narrow), kind="stable")]  # rows of one group look at the same cells
         places = places[rows]
         seeds, buckets = self._oracle.expand(columns["seed"][rows]), columns["bucket"][rows]
-        # cells that a row looks at differ by group: pieces of equal work, not of equal length
-        work = np.cumsum(self._offsets[places + 1] - self._offsets[places]) if len(rows) else np.zeros(0)
-        threads = thread_count() if len(rows) and work[-1] > 1 << 21 else 1
-        ends = np.searchsorted(work, np.linspace(0, work[-1], 4 * threads + 1)) if threads > 1 else [0, len(rows)]
-        ends[-1] = len(rows)
+        # how many cells a row looks at differs by group: pieces of equal work, not of equal length
+        work = np.cumsum(self._offsets[places + 1] - self._offsets[places])
+        threads = thread_count() if work[-1] > _WORTH_A_THREAD else 1
+        ends = [0, *np.searchsorted(work, np.linspace(0, work[-1], 4 * threads + 1)[1:-1]).tolist(), len(rows)]
 
-        def count(piece: int) -> NDArray[I64]:
+        def count(piece: int) -> NDArray[np.int64]:
             some = slice(ends[piece], ends[piece + 1])
             shared = (self._buckets, self._offsets, self._low, self._high, self._coefficients)
-            return hashed_values(seeds[some], buckets[some], places[some], *shared)  # type: ignore[no-any-return]
+            return hashed_values(seeds[some], buckets[some], places[some], *shared)
 
-        sums = np.concatenate(in_order(count, range(len(ends) - 1), threads)) if len(rows) else np.zeros(0)
+        sums = np.concatenate(in_order(count, range(len(ends) - 1), threads))
         found[rows] = (sums - self._shifts[places]) * self._scales[places]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,17 @@ class Totals:
     values: Floats
     covariance: Floats
 
+    @classmethod
+    def nothing(cls, sums: int) -> Totals:
+        """The sums over nobody."""
+        return cls(np.zeros(sums), np.zeros((sums, sums)))
+
     def __add__(self, other: Totals) -> Totals:
         return Totals(self.values + other.values, self.covariance + other.covariance)
+
+    def scaled(self, units: Floats) -> Totals:
+        """The same in other units: what one of each weight stands for."""
+        return Totals(self.values * units, self.covariance * np.outer(units, units))
 
 
 class Moments:
@@ -48,12 +58,12 @@ class Moments:
         self._second = np.zeros((groups, sums, sums))
         self._cross = np.zeros((groups, sums, sums))
 
-    def add(self, slots: NDArray[np.int64], numbers: Floats, weights: NDArray[np.int64]) -> None:
+    def add(self, slots: NDArray[Any], numbers: Floats, weights: NDArray[np.int64]) -> None:
         """Add rows: the group of each, its number, and one row of weights per sum."""
         from veil.kernels.cells import add_moments
 
         whole = np.rint(numbers * self._scale).astype(np.int64)
-        add_moments(slots, whole, weights, self._first, self._second, self._cross)
+        add_moments(slots.astype(np.int64), whole, weights, self._first, self._second, self._cross)
 
     def totals(
         self, counts: NDArray[np.int64], totals: Sequence[int], products: Sequence[Sequence[int]], units: Floats
@@ -84,7 +94,7 @@ class Moments:
         own = among * (1 - 2 * constant) + constant**2 * pairs
         own -= np.outer(found - constant * everyone, found - constant * everyone) / max(people, 1)
         floor = np.diag(pairs) * self._values.noise / max(people, 1)
-        return Totals(found * units, _less(scatter, own, floor) * np.outer(units, units))
+        return Totals(found, _less(scatter, own, floor)).scaled(units)
 
     def _whole(self, group: int, a: int) -> int:
         low, low_top, high, high_top = (int(word) for word in self._first[group, a])

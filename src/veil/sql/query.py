@@ -13,6 +13,7 @@ __all__ = [
     "FALSE",
     "TRUE",
     "Both",
+    "Box",
     "Bucket",
     "Compare",
     "Condition",
@@ -33,6 +34,9 @@ __all__ = [
 
 Runs = tuple[tuple[int, int], ...]
 """Codes of a dimension: runs [start, stop), disjoint, increasing, with a gap between any two."""
+
+Box = tuple[Runs | None, ...]
+"""For each dimension the codes on one side of a box; None for all of them."""
 
 # -- conditions: "not" stands nowhere, it was pushed down to what it negates -----------------------------------------
 
@@ -125,11 +129,11 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class Bucket:
-    """The codes [start, stop) of a dimension as one group, and how it is labelled: by its value or its lower end."""
+    """The codes [start, stop) of a dimension as one group, labelled by its value or lower end; None: missing values."""
 
     start: int
     stop: int
-    label: str | int | float
+    label: str | int | float | None
 
 
 @dataclass(frozen=True)

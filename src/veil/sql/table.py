@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Reading", "Table"]
 
-Reading = Literal["levels", "plain"]
+Reading = Literal["levels", "plain", "consistent"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Table(OneRound[Any]):
     `private` are the dimensions: `Integers` and `Interval` have an order and may be asked for by ranges, `Categories`
     by their labels. `public` are columns that stand beside the reports as they are: measures to add up, and anything
     to filter and to group by. `design` says how people are asked; `reading` "plain" reads HIO, HI, SC and MG as in the
-    thesis, "levels" with less noise. `query` is what `read` answers.
+    thesis, "levels" with less noise; "consistent" does too, and makes counts of private groups fit together. `query`
+    is what `read` answers.
 
     Guarantee: a report keeps e^eps over all private dimensions together. Public columns are not protected.
 
@@ -49,7 +50,7 @@ class Table(OneRound[Any]):
     epsilon: float
     private: Record
     public: tuple[PublicColumn, ...] = ()
-    design: Design = HIO()
+    design: Design = field(default_factory=HIO)
     name: str = "people"
     reading: Reading = "levels"
     query: str | None = None
@@ -123,5 +124,5 @@ class Table(OneRound[Any]):
 
     def columns(self) -> Mapping[str, str]:
         """The columns by name: what each is, in one word."""
-        held = {name: "private" for name in self.private.names}
+        held = dict.fromkeys(self.private.names, "private")
         return held | {column.name: "public" for column in self.public}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from veil.errors import MismatchError, WireError
+from veil.errors import WireError
 from veil.histogram import Histogram, Questions
 from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
-from veil.study.study import VERSION, Study
+from veil.sql import Table
+from veil.study.study import Study, read_study_file
 from veil.survey import Survey
-from veil.tools.arguments import is_int
-from veil.tools.canonical import by_kind, canonical, parse, take
+from veil.tools.canonical import parse
 
 __all__ = ["STUDIES", "study_from_json"]
 
@@ -45,6 +45,7 @@ STUDIES: dict[str, type[Study]] = {
         FourierMarginals,
         SplitEM,
         BinaryCALM,
+        Table,
     )
 }
 
@@ -64,10 +65,4 @@ def study_from_json(document: Any) -> Study:
         return Questions(Survey.from_json(document))
     if kind != "veil-study":
         raise WireError("expected a study or a task: an object of kind 'veil-study' or 'veil-survey'")
-    version, described, task = take(document, "veil-study", "version", "study", "task")
-    if not is_int(version) or version != VERSION:
-        raise WireError(f"this study was written by another version of veil (expected version {VERSION})")
-    study = by_kind(described, {kind: made.from_json for kind, made in STUDIES.items()}, "a study")
-    if canonical(task) != study.survey.to_bytes():
-        raise MismatchError("the task in this study file is not the one that its parameters give: one was changed")
-    return study
+    return read_study_file(document, STUDIES)

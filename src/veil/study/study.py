@@ -8,7 +8,7 @@ a run goes on after a restart (`run`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,9 +20,10 @@ from veil.results.base import Result
 from veil.study.collected import Collected, Kept
 from veil.study.parameters import from_text, read, written
 from veil.survey import Survey, SurveyTally
-from veil.tools.canonical import Json, canonical
+from veil.tools.arguments import is_int
+from veil.tools.canonical import Json, by_kind, canonical, take
 
-__all__ = ["OneRound", "Round", "Rounds", "Study"]
+__all__ = ["OneRound", "Round", "Rounds", "Study", "read_study_file"]
 
 VERSION = 1
 
@@ -126,6 +127,17 @@ class Study(ABC):
             asked = ", ".join(texts)
             raise MismatchError(f"{asked} would change what people are asked: expected a parameter of the reading")
         return made
+
+
+def read_study_file(document: Any, kinds: Mapping[str, type[Study]]) -> Study:
+    """The study in a parsed study file, if it is of one of these kinds."""
+    version, described, task = take(document, "veil-study", "version", "study", "task")
+    if not is_int(version) or version != VERSION:
+        raise WireError(f"this study was written by another version of veil (expected version {VERSION})")
+    study = by_kind(described, {kind: made.from_json for kind, made in kinds.items()}, "a study")
+    if canonical(task) != study.survey.to_bytes():
+        raise MismatchError("the task in this study file is not the one that its parameters give: one was changed")
+    return study
 
 
 def promised(found: Found, guarantee: Guarantee) -> Found:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["make_private_folder", "replacing", "sync_folder", "write_atomically"]
+__all__ = ["beside", "make_private_folder", "replacing", "settle", "sync_folder", "write_atomically"]
 
 
 def sync_folder(folder: Path) -> None:
@@ -27,21 +27,32 @@ def make_private_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place at the end, or vanishes with an error."""
-    target = Path(path)
+def beside(target: Path) -> Iterator[Path]:
+    """A temporary file in the same folder, its name beginning with a dot; gone at the end, unless it was renamed."""
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
-        sync_folder(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary file beside `path` that takes its place at the end, or vanishes with an error."""
+    with beside(Path(path)) as temporary:
+        yield temporary
+        settle(temporary, Path(path))
+
+
+def settle(temporary: Path, target: Path) -> None:
+    """Give a temporary file that is whole its name, for good."""
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
+    temporary.chmod(0o666 & ~_umask())
+    temporary.replace(target)
+    sync_folder(target.parent)
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:

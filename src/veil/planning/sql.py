@@ -1,0 +1,161 @@
+"""Tables that are asked in SQL: how people are asked about private dimensions, and how far answers will be off."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from veil.domain import Domain, Record
+from veil.errors import InputError
+from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text, in_words
+from veil.study import Study
+from veil.tools.canonical import Json
+
+if TYPE_CHECKING:
+    from veil.files.opening import PathLike
+    from veil.sql.choosing import Workload
+    from veil.sql.columns import PublicColumn
+    from veil.sql.table import Table
+
+__all__ = ["SqlGoal"]
+
+_SCHEMA = "schema"
+"""The way that stands in a schema file."""
+_ALL = "all queries"
+_MOST_TEXT = 40
+
+
+class SqlGoal(Goal):
+    """The designs of `veil.sql`, compared over typical queries or those that are given."""
+
+    name = "sql"
+    summary = "Any counts, sums and averages in SQL, over private dimensions and public columns of a table."
+    takes = ("file", "private", "public", "attribute", "query", "schema", "k")
+    about = (
+        "Errors are standard errors of COUNT, as a share of all people, if they were spread evenly over all values: "
+        "for random ranges over one dimension (narrow: 1 to 5 % of its values, wide: 25 to 80 %) and over several, or "
+        "for the queries that were given. A dash: such a query cannot be answered. A SUM errs as much, times the root "
+        "mean square of what is added up."
+    )
+
+    def ways(self, wishes: Wishes) -> Ways:
+        from veil.sql.choosing import known_designs
+        from veil.sql.table import Table
+
+        held, public = wishes.held, tuple(wishes.public)
+        if not isinstance(held, Record):
+            raise InputError(
+                "a table has private dimensions: expected FILE with --private age,state,... or --schema, or "
+                "--attribute age=18..99 once for each"
+            )
+        designs = known_designs(len(held.names))
+        found: dict[str, object] = {
+            name: (lambda design=design: Table(wishes.epsilon, held, public, design))
+            for name, design in designs.items()
+        }
+        if wishes.table is not None:
+            found = {_SCHEMA: lambda: wishes.table, **found}
+        return found  # type: ignore[return-value]  # each makes a Table
+
+    def dimensions(self, path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
+        from veil.planning.proposing import proposed_dimensions
+
+        return proposed_dimensions(path, names)
+
+    def errors(self, study: Study, wishes: Wishes) -> Row:
+        from veil.sql.choosing import predict
+        from veil.sql.table import Table
+
+        assert isinstance(study, Table)
+        found = predict(study, self._workload(study, wishes), wishes.users)
+        shown = {
+            kind: error if math.isfinite(error) else None
+            for kind, error in (*found.errors.items(), (_ALL, found.error))
+        }
+        return {_short(kind): Measure(error, "share") for kind, error in shown.items()}
+
+    def _workload(self, table: Table, wishes: Wishes) -> Workload:
+        from veil.sql.choosing import asked_queries, default_queries, typical_queries
+
+        if wishes.queries:
+            return asked_queries(wishes.queries, table)
+        if wishes.k is None:
+            return default_queries(table.private)
+        if not 1 <= wishes.k <= len(table.private.names):
+            raise InputError(f"-k is how many dimensions a query is about: 1 to {len(table.private.names)}")
+        return typical_queries(table.private, wishes.k)
+
+    def notes(self, study: Study) -> tuple[str, ...]:
+        from veil.sql.choosing import most_together
+        from veil.sql.table import Table
+
+        assert isinstance(study, Table)
+        most = most_together(study.design, len(study.private.names))
+        if most >= len(study.private.names):
+            return ()
+        return (f"answers queries about at most {most} dimension{'s' if most > 1 else ''} at once, and refuses others",)
+
+    def choose(self, wishes: Wishes) -> Choice:
+        if wishes.table is not None and wishes.method is None:
+            return super().choose(replace(wishes, method=_SCHEMA))
+        return super().choose(wishes)
+
+    def best(self, allowed: Sequence[Option], wishes: Wishes) -> tuple[Option, str]:
+        able = [option for option in allowed if not math.isnan(option.error(_ALL))]
+        if not able:
+            raise InputError("none of the ways can answer all of these queries: ask about fewer dimensions at once")
+        taken = min(able, key=lambda option: option.error(_ALL))
+        others = [option for option in able if option is not taken]
+        gain = ""
+        if others:
+            second = min(others, key=lambda option: option.error(_ALL))
+            gain = f", {100 * (1 - taken.error(_ALL) / second.error(_ALL)):.0f} % less than {second.name}"
+        return taken, (
+            f"{taken.name} has the smallest error over these queries{gain}, in reports of "
+            f"{byte_text(taken.report_bytes)}."
+        )
+
+    def order(self, options: list[Option]) -> list[Option]:
+        return sorted(options, key=lambda option: (math.isnan(option.error(_ALL)), option.error(_ALL)))
+
+    def facts(self, study: Study, wishes: Wishes) -> Json:
+        from veil.sql.table import Table
+
+        assert isinstance(study, Table)
+        workload = self._workload(study, wishes)
+        return {"questions": len(study.survey.ask), "queries": sum(map(len, workload.values()))}
+
+    def attributes(self, study: Study, wishes: Wishes) -> tuple[Row, ...]:
+        from veil.sql.table import Table
+
+        assert isinstance(study, Table)
+        private = [(name, "private", in_words(part), part.size) for name, part in study.private.attributes]
+        public = [(column.name, "public", _in_words(column), None) for column in study.public]
+        return tuple(
+            {
+                "column": Measure(name, "text"),
+                "is": Measure(kind, "text"),
+                "people hold": Measure(held, "text"),
+                "values": Measure(values, "count"),
+            }
+            for name, kind, held, values in (*private, *public)
+        )
+
+
+def _in_words(column: PublicColumn) -> str:
+    from veil.sql.columns import Category, Moment
+    from veil.sql.columns import Measure as Number
+
+    if isinstance(column, Number):
+        return f"a number with {column.scale} digit{'s' if column.scale != 1 else ''} after the point"
+    if isinstance(column, Category):
+        return f"one of {len(column.labels):,} labels"
+    assert isinstance(column, Moment)
+    return f"a {column.unit}"
+
+
+def _short(kind: str) -> str:
+    """A kind of queries as the heading of a column: a query of somebody's own may be long."""
+    return kind if len(kind) <= _MOST_TEXT else kind[: _MOST_TEXT - 3] + "..."

@@ -1,0 +1,179 @@
+"""DuckDB over the rows of one table: set up, locked, and with its errors told in veil's words.
+
+A database holds one view of the table. In it the public columns stand under their own names, as values; the columns of
+the reports stand under names with a random part, which nobody can write into a query. Once the view is there nothing
+outside can be reached: no file but those of the table, no extension, no variable of the program, no setting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veil.errors import InputError
+from veil.sql.columns import identifier, literal
+from veil.wire.arrow import arrow_schema, to_arrow
+from veil.wire.reports import Reports
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from veil.sql.table import Table
+
+__all__ = ["IN_MEMORY", "Database", "select", "told"]
+
+IN_MEMORY = 128 << 20
+"""Reports of so many bytes in all are copied into DuckDB's memory, where a query takes half the time."""
+
+_MEMORY = "640MB"
+
+
+class Database:
+    """The rows of a table in DuckDB: from its Parquet files, or from reports that can be gone through again."""
+
+    def __init__(
+        self,
+        table: Table,
+        people: int,
+        files: Sequence[Path] = (),
+        reports: Callable[[], Iterable[Reports]] | None = None,
+    ) -> None:
+        import duckdb
+
+        self.table = table
+        self._token = secrets.token_hex(8)
+        self._reports = reports
+        self._own = self.name("stored")
+        self.view = self.name("people")
+        self._connection = duckdb.connect(":memory:", config={"memory_limit": _MEMORY, "temp_directory": ""})
+        small = people * table.survey.layout.size <= IN_MEMORY
+        with told("the rows of the table"):
+            if reports is None:
+                self._source = f"read_parquet([{', '.join(literal(str(file)) for file in files)}])"
+                self._connection.execute("SET allowed_paths = " + _listed(str(file) for file in files))
+            else:
+                self._source = self.name("arriving")
+            if small:
+                self._load()
+            self._lock()
+
+    def _load(self) -> None:
+        stored = ", ".join(identifier(name) for name in self.table.survey.layout.names)
+        with self._reading(self._connection):
+            self._connection.execute(f"CREATE TABLE {self._own} AS {select([stored], self._source)}")
+        self._source, self._reports = self._own, None
+
+    def _lock(self) -> None:
+        for setting in ("enable_external_access", "autoinstall_known_extensions", "autoload_known_extensions"):
+            self._connection.execute(f"SET {setting} = false")
+        self._connection.execute("SET python_enable_replacements = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def name(self, of: str | int) -> str:
+        """A name for something of ours: no query can mean it."""
+        return f"veil_{self._token}_{of}"
+
+    @property
+    def people(self) -> str:
+        """The view of the table, as it stands after FROM."""
+        columns = [f"{column.sql} AS {identifier(column.name)}" for column in self.table.public]
+        columns += [f"{column.stored} AS {self.raw(i)}" for i, column in enumerate(self.table.public)]
+        asked = self.table.survey.ask.layout.names
+        columns += [f"{identifier(name)} AS {self.report(i)}" for i, name in enumerate(asked)]
+        return f"({select(columns, self._source)}) AS {self.view}"
+
+    def report(self, place: int) -> str:
+        """The name of a column of the reports."""
+        return self.name(f"report_{place}")
+
+    def raw(self, place: int) -> str:
+        """The name of a public column's integers."""
+        return self.name(f"public_{place}")
+
+    @property
+    def choice(self) -> str | None:
+        """The name of the column that says which question was answered; None where everybody answers the same."""
+        names = self.table.survey.ask.layout.names
+        return self.report(names.index("choice")) if "choice" in names else None
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A connection of its own: several queries may run at once."""
+        return self._connection.cursor()
+
+    @contextlib.contextmanager
+    def _reading(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Reports that come one by one are there for one pass; those in files or in memory are always there."""
+        if self._reports is None:
+            yield
+            return
+        import pyarrow as pa
+
+        survey = self.table.survey
+        batches = (to_arrow(some, survey) for some in self._reports())
+        connection.register(self._source, pa.RecordBatchReader.from_batches(arrow_schema(survey), batches))
+        try:
+            yield
+        finally:
+            connection.unregister(self._source)
+
+    def execute(self, connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a small result."""
+        with told("this query"), self._reading(connection):
+            return connection.execute(sql).fetchall()
+
+    def batches(self, connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> Iterator[Any]:
+        """The record batches of a large result, of about so many rows each."""
+        with told("this query"), self._reading(connection), connection.sql(sql).to_arrow_reader(rows) as reader:
+            yield from reader
+
+    def type_of(self, connection: duckdb.DuckDBPyConnection, expression: str) -> str:
+        """The type that DuckDB gives to an expression over public columns; refuses what is no such expression."""
+        # the second column refuses aggregates, and that there are two of them refuses "a), (b"
+        sql = "DESCRIBE " + select([f"(\n{expression}\n)", self.report(0)], self.people)
+        with told(expression, self._token), self._reading(connection):
+            described = connection.execute(sql).fetchall()
+        if len(described) != 2:
+            raise InputError(f"expected one expression over public columns: {expression}")
+        return str(described[0][1])
+
+
+def select(columns: Iterable[str], source: str, *rest: str) -> str:
+    """A SELECT, of pieces that are SQL already.
+
+    >>> select(["a", "b + 1"], "t", "WHERE a > 0")
+    'SELECT a, b + 1 FROM t WHERE a > 0'
+    """
+    return " ".join(["SELECT", ", ".join(columns), "FROM", source, *rest])
+
+
+@contextlib.contextmanager
+def told(what: str, token: str = "") -> Iterator[None]:
+    """Tell DuckDB's errors in veil's words: without the paths of files, and without anybody's values."""
+    import duckdb
+    import pyarrow as pa
+
+    try:
+        yield
+    except (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException) as problem:
+        raise InputError(f"DuckDB cannot evaluate {what}{_reason(str(problem), token)}") from None
+    except duckdb.OutOfMemoryException:
+        raise InputError("this query needs too much memory: group by fewer values") from None
+    except (duckdb.IOException, duckdb.PermissionException, duckdb.HTTPException):
+        raise InputError("a file of this table cannot be read any more: open the table again") from None
+    except (duckdb.Error, pa.ArrowException, OSError):
+        raise InputError(
+            f"DuckDB cannot evaluate {what}: a value of a public column does not fit (a cast, or a number out of range)"
+        ) from None
+
+
+def _reason(message: str, token: str) -> str:
+    """What an error says that arose before any row was read; nothing where it would tell names of ours."""
+    first = message.split("\n")[0].partition("Error: ")[2]
+    return f": {first}" if token and first and token not in first else ""
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(literal, texts))}]"

@@ -1,0 +1,305 @@
+"""EXPLAIN SELECT ...: how a query would be answered, and how far its answer will be off, before it is asked.
+
+Errors are those of the design for people who are spread evenly over all cells (`Values.variance`): of a sum of weights
+w they grow with the root of the sum of w^2, and of ratios they follow by the delta method at the values that even
+spread would give. Nothing is read of the reports but how many people there are, and the public columns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import EmptyError, InputError
+from veil.privacy import Guarantee
+from veil.results.base import Result
+from veil.results.units import Column, Unit, make_table
+from veil.sql.answer import KeyColumn, Measured, key_unit
+from veil.sql.choosing import expected_counts
+from veil.sql.design import Values
+from veil.sql.engine import value_of
+from veil.sql.hio import trees_of
+from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
+from veil.sql.regions import disjoint_boxes, patterns
+from veil.sql.rows import Rows
+from veil.sql.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.axes import Axes
+
+__all__ = ["Explanation", "Step", "explain"]
+
+_MOST_ROWS = 200
+"""Rows of the answer that are explained; more are like them."""
+_MOST_BOXES = 8
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a plan, in words."""
+
+    what: str
+    how: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Explanation(Result):
+    """How a query would be answered: its steps, the work, and the standard error to expect of every output.
+
+    `outputs` have the values that evenly spread people would give, with the standard errors that are predicted there;
+    NaN where nothing can be said. `pairs` of a report and a cell are looked at, in `cells` of `groups` groups.
+    """
+
+    kind: ClassVar[str] = "sql-plan"
+    query: str
+    steps: tuple[Step, ...]
+    outputs: tuple[Measured, ...]
+    keys: tuple[KeyColumn, ...] = ()
+    boxes: int
+    groups: int
+    cells: int
+    pairs: int
+    rows: int
+    """Rows that the answer would have."""
+    n: int
+    population: int
+    lineage: tuple[str, ...] = ()
+    guarantee: Guarantee | None = None
+
+    def stderr(self, name: str) -> float:
+        """The predicted standard error of an output, the root mean square over rows."""
+        found = next((one for one in self.outputs if one.name == name), None)
+        if found is None:
+            raise InputError(f"expected one of the outputs {', '.join(one.name for one in self.outputs)}")
+        return float(np.sqrt(np.mean(found.stderr**2)))
+
+    def table(self, level: float = 0.95) -> pyarrow.Table:
+        """The keys, and for each output the standard error to expect."""
+        columns: dict[str, Column] = {key.name: (key.values, key_unit(key)) for key in self.keys}
+        for one in self.outputs:
+            known = one.stderr[one.stderr > 0]
+            columns[f"{one.name}_stderr"] = (
+                one.stderr,
+                Unit("number", 100 * float(known.min()) if len(known) else 1.0),
+            )
+        return make_table(columns, keys=len(self.keys))
+
+    def facts(self, level: float = 0.95) -> dict[str, Any]:
+        work = {name: getattr(self, name) for name in ("boxes", "groups", "cells", "pairs", "rows")}
+        return {"query": self.query, "plan": [{"step": one.what, "how": one.how} for one in self.steps], **work}
+
+    def fact_units(self) -> Mapping[str, Unit]:
+        counts = dict.fromkeys(("boxes", "groups", "cells", "pairs", "rows"), Unit("count"))
+        return {"query": Unit("label"), "plan.step": Unit("label"), "plan.how": Unit("label"), **counts}
+
+    def remarks(self) -> list[str]:
+        said = ["Errors are those to expect if people were spread evenly over all values of the dimensions."]
+        if self.rows > len(self):
+            said.append(f"{len(self):,} of {self.rows:,} rows were looked at, and the others are like them.")
+        return said
+
+    def __len__(self) -> int:
+        return len(self.outputs[0].stderr) if self.outputs else 0
+
+    def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
+        raise InputError("a plan has no picture: ask the query")
+
+
+def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanation:
+    """How a query would be answered over the rows of a table, or over `n` people if there are none yet."""
+    table = rows if isinstance(rows, Table) else rows.table
+    split = patterns(query.where)
+    if isinstance(rows, Table):
+        if n is None:
+            raise InputError("how many people there will be must be said, where there are no rows yet")
+        classes = [_evenly(query, table, n, len(split.atoms))]
+        units = np.ones(len(query.sums))
+    else:
+        public = [key for key in query.keys if isinstance(key, PublicKey)]
+        counted = rows.count(query.sums, split.atoms, [key.sql for key in public])
+        classes = [_Class(one.keys, one.pattern, one.counts, one.totals, one.products) for one in counted.classes]
+        units = np.array([10.0**-scale for scale in counted.scales])
+        n = rows.people
+    work, found = _Work(), dict[tuple[Any, ...], _Expected | None]()
+    choices = list(product(*(key.buckets for key in query.private_keys)))
+    looked = [(one, buckets) for one in classes for buckets in choices]
+    many, step = len(looked), max(1, len(looked) // _MOST_ROWS)
+    for one, buckets in looked[::step]:
+        row, boxes = _row(query, table, split.where(one.pattern), one, buckets)
+        values = work.read(table, boxes, one.counts, step / len(looked))
+        expected = None if values is None else _expected(table, boxes, values, one, units)
+        before = found.get(row)
+        found[row] = expected if row not in found or expected is None or before is None else before + expected
+    ordered = list(found.items())
+    return Explanation(
+        query=query.text,
+        steps=tuple(_steps(query, table, split.atoms, work)),
+        outputs=tuple(_measured(output.name, output.value, ordered) for output in query.outputs),
+        keys=tuple(KeyColumn.of(key.name, [row[i] for row, _ in ordered]) for i, key in enumerate(query.keys)),
+        boxes=work.boxes * step,
+        groups=len(work.groups),
+        cells=work.cells * step,
+        pairs=work.pairs * step,
+        rows=max(len(ordered), many if step > 1 else 0),
+        n=n,
+        population=n,
+        lineage=(table.signature,),
+        guarantee=table.guarantee,
+    )
+
+
+@dataclass(frozen=True)
+class _Class:
+    """People that a query cannot tell apart by public columns."""
+
+    keys: tuple[Any, ...]
+    pattern: int
+    counts: NDArray[np.int64]
+    totals: Sequence[float]
+    products: Sequence[Sequence[float]]
+
+
+def _evenly(query: Query, table: Table, people: int, atoms: int) -> _Class:
+    """One class of as many people as there will be, of whom everything public holds; only a count of 1 is known."""
+    totals = [float(people) if text.strip() == "1" else math.nan for text in query.sums]
+    products = [[people if not math.isnan(a + b) else math.nan for b in totals] for a in totals]
+    keys = tuple(None for key in query.keys if isinstance(key, PublicKey))
+    return _Class(keys, (1 << atoms) - 1, expected_counts(table, people), totals, products)
+
+
+class _Work:
+    """What is read for a query, added up."""
+
+    def __init__(self) -> None:
+        self.boxes = self.cells = self.pairs = 0
+        self.groups: set[int] = set()
+        self.everybody = False
+        self.first: Sequence[Box] = ()
+
+    def read(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float) -> Values | None:
+        """How the boxes are read; None where too few people answered to tell."""
+        self.boxes += len(boxes)
+        self.first = self.first or boxes
+        try:
+            values = table.design.values(table, boxes, counts, effort) if boxes else None
+        except EmptyError:
+            return None
+        if values is None:
+            return _NOBODY
+        self.everybody |= values.groups is None
+        self.groups |= values.groups or frozenset()
+        self.cells += values.cells
+        self.pairs += values.pairs
+        return values
+
+
+class _Nobody(Values):
+    """The condition holds for nobody."""
+
+    constant = variance = bound = 0.0
+    groups = frozenset()
+
+    def of(self, columns: Any) -> NDArray[np.float64]:
+        return np.zeros(len(next(iter(columns.values()))))
+
+
+_NOBODY = _Nobody()
+
+
+@dataclass(frozen=True, eq=False)
+class _Expected:
+    """Sums as evenly spread people would give them, and their covariances."""
+
+    values: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+    def __add__(self, other: _Expected) -> _Expected:
+        return _Expected(self.values + other.values, self.covariance + other.covariance)
+
+
+def _expected(table: Table, boxes: Sequence[Box], values: Values, one: _Class, units: NDArray[np.float64]) -> _Expected:
+    sizes = [part.size for part in table.private.parts]
+    share = math.fsum(
+        math.prod(sum(b - a for a, b in runs) / sizes[p] for p, runs in enumerate(box) if runs is not None)
+        for box in boxes
+    )
+    each = values.variance / max(int(one.counts.sum()), 1)
+    totals, products = np.array(one.totals, dtype=np.float64), np.array(one.products, dtype=np.float64)
+    products = products.reshape(len(totals), len(totals))
+    return _Expected(share * totals * units, each * products * np.outer(units, units))
+
+
+def _row(
+    query: Query, table: Table, where: Any, one: _Class, buckets: Sequence[Bucket]
+) -> tuple[tuple[Any, ...], Sequence[Box]]:
+    """The keys of a row of the answer, and the boxes that are read for it."""
+    keys = list(query.private_keys)
+    inside = [InRuns(key.place, ((b.start, b.stop),)) for key, b in zip(keys, buckets, strict=True)]
+    boxes = disjoint_boxes(Both((where, *inside)), [part.size for part in table.private.parts])
+    own, given = iter(bucket.label for bucket in buckets), iter(one.keys)
+    return tuple(next(own) if isinstance(key, PrivateKey) else next(given) for key in query.keys), boxes
+
+
+def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], _Expected | None]]) -> Measured:
+    found, errors = [], []
+    for keys, expected in rows:
+        if expected is None:
+            found.append(math.nan)
+            errors.append(math.nan)
+            continue
+        value, slope = value_of(expression, expected.values, keys)
+        used = np.flatnonzero(slope != 0)  # a sum that does not count may be unknown
+        variance = float(slope[used] @ expected.covariance[np.ix_(used, used)] @ slope[used])
+        found.append(value)
+        errors.append(math.sqrt(max(variance, 0.0)) if not math.isnan(variance) else math.nan)
+    return Measured(name, np.array(found), np.array(errors))
+
+
+# -- the steps, in words -----------------------------------------------------------------------------------------------
+
+
+def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Iterator[Step]:
+    public = [key.sql for key in query.keys if isinstance(key, PublicKey)]
+    if atoms or public:
+        yield Step("public", f"DuckDB evaluates {'; '.join([*atoms, *public])}")
+    for key in query.private_keys:
+        yield Step("groups", f"{key.name} in {len(key.buckets):,} buckets")
+    yield from (Step("box", _box_text(table, box)) for box in work.first[:_MOST_BOXES])
+    if len(work.first) > _MOST_BOXES:
+        yield Step("box", f"and {len(work.first) - _MOST_BOXES:,} more")
+    how = "by contrasts of all levels that refine them" if table.reading != "plain" else "by the fewest nodes"
+    asked = len(table.survey.ask)
+    name = type(table.design).__name__
+    if work.everybody:
+        yield Step("read", f"{name}: everybody's {asked:,} answers, {how}")
+    elif work.groups:
+        yield Step("read", f"{name}: {len(work.groups):,} of {asked:,} groups, {how}")
+    else:
+        yield Step("read", f"{name}: no report, because the number of people alone is asked for")
+
+
+def _box_text(table: Table, box: Box) -> str:
+    """A box, side by side: how many values each has, and the fewest nodes that make them."""
+    fan_outs = getattr(table.design, "fan_outs", None)
+    trees = trees_of(table.private, fan_outs) if isinstance(fan_outs, tuple) else None
+    sides = []
+    for place, ((name, part), runs) in enumerate(zip(table.private.attributes, box, strict=True)):
+        if runs is None:
+            continue
+        values = sum(stop - start for start, stop in runs)
+        nodes = ""
+        if trees is not None:
+            pieces: dict[int, int] = {}
+            for run in (piece for start, stop in runs for piece in trees[place].decompose(start, stop)):
+                pieces[run.level] = pieces.get(run.level, 0) + run.stop - run.start
+            listed = ", ".join(f"{many} of level {level}" for level, many in sorted(pieces.items()))
+            nodes = f" ({sum(pieces.values()):,} node{'s' if sum(pieces.values()) != 1 else ''}: {listed})"
+        sides.append(f"{name}: {values:,} of {part.size:,} values{nodes}")
+    return "; ".join(sides) or "everybody"

@@ -1,0 +1,376 @@
+"""Which cells of the private dimensions a condition selects: runs of codes, boxes, and the tree nodes that make them.
+
+A box has one side per dimension. A condition becomes boxes that do not overlap, or boxes with signs; each side becomes
+the fewest nodes of its dimension's tree. Public conditions are taken out first (`patterns`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, permutations, product
+
+from veil.errors import InputError
+from veil.sql.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
+from veil.tree import Run, Tree
+
+__all__ = [
+    "LARGEST",
+    "Patterns",
+    "both",
+    "complement",
+    "decompose",
+    "disjoint_boxes",
+    "either",
+    "intersect",
+    "patterns",
+    "pieces",
+    "signed_boxes",
+    "union",
+]
+
+LARGEST = 4096
+"""Boxes that a condition may need; beyond it the query is refused."""
+
+_TRIED = 4  # with so many dimensions or fewer, every order of them is tried
+_CLAUSES = 8  # inclusion-exclusion over more clauses is not tried: 2^clauses boxes
+
+# -- runs of codes -----------------------------------------------------------------------------------------------------
+
+
+def union(*parts: Runs) -> Runs:
+    """The codes that lie in any of the parts.
+
+    >>> union(((0, 3), (7, 9)), ((3, 5),))
+    ((0, 5), (7, 9))
+    """
+    merged: list[tuple[int, int]] = []
+    for start, stop in sorted(run for part in parts for run in part if run[0] < run[1]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], stop))
+        else:
+            merged.append((start, stop))
+    return tuple(merged)
+
+
+def complement(runs: Runs, size: int) -> Runs:
+    """The codes below `size` that do not lie in the runs.
+
+    >>> complement(((0, 3), (7, 9)), 10)
+    ((3, 7), (9, 10))
+    """
+    ends = [0, *(end for run in runs for end in run), size]
+    return tuple((start, stop) for start, stop in zip(ends[::2], ends[1::2], strict=True) if start < stop)
+
+
+def intersect(one: Runs, other: Runs) -> Runs:
+    """The codes that lie in both.
+
+    >>> intersect(((0, 5), (7, 9)), ((3, 8),))
+    ((3, 5), (7, 8))
+    """
+    return union(tuple((max(a, c), min(b, d)) for a, b in one for c, d in other))
+
+
+# -- conditions --------------------------------------------------------------------------------------------------------
+
+
+def both(parts: Iterable[Condition]) -> Condition:
+    """All parts at once, made simple: true parts left out, one condition per dimension.
+
+    >>> both([InRuns(0, ((0, 5),)), TRUE, InRuns(0, ((3, 9),))])
+    InRuns(place=0, runs=((3, 5),))
+    """
+    return _joined(parts, Both, FALSE)
+
+
+def either(parts: Iterable[Condition]) -> Condition:
+    """At least one of the parts, made simple: false parts left out, one condition per dimension."""
+    return _joined(parts, Either, TRUE)
+
+
+def _joined(parts: Iterable[Condition], kind: type[Both] | type[Either], settles: Condition) -> Condition:
+    """Both or Either of parts, of which `settles` decides alone."""
+    held: dict[Condition, None] = {}  # in order, each once
+    sides: dict[int, Runs] = {}
+    for part in _flat(parts, kind):
+        if isinstance(part, InRuns):
+            seen = sides.get(part.place)
+            joined = part.runs if seen is None else (intersect if kind is Both else union)(seen, part.runs)
+            sides[part.place] = joined
+        else:
+            held.setdefault(part)
+    conditions: list[Condition] = [InRuns(place, runs) if runs else FALSE for place, runs in sides.items()]
+    conditions = [part for part in (*conditions, *held) if part not in (FALSE, TRUE) or part == settles]
+    if settles in conditions:
+        return settles
+    return conditions[0] if len(conditions) == 1 else kind(tuple(conditions))
+
+
+def _flat(parts: Iterable[Condition], kind: type[Both] | type[Either]) -> Iterator[Condition]:
+    for part in parts:
+        if isinstance(part, kind):
+            yield from _flat(part.parts, kind)
+        else:
+            yield part
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """A condition apart from its public parts: `atoms` are these as SQL, each once."""
+
+    condition: Condition
+    atoms: tuple[str, ...]
+
+    def where(self, bits: int) -> Condition:
+        """What is left for the private dimensions, where atom i holds if bit i is set, and does not if it is not."""
+        return _settled(self.condition, {sql: bool(bits >> i & 1) for i, sql in enumerate(self.atoms)})
+
+
+def patterns(condition: Condition) -> Patterns:
+    """The public parts of a condition, and what is left of it for each pattern of them.
+
+    >>> found = patterns(Either((Holds('"os" = 1'), InRuns(0, ((3, 5),)))))
+    >>> found.atoms, found.where(1) == TRUE, found.where(0)
+    (('"os" = 1',), True, InRuns(place=0, runs=((3, 5),)))
+    """
+    return Patterns(condition, tuple(dict.fromkeys(leaf.sql for leaf in _leaves(condition) if isinstance(leaf, Holds))))
+
+
+def _leaves(condition: Condition) -> Iterator[InRuns | Holds]:
+    if isinstance(condition, (Both, Either)):
+        for part in condition.parts:
+            yield from _leaves(part)
+    else:
+        yield condition
+
+
+def _settled(condition: Condition, truth: dict[str, bool]) -> Condition:
+    if isinstance(condition, Holds):
+        return TRUE if truth[condition.sql] else FALSE
+    if isinstance(condition, InRuns):
+        return condition
+    return (both if isinstance(condition, Both) else either)(_settled(part, truth) for part in condition.parts)
+
+
+# -- boxes -------------------------------------------------------------------------------------------------------------
+
+
+def disjoint_boxes(condition: Condition, sizes: Sequence[int]) -> tuple[Box, ...]:
+    """Boxes that do not overlap and together hold exactly the cells that the condition selects.
+
+    The condition is decided dimension by dimension, codes that leave the same open going together; of the orders of
+    dimensions the one with the fewest boxes is kept. Raises InputError above `LARGEST` boxes.
+
+    >>> disjoint_boxes(Either((InRuns(0, ((0, 5),)), InRuns(1, ((2, 3),)))), (10, 4))
+    ((((0, 5),), None), (((5, 10),), ((2, 3),)))
+    """
+    simple = _within(condition, sizes)
+    places = sorted({leaf.place for leaf in _leaves(simple)})  # type: ignore[union-attr]  # there are no public ones left
+    best: tuple[Box, ...] | None = None
+    problem: InputError | None = None
+    for order in permutations(places) if len(places) <= _TRIED else (places, places[::-1]):
+        try:
+            found = _merged(_Splitting(tuple(order), tuple(sizes)).boxes(simple, 0), sizes)
+        except InputError as refused:
+            problem = refused
+            continue
+        if best is None or _runs(found) < _runs(best):
+            best = found
+        if len(best) <= 1:
+            break
+    if best is None:
+        raise problem or InputError("a condition has no order of dimensions")
+    return best
+
+
+def signed_boxes(condition: Condition, sizes: Sequence[int], trees: Sequence[Tree]) -> tuple[tuple[int, Box], ...]:
+    """Boxes and the signs with which they add up to the condition, by whichever way needs fewer tree nodes.
+
+    Either boxes that do not overlap (all signs +1), or inclusion and exclusion over the clauses of the condition
+    (thesis, section 7.6).
+
+    >>> sides = InRuns(0, ((0, 1),)), InRuns(1, ((0, 1),))
+    >>> signed_boxes(Either(sides), (9, 9), (Tree(9, 9), Tree(9, 9)))
+    ((1, (((0, 1),), None)), (-1, (((0, 1),), ((0, 1),))), (1, (None, ((0, 1),))))
+    """
+    disjoint = tuple((1, box) for box in disjoint_boxes(condition, sizes))
+    crossed = _inclusion_exclusion(_within(condition, sizes), sizes)
+    if crossed is None or sum(pieces(box, trees) for _, box in crossed) >= sum(pieces(b, trees) for _, b in disjoint):
+        return disjoint
+    return crossed
+
+
+def decompose(box: Box, trees: Sequence[Tree]) -> tuple[tuple[Run, ...], ...]:
+    """For each dimension the fewest nodes of its tree whose leaves are exactly the box's side, as runs of nodes.
+
+    The box is the product of its sides, so the nodes that make it are the products of these.
+
+    >>> decompose((((1, 7),), None), (Tree(8, 2), Tree(3, 3)))
+    ((Run(level=3, start=1, stop=2), Run(level=2, start=1, stop=3), Run(level=3, start=6, stop=7)),
+     (Run(level=0, start=0, stop=1),))
+    """
+    return tuple(
+        tuple(
+            run
+            for start, stop in (((0, tree.leaves),) if side is None else side)
+            for run in tree.decompose(start, stop)
+        )
+        for side, tree in zip(box, trees, strict=True)
+    )
+
+
+def pieces(box: Box, trees: Sequence[Tree]) -> int:
+    """How many products of tree nodes make the box."""
+    return math.prod(sum(run.stop - run.start for run in side) for side in decompose(box, trees))
+
+
+def _within(condition: Condition, sizes: Sequence[int]) -> Condition:
+    """The condition made simple: sides that hold all codes or none are true or false."""
+    if isinstance(condition, Holds):
+        raise InputError("expected a condition on private dimensions alone: take public parts out by `patterns`")
+    if isinstance(condition, InRuns):
+        runs = intersect(condition.runs, ((0, sizes[condition.place]),))
+        return FALSE if not runs else TRUE if runs == ((0, sizes[condition.place]),) else InRuns(condition.place, runs)
+    joined = (both if isinstance(condition, Both) else either)(_within(part, sizes) for part in condition.parts)
+    if isinstance(joined, InRuns) and joined.runs == ((0, sizes[joined.place]),):
+        return TRUE  # sides that were joined can hold all codes
+    return joined
+
+
+class _Splitting:
+    """Boxes of a condition, decided along one order of its dimensions. What was found for a rest is remembered."""
+
+    def __init__(self, order: tuple[int, ...], sizes: tuple[int, ...]) -> None:
+        self.order, self.sizes = order, sizes
+        self.known: dict[tuple[Condition, int], tuple[Box, ...]] = {}
+
+    def boxes(self, condition: Condition, depth: int) -> tuple[Box, ...]:
+        if condition == FALSE:
+            return ()
+        if condition == TRUE:
+            return ((None,) * len(self.sizes),)
+        if (condition, depth) not in self.known:
+            self.known[condition, depth] = self._split(condition, depth)
+            if len(self.known) > 64 * LARGEST:
+                raise _too_many()
+        return self.known[condition, depth]
+
+    def _split(self, condition: Condition, depth: int) -> tuple[Box, ...]:
+        place, size = self.order[depth], self.sizes[self.order[depth]]
+        sides = dict.fromkeys(
+            leaf.runs for leaf in _leaves(condition) if isinstance(leaf, InRuns) and leaf.place == place
+        )
+        edges = sorted({0, size, *(end for runs in sides for run in runs for end in run)})
+        alike: dict[tuple[bool, ...], list[tuple[int, int]]] = {}
+        for start, stop in pairwise(edges):
+            inside = tuple(any(a <= start and stop <= b for a, b in runs) for runs in sides)
+            alike.setdefault(inside, []).append((start, stop))
+        grouped: dict[tuple[Box, ...], list[Runs]] = {}
+        for inside, runs in alike.items():
+            rest = _decided(condition, place, dict(zip(sides, inside, strict=True)))
+            grouped.setdefault(self.boxes(rest, depth + 1), []).append(tuple(runs))
+        found: list[Box] = []
+        for boxes, parts in grouped.items():
+            side = _side(union(*parts), size)
+            found += (_with_side(box, place, side) for box in boxes)
+            if len(found) > LARGEST:
+                raise _too_many()
+        return tuple(found)
+
+
+def _decided(condition: Condition, place: int, inside: dict[Runs, bool]) -> Condition:
+    """The condition where it is known for each side of one dimension whether the code lies inside."""
+    if isinstance(condition, InRuns):
+        return condition if condition.place != place else TRUE if inside[condition.runs] else FALSE
+    if isinstance(condition, Holds):
+        return condition
+    return (both if isinstance(condition, Both) else either)(_decided(part, place, inside) for part in condition.parts)
+
+
+def _side(runs: Runs, size: int) -> Runs | None:
+    return None if runs == ((0, size),) else runs
+
+
+def _with_side(box: Box, place: int, side: Runs | None) -> Box:
+    return (*box[:place], side, *box[place + 1 :])
+
+
+def _merged(boxes: tuple[Box, ...], sizes: Sequence[int]) -> tuple[Box, ...]:
+    """The boxes with any two that differ in one side alone made one, until there are none."""
+    while True:
+        before = len(boxes)
+        for place, size in enumerate(sizes):
+            alike: dict[Box, list[Box]] = {}
+            for box in boxes:
+                alike.setdefault(_with_side(box, place, None), []).append(box)
+            boxes = tuple(
+                same[0]
+                if len(same) == 1
+                else _with_side(rest, place, _side(union(*(box[place] or () for box in same)), size))
+                for rest, same in alike.items()
+            )
+        if len(boxes) == before:
+            return boxes
+
+
+def _runs(boxes: tuple[Box, ...]) -> tuple[int, int]:
+    return len(boxes), sum(len(side) for box in boxes for side in box if side is not None)
+
+
+def _inclusion_exclusion(condition: Condition, sizes: Sequence[int]) -> tuple[tuple[int, Box], ...] | None:
+    """Signed boxes: of every choice of clauses what they share, + for an odd number of them, - for an even one."""
+    clauses = _clauses(condition, len(sizes))
+    if clauses is None:
+        return None
+    signs: Counter[Box] = Counter()
+    for clause in clauses:
+        for box, sign in list(signs.items()):
+            shared = _shared(box, clause)
+            if shared is not None:
+                signs[shared] -= sign
+        signs[clause] += 1
+    return tuple((sign, box) for box, sign in signs.items() if sign)
+
+
+def _clauses(condition: Condition, dimensions: int) -> tuple[Box, ...] | None:
+    """The boxes of which at least one must hold the cell; None where they are too many."""
+    if isinstance(condition, InRuns):
+        return (_with_side((None,) * dimensions, condition.place, condition.runs),)
+    if isinstance(condition, Holds):
+        raise InputError("expected a condition on private dimensions alone")
+    parts = [_clauses(part, dimensions) for part in condition.parts]
+    if any(part is None for part in parts):
+        return None
+    known = [part for part in parts if part is not None]
+    boxes: Iterable[Box]
+    if isinstance(condition, Either):
+        boxes = (box for part in known for box in part)
+    else:
+        if math.prod(map(len, known)) > 1 << _CLAUSES:
+            return None
+        shared = (_all_shared(choice, dimensions) for choice in product(*known))
+        boxes = (box for box in shared if box is not None)
+    found = tuple(dict.fromkeys(boxes))
+    return found if len(found) <= _CLAUSES else None
+
+
+def _all_shared(boxes: Iterable[Box], dimensions: int) -> Box | None:
+    held: Box | None = (None,) * dimensions
+    for box in boxes:
+        held = None if held is None else _shared(held, box)
+    return held
+
+
+def _shared(one: Box, other: Box) -> Box | None:
+    """The cells of both boxes; None where there are none."""
+    sides = tuple(b if a is None else a if b is None else intersect(a, b) for a, b in zip(one, other, strict=True))
+    return None if () in sides else sides
+
+
+def _too_many() -> InputError:
+    return InputError(
+        f"the condition needs more than {LARGEST:,} boxes of private cells: ask for fewer dimensions or ranges at once"
+    )
