@@ -1,4 +1,4 @@
-"""A dimension cut into cells, twice: fine cells of a one-dimensional grid within coarse cells of two-dimensional ones."""
+"""A dimension cut into cells, twice: fine cells of its own grid, within coarse cells of the grids of pairs."""
 
 from __future__ import annotations
 
@@ -133,5 +133,5 @@ def _axis(part: Domain, fine: int, coarse: int) -> Axis:
 
 
 def _nearest(sizes: Sequence[int], wanted: int) -> int:
-    """The level, below the root, with the number of cells that is nearest to this one as a ratio; of equals the first."""
+    """The level below the root whose number of cells is nearest to this one, as a ratio; of equals the first."""
     return min(range(1, len(sizes)), key=lambda level: max(sizes[level] / wanted, wanted / sizes[level]))

@@ -117,6 +117,12 @@ class GridReading:
             mixed.append((1 - _SOMEBODY) * table + _SOMEBODY * evenly)
         return fine, mixed
 
+    @cached_property
+    def held(self) -> list[Floats]:
+        """What people hold of each grid, about: its fitted table, flat."""
+        fine, coarse = self.fitted
+        return [*fine, *(np.ravel(table) for table in coarse[len(fine) :])]
+
     def response(self, pair: Pair) -> Floats:
         """The response matrix of two dimensions."""
         if pair not in self._responses:
