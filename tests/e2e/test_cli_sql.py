@@ -194,7 +194,8 @@ def test_the_commands_of_the_shell(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_shell_goes_on_after_a_mistake(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    text = shell(folder, f"SELECT COUNT(*) FROM people WHERE agee < 3;\r{COUNTED};\r\\q\r", monkeypatch, tmp_path)
+    wrong = "SELECT COUNT(*) FROM people WHERE agee < 3;\r"
+    text = shell(folder, wrong + COUNTED + ";\r\\q\r", monkeypatch, tmp_path)
     assert f"{' ' * 34}^\nerror: line 1, column 35: " in text
     assert "Traceback" not in text
     assert "n, standard error" in text

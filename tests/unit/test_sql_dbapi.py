@@ -13,7 +13,7 @@ import pytest
 import veil.sql
 from veil import Integers, Record
 from veil.errors import InputError, MismatchError, VeilError
-from veil.sql import Category, HIO, Measure, Moment, Table, dbapi
+from veil.sql import HIO, Answer, Category, Measure, Moment, Table, dbapi
 from veil.sql.folder import create
 
 pytest.importorskip("duckdb")
@@ -36,7 +36,7 @@ def people(seed: int = 1) -> dict[str, Any]:
         "state": draw.choice(["NY", "WA", "O'Hara"], PEOPLE),
         "spent": draw.normal(50, 10, PEOPLE).round(2),
         "os": draw.choice(["ios", "web"], PEOPLE),
-        "day": draw.choice([dt.date(2026, 5, 1), dt.date(2026, 5, 2)], PEOPLE),
+        "day": [dt.date(2026, 5, 1 + day) for day in draw.integers(0, 2, PEOPLE)],
     }
 
 
@@ -212,7 +212,7 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
         veil.sql.connect(tmp_path / "none")
 
 
-# -- pandas and the rest ------------------------------------------------------------------------------------------------
+# -- pandas and the rest -----------------------------------------------------------------------------------------------
 
 
 def test_pandas_reads_answers(connection: dbapi.Connection) -> None:
@@ -222,7 +222,7 @@ def test_pandas_reads_answers(connection: dbapi.Connection) -> None:
         frame = pandas.read_sql(
             "SELECT os, COUNT(*) AS n FROM people WHERE age < ? GROUP BY os", connection, params=(50,)
         )
-        with pytest.raises(pandas.errors.DatabaseError, match="agee"):
+        with pytest.raises((pandas.errors.DatabaseError, dbapi.ProgrammingError), match="agee"):
             pandas.read_sql("SELECT COUNT(*) FROM people WHERE agee < 3", connection)
     assert list(frame.columns) == ["os", "n", "n_stderr", "n_low", "n_high", "reports"]
     assert sorted(frame["os"]) == ["ios", "web"]
@@ -242,12 +242,15 @@ def test_a_database_sees_what_is_appended(tmp_path: Path) -> None:
         assert (before.value(), after.value(), database.people) == (PEOPLE, 2 * PEOPLE, 2 * PEOPLE)
         assert [one.partition(":")[0] for one in database.ignored] == ["part-1-0123456789abcdef.parquet"]
         assert database.table == TABLE
+        assert database.explain("SELECT COUNT(*) FROM people").kind == "sql-plan"
+        with pytest.raises(InputError, match="explain"):
+            database.query("EXPLAIN SELECT COUNT(*) FROM people")
     with pytest.raises(InputError, match="closed"):
         database.query("SELECT COUNT(*) AS n FROM people")
 
 
 def test_two_months_are_compared(tmp_path: Path) -> None:
-    answers = []
+    answers: list[Answer] = []
     for month, oldest in ((3, 60), (4, 40)):
         create(tmp_path / str(month), TABLE)
         with veil.sql.open(tmp_path / str(month)) as database:

@@ -148,9 +148,9 @@ def plan(
     }
     _check_options(goal, {name for name, value in given.items() if value is not None})
     check_output(out, [path for path in (labels_file, universe, file, schema) if path is not None])
-    table = None if schema is None else _table(schema, epsilon)
+    table = None if schema is None else _of_schema(schema, epsilon)
     wishes = Wishes(
-        epsilon if table is None else table.epsilon,
+        epsilon if table is None else table.epsilon,  # type: ignore[arg-type]  # one of them is given
         _held(goal, given) if table is None else table.private,
         users,
         method,
@@ -262,7 +262,7 @@ def _public(file: Path | None, given: dict[str, Any]) -> Sequence[Any]:
     return proposed_public(file, names)
 
 
-def _table(schema: Path, epsilon: float | None) -> SqlTable:
+def _of_schema(schema: Path, epsilon: float | None) -> SqlTable:
     """The table of a schema file, with another epsilon where one is given."""
     from veil.planning import at_epsilon
     from veil.sql.schema import read_schema

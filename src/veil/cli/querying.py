@@ -82,7 +82,7 @@ def _asked(database: Database, text: str, number: int, many: int, form: str) -> 
     from veil.sql.statements import pointed
 
     try:
-        return database.query(text)
+        return database.result(text)
     except SqlError as problem:
         if form != "json":
             if many > 1:

@@ -93,7 +93,7 @@ class Shell:
     def _ask(self, text: str) -> None:
         begun = time.perf_counter()
         try:
-            found = self._database.query(text)
+            found = self._database.result(text)
             took = time.perf_counter() - begun
             self._wanted.present(found, self._screen)
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Columns of a file as dimensions and public columns of a table: buckets, labels and scales, for a person to look at."""
+"""Columns of a file as dimensions and public columns of a table: buckets, labels and scales for a person to look at."""
 
 from __future__ import annotations
 

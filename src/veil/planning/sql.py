@@ -50,7 +50,7 @@ class SqlGoal(Goal):
                 "a table has private dimensions: expected FILE with --private age,state,... or --schema, or "
                 "--attribute age=18..99 once for each"
             )
-        designs = known_designs(len(held.names))
+        designs = known_designs(len(held.names), wishes.users)
         found: dict[str, object] = {
             name: (lambda design=design: Table(wishes.epsilon, held, public, design))
             for name, design in designs.items()
@@ -74,7 +74,7 @@ class SqlGoal(Goal):
             kind: error if math.isfinite(error) else None
             for kind, error in (*found.errors.items(), (_ALL, found.error))
         }
-        return {_short(kind): Measure(error, "share") for kind, error in shown.items()}
+        return {_heading(kind, wishes.queries): Measure(error, "share") for kind, error in shown.items()}
 
     def _workload(self, table: Table, wishes: Wishes) -> Workload:
         from veil.sql.choosing import asked_queries, default_queries, typical_queries
@@ -89,10 +89,13 @@ class SqlGoal(Goal):
 
     def notes(self, study: Study) -> tuple[str, ...]:
         from veil.sql.choosing import most_together
+        from veil.sql.grids import Grids
         from veil.sql.table import Table
 
         assert isinstance(study, Table)
         most = most_together(study.design, len(study.private.names))
+        if isinstance(study.design, Grids):
+            return ("what lies between its grids is filled in smoothly, and its errors allow for that by a model",)
         if most >= len(study.private.names):
             return ()
         return (f"answers queries about at most {most} dimension{'s' if most > 1 else ''} at once, and refuses others",)
@@ -156,6 +159,9 @@ def _in_words(column: PublicColumn) -> str:
     return f"a {column.unit}"
 
 
-def _short(kind: str) -> str:
-    """A kind of queries as the heading of a column: a query of somebody's own may be long."""
-    return kind if len(kind) <= _MOST_TEXT else kind[: _MOST_TEXT - 3] + "..."
+def _heading(kind: str, queries: Sequence[str]) -> str:
+    """A kind of queries as the heading of a column; somebody's own query by its number, and how it begins."""
+    if kind not in queries:
+        return kind
+    text = " ".join(kind.split())
+    return f"{list(queries).index(kind) + 1}: {text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + '...'}"

@@ -21,6 +21,7 @@ from veil.errors import EmptyError, InputError, ParameterError
 from veil.sql.budget import HI
 from veil.sql.conjunction import SC
 from veil.sql.design import Design
+from veil.sql.grids import Grids
 from veil.sql.hio import HIO
 from veil.sql.marginal import MG
 from veil.sql.query import Both, Box, InRuns, Query
@@ -47,7 +48,7 @@ __all__ = [
 Workload = Mapping[str, Sequence[Sequence[Box]]]
 """Queries by what kind they are of; a query is the disjoint boxes that it selects."""
 
-DESIGNS: dict[str, type[Design]] = {design.__name__: design for design in (HIO, HI, SC, MG)}
+DESIGNS: dict[str, type[Design]] = {design.__name__: design for design in (HIO, HI, SC, MG, Grids)}
 """The designs by the names that schema files use."""
 
 _EACH = 12  # queries of each kind
@@ -75,7 +76,8 @@ def expected_counts(table: Table, users: int) -> NDArray[np.int64]:
         return np.array([users], dtype=np.int64)
     parts = [share for share, _ in ask.branches] if isinstance(ask, OneOf) else [1] * len(ask)
     ends = np.cumsum([0, *parts]) / sum(parts) * users
-    return np.diff(np.rint(ends).astype(np.int64))
+    whole = np.rint(ends).astype(np.int64)
+    return whole[1:] - whole[:-1]
 
 
 def predicted_error(table: Table, boxes: Sequence[Box], users: int) -> float:
@@ -161,13 +163,13 @@ def boxes_of(query: Query, table: Table) -> list[list[Box]]:
     return found
 
 
-def known_designs(dimensions: int) -> dict[str, Design]:
-    """The designs that are compared, by name."""
+def known_designs(dimensions: int, users: int) -> dict[str, Design]:
+    """The designs that are compared, by name: HIO-2 and MG-1 ask about at most so many dimensions at once."""
     found: dict[str, Design] = {"HIO": HIO()}
     found |= {f"HIO-{most}": HIO(most=most) for most in (1, 2) if most < dimensions}
     found |= {"SC": SC(), "SC-sampled": SC(levels="sampled"), "MG": MG(), "HI": HI()}
     if dimensions > 1:
-        found["MG-1"] = MG(k=1)
+        found |= {"MG-1": MG(k=1), "Grids": Grids(people=users)}
     return found
 
 
@@ -192,7 +194,7 @@ def choose_design(
     if not workload or not all(workload.values()):
         raise ParameterError("a workload has at least one query of each kind")
     found = []
-    for name, design in (designs or known_designs(len(private.parts))).items():
+    for name, design in (designs or known_designs(len(private.parts), users)).items():
         try:
             table = Table(epsilon, private, design=design)
             table.survey  # noqa: B018  # refuses a schema that is beyond the design

@@ -106,16 +106,28 @@ class Database:
     @contextlib.contextmanager
     def _reading(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         """Reports that come one by one are there for one pass; those in files or in memory are always there."""
-        if self._reports is None:
+        reports = self._reports
+        if reports is None:
             yield
             return
         import pyarrow as pa
 
-        survey = self.table.survey
-        batches = (to_arrow(some, survey) for some in self._reports())
-        connection.register(self._source, pa.RecordBatchReader.from_batches(arrow_schema(survey), batches))
+        survey, broken = self.table.survey, list[Exception]()
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                yield from (to_arrow(some, survey) for some in reports())
+            except Exception as problem:
+                broken.append(problem)
+                raise
+
+        connection.register(self._source, pa.RecordBatchReader.from_batches(arrow_schema(survey), batches()))
         try:
             yield
+        except Exception:
+            if broken:  # not the query's fault: DuckDB would tell it as its own
+                raise broken[0] from None
+            raise
         finally:
             connection.unregister(self._source)
 

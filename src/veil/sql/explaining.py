@@ -24,6 +24,7 @@ from veil.sql.answer import KeyColumn, Measured, key_unit
 from veil.sql.choosing import expected_counts
 from veil.sql.design import Values
 from veil.sql.engine import value_of
+from veil.sql.grids import Grids
 from veil.sql.hio import trees_of
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
@@ -187,12 +188,15 @@ class _Work:
         """How the boxes are read; None where too few people answered to tell."""
         self.boxes += len(boxes)
         self.first = self.first or boxes
+        if not boxes:
+            return _NOBODY
         try:
-            values = table.design.values(table, boxes, counts, effort) if boxes else None
+            if isinstance(table.design, Grids):  # all grids are read together, not row by row
+                values: Values = _Predicted(table.design.variance(table, boxes, counts))
+            else:
+                values = table.design.values(table, boxes, counts, effort)
         except EmptyError:
             return None
-        if values is None:
-            return _NOBODY
         self.everybody |= values.groups is None
         self.groups |= values.groups or frozenset()
         self.cells += values.cells
@@ -204,13 +208,22 @@ class _Nobody(Values):
     """The condition holds for nobody."""
 
     constant = variance = bound = 0.0
-    groups = frozenset()
+    groups: frozenset[int] | None = frozenset()
 
     def of(self, columns: Any) -> NDArray[np.float64]:
         return np.zeros(len(next(iter(columns.values()))))
 
 
 _NOBODY = _Nobody()
+
+
+class _Predicted(_Nobody):
+    """What is predicted, where there are no numbers of rows."""
+
+    groups = None
+
+    def __init__(self, variance: float) -> None:
+        self.variance = variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,7 +287,9 @@ def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Ite
     yield from (Step("box", _box_text(table, box)) for box in work.first[:_MOST_BOXES])
     if len(work.first) > _MOST_BOXES:
         yield Step("box", f"and {len(work.first) - _MOST_BOXES:,} more")
-    how = "by contrasts of all levels that refine them" if table.reading != "plain" else "by the fewest nodes"
+    how = "by the fewest nodes" if table.reading == "plain" else "by contrasts of all levels that refine them"
+    if isinstance(table.design, Grids):
+        how = "by grids of one and two dimensions, fitted to each other"
     asked = len(table.survey.ask)
     name = type(table.design).__name__
     if work.everybody:

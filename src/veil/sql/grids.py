@@ -126,6 +126,10 @@ class Grids(TalliedDesign):
     def tallies(self, table: Table, sums: int) -> GridTallies:
         return GridTallies(table.survey.ask, sums)
 
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        """The predicted mean squared error: what is filled in smoothly errs beside the noise."""
+        return self.predicted_error(table.private, table.epsilon, boxes, int(counts.sum()))
+
     def totals(self, table: Table, boxes: Sequence[Box], tallies: GridTallies) -> Totals:
         """Runs at the collector: the sums over people in any of these boxes, and their covariances.
 

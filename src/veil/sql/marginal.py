@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.sql.contrasts import Combination, Read
+from veil.sql.contrasts import Combination, Read, contrasts_variance
 from veil.sql.design import Values
 from veil.sql.grouped import GroupedDesign, GroupedValues, Oracle, oracle_for
 from veil.sql.query import Box
@@ -90,6 +90,11 @@ class MG(GroupedDesign):
         if table.reading == "plain":
             return GroupedValues(_cells_read(groups.combination, boxes, counts), groups.oracles, counts)
         return super().values(table, boxes, counts, effort * _EFFORT)
+
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        if table.reading == "plain":
+            return self.values(table, boxes, counts).variance
+        return contrasts_variance(self.groups(table).combination, boxes, counts, _EFFORT)
 
 
 def _check_views(groups: Combination, asked: Sequence[int], private: Record) -> None:

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from veil.errors import InputError
+from veil.sql.answer import Answer
 
 if TYPE_CHECKING:
-    from veil.sql.answer import Answer
     from veil.sql.explaining import Explanation
     from veil.sql.folder import Folder
     from veil.sql.table import Table
@@ -74,26 +74,30 @@ class Database:
         """Files that queries leave out, each with the reason: half-written ones, after a crash."""
         return self._rows.ignored
 
-    def query(self, text: str) -> Answer | Explanation:
-        """The answer to a query; of EXPLAIN SELECT ..., how it would be answered, and with which error."""
-        from veil.sql.engine import run
-        from veil.sql.parsing import parse
-
-        rows = self._rows
-        asked = parse(text, rows.table)
-        if asked.explain:
-            from veil.sql.explaining import explain
-
-            return explain(asked, rows)
-        return run(asked, rows)
+    def query(self, text: str) -> Answer:
+        """The answer to a query."""
+        found = self.result(text)
+        if not isinstance(found, Answer):
+            raise InputError("a plan is no answer: expected SELECT ... alone, or `explain`")
+        return found
 
     def explain(self, text: str) -> Explanation:
-        """How a query would be answered, and with which error; nothing is read but how many people there are."""
+        """How a query would be answered, and with which error; of the reports, only their number is read."""
         from veil.sql.explaining import explain
         from veil.sql.parsing import parse
 
         rows = self._rows
         return explain(parse(text, rows.table), rows)
+
+    def result(self, text: str) -> Answer | Explanation:
+        """The answer to SELECT ..., or the plan of EXPLAIN SELECT ...: whatever a text asks for."""
+        from veil.sql.engine import run
+        from veil.sql.explaining import explain
+        from veil.sql.parsing import parse
+
+        rows = self._rows
+        asked = parse(text, rows.table)
+        return explain(asked, rows) if asked.explain else run(asked, rows)
 
     def append(self, values: Any) -> Path:
         """Randomize what people hold, as their devices would, and add their reports as a new file. Returns its path.

@@ -36,7 +36,7 @@ from typing import Any
 from veil.domain import Categories, Domain, Integers, Interval, Record
 from veil.domain.times import parse_time
 from veil.errors import InputError, ParameterError, WireError
-from veil.files import PathLike
+from veil.files.opening import PathLike
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.design import Design
 from veil.sql.table import Table
@@ -96,7 +96,7 @@ def schema_from_document(document: Any, where: str = "the schema") -> Table:
     record = table.made("", lambda: Record(tuple(private.items())))
     name, reading = table.given.get("name", "people"), table.given.get("reading", "levels")
     design = _design(table, record, epsilon)
-    return table.made("", lambda: Table(epsilon, record, public, design, name, reading))
+    return table.made("", lambda: Table(epsilon, record, public, design, name, reading))  # type: ignore[no-any-return]
 
 
 class _Part:
