@@ -26,7 +26,7 @@ from veil.sql.table import Table
 ONE = Record.of(a=Integers(0, 1023))
 EIGHT = Record.of(
     **{name: Integers(1, 625) for name in "abcd"},
-    **{name: size for name, size in zip("efgh", (2, 7, 16, 50), strict=True)},  # type: ignore[arg-type]
+    **dict(zip("efgh", (2, 7, 16, 50), strict=True)),  # type: ignore[arg-type]
 )
 LINEAR = ("HIO", "HIO-1", "HIO-2", "SC", "SC-sampled", "MG", "MG-1", "HI")
 

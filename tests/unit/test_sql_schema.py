@@ -87,7 +87,10 @@ def changed(**parts):
         (changed(table={"mechanism": "HIO"}), "table.epsilon: this number is missing"),
         (changed(table={"epsilon": "2"}), "table.epsilon: expected a number"),
         (changed(table={"epsilon": -1, "mechanism": "HIO"}), "table: "),
-        (changed(table={"epsilon": 1, "mechanism": "best"}), "table.mechanism: expected HIO, HI, SC, MG, Grids or auto"),
+        (
+            changed(table={"epsilon": 1, "mechanism": "best"}),
+            "table.mechanism: expected HIO, HI, SC, MG, Grids or auto",
+        ),
         (changed(table={"epsilon": 1, "mechanism": "MG", "fan_out": 5}), "table.fan_out: a fan-out goes with"),
         (changed(table={"epsilon": 1, "mechanism": "HIO", "fan_out": 1}), "table.fan_out: expected a whole number"),
         (changed(table={"epsilon": 1, "mechanism": "HIO", "fan_out": [5, 5]}), "table.fan_out: "),
