@@ -88,7 +88,7 @@ def predicted_error(table: Table, boxes: Sequence[Box], users: int) -> float:
     >>> from veil import Integers
     >>> shop = Table(2.0, Record.of(age=Integers(0, 1023)))
     >>> round(predicted_error(shop, [(((0, 512),),)], 1_000_000), 5)
-    0.00184
+    0.00152
     """
     try:
         return math.sqrt(table.design.variance(table, boxes, expected_counts(table, users))) / users
@@ -187,7 +187,7 @@ def choose_design(
     >>> from veil import Integers
     >>> people = Record.of(age=Integers(0, 1023))
     >>> [found.name for found in choose_design(people, 2.0, 1_000_000)[:2]]
-    ['HIO', 'MG']
+    ['HIO', 'SC-sampled']
     """
     if workload is None:
         workload = default_queries(private)
