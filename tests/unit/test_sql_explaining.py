@@ -111,3 +111,9 @@ def test_many_groups_are_explained_by_some_of_them():
     assert found.rows == 1000
     assert len(found) == 200
     assert "200 of 1,000 rows" in found.remarks()[-1]
+
+
+def test_more_dimensions_than_are_asked_at_once_are_refused_in_words():
+    pairs = Table(2.0, PRIVATE, PUBLIC, HIO(most=1))
+    with pytest.raises(InputError, match="at most 1 dimension at once"):
+        explained("SELECT COUNT(*) FROM people WHERE age < 40 AND state = 'NY'", pairs, 100_000)

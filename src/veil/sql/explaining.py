@@ -22,9 +22,8 @@ from veil.results.base import Result
 from veil.results.units import Column, Unit, make_table
 from veil.sql.answer import KeyColumn, Measured, key_unit
 from veil.sql.choosing import expected_counts
-from veil.sql.design import Values
+from veil.sql.design import TalliedDesign, Values
 from veil.sql.engine import value_of
-from veil.sql.grids import Grids
 from veil.sql.hio import trees_of
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
@@ -191,7 +190,7 @@ class _Work:
         if not boxes:
             return _NOBODY
         try:
-            if isinstance(table.design, Grids):  # all grids are read together, not row by row
+            if isinstance(table.design, TalliedDesign):  # all reports are read together, not row by row
                 values: Values = _Predicted(table.design.variance(table, boxes, counts))
             else:
                 values = table.design.values(table, boxes, counts, effort)
@@ -288,8 +287,8 @@ def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Ite
     if len(work.shown) > _MOST_BOXES:
         yield Step("box", f"and {len(work.shown) - _MOST_BOXES:,} more")
     how = "by the fewest nodes" if table.reading == "plain" else "by contrasts of all levels that refine them"
-    if isinstance(table.design, Grids):
-        how = "by grids of one and two dimensions, fitted to each other"
+    if isinstance(table.design, TalliedDesign):
+        how = "all together"
     asked = len(table.survey.ask)
     name = type(table.design).__name__
     if work.everybody:
