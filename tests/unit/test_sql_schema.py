@@ -73,6 +73,12 @@ def test_auto_is_the_default():
     assert isinstance(found.design, HIO)
 
 
+def test_few_dimensions_at_once():
+    dimensions = {name: {"integers": [0, 63]} for name in "abc"}
+    found = schema_from_document({"table": {"epsilon": 2, "mechanism": "HIO", "most": 2}, "private": dimensions})
+    assert found.design == HIO(most=2).fitted(found.private, 2.0)
+
+
 def changed(**parts):
     base = {"table": {"epsilon": 1, "mechanism": "HIO"}, "private": {"a": {"integers": [0, 9]}}}
     return {**base, **parts}
@@ -91,9 +97,13 @@ def changed(**parts):
             changed(table={"epsilon": 1, "mechanism": "best"}),
             "table.mechanism: expected HIO, HI, SC, MG, Grids or auto",
         ),
-        (changed(table={"epsilon": 1, "mechanism": "MG", "fan_out": 5}), "table.fan_out: a fan-out goes with"),
+        (
+            changed(table={"epsilon": 1, "mechanism": "MG", "fan_out": 5}),
+            "table.fan_out: this goes with the mechanism HIO or HI or SC",
+        ),
         (changed(table={"epsilon": 1, "mechanism": "HIO", "fan_out": 1}), "table.fan_out: expected a whole number"),
         (changed(table={"epsilon": 1, "mechanism": "HIO", "fan_out": [5, 5]}), "table.fan_out: "),
+        (changed(table={"epsilon": 1, "most": 2}), "table.most: this goes with the mechanism HIO: name it"),
         (changed(table={"epsilon": 1, "users": 0}), "table.users: expected a whole number of at least 1"),
         (changed(private={}), "private: expected at least one dimension"),
         (changed(private={"a": 3}), "private.a: expected a table of keys"),
