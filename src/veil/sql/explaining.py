@@ -25,6 +25,7 @@ from veil.sql.choosing import expected_counts
 from veil.sql.design import TalliedDesign, Values
 from veil.sql.engine import value_of
 from veil.sql.hio import trees_of
+from veil.sql.passes import public_part
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.rows import Rows
@@ -123,7 +124,7 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         units = np.ones(len(query.sums))
     else:
         public = [key for key in query.keys if isinstance(key, PublicKey)]
-        counted = rows.count(query.sums, split.atoms, [key.sql for key in public])
+        counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
         classes = [_Class(one.keys, one.pattern, one.counts, one.totals, one.products) for one in counted.classes]
         units = np.array([10.0**-scale for scale in counted.scales])
         n = rows.people
