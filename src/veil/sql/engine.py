@@ -77,7 +77,9 @@ def run(query: Query, rows: Rows) -> Answer:
     return Answer(
         query=query.text,
         keys=tuple(KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)),
-        outputs=tuple(_measured(one, ordered, counts if _is_count(query, one) else {}) for one in query.outputs),
+        outputs=tuple(
+            _measured(one, ordered, rows.people, counts if _is_count(query, one) else {}) for one in query.outputs
+        ),
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
         n=rows.people,
         population=rows.people,
@@ -253,19 +255,22 @@ def _counts(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> dic
     return tidied(query, found, query.sums.index("1"))
 
 
-def _measured(output: Output, rows: Sequence[Row], counts: Mapping[tuple[Any, ...], float]) -> Measured:
+def _measured(output: Output, rows: Sequence[Row], people: int, counts: Mapping[tuple[Any, ...], float]) -> Measured:
     """A column of the answer; `counts` stand for the values of the rows that they name."""
-    found, errors = [], []
+    found, errors, sampling = [], [], []
     for keys, totals in rows:
         if totals is None:
             found.append(math.nan)
             errors.append(math.nan)
+            sampling.append(math.nan)
             continue
         value, slope = value_of(output.value, totals.values, keys)
         variance = float(slope @ totals.covariance @ slope)
         found.append(counts.get(keys, value))
         errors.append(_rounded(math.sqrt(max(variance, 0.0))) if not math.isnan(variance) else math.nan)
-    return Measured(output.name, np.array(found, dtype=np.float64), np.array(errors, dtype=np.float64))
+        sampling.append(_rounded(totals.sampled(slope, people)))
+    columns = [np.array(column, dtype=np.float64) for column in (found, errors, sampling)]
+    return Measured(output.name, *columns)
 
 
 def _rounded(error: float) -> float:
