@@ -16,6 +16,7 @@ from __future__ import annotations
 from veil.sql.answer import Answer, KeyColumn, Measured
 from veil.sql.budget import HI
 from veil.sql.change import AnswerChange
+from veil.sql.choosing import choose_design
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.conjunction import SC
 from veil.sql.dbapi import connect
@@ -48,6 +49,7 @@ __all__ = [
     "Table",
     "Values",
     "Wavelet",
+    "choose_design",
     "connect",
     "create",
     "open",
