@@ -1,4 +1,4 @@
-"""Chapter 7 of the thesis, SQL over private dimensions: Figures 7.3 to 7.10, Tables 7.2 and 7.3, and what goes beyond."""
+"""Chapter 7 of the thesis, SQL over private dimensions: Figures 7.3 to 7.10, Tables 7.2 and 7.3, and beyond."""
 
 from __future__ import annotations
 
