@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 from veil.domain import Categories, Domain, Integers, Interval
@@ -184,12 +185,12 @@ class Dimension:
             "people are known by buckets, and this is the nearest edge of one"
         )
 
-    @property
+    @cached_property
     def _ends(self) -> tuple[Fraction, Fraction]:
         assert isinstance(self.domain, Interval)
         return Fraction(self.domain.lo), Fraction(self.domain.hi)
 
-    @property
+    @cached_property
     def _of_dates(self) -> bool:
         """Whether all edges are midnights: then a date stands for its whole day."""
         lo, hi = self._ends

@@ -1,7 +1,7 @@
 """Aggregates, and what is made of them: every aggregate becomes sums over people, joined by arithmetic.
 
 AVG is a sum over a count; the variance is made of the sums of x^2, of x and of 1. In SUM what is NULL counts as 0; in
-COUNT, AVG and the variance it does not count at all.
+COUNT, AVG and the variance it does not count at all. A measure is never NULL, unless its report is a stranger's.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Expressions:
         sure = condition is None and is_number(kind) and all(inner.key in _NEVER_NULL for inner in argument.walk())
         if condition is not None:
             sql = f"CASE WHEN {condition} THEN {sql} END"
-        return _Value(sql, sure, constant=sure and not self.scalars.has_columns(argument))
+        return _Value(sql, sure)
 
     # -- HAVING --------------------------------------------------------------------------------------------------------
 
@@ -226,15 +226,15 @@ class _Value:
 
     sql: str
     never_null: bool
-    constant: bool
 
     @property
     def sum(self) -> str:
-        return self.sql if self.constant else f"COALESCE({self.sql}, 0)"
+        return self.sql if self.never_null else f"COALESCE({self.sql}, 0)"
 
     @property
     def square(self) -> str:
-        return f"COALESCE(({self.sql}) * ({self.sql}), 0)"
+        squared = f"({self.sql}) * ({self.sql})"
+        return squared if self.never_null else f"COALESCE({squared}, 0)"
 
     @property
     def count(self) -> str:

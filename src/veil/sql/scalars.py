@@ -115,7 +115,7 @@ class Scalars:
         return any(self.is_aggregate(inner) for inner in node.walk())
 
     def _near(self, name: str) -> str:
-        every = [_name(held) for held in (*self.dimensions, *self.public)]
+        every = [*(held.name for held in self.dimensions), *self.public]
         near = difflib.get_close_matches(name.casefold(), [held.casefold() for held in every], n=1)
         if near:
             return f"near it is {next(held for held in every if held.casefold() == near[0])}"
@@ -134,10 +134,9 @@ class Scalars:
         import duckdb
 
         try:
-            found = _probe(self._stored).cursor().execute(f"SELECT ({sql}) FROM probe").description  # noqa: S608  # made from a checked tree
+            return _type(self._stored, sql)
         except duckdb.Error as problem:
             raise self.source.error(node, _first_line(problem)) from None
-        return str(found[0][1])
 
     def constant(self, node: Node) -> Any:
         """The value of an expression without columns: a number, a text, a truth value, a date, a time or None."""
@@ -314,6 +313,12 @@ def _plain_number(text: str) -> int | float | Decimal:
 def _first_line(problem: Exception) -> str:
     """What DuckDB says, without the place in the text that it was asked: that text is not the analyst's."""
     return str(problem).split("\n", 1)[0].removeprefix("Binder Error: ").removeprefix("Conversion Error: ")
+
+
+@lru_cache(maxsize=1024)
+def _type(stored: tuple[tuple[str, str], ...], sql: str) -> str:
+    found = _probe(stored).cursor().execute(f"SELECT ({sql}) FROM probe").description  # noqa: S608  # of a checked tree
+    return str(found[0][1])
 
 
 @lru_cache(maxsize=8)
