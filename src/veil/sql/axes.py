@@ -1,4 +1,4 @@
-"""A dimension cut into cells, twice: fine cells of a one-dimensional grid within coarse cells of two-dimensional ones."""
+"""A dimension cut into cells, twice: fine cells of its own grid, within coarse cells of the grids of pairs."""
 
 from __future__ import annotations
 
@@ -88,6 +88,11 @@ class Axis:
             inside += np.clip(np.minimum(stops, stop) - np.maximum(starts, start), 0, None)
         return inside / self.widths
 
+    def whole(self, side: Floats) -> bool:
+        """Whether a side has all of a coarse cell or nothing of it."""
+        inside = self.gather(side)
+        return bool(((inside == 0) | (inside == self.children)).all())
+
     def even(self) -> Floats:
         """The share of all values that each fine cell has."""
         return self.widths / self.size
@@ -128,5 +133,5 @@ def _axis(part: Domain, fine: int, coarse: int) -> Axis:
 
 
 def _nearest(sizes: Sequence[int], wanted: int) -> int:
-    """The level, below the root, with the number of cells that is nearest to this one as a ratio; of equals the first."""
+    """The level below the root whose number of cells is nearest to this one, as a ratio; of equals the first."""
     return min(range(1, len(sizes)), key=lambda level: max(sizes[level] / wanted, wanted / sizes[level]))

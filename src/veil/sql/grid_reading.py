@@ -117,6 +117,12 @@ class GridReading:
             mixed.append((1 - _SOMEBODY) * table + _SOMEBODY * evenly)
         return fine, mixed
 
+    @cached_property
+    def held(self) -> list[Floats]:
+        """What people hold of each grid, about: its fitted table, flat."""
+        fine, coarse = self.fitted
+        return [*fine, *(np.ravel(table) for table in coarse[len(fine) :])]
+
     def response(self, pair: Pair) -> Floats:
         """The response matrix of two dimensions."""
         if pair not in self._responses:
@@ -229,6 +235,8 @@ class _Sum:
 
     def _covered(self, pair: Pair, sides: dict[int, Floats]) -> Cover:
         axes = self._reading.axes
+        if all(axes[place].whole(sides[place]) for place in pair):  # nothing is cut: the grid alone tells
+            return _whole(axes[pair[0]], axes[pair[1]], sides[pair[0]], sides[pair[1]])
         return cover(axes[pair[0]], axes[pair[1]], self._reading.response(pair), (sides[pair[0]], sides[pair[1]]))
 
     def _one(self, place: int, side: Floats, slope: float) -> float:
@@ -259,3 +267,10 @@ class _Sum:
     def _joined(self, one: Cover, slope: float) -> None:
         """Coarse cells of which a part lies inside: how the two dimensions are joined there is a guess."""
         self._unknown += (slope * _JOINED * (one.inside - one.apart)) ** 2
+
+
+def _whole(first: Axis, second: Axis, rows: Floats, columns: Floats) -> Cover:
+    """How a rectangle of whole coarse cells is made of grids: of the pair's alone."""
+    sides = [axis.gather(side) / axis.children for axis, side in ((first, rows), (second, columns))]
+    nothing = np.zeros(first.fine), np.zeros(second.fine)
+    return Cover(*nothing, np.outer(*sides), 0.0, 0.0, nothing)

@@ -1,13 +1,16 @@
-"""What a table's reports say about every grid, weight by weight: support counts, batch by batch."""
+"""What a table's reports say about every grid, weight by weight: support counts, batch by batch, and their tables."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.sql.axes import Axis
 from veil.sql.design import Tallies
+from veil.sql.grid_reading import GridReading
 from veil.survey import Ask
 from veil.wire.layout import Columns
 
@@ -32,7 +35,9 @@ class GridTallies(Tallies):
         self.people = np.zeros(grids, np.int64)
         self.totals = np.zeros((grids, 2 * sums))
         self.products = np.zeros((grids, 2 * sums, 2 * sums))
-        self.supports: list[Floats] = [np.zeros((2 * sums, one.pure.domain.size)) for one in ask.questions]
+        self.oracles = [question.pure for question in ask.questions]
+        self._readings: list[GridReading | None] | None = None
+        self.supports: list[Floats] = [np.zeros((2 * sums, one.domain.size)) for one in self.oracles]
 
     @classmethod
     def counted(cls, ask: Ask, supports: Sequence[NDArray[np.int64]], people: Sequence[int]) -> GridTallies:
@@ -48,9 +53,8 @@ class GridTallies(Tallies):
         """Runs at the collector: add rows, by their report's columns, and one row of weights per sum."""
         rows = np.arange(weights.shape[1])
         every = range(len(self._ask))
-        numbers = {question.view: number for number, question in enumerate(self._ask.questions)}
-        for question, mine, own in self._ask.parts(columns, rows, every):
-            grid = numbers[question.view]
+        self._readings = None
+        for grid, (question, mine, own) in enumerate(self._ask.parts(columns, rows, every)):
             some = weights[:, mine]
             parts = np.concatenate([np.maximum(some, 0), np.maximum(-some, 0)])
             real = parts.astype(np.float64)
@@ -68,3 +72,23 @@ class GridTallies(Tallies):
                     self.supports[grid][part] += question.pure.support(own, None, low)
                 else:
                     self.supports[grid][part] += question.pure.support(own, None, weight)
+
+    def read(self, axes: Sequence[Axis]) -> list[GridReading | None]:
+        """Runs at the collector: the tables of each part, made to agree; None where all its weights are 0."""
+        if self._readings is None:
+            self._readings = [self._reading(axes, part) for part in range(2 * self.sums)]
+        return self._readings
+
+    def _reading(self, axes: Sequence[Axis], part: int) -> GridReading | None:
+        if not self.totals[:, part].any():
+            return None
+        tables, variances = [], []
+        for grid, oracle in enumerate(self.oracles):
+            weight, q = self.totals[grid, part], float(oracle.q)
+            if weight > 0:
+                tables.append((self.supports[grid][part] / weight - q) / (float(oracle.p) - q))
+                variances.append(oracle.noise.variance(0.0) * self.products[grid, part, part] / weight**2)
+            else:  # nobody with a weight answered this grid: it says nothing
+                tables.append(np.full(oracle.domain.size, 1.0 / oracle.domain.size))
+                variances.append(math.inf)
+        return GridReading(axes, tables, variances)

@@ -1,8 +1,8 @@
 """Grids: people are split over grids of one and of two dimensions (HDG: Yang et al., PVLDB 14(3), 2020).
 
-Every dimension has a fine grid of its own and every pair of dimensions a coarse one. A range over two dimensions is read
-from three grids, one over more from all of its pairs. So noise does not grow with the number of dimensions as that of
-levels of all dimensions does (HIO), at a price: where a side cuts a cell, and among three dimensions, what is between
+Every dimension has a fine grid of its own and every pair of dimensions a coarse one. A range over two dimensions is
+read from three grids, one over more from all of its pairs. So noise does not grow with the number of dimensions as that
+of levels of all dimensions does (HIO), at a price: where a side cuts a cell, and among three dimensions, what is between
 the grids is filled in smoothly, and may be otherwise.
 """
 
@@ -42,10 +42,10 @@ __all__ = ["Grids"]
 Floats = NDArray[np.float64]
 
 _SAID = (
-    "The standard errors hold the noise of the grids, and an allowance for what no grid tells: people within a cell that "
-    "a side cuts are taken to be spread as unevenly as neighbouring cells are, dimensions to be joined within coarse "
-    "cells about as the cells around are, and three or more dimensions to be joined mostly by their pairs. Where that is "
-    "wrong, errors may be larger."
+    "The standard errors hold the noise of the grids, and an allowance for what no grid tells. Where the edge of a range "
+    "lies within a cell, the people in that cell are taken to be spread as unevenly as neighbouring cells are. Within "
+    "the cells of two dimensions, the dimensions are taken to go together much as they do from cell to cell. Three or "
+    "more dimensions are taken to go together mostly as their pairs do. Where this is wrong, errors may be larger."
 )
 
 _ALPHA_1, _ALPHA_2 = 0.7, 0.03
@@ -58,14 +58,14 @@ class Grids(TalliedDesign):
     """Everybody answers for one grid, drawn at random, with the whole budget: one or two dimensions, cut into cells.
 
     `fine` is about how many cells an ordinal dimension's own grid has, `coarse` how many it has in the grids of pairs;
-    a categorical one keeps its values. Where they are not given, they are chosen so that ranges of half of two dimensions
-    have the smallest predicted error, if so many `people` answer.
+    a categorical one keeps its values. Where they are not given, they are chosen so that ranges of half of two
+    dimensions have the smallest predicted error, if so many `people` answer.
 
     Guarantee: which grid is asked does not depend on the value, and its oracle keeps e^eps.
 
     >>> from veil import Integers
     >>> Grids(people=10**6).fitted(Record(tuple((f"a{i}", Integers(0, 63)) for i in range(6))), 1.0)
-    Grids(fine=32, coarse=8, people=1000000)
+    Grids(fine=64, coarse=8, people=1000000)
     """
 
     fine: int | None = None
@@ -138,9 +138,7 @@ class Grids(TalliedDesign):
         """
         axes = self.axes(table.private)
         _check_answered(axes, boxes, tallies.people)
-        questions = table.survey.ask.questions
-        oracles = [question.pure for question in questions]
-        readings = [_reading(axes, oracles, tallies, part) for part in range(2 * tallies.sums)]
+        oracles, readings = tallies.oracles, tallies.read(axes)
         regions = [None if one is None else one.region(boxes) for one in readings]
         weights = tallies.totals.sum(axis=0)
         values = np.array([0.0 if one is None else one.share for one in regions]) * weights
@@ -170,25 +168,6 @@ def _check_answered(axes: Sequence[Axis], boxes: Sequence[Box], people: NDArray[
             raise EmptyError("nobody answered about a grid that this needs")
 
 
-def _reading(
-    axes: Sequence[Axis], oracles: Sequence[PureOracle], tallies: GridTallies, part: int
-) -> GridReading | None:
-    """The tables of one part of the weights; None where all its weights are 0."""
-    if not tallies.totals[:, part].any():
-        return None
-    tables, variances = [], []
-    for grid, oracle in enumerate(oracles):
-        weight = tallies.totals[grid, part]
-        p, q = float(oracle.p), float(oracle.q)
-        if weight > 0:
-            tables.append((tallies.supports[grid][part] / weight - q) / (p - q))
-            variances.append(oracle.noise.variance(0.0) * tallies.products[grid, part, part] / weight**2)
-        else:
-            tables.append(np.full(oracle.domain.size, 1.0 / oracle.domain.size))
-            variances.append(math.inf)
-    return GridReading(axes, tables, variances)
-
-
 def _covariance(
     oracles: Sequence[PureOracle],
     tallies: GridTallies,
@@ -204,9 +183,11 @@ def _covariance(
     for a in parts:
         for b in parts[: parts.index(a) + 1]:
             one, other, reading = regions[a], regions[b], readings[a]
-            assert one is not None and other is not None and reading is not None
+            assert one is not None
+            assert other is not None
+            assert reading is not None
             together = 0.0
-            for grid, (oracle, held) in enumerate(zip(oracles, _held(reading), strict=True)):
+            for grid, (oracle, held) in enumerate(zip(oracles, reading.held, strict=True)):
                 each = tallies.totals[grid, a] * tallies.totals[grid, b]
                 if each > 0:
                     left = 1.0 - tallies.people[grid] / everybody
@@ -217,12 +198,6 @@ def _covariance(
             together += one.allowance * other.allowance * alike
             found[a, b] = found[b, a] = together * weights[a] * weights[b]
     return found
-
-
-def _held(reading: GridReading) -> list[Floats]:
-    """The fitted table of each grid, flat."""
-    fine, coarse = reading.fitted
-    return [*fine, *(np.ravel(table) for table in coarse[len(fine) :])]
 
 
 def _scatter(noise: SupportNoise, one: Floats, other: Floats, held: Floats, left: float) -> float:
@@ -299,14 +274,9 @@ def _unevenness(axes: Sequence[Axis], box: Box) -> float:
         if ((side > 0) & (side < 1)).any():
             found += (_ALPHA_1 / axes[place].fine * others(place)) ** 2
     for pair in combinations(sides, 2):
-        error = sum(_ALPHA_2 / axes[place].coarse for place in pair if _cuts_coarse(axes[place], sides[place]))
+        error = sum(_ALPHA_2 / axes[place].coarse for place in pair if not axes[place].whole(sides[place]))
         found += (error * others(*pair)) ** 2
     return found
-
-
-def _cuts_coarse(axis: Axis, side: Floats) -> bool:
-    inside = axis.gather(side * axis.widths) / axis.gather(axis.widths)
-    return bool(((inside > 0) & (inside < 1)).any())
 
 
 @lru_cache(maxsize=64)
