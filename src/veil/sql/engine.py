@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -319,7 +320,11 @@ def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool:
     if test.name in ("and", "or", "not"):
         parts = [_holds(part, keys, totals) for part in test.parts if isinstance(part, Compare)]
         return all(parts) if test.name == "and" else any(parts) if test.name == "or" else not parts[0]
-    sides = [part if isinstance(part, str) else _sortable(part, (keys, totals)) for part in test.parts]  # type: ignore[arg-type]
+    sides = [
+        part if isinstance(part, (str, dt.date)) else _sortable(part, (keys, totals))
+        for part in test.parts
+        if not isinstance(part, Compare)
+    ]
     return None not in sides and bool(_COMPARISONS[test.name](*sides))
 
 

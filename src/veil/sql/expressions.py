@@ -6,6 +6,7 @@ COUNT, AVG and the variance it does not count at all. A measure is never NULL, u
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -207,17 +208,19 @@ class Expressions:
         for side, other in ((left, right), (right, left)):
             key = self.key(side)
             if key is not None and not self.keys[key].numeric:
-                text = self._text(other, self.keys[key])
-                return Compare(sign, (KeyValue(key), text) if side is left else (text, KeyValue(key)))
+                value = self._value_of_key(other, self.keys[key])
+                return Compare(sign, (KeyValue(key), value) if side is left else (value, KeyValue(key)))
         return Compare(sign, (self.read(left), self.read(right)))
 
-    def _text(self, node: Node, key: Key) -> str:
-        """A value that a key is compared with, as the key's values are written."""
+    def _value_of_key(self, node: Node, key: Key) -> str | dt.date:
+        """A text, a date or a time that a key is compared with."""
         value = None if self.scalars.has_columns(node) else self.scalars.constant(node)
         timed = key.kind in ("DATE", "TIMESTAMP")
         if kind_of(value) != "text" and not (timed and kind_of(value) == "date or time"):
             raise self.source.error(node, f"{key.key.name} is a {key.kind}, and is compared with {plain(node)}")
-        return self.scalars.as_text(node, key.kind)
+        found = self.scalars.constant(node, kind=key.kind)
+        assert isinstance(found, (str, dt.date))
+        return found
 
 
 @dataclass(frozen=True)

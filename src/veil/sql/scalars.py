@@ -138,21 +138,18 @@ class Scalars:
         except duckdb.Error as problem:
             raise self.source.error(node, _first_line(problem)) from None
 
-    def constant(self, node: Node) -> Any:
-        """The value of an expression without columns: a number, a text, a truth value, a date, a time or None."""
-        inner = without_parentheses(node)
-        if inner.key == "literal":
-            return inner.this if inner.is_string else _plain_number(inner.this)
-        return self._evaluated(plain(node), node)
+    def constant(self, node: Node, kind: str | None = None) -> Any:
+        """The value of an expression without columns: a number, a text, a truth value, a date, a time or None.
 
-    def as_text(self, node: Node, kind: str) -> str:
-        """The value of an expression without columns as a value of a type, written as text."""
-        return str(self._evaluated(f"CAST(CAST({plain(node)} AS {kind}) AS VARCHAR)", node))
-
-    def _evaluated(self, sql: str, node: Node) -> Any:
+        With a `kind`, a type of DuckDB's, the value is taken for one of that type.
+        """
         import duckdb
 
+        inner = without_parentheses(node)
+        if inner.key == "literal" and kind is None:
+            return inner.this if inner.is_string else _plain_number(inner.this)
         self._check(node)
+        sql = plain(node) if kind is None else f"CAST({plain(node)} AS {kind})"
         try:
             (value,) = _probe(self._stored).cursor().execute(f"SELECT {sql}").fetchone()
         except duckdb.Error as problem:
