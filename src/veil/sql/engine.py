@@ -6,6 +6,7 @@ import datetime as dt
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cmp_to_key
 from itertools import product
 from typing import Any
@@ -211,7 +212,7 @@ def value_of(expression: Expression, totals: Floats, keys: Sequence[Any]) -> tup
         return expression.value, still
     if isinstance(expression, KeyValue):
         key = keys[expression.index]
-        return (float(key), still) if isinstance(key, (int, float)) else (math.nan, still)
+        return (float(key), still) if isinstance(key, (int, float, Decimal)) else (math.nan, still)
     if isinstance(expression, Total):
         still[expression.index] = 1.0
         return float(totals[expression.index]), still

@@ -55,6 +55,10 @@ _OTHER_AGGREGATES = _words(  # refused by name
     "array_agg group_concat listagg first last any_value arg_min arg_max product corr covar_pop covar_samp kurtosis",
     "skewness entropy histogram bool_and bool_or bit_and bit_or bit_xor percentile_cont percentile_disc",
 )
+_TYPES = _words(  # sqlglot's names of types to cast to: a type's name is written as it is, so that no other may pass
+    "BOOLEAN TINYINT SMALLINT INT BIGINT INT128 UTINYINT USMALLINT UINT UBIGINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE",
+    "TIMESTAMP TIMESTAMPNTZ TIME INTERVAL",
+)
 _COMPARISONS = frozenset({"eq", "neq", "lt", "lte", "gt", "gte", "between", "in"})
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -194,8 +198,16 @@ class Scalars:
             held = self.column(node)
             if isinstance(held, Dimension):
                 raise self.source.error(node, private_message(held.name))
+        elif node.key == "datatype" and node.this.name not in _TYPES:
+            raise self.source.error(
+                node, "this type is not supported; types are numbers, VARCHAR, BOOLEAN, DATE, TIMESTAMP"
+            )
         elif node.key not in _SYNTAX:
             self._check_function(node)
+        if node.key not in ("literal", "identifier"):  # these are quoted; any other word is written as it is
+            for word in node.args.values():
+                if isinstance(word, str) and not word.replace("_", "").isalnum():
+                    raise self.source.error(node, f"{word!r} is not supported here: expected one word")
 
     def _check_function(self, node: Node) -> None:
         if not _is_function(node):
