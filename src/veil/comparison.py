@@ -32,7 +32,7 @@ from veil.results.base import Result, Truth
 from veil.results.units import Unit, make_table
 from veil.simulation import walk_rounds
 from veil.study import Study, StudyRun
-from veil.survey import Survey
+from veil.survey import People, Survey
 from veil.view import Identity, SampleContained, SampleItem, View
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Held:
     A result of one question tells what that question's view shows; all other results tell what people hold.
 
     >>> from veil import GRR, simulate
-    >>> from veil.survey import Survey
+    >>> from veil.survey import People, Survey
     >>> survey = Survey(GRR(epsilon=4.0, domain=["tea", "coffee"]))
     >>> values = ["tea"] * 900 + ["coffee"] * 100
     >>> held, found = Held(survey, survey.domain.encode(values)), simulate(survey, values)[0]
@@ -61,7 +61,7 @@ class Held:
 
     def __init__(self, asked: Survey | Study, codes: Any) -> None:
         self._survey = asked if isinstance(asked, Survey) else asked.survey
-        self._codes = codes
+        self._codes = codes.codes if isinstance(codes, People) else codes
         one = 0 if len(self._survey.questions) == 1 else None
         self._question = asked.question if isinstance(asked, Questions) and asked.question is not None else one
         self._known: dict[tuple[View, int | None], Shares] = {}

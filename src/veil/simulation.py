@@ -16,7 +16,7 @@ from veil.results.answers import Answers
 from veil.results.base import Result
 from veil.results.estimate import Estimate
 from veil.study import Study, StudyRun
-from veil.survey import Survey
+from veil.survey import People, Survey
 from veil.wire.frames import decode_batch, encode_batch
 from veil.wire.reports import Reports
 
@@ -60,8 +60,7 @@ def simulate(
 def _simulate(study: Study, values: Any, source: Source) -> Result | None:
     run = StudyRun(study)
     if run.round is not None:
-        codes = run.round.survey.domain.encode(values)
-        for _ in walk_rounds(run, codes, source, source):
+        for _ in walk_rounds(run, study.encode(values), source, source):
             pass
     return run.result
 
@@ -76,28 +75,30 @@ class Simulated(Streamed):
         super().__init__(survey, watch)
         if not len(codes):
             raise EmptyError("expected at least one person")
-        if survey.public:
-            raise InputError("a simulation knows no public columns: randomize with them, and read what was collected")
-        self._codes, self._source = codes, copy.copy(source)
+        self._held = codes if isinstance(codes, People) else People(codes)
+        if len(self._held.public) != len(survey.public):
+            raise InputError("this survey has public columns: expected people with those columns (study.encode)")
+        self._source = copy.copy(source)
         self._kept: list[Reports] | None = None
         for _ in source.chunks(len(codes)):
             pass  # streams that are used here
 
     @property
     def expected(self) -> int:
-        return len(self._codes)
+        return len(self._held)
 
     def chunks(self) -> Iterator[Reports]:
         if self._kept is not None:
             return iter(self._kept)
-        if self.survey.layout.size * len(self._codes) > _KEPT_BYTES:
+        if self.survey.layout.size * len(self._held) > _KEPT_BYTES:
             return self._received()
         self._kept = list(self._received())
         return iter(self._kept)
 
     def _received(self) -> Iterator[Reports]:
-        for rows, stream in copy.copy(self._source).chunks(len(self._codes)):
-            sent = encode_batch(self.survey.reports(self._codes[rows], stream))  # on the devices
+        for rows, stream in copy.copy(self._source).chunks(len(self._held)):
+            some = self._held[rows]
+            sent = encode_batch(self.survey.reports(some.codes, stream, some.public))  # on the devices
             yield decode_batch(self.survey, sent)  # at the collector
 
 

@@ -28,11 +28,13 @@ from veil.sql.budget import HI
 from veil.sql.columns import Category, Measure
 from veil.sql.conjunction import SC
 from veil.sql.design import Design, Values
+from veil.sql.grids import Grids
 from veil.sql.grouped import oracle_for, view_of
 from veil.sql.hio import HIO
 from veil.sql.marginal import MG
 from veil.sql.query import Box, Runs
-from veil.sql.table import Table
+from veil.sql.rivals import QuadTree, Wavelet
+from veil.sql.table import Reading, Table
 from veil.wire.reports import Reports
 
 DEEP = Record.of(a=Integers(0, 2), b=2)  # with fan-out 2, a has two levels below its root, the last node of one leaf
@@ -145,6 +147,8 @@ DESIGNS = {
     "SC, sampled": SC(fan_outs=2, levels="sampled"),
     "MG, single dimensions": MG(k=1),
     "MG": MG(k=2),
+    "QuadTree": QuadTree(),
+    "Wavelet": Wavelet(),
 }
 HASHED = {
     "HIO": HIO(fan_outs=2, oracle="OLH"),
@@ -152,6 +156,7 @@ HASHED = {
     "SC": SC(fan_outs=2, oracle="OLH"),
     "SC, sampled": SC(fan_outs=2, levels="sampled", oracle="OLH"),
     "MG": MG(k=2, oracle="OLH"),
+    "QuadTree": QuadTree(oracle="OLH"),
 }
 
 
@@ -180,19 +185,41 @@ def test_the_same_with_hashing(name: str) -> None:
     check(Table(0.4, DEEP, (), HASHED[name]))
 
 
+@pytest.mark.parametrize("reading", ["levels", "plain"])
+@pytest.mark.parametrize("design", [HI(fan_outs=3), SC(fan_outs=2), SC(fan_outs=2, levels="sampled")])
+def test_predicted_variances_are_exact_where_everybody_answers_everything(design: Design, reading: Reading) -> None:
+    """For people spread evenly over all cells: the mean variance of one person's number, times their number."""
+    table = Table(4.0, DEEP, (), design, reading=reading)
+    columns, chance = chances(table)
+    likely = chance.astype(np.float64)
+    for boxes in BOXES:
+        values = table.design.values(table, boxes, np.array([100]))
+        numbers = values.of(columns)
+        exact = (numbers**2 @ likely - (numbers @ likely) ** 2).mean()
+        assert values.variance == pytest.approx(100 * exact, abs=1e-9)
+
+
+def test_grids_keep_the_promise() -> None:
+    """They are read all together, not row by row."""
+    table = Table(1.0, DEEP, (), Grids(fine=3, coarse=2))
+    _, chance = chances(table)
+    assert ratio(chance) == table.guarantee.ratio
+    assert table.guarantee.within(1.0)
+
+
 # -- public columns ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", DESIGNS)
-def test_public_columns_have_no_part_in_the_randomness(name: str) -> None:
-    table = Table(1.0, DEEP, PUBLIC, DESIGNS[name])
+@pytest.mark.parametrize("design", [*DESIGNS.values(), Grids(fine=3, coarse=2)])
+def test_public_columns_have_no_part_in_the_randomness(design: Design) -> None:
+    table = Table(1.0, DEEP, PUBLIC, design)
     held = {"a": [a for a, _ in HELD], "b": [b for _, b in HELD]}
     beside = (
         {"spent": [1.5] * len(HELD), "os": ["x"] * len(HELD)},
         {"spent": list(range(len(HELD))), "os": ["x", "y"] * 3},
     )
     one, other = (table.survey.randomize(held, Seeded(7), table.encode_public(public)) for public in beside)
-    alone = Table(1.0, DEEP, (), DESIGNS[name]).survey.randomize(held, Seeded(7))
+    alone = Table(1.0, DEEP, (), design).survey.randomize(held, Seeded(7))
     for column in table.survey.ask.layout.names:
         assert np.array_equal(one.columns[column], other.columns[column])
         assert np.array_equal(one.columns[column], alone.columns[column])
@@ -219,7 +246,7 @@ def test_a_budget_for_each_level_breaks_the_promise() -> None:
     assert ratio(chance) > exp_below(1.5)
 
 
-@pytest.mark.parametrize("name", ["HIO", "HIO, one dimension at a time", "MG, single dimensions"])
+@pytest.mark.parametrize("name", ["HIO", "HIO, one dimension at a time", "MG, single dimensions", "Wavelet"])
 def test_a_group_scaled_by_the_number_of_groups_is_biased_where_groups_differ(name: str) -> None:
     table = Table(1.0, DEEP, (), DESIGNS[name])
     columns, chance = chances(table)

@@ -85,6 +85,8 @@ def test_rows_of_few_reports_are_withheld(client: httpx.Client) -> None:
     tv = next(row for row in found["rows"] if row["os"] == "tv")
     assert (tv["n"], tv["n_stderr"], tv["mean"], tv["reports"]) == (None, None, None, 7)
     assert any("fewer than 20 reports" in remark for remark in found["remarks"])
+    alone = ask(client, "SELECT COUNT(*) AS n FROM people WHERE os = 'tv' AND age < 50").json()
+    assert (alone["rows"][0]["n"], alone["rows"][0]["reports"]) == (None, 7)
 
 
 def test_other_forms_and_levels(client: httpx.Client) -> None:

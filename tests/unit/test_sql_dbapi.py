@@ -127,6 +127,24 @@ def test_the_errors_of_every_number_are_in_its_row(connection: dbapi.Connection,
         veil.sql.connect(folder, level=2)
 
 
+def test_a_group_that_nobody_can_be_in_is_no_row(connection: dbapi.Connection) -> None:
+    cursor = connection.cursor()
+    rows = cursor.execute("SELECT os, COUNT(*) AS n FROM people WHERE os = 'ios' GROUP BY os").fetchall()
+    assert [row[0] for row in rows] == ["ios"]
+    rows = cursor.execute("SELECT BUCKET(age, 10) AS b, COUNT(*) FROM people WHERE age < 40 GROUP BY b").fetchall()
+    assert sorted(row[0] for row in rows) == [10, 20, 30]
+    assert cursor.execute("SELECT os, COUNT(*) FROM people WHERE spent < -9 GROUP BY os").fetchall() == []
+
+
+def test_a_row_rests_on_those_who_may_be_meant(connection: dbapi.Connection) -> None:
+    cursor = connection.cursor()
+    row = cursor.execute("SELECT COUNT(*) AS n FROM people WHERE os = 'ios' AND age < 40").fetchone()
+    nobody = cursor.execute("SELECT COUNT(*) AS n FROM people WHERE os = 'none'").fetchone()
+    assert row is not None
+    assert row[-1] == int((people()["os"] == "ios").sum())
+    assert nobody == (0.0, 0.0, 0.0, 0.0, 0)
+
+
 def test_what_is_closed_answers_nothing(folder: Path) -> None:
     connection = veil.sql.connect(folder)
     cursor = connection.cursor()

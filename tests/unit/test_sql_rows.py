@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import veil.sql.database as database
+import veil.sql.locked as locked
 from veil import GRR, OLH, OUE, AllOf, OneOf, Question, Survey
 from veil.domain import Integers, Record
 from veil.engines import InMemory
@@ -64,7 +64,7 @@ def in_folder(folder: Path, *parts: Reports) -> Folder:
 def rows(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rows:
     """The same rows: in a folder as one file or many, read into memory or not, and as they were collected."""
     if request.param in ("files", "arriving"):
-        monkeypatch.setattr(database, "IN_MEMORY", 0)
+        monkeypatch.setattr(locked, "IN_MEMORY", 0)
     if request.param == "folder":
         return in_folder(tmp_path / "t", ALL)
     if request.param in ("pieces", "files"):
@@ -280,7 +280,7 @@ class Bare:
     ],
 )
 def test_reports_of_every_shape_come_back_as_they_were(ask: Any, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "IN_MEMORY", kept)
+    monkeypatch.setattr(locked, "IN_MEMORY", kept)
     survey = Survey(ask, [Measure("w").public])
     people = 300
     made = survey.randomize(np.arange(people) % 9, Seeded(3), {"w": np.arange(people)})

@@ -35,15 +35,29 @@ def randomize(
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Turn every person's value into a report, as their device would."""
+    """Turn every person's value into a report, as their device would.
+
+    The output of a table may be a folder: the reports are added to it as one more file.
+    """
     from veil.cli.files import check_output, load
     from veil.cli.progress import progress
-    from veil.cli.values import randomize_file
+    from veil.cli.table_folders import added, check_folder
+    from veil.cli.values import Randomized
+    from veil.files.opening import ARROW
+    from veil.sql import Table
 
     warn_of_seed(seed)
-    _, survey = load(study)
-    check_output(out, [study, values], (".arrow",))
-    done = randomize_file(survey, values, out, progress, column=column, seed=seed, clip=clip, separator=separator)
+    asked, survey = load(study)
+    folder = isinstance(asked, Table) and out.suffix.lower() not in ARROW
+    if isinstance(asked, Table) and folder:
+        check_folder(out, asked)
+    else:
+        check_output(out, [study, values], (".arrow",))
+    done = Randomized(asked, survey, values, progress, column=column, seed=seed, clip=clip, separator=separator)
+    if isinstance(asked, Table) and folder:
+        added(out, asked, done)
+    else:
+        done.write(out)
     screen = console(as_json)
     if clip:
         were = "was" if done.clipped == 1 else "were"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -25,7 +25,10 @@ from veil.cli.options import (
     Values,
     given_changes,
 )
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn_of_seed
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn_of_seed, wrote
+
+if TYPE_CHECKING:
+    from veil.results.base import Result
 
 __all__ = ["StudyBeforeValues", "compare", "simulate"]
 
@@ -68,7 +71,10 @@ def simulate(
     people: People = None,
     folder: Annotated[
         Path | None,
-        typer.Option(help="Keep the run here: after an interruption, go on from there, with nobody asked twice."),
+        typer.Option(
+            help="Keep the run here: after an interruption, go on from there, with nobody asked twice. Of a table: add"
+            " the reports to this folder, to ask it with `veil sql`."
+        ),
     ] = None,
     marginal: MarginalOf = None,
     given: Given = None,
@@ -89,7 +95,10 @@ def simulate(
     from veil.cli.files import Loaded, load
     from veil.cli.progress import progress
     from veil.cli.showing import Wanted, remarked
+    from veil.cli.table_folders import added, check_folder
     from veil.cli.trials import Trial, plan_for
+    from veil.errors import InputError
+    from veil.sql import Table
 
     planning = {"--epsilon": epsilon, "--labels-file": labels, "--range": bounds}
     if values is not None and any(option is not None for option in planning.values()):
@@ -108,16 +117,30 @@ def simulate(
     else:
         loaded = load(study, made)
     loaded, _ = loaded.with_candidates(candidates)
+    table = loaded.study if isinstance(loaded.study, Table) else None
+    if table is not None and table.query is None and folder is None:
+        raise InputError("a table is read by a query: --set query='SELECT ...', or --folder for one to ask in")
+    if table is not None and folder is not None:
+        check_folder(folder, table)
     trial = Trial(loaded.study, values, column=column, separator=separator, clip=clip, people=people)
-    with remarked() as remarks:
-        result, before = trial.walk(folder, seed, progress)
     if clip:
         screen.print(f"{plural(trial.clipped, 'value')} outside the domain moved to its nearer end")
+    known = {"task": loaded.survey.task, "seeded": seed is not None, "clipped": trial.clipped if clip else None}
+    before = 0
+    with remarked() as remarks:
+        if table is not None and folder is not None:
+            rows = added(folder, table, trial.reports(seed, progress))
+            wrote(screen, folder, f"{rows.people:,} reports of {plural(loaded.survey.layout.size, 'byte')}")
+            known |= {"folder": str(folder), "people": rows.people}
+            if table.query is None:
+                return known
+            result: Result = table.ask(rows, table.query)
+        else:
+            result, before = trial.walk(folder, seed, progress)
     if before:
         screen.print(f"{plural(before, 'round')} had been answered before.")
-    known = {"task": loaded.survey.task, "answered_before": before, "seeded": seed is not None}
     shown = wanted.present(result, screen, remarks, trial.held if truth else None)
-    return {**known, "clipped": trial.clipped if clip else None, **shown}
+    return {**known, "answered_before": before, **shown}
 
 
 @reporting
@@ -158,7 +181,7 @@ def compare(
     found = {str(file) if alike else file.stem: read_study(file).changed(**given_changes(changes)) for file in files}
     start = some_seed(seed)
     codes = {
-        name: Trial(study, values, column=column, separator=separator, clip=clip, people=people).codes(start)
+        name: Trial(study, values, column=column, separator=separator, clip=clip, people=people).people(start)
         for name, study in found.items()
     }
     with remarked() as remarks:

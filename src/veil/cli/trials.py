@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from veil.cli.files import check_inputs, read_lines
 from veil.cli.outcome import warn
 from veil.cli.rounds import begin, kept_seed, some_seed
-from veil.cli.values import load_codes
+from veil.cli.values import load_people
 from veil.comparison import Held
 from veil.domain import Categories, Text
 from veil.engines import Watch
@@ -21,9 +22,10 @@ from veil.mechanisms import OLH
 from veil.planning import GOALS, Wishes
 from veil.planning.held import between
 from veil.results.base import Result
-from veil.simulation import walk_rounds
+from veil.simulation import Simulated, walk_rounds
 from veil.study import Study, StudyRun
-from veil.survey import Survey
+from veil.survey import People, Survey
+from veil.wire.reports import Reports
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,16 +43,24 @@ class Trial:
         self, study: Study, values: Path, *, column: str | None, separator: str, clip: bool, people: int | None
     ) -> None:
         self.study = study
-        self._codes, self.clipped = load_codes(study.survey, values, column, separator, clip)
+        self._known, self.clipped = load_people(study, values, column, separator, clip)
         self._people = people
-        self.held = Held(study, self._codes)
+        self.held = Held(study, self._known)
 
-    def codes(self, seed: int) -> Any:
-        """What the people of the trial hold."""
+    def people(self, seed: int) -> People:
+        """The people of the trial: what they hold, and their public columns."""
         if self._people is None:
-            return self._codes
-        rows = Seeded(_PEOPLE + seed).below(len(self._codes), self._people).astype(np.int64)
-        return self._codes[rows]
+            return self._known
+        return self._known[Seeded(_PEOPLE + seed).below(len(self._known), self._people).astype(np.int64)]
+
+    def reports(self, seed: int | None, watch: Watch) -> Iterator[Reports]:
+        """What the people's devices send, a chunk of people at a time; everything is drawn by one number."""
+        drawn = some_seed(seed)
+        simulated = Simulated(self.study.survey, self.people(drawn), Seeded(drawn), watch)
+        with watch("randomizing", simulated.expected) as advance:
+            for reports in simulated.reports():
+                yield reports
+                advance(len(reports))
 
     def walk(self, folder: Path | None, seed: int | None, watch: Watch) -> tuple[Result, int]:
         """The whole study; also how many rounds had been answered before, in the folder.
@@ -59,11 +69,11 @@ class Trial:
         the same people in the same rounds, and their reports are the same ones: nobody is asked twice.
         """
         run = StudyRun(self.study) if folder is None else begin(self.study, folder)
-        people = self._people or len(self._codes)
-        drawn = some_seed(seed) if folder is None else kept_seed(folder, people, seed)
-        codes, source = self.codes(drawn), Seeded(drawn)
-        self.held, before = Held(self.study, codes), run.finished
-        for _ in walk_rounds(run, codes, source, source, watch):
+        many = self._people or len(self._known)
+        drawn = some_seed(seed) if folder is None else kept_seed(folder, many, seed)
+        people, source = self.people(drawn), Seeded(drawn)
+        self.held, before = Held(self.study, people), run.finished
+        for _ in walk_rounds(run, people, source, source, watch):
             pass
         assert run.result is not None
         return run.result, before

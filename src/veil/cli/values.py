@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from veil.cli.files import check_inputs
 from veil.domain import Numeric, Record
@@ -11,63 +12,74 @@ from veil.domain.set_text import SEPARATOR
 from veil.engines import Watch
 from veil.entropy import Batch, Seeded
 from veil.errors import DomainError, EmptyError, InputError
-from veil.files import ReportWriter, count_rows, public_of, read_values, values_of
-from veil.survey import Survey
+from veil.files import ReportWriter, count_rows, read_values, values_of
+from veil.study import Study
+from veil.survey import People, Survey
+from veil.wire.reports import Reports
 
-__all__ = ["Randomized", "load_codes", "randomize_file"]
-
-
-class Randomized(NamedTuple):
-    """How many people there were, and how many of their values were moved to an end of the domain."""
-
-    people: int
-    clipped: int
+__all__ = ["Randomized", "load_people"]
 
 
-def randomize_file(
-    survey: Survey,
-    values: Path,
-    out: Path,
-    watch: Watch,
-    *,
-    column: str | None = None,
-    seed: int | None = None,
-    clip: bool = False,
-    separator: str = SEPARATOR,
-) -> Randomized:
+class Randomized:
     """Runs on the device: a report for every row of a file, from one source; with `clip`, of the nearest value."""
-    check_inputs(values)
-    clipping = _Clipping(survey, clip)
-    source = Batch() if seed is None else Seeded(seed)
-    with watch("randomizing", count_rows(values)) as advance, ReportWriter(out, survey) as writer:
-        for table in read_values(values, survey, column, separator):
-            try:
-                held = clipping.clip(values_of(table, survey))
-                reports = survey.randomize(held, source, public_of(table, survey))
-            except DomainError as problem:
-                raise problem.moved(writer.rows) from None
-            writer.write(reports)
-            advance(len(reports))
-        if not writer.rows:
-            raise EmptyError(f"{values} holds no people")
-        return Randomized(writer.rows, clipping.moved)
+
+    def __init__(
+        self,
+        study: Study,
+        survey: Survey,
+        values: Path,
+        watch: Watch,
+        *,
+        column: str | None = None,
+        seed: int | None = None,
+        clip: bool = False,
+        separator: str = SEPARATOR,
+    ) -> None:
+        check_inputs(values)
+        self._study, self._survey, self._values, self._watch = study, survey, values, watch
+        self._clipping = _Clipping(survey, clip)
+        self._source = Batch() if seed is None else Seeded(seed)
+        self._tables = read_values(values, survey, column, separator, study.public_text)
+        self.people = 0
+
+    @property
+    def clipped(self) -> int:
+        """How many values were moved to an end of the domain."""
+        return self._clipping.moved
+
+    def __iter__(self) -> Iterator[Reports]:
+        with self._watch("randomizing", count_rows(self._values)) as advance:
+            for table in self._tables:
+                try:
+                    held = self._clipping.clip(values_of(table, self._survey))
+                    reports = self._survey.randomize(held, self._source, self._study.encode_public(table))
+                except DomainError as problem:
+                    raise problem.moved(self.people) from None
+                self.people += len(reports)
+                yield reports
+                advance(len(reports))
+        if not self.people:
+            raise EmptyError(f"{self._values} holds no people")
+
+    def write(self, out: Path) -> None:
+        """Write all reports to an Arrow file."""
+        with ReportWriter(out, self._survey) as writer:
+            for reports in self:
+                writer.write(reports)
 
 
-def load_codes(survey: Survey, values: Path, column: str | None, separator: str, clip: bool) -> tuple[Any, int]:
-    """What everybody in a file holds, as codes of the survey's domain; and how many values were clipped."""
+def load_people(study: Study, values: Path, column: str | None, separator: str, clip: bool) -> tuple[People, int]:
+    """What everybody in a file holds, with their public columns; and how many values were clipped."""
     import pyarrow as pa
 
     check_inputs(values)
-    clipping = _Clipping(survey, clip)
-    if survey.public:
-        raise InputError(
-            "this survey has public columns: go through `veil randomize`, `veil tally` and `veil estimate`"
-        )
-    tables = list(read_values(values, survey, column, separator))
+    survey, clipping = study.survey, _Clipping(study.survey, clip)
+    tables = list(read_values(values, survey, column, separator, study.public_text))
     if not tables:
         raise EmptyError(f"{values} holds no people")
-    held = clipping.clip(values_of(pa.concat_tables(tables), survey))
-    return survey.domain.encode(held), clipping.moved
+    whole = pa.concat_tables(tables)
+    codes = survey.domain.encode(clipping.clip(values_of(whole, survey)))
+    return People(codes, survey.read_public(study.encode_public(whole), len(codes))), clipping.moved
 
 
 class _Clipping:

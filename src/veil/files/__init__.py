@@ -2,7 +2,7 @@
 
 from veil.files.attributes import read_attributes
 from veil.files.reports import EXPORTED_TIME, ReportWriter, count_rows, describe_reports, read_reports
-from veil.files.values import column_names, public_of, read_sets, read_values, values_of
+from veil.files.values import column_names, read_sets, read_values, values_of
 
 __all__ = [
     "EXPORTED_TIME",
@@ -10,7 +10,6 @@ __all__ = [
     "column_names",
     "count_rows",
     "describe_reports",
-    "public_of",
     "read_attributes",
     "read_reports",
     "read_sets",

@@ -6,7 +6,7 @@ Values are cut into chunks of CHUNK_ROWS whatever the file's own blocks are, so 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from veil.survey import Survey
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["column_names", "public_of", "read_columns", "read_sets", "read_values", "values_of"]
+__all__ = ["column_names", "read_columns", "read_sets", "read_values", "values_of"]
 
 _EXPECTED = {
     True: "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
@@ -30,14 +30,23 @@ _EXPECTED = {
 
 
 def read_values(
-    path: PathLike, survey: Survey, column: str | None = None, separator: str = SEPARATOR
+    path: PathLike,
+    survey: Survey,
+    column: str | None = None,
+    separator: str = SEPARATOR,
+    text: Collection[str] | None = None,
 ) -> Iterator[pa.Table]:
     """Tables of at most CHUNK_ROWS rows with the columns that the survey asks about, then its public ones.
 
-    `separator` stands between the items of a set, in text files.
+    `separator` stands between the items of a set, in text files. Public columns are read from them as they look, or,
+    with `text`, those as text and others as numbers.
     """
+    import pyarrow as pa
+
     names, domain = _wanted(Path(path), survey, column), survey.domain
     types = {name: _csv_type(part) for name, part in _column_domains(domain, names)}
+    if text is not None:
+        types |= {beside.name: pa.string() if beside.name in text else pa.float64() for beside in survey.public}
     given = {name: kind for name, kind in types.items() if kind is not None}
     for table in _rechunked(_batches(Path(path), names, given), names):
         if isinstance(domain, Items) and _is_text(Path(path)):
@@ -81,11 +90,6 @@ def values_of(table: pa.Table, survey: Survey) -> Any:
     if isinstance(survey.domain, Record):
         return table
     return table.column(0)
-
-
-def public_of(table: pa.Table, survey: Survey) -> Any:
-    """The public columns in a table made by `read_values`."""
-    return table if survey.public else None
 
 
 def _wanted(path: Path, survey: Survey, column: str | None) -> list[str]:

@@ -25,6 +25,7 @@ from veil.sql.grids import Grids
 from veil.sql.hio import HIO
 from veil.sql.marginal import MG
 from veil.sql.opened import Database, open  # noqa: A004  # veil.sql.open
+from veil.sql.rivals import QuadTree, Wavelet
 from veil.sql.table import Table
 
 __all__ = [
@@ -43,8 +44,10 @@ __all__ = [
     "Measured",
     "Moment",
     "PublicColumn",
+    "QuadTree",
     "Table",
     "Values",
+    "Wavelet",
     "connect",
     "create",
     "open",

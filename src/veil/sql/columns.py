@@ -72,6 +72,11 @@ class PublicColumn(ABC):
         return identifier(self.public.field.name)
 
     @property
+    def is_text(self) -> bool:
+        """Whether values are read as text from a text file."""
+        return True
+
+    @property
     @abstractmethod
     def sql(self) -> str:
         """The DuckDB expression of the value, over the stored column of integers."""
@@ -113,6 +118,10 @@ class Measure(PublicColumn):
     @property
     def public(self) -> Public:
         return Public(self.name, self.scale)
+
+    @property
+    def is_text(self) -> bool:
+        return False
 
     @property
     def sql(self) -> str:

@@ -199,8 +199,6 @@ class _Beside(Values):
 class _Products(Values):
     """Numbers of rows for disjoint boxes: for each box the product of what is read for its sides, added up."""
 
-    groups = None
-
     def __init__(self, dimensions: Sequence[_Dimension], boxes: Sequence[Box], people: int) -> None:
         self._boxes, self._dimensions, self._people = tuple(boxes), tuple(dimensions), people
         self._reads: dict[tuple[int, Runs], Read] = {}
@@ -211,6 +209,7 @@ class _Products(Values):
         self._sides = {key: dimensions[key[0]].values(read) for key, read in self._reads.items()}
         each = [[self._sides[place, runs] for place, runs in self._asked(box)] for box in boxes]
         self.constant = math.fsum(math.prod(side.constant for side in sides) for sides in each)
+        self.groups = None if self._sides else frozenset()
         self.bound = abs(self.constant)
         self.bound += sum(math.prod(abs(side.constant) + side.bound for side in sides) for sides in each)
 

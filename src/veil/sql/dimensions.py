@@ -172,8 +172,9 @@ class Dimension:
         runs = inside if sign == "=" else complement(inside, self.size)
         if written is None:
             return runs, None
-        ends = f"from {self.edge(start)} to {self.edge(stop)}"
-        return runs, f"{self.name} {sign} {written} is read as {'in' if sign == '=' else 'not in'} its bucket {ends}"
+        where = "within" if sign == "=" else "outside of"
+        ends = f"{self.edge(start)} to {self.edge(stop)}"
+        return runs, f"{self.name} {sign} {written} is read as {where} {ends}, the bucket that holds it"
 
     def _moved(self, sign: Comparison, edge: int, written: str) -> str:
         below = "<" if edge < self.size else "<="

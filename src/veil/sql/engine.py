@@ -68,9 +68,11 @@ def run(query: Query, rows: Rows) -> Answer:
         found, used = _from_tallies(rows, counted, parts, table.design)
     else:
         found, used = _from_numbers(rows, counted, parts)
+    people = _people(parts, counted)
+    if query.keys:  # as in any SQL, a group that nobody can be in is no row
+        found = {row: totals for row, totals in found.items() if people[row]}
     ordered = _ordered(query, found)
     counts = _counts(query, found) if table.reading == "consistent" else {}
-    people = _people(query, counted)
     return Answer(
         query=query.text,
         keys=tuple(KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)),
@@ -321,14 +323,12 @@ def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool:
     return None not in sides and bool(_COMPARISONS[test.name](*sides))
 
 
-def _people(query: Query, counted: Counted) -> dict[tuple[Any, ...], int]:
-    """The reports that each row of the answer rests on: those of its public group."""
+def _people(parts: Sequence[_Part], counted: Counted) -> dict[tuple[Any, ...], int]:
+    """The reports that each row of the answer rests on: those of people who may be meant, as far as is public."""
     found: dict[tuple[Any, ...], int] = {}
-    choices = list(product(*(key.buckets for key in query.private_keys)))
-    for one in counted.classes:
-        for buckets in choices:
-            row = _labels(query, one.keys, buckets)
-            found[row] = found.get(row, 0) + int(one.counts.sum())
+    for part in parts:
+        meant = int(counted.classes[part.place].counts.sum()) if part.boxes else 0
+        found[part.row] = found.get(part.row, 0) + meant
     return found
 
 

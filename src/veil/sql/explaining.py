@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -134,7 +134,7 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
     many, step = len(looked), max(1, len(looked) // _MOST_ROWS)
     for one, buckets in looked[::step]:
         row, boxes = _row(query, table, split.where(one.pattern), one, buckets)
-        values = work.read(table, boxes, one.counts, step / len(looked))
+        values = work.read(table, boxes, one.counts, 1 / max(len(choices), 1))
         expected = None if values is None else _expected(table, boxes, values, one, units)
         before = found.get(row)
         found[row] = expected if row not in found or expected is None or before is None else before + expected
@@ -182,12 +182,12 @@ class _Work:
         self.boxes = self.cells = self.pairs = 0
         self.groups: set[int] = set()
         self.everybody = False
-        self.first: Sequence[Box] = ()
+        self.shown: dict[Box, None] = {}  # each once, in order
 
     def read(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float) -> Values | None:
         """How the boxes are read; None where too few people answered to tell."""
         self.boxes += len(boxes)
-        self.first = self.first or boxes
+        self.shown |= dict.fromkeys(boxes)
         if not boxes:
             return _NOBODY
         try:
@@ -284,9 +284,9 @@ def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Ite
         yield Step("public", f"DuckDB evaluates {'; '.join([*atoms, *public])}")
     for key in query.private_keys:
         yield Step("groups", f"{key.name} in {len(key.buckets):,} buckets")
-    yield from (Step("box", _box_text(table, box)) for box in work.first[:_MOST_BOXES])
-    if len(work.first) > _MOST_BOXES:
-        yield Step("box", f"and {len(work.first) - _MOST_BOXES:,} more")
+    yield from (Step("box", _box_text(table, box)) for box in islice(work.shown, _MOST_BOXES))
+    if len(work.shown) > _MOST_BOXES:
+        yield Step("box", f"and {len(work.shown) - _MOST_BOXES:,} more")
     how = "by the fewest nodes" if table.reading == "plain" else "by contrasts of all levels that refine them"
     if isinstance(table.design, Grids):
         how = "by grids of one and two dimensions, fitted to each other"

@@ -33,7 +33,7 @@ class Key:
     """What the query groups by: as it is answered, in its one form (`canonical`), and its type as DuckDB calls it."""
 
     key: PublicKey | PrivateKey
-    canonical: str
+    canonical: str | None
     kind: str
 
     @property
@@ -82,10 +82,7 @@ class Expressions:
             named = [place for place, held in enumerate(self.keys) if held.key.name.casefold() == node.name.casefold()]
             if named:
                 return named[0]
-        try:
-            written = canonical(self.scalars, node)
-        except SqlError:
-            return None
+        written = canonical(self.scalars, node)
         return next((place for place, held in enumerate(self.keys) if held.canonical == written), None)
 
     def _numeric(self, key: int, node: Node) -> Expression:
@@ -244,13 +241,13 @@ class _Value:
         return "1" if self.never_null else f"CASE WHEN ({self.sql}) IS NULL THEN 0 ELSE 1 END"
 
 
-def canonical(scalars: Scalars, node: Node) -> str:
-    """One form of an expression to group by, whatever the case of its names and the parentheses around it."""
-    node = without_parentheses(node)
-    dimension, width = bucketed(scalars, node)
-    if dimension is not None:
-        return f"{dimension.place} {'' if width is None else plain(width)}"
-    return scalars.sql(node)
+def canonical(scalars: Scalars, node: Node) -> str | None:
+    """One form of an expression to group by, whatever the case of its names; None where it is nothing to group by."""
+    try:
+        dimension, width = bucketed(scalars, node)
+        return scalars.sql(node) if dimension is None else f"{dimension.place} {'' if width is None else plain(width)}"
+    except SqlError:
+        return None
 
 
 def bucketed(scalars: Scalars, node: Node) -> tuple[Dimension | None, Node | None]:

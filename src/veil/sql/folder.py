@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files.opening import ARROW, PARQUET, PathLike
 from veil.files.reports import EXPORTED_TIME, read_reports
-from veil.sql.database import Database
+from veil.sql.locked import LockedDuckDB
 from veil.sql.rows import Rows
 from veil.sql.table import Table
 from veil.study.study import read_study_file
@@ -91,7 +91,7 @@ class Folder(Rows):
         self.table = table
         self._checked: dict[_Seen, int | str] = {}
         self._lock = threading.Lock()
-        self._open: tuple[list[_Seen], Database] | None = None
+        self._open: tuple[list[_Seen], LockedDuckDB] | None = None
 
     @property
     def people(self) -> int:
@@ -132,13 +132,13 @@ class Folder(Rows):
             self._checked[_seen(target)] = rows
         return target
 
-    def database(self) -> Database:
+    def database(self) -> LockedDuckDB:
         _, parts = self._parts()
         with self._lock:
             if self._open is None or self._open[0] != list(parts):
                 files = [(self.path / seen.name).resolve() for seen, rows in parts.items() if rows]
                 reports = None if files else tuple
-                self._open = list(parts), Database(self.table, sum(parts.values()), files, reports)
+                self._open = list(parts), LockedDuckDB(self.table, sum(parts.values()), files, reports)
             return self._open[1]
 
     def _parts(self) -> tuple[tuple[str, ...], dict[_Seen, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,6 +51,38 @@ class Groups:
     combination: Combination
     oracles: list[PureOracle]
 
+    def with_variance(self, read: Read, boxes: Sequence[Box], counts: NDArray[np.int64]) -> Read:
+        """The same reading with the variance of a COUNT of evenly spread people, whatever the coefficients add up to.
+
+        Reports of GRR support one cell only: nodes of one group do not err independently, as contrasts do.
+        """
+        from veil.sql.together import second_moment
+
+        trees, people, found = self.combination.trees, int(counts.sum()), 0.0
+        for group, (cells, coefficients) in read.parts.items():
+            shares = _shares(trees, self.combination.levels[group].tolist(), cells)
+            square = second_moment(self.oracles[group], coefficients, coefficients, shares)
+            found += counts[group] * (square - float(shares @ coefficients) ** 2)
+        share = sum(
+            math.prod(
+                sum(stop - start for start, stop in runs) / tree.leaves
+                for tree, runs in zip(trees, box, strict=True)
+                if runs is not None
+            )
+            for box in boxes
+        )
+        return Read(read.constant, read.parts, max(found - people * share * (1 - share), 0.0))
+
+
+def _shares(trees: Sequence[Tree], levels: Sequence[int], cells: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The part of all values that each cell of a group holds: the last node of a level may have fewer than others."""
+    rest, found = cells, np.ones(len(cells))
+    for tree, level in reversed(list(zip(trees, levels, strict=True))):
+        rest, node = np.divmod(rest, tree.sizes[level])
+        width = tree.width(level)
+        found *= (np.minimum((node + 1) * width, tree.leaves) - node * width) / tree.leaves
+    return found
+
 
 class GroupedDesign(Design):
     """A design whose groups are combinations of levels of the dimensions' trees; each person answers for one.
@@ -75,16 +108,17 @@ class GroupedDesign(Design):
     def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
         groups = self.groups(table)
         if table.reading == "plain":
-            read = nodes_read(groups.combination, boxes, counts)
+            read = groups.with_variance(nodes_read(groups.combination, boxes, counts), boxes, counts)
         else:
             read = contrasts_read(groups.combination, boxes, counts, effort)
         return GroupedValues(read, groups.oracles, counts)
 
     def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
-        combination = self.groups(table).combination
+        """Exact where trees divide their dimensions evenly; else of contrasts some per cent off, by the last nodes."""
+        groups = self.groups(table)
         if table.reading == "plain":
-            return nodes_read(combination, boxes, counts).variance
-        return contrasts_variance(combination, boxes, counts)
+            return groups.with_variance(nodes_read(groups.combination, boxes, counts), boxes, counts).variance
+        return contrasts_variance(groups.combination, boxes, counts)
 
 
 @lru_cache(maxsize=32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -88,7 +87,8 @@ class MG(GroupedDesign):
             asked = [place for place, runs in enumerate(box) if runs is not None]
             _check_views(groups.combination, asked, table.private)
         if table.reading == "plain":
-            return GroupedValues(_cells_read(groups.combination, boxes, counts), groups.oracles, counts)
+            read = groups.with_variance(_cells_read(groups.combination, boxes, counts), boxes, counts)
+            return GroupedValues(read, groups.oracles, counts)
         return super().values(table, boxes, counts, effort * _EFFORT)
 
     def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
@@ -111,12 +111,10 @@ def _check_views(groups: Combination, asked: Sequence[int], private: Record) -> 
 def _cells_read(groups: Combination, boxes: Sequence[Box], counts: NDArray[np.int64]) -> Read:
     """Every view that holds a box's dimensions, its cells within the box added up; views by what they tell."""
     people, sizes = int(counts.sum()), [tree.leaves for tree in groups.trees]
-    constant, variance, share = 0.0, 0.0, 0.0
+    constant = 0.0
     dense: dict[int, NDArray[np.float64]] = {}
     for box in boxes:
         asked = [place for place, runs in enumerate(box) if runs is not None]
-        held = math.prod(sum(b - a for a, b in runs) / sizes[p] for p, runs in enumerate(box) if runs is not None)
-        share += held
         if not asked:
             constant += 1.0
             continue
@@ -131,10 +129,8 @@ def _cells_read(groups: Combination, boxes: Sequence[Box], counts: NDArray[np.in
                 inside = np.outer(inside, _indicator(sizes[place], box[place])).ravel()
             factor = weight * people / counts[group]
             dense[group] = dense.get(group, np.zeros(len(inside))) + factor * inside
-            own = groups.noises[group] * inside.sum() + groups.holders[group] * held - held**2
-            variance += (weight * people) ** 2 * own / counts[group]
     parts = {group: (np.flatnonzero(whole), whole[whole != 0]) for group, whole in dense.items()}
-    return Read(constant, parts, max(variance - people * share * (1 - share), 0.0))
+    return Read(constant, parts, 0.0)
 
 
 def _indicator(size: int, runs: tuple[tuple[int, int], ...] | None) -> NDArray[np.float64]:

@@ -6,12 +6,14 @@ Whatever is not supported is refused with its position and with what is.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from veil.errors import InputError
 from veil.sql.conditions import Conditions
 from veil.sql.expressions import Expressions, Key, bucketed, canonical
-from veil.sql.query import TRUE, Compare, Expression, KeyValue, Output, PrivateKey, PublicKey, Query
+from veil.sql.query import TRUE, Compare, Condition, Expression, KeyValue, Output, PrivateKey, PublicKey, Query
+from veil.sql.regions import disjoint_boxes, intersect, patterns, simplified, union
 from veil.sql.scalars import Scalars
 from veil.sql.source import GRAMMAR, Source, plain, read, without_parentheses
 
@@ -64,7 +66,9 @@ class _Reading:
         self.expressions = Expressions(self.scalars, self.keys)
 
     def query(self) -> Query:
+        sizes = [dimension.size for dimension in self.scalars.dimensions]
         where = self.conditions.read(self.clauses["where"].this) if "where" in self.clauses else TRUE
+        where = simplified(where, sizes)
         outputs = self._outputs()
         having = self._having()
         order = (
@@ -76,7 +80,7 @@ class _Reading:
             sums=tuple(self.expressions.sums),
             outputs=outputs,
             where=where,
-            keys=tuple(held.key for held in self.keys),
+            keys=tuple(self._reachable(held.key, where) for held in self.keys),
             having=having,
             order=order,
             limit=limit,
@@ -134,7 +138,7 @@ class _Reading:
         if other:
             word = min(other).replace("_", " ").rstrip("s").upper()
             raise self.source.error(word, f"{word} is not supported: GROUP BY takes columns and expressions")
-        found: dict[str, Key] = {}
+        found: dict[str | None, Key] = {}
         if group.args.get("all"):
             wanted = [_inner(item) for item in self.items if not self.scalars.has_aggregates(item)]
         else:
@@ -171,19 +175,18 @@ class _Reading:
             raise self.source.error(node, f"{plain(node)} is the same for everybody: GROUP BY takes columns")
         dimension, width = bucketed(self.scalars, node)
         form = canonical(self.scalars, node)
-        name = self._name(form, node)
         if dimension is None:
             sql = self.scalars.sql(node)
-            return Key(PublicKey(name, sql), form, self.scalars.type_of(sql, node))
+            return Key(PublicKey(self._name(form, node), sql), form, self.scalars.type_of(sql, node))
         try:
             buckets, remark = dimension.buckets(None if width is None else self.scalars.width(width))
         except InputError as problem:
             raise problem if hasattr(problem, "line") else self.source.error(node, str(problem)) from None
         if remark is not None:
             self.conditions.remarks.setdefault(remark)
-        return Key(PrivateKey(name, dimension.place, buckets), form, dimension.type_of(buckets))
+        return Key(PrivateKey(self._name(form, node), dimension.place, buckets), form, dimension.type_of(buckets))
 
-    def _name(self, form: str, node: Node) -> str:
+    def _name(self, form: str | None, node: Node) -> str:
         """A key's name: its alias in SELECT, its column's own, or how it is written."""
         for item in self.items:
             named = item.key == "alias" and not self.scalars.has_aggregates(item) and self.scalars.has_columns(item)
@@ -194,13 +197,26 @@ class _Reading:
             return held if isinstance(held, str) else held.name
         return plain(node)
 
+    def _reachable(self, key: PublicKey | PrivateKey, where: Condition) -> PublicKey | PrivateKey:
+        """The key without buckets that WHERE leaves nobody in, whatever the public columns hold."""
+        if not isinstance(key, PrivateKey):
+            return key
+        split = patterns(where)
+        sizes = [dimension.size for dimension in self.scalars.dimensions]
+        boxes = disjoint_boxes(split.where((1 << len(split.atoms)) - 1), sizes)
+        sides = (((0, sizes[key.place]),) if box[key.place] is None else box[key.place] for box in boxes)
+        reached = union(*(side for side in sides if side is not None))
+        kept = (bucket for bucket in key.buckets if intersect(((bucket.start, bucket.stop),), reached))
+        return replace(key, buckets=tuple(kept))
+
     # -- what comes out ------------------------------------------------------------------------------------------------
 
     def _outputs(self) -> tuple[Output, ...]:
         taken = [held.key.name for held in self.keys]
         shown: set[int] = set()
         found: list[Output] = []
-        for item in self.items:
+        written = self.source.items
+        for place, item in enumerate(self.items):
             inner = _inner(item)
             if inner.key == "star" or (inner.key == "column" and inner.this.key == "star"):
                 raise self.source.error(item, "* would show people: SELECT takes keys of GROUP BY and aggregates")
@@ -209,7 +225,8 @@ class _Reading:
                 shown.add(key)
                 continue
             value = self.expressions.read(inner)
-            name = _unlike(str(item.alias) if item.key == "alias" else plain(inner), taken)
+            unnamed = written[place] if len(written) == len(self.items) else plain(inner)
+            name = _unlike(str(item.alias) if item.key == "alias" else unnamed, taken)
             taken.append(name)
             found.append(Output(name, value))
             self.expressions.named.setdefault(name.casefold(), value)

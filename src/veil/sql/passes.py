@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from veil.errors import InputError
 from veil.sql.columns import Measure, identifier
-from veil.sql.database import Database, select
+from veil.sql.locked import LockedDuckDB, select
 
 if TYPE_CHECKING:
     import duckdb
@@ -47,7 +47,7 @@ class Passes:
 
     def __init__(
         self,
-        database: Database,
+        database: LockedDuckDB,
         sums: Sequence[str],
         atoms: Sequence[str],
         keys: Sequence[str],
@@ -139,7 +139,7 @@ class Passes:
         return select(shown, f"({rows}) AS a JOIN ({listed}) AS b ON {joined}")
 
 
-def _weight(database: Database, connection: duckdb.DuckDBPyConnection, text: str) -> Weight:
+def _weight(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: str) -> Weight:
     """A sum's expression as an integer on its decimal scale."""
     if text.strip() == "1":
         return Weight(text)
@@ -170,14 +170,14 @@ def _weight(database: Database, connection: duckdb.DuckDBPyConnection, text: str
     return Weight(text, scale, f"coalesce({whole}, 0)", f"({whole}) IS NULL AND {number} IS NOT NULL")
 
 
-def _key_type(database: Database, connection: duckdb.DuckDBPyConnection, text: str) -> str:
+def _key_type(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: str) -> str:
     kind = database.type_of(connection, text)
     if kind not in _INTEGERS and not _KEYS.match(kind):
         raise InputError(f"groups are by text, numbers, dates or times: {text} is of type {kind}")
     return kind
 
 
-def _pattern(database: Database, connection: duckdb.DuckDBPyConnection, atoms: Sequence[str]) -> str | None:
+def _pattern(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, atoms: Sequence[str]) -> str | None:
     """The conditions that hold, as the bits of an integer; what is NULL does not hold."""
     if len(atoms) > _MOST_ATOMS:
         raise InputError(f"at most {_MOST_ATOMS} different conditions on public columns in one query")
@@ -186,7 +186,7 @@ def _pattern(database: Database, connection: duckdb.DuckDBPyConnection, atoms: S
     return f"CAST({' + '.join(bits)} AS BIGINT)" if bits else None
 
 
-def _condition(database: Database, connection: duckdb.DuckDBPyConnection, text: str) -> str:
+def _condition(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: str) -> str:
     kind = database.type_of(connection, text)
     if kind != "BOOLEAN" and kind.strip('"') != "NULL":
         raise InputError(f"expected a condition: {text} is of type {kind}")

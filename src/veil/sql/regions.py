@@ -28,6 +28,7 @@ __all__ = [
     "patterns",
     "pieces",
     "signed_boxes",
+    "simplified",
     "union",
 ]
 
@@ -117,6 +118,29 @@ def _flat(parts: Iterable[Condition], kind: type[Both] | type[Either]) -> Iterat
             yield part
 
 
+def simplified(condition: Condition, sizes: Sequence[int]) -> Condition:
+    """The condition made simple: sides that hold all codes of their dimension, or none, are true or false.
+
+    >>> simplified(Either((InRuns(0, ((0, 5),)), InRuns(0, ((5, 9),)), Holds("a"))), (9,)) == TRUE
+    True
+    """
+    if isinstance(condition, Holds):
+        return condition
+    if isinstance(condition, InRuns):
+        runs = intersect(condition.runs, ((0, sizes[condition.place]),))
+        return FALSE if not runs else TRUE if runs == ((0, sizes[condition.place]),) else InRuns(condition.place, runs)
+    joined = _rejoined(condition, (simplified(part, sizes) for part in condition.parts))
+    if isinstance(joined, (Both, Either)) and any(isinstance(part, InRuns) for part in joined.parts):
+        # sides that were joined can hold all codes
+        sides = (simplified(part, sizes) if isinstance(part, InRuns) else part for part in joined.parts)
+        return _rejoined(joined, sides)
+    return simplified(joined, sizes) if isinstance(joined, InRuns) else joined
+
+
+def _rejoined(condition: Both | Either, parts: Iterable[Condition]) -> Condition:
+    return (both if isinstance(condition, Both) else either)(parts)
+
+
 @dataclass(frozen=True)
 class Patterns:
     """A condition apart from its public parts: `atoms` are these as SQL, each once."""
@@ -152,7 +176,7 @@ def _settled(condition: Condition, truth: dict[str, bool]) -> Condition:
         return TRUE if truth[condition.sql] else FALSE
     if isinstance(condition, InRuns):
         return condition
-    return (both if isinstance(condition, Both) else either)(_settled(part, truth) for part in condition.parts)
+    return _rejoined(condition, (_settled(part, truth) for part in condition.parts))
 
 
 # -- boxes -------------------------------------------------------------------------------------------------------------
@@ -167,8 +191,11 @@ def disjoint_boxes(condition: Condition, sizes: Sequence[int]) -> tuple[Box, ...
     >>> disjoint_boxes(Either((InRuns(0, ((0, 5),)), InRuns(1, ((2, 3),)))), (10, 4))
     ((((0, 5),), None), (((5, 10),), ((2, 3),)))
     """
-    simple = _within(condition, sizes)
-    places = sorted({leaf.place for leaf in _leaves(simple)})  # type: ignore[union-attr]  # there are no public ones left
+    simple = simplified(condition, sizes)
+    leaves = list(_leaves(simple))
+    if any(isinstance(leaf, Holds) for leaf in leaves):
+        raise InputError("expected a condition on private dimensions alone: take public parts out by `patterns`")
+    places = sorted({leaf.place for leaf in leaves if isinstance(leaf, InRuns)})
     best: tuple[Box, ...] | None = None
     problem: InputError | None = None
     for order in permutations(places) if len(places) <= _TRIED else (places, places[::-1]):
@@ -197,7 +224,7 @@ def signed_boxes(condition: Condition, sizes: Sequence[int], trees: Sequence[Tre
     ((1, (((0, 1),), None)), (-1, (((0, 1),), ((0, 1),))), (1, (None, ((0, 1),))))
     """
     disjoint = tuple((1, box) for box in disjoint_boxes(condition, sizes))
-    crossed = _inclusion_exclusion(_within(condition, sizes), sizes)
+    crossed = _inclusion_exclusion(simplified(condition, sizes), sizes)
     if crossed is None or sum(pieces(box, trees) for _, box in crossed) >= sum(pieces(b, trees) for _, b in disjoint):
         return disjoint
     return crossed
@@ -225,19 +252,6 @@ def decompose(box: Box, trees: Sequence[Tree]) -> tuple[tuple[Run, ...], ...]:
 def pieces(box: Box, trees: Sequence[Tree]) -> int:
     """How many products of tree nodes make the box."""
     return math.prod(sum(run.stop - run.start for run in side) for side in decompose(box, trees))
-
-
-def _within(condition: Condition, sizes: Sequence[int]) -> Condition:
-    """The condition made simple: sides that hold all codes or none are true or false."""
-    if isinstance(condition, Holds):
-        raise InputError("expected a condition on private dimensions alone: take public parts out by `patterns`")
-    if isinstance(condition, InRuns):
-        runs = intersect(condition.runs, ((0, sizes[condition.place]),))
-        return FALSE if not runs else TRUE if runs == ((0, sizes[condition.place]),) else InRuns(condition.place, runs)
-    joined = (both if isinstance(condition, Both) else either)(_within(part, sizes) for part in condition.parts)
-    if isinstance(joined, InRuns) and joined.runs == ((0, sizes[joined.place]),):
-        return TRUE  # sides that were joined can hold all codes
-    return joined
 
 
 class _Splitting:
@@ -287,7 +301,7 @@ def _decided(condition: Condition, place: int, inside: dict[Runs, bool]) -> Cond
         return condition if condition.place != place else TRUE if inside[condition.runs] else FALSE
     if isinstance(condition, Holds):
         return condition
-    return (both if isinstance(condition, Both) else either)(_decided(part, place, inside) for part in condition.parts)
+    return _rejoined(condition, (_decided(part, place, inside) for part in condition.parts))
 
 
 def _side(runs: Runs, size: int) -> Runs | None:

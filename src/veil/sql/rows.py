@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError, MismatchError
-from veil.sql.database import Database, select
+from veil.sql.locked import LockedDuckDB, select
 from veil.sql.passes import Passes
 from veil.wire.layout import Columns, Field
 
@@ -88,7 +88,7 @@ class Rows(ABC):
         """How many people reported."""
 
     @abstractmethod
-    def database(self) -> Database:
+    def database(self) -> LockedDuckDB:
         """The rows as they are now, in DuckDB."""
 
     def count(
@@ -131,12 +131,12 @@ class CollectedRows(Rows):
     def people(self) -> int:
         return self._collected.people
 
-    def database(self) -> Database:
+    def database(self) -> LockedDuckDB:
         return self._database
 
     @cached_property
-    def _database(self) -> Database:
-        return Database(self.table, self.people, reports=self._collected.reports)
+    def _database(self) -> LockedDuckDB:
+        return LockedDuckDB(self.table, self.people, reports=self._collected.reports)
 
 
 def _classes(passes: Passes) -> tuple[Alike, ...]:

@@ -297,8 +297,12 @@ def _what(node: Node) -> str:
 
 
 def _near_function(word: str) -> str:
-    near = difflib.get_close_matches(word, _FUNCTIONS, n=3)
-    return f"near it are {', '.join(near)}" if near else "scalar functions of numbers, texts and dates are"
+    near = difflib.get_close_matches(word, _FUNCTIONS, n=3, cutoff=0.75)
+    return (
+        f"near it are {', '.join(near)}"
+        if near
+        else "functions of numbers, texts and dates are, such as round and lower"
+    )
 
 
 def _plain_number(text: str) -> int | float | Decimal:
@@ -312,7 +316,7 @@ def _first_line(problem: Exception) -> str:
     return str(problem).split("\n", 1)[0].removeprefix("Binder Error: ").removeprefix("Conversion Error: ")
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _probe(stored: tuple[tuple[str, str], ...]) -> Any:
     """An empty table with the public columns in memory, to ask DuckDB for types and constants; nothing can leave it."""
     try:

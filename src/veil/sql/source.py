@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from veil.errors import InputError, SqlError
 
@@ -21,7 +22,16 @@ GRAMMAR = (
     "SELECT keys and aggregates FROM table [WHERE ...] [GROUP BY ...] [HAVING ...] [ORDER BY ...] [LIMIT n [OFFSET m]]"
 )
 _LONGEST = 100_000
-_EXPLAIN = re.compile(r"\s*EXPLAIN\b", re.IGNORECASE)
+_ENDS = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"})  # of what SELECT lists
+_EXPLAIN = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
+
+
+class Word(NamedTuple):
+    """A word or sign of a query: where it begins and ends, and itself in capital letters; quoted words have none."""
+
+    start: int
+    stop: int
+    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +41,7 @@ class Source:
     text: str
     select: Node
     explain: bool
-    words: tuple[tuple[int, str], ...]
-    """Where each word stands, and the word in capital letters."""
+    words: tuple[Word, ...]
 
     def start(self, node: Node) -> int:
         """Where a part of the query begins, as an offset: its first word that the tree remembers."""
@@ -40,11 +49,11 @@ class Source:
         if not known:
             return 0 if node.parent is None else self.start(node.parent)
         if node.key in ("subquery", "select"):
-            return max(start for start, word in self.words if word in ("SELECT", "FROM") and start < min(known))
+            return max(word.start for word in self.words if word.text in ("SELECT", "FROM") and word.start < min(known))
         if "start" not in node.meta and hasattr(node, "sql_names"):  # of some functions the tree forgets the name
-            called = [word for word in self.words if word[0] < min(known)][-2:]
-            if len(called) == 2 and called[1][1] == "(" and called[0][1] in node.sql_names():
-                return called[0][0]
+            called = [word for word in self.words if word.start < min(known)][-2:]
+            if len(called) == 2 and called[1].text == "(" and called[0].text in node.sql_names():
+                return called[0].start
         return int(min(known))
 
     def word(self, node: Node) -> str:
@@ -53,10 +62,26 @@ class Source:
             return self.text[node.meta["start"] : node.meta["end"] + 1].lower()
         return str(node.sql_names()[0] if hasattr(node, "sql_names") else node.key).lower()
 
+    @cached_property
+    def items(self) -> tuple[str, ...]:
+        """The items of SELECT as they were written."""
+        start = next(place for place, word in enumerate(self.words) if word.text == "SELECT") + 1
+        parts: list[list[Word]] = [[]]
+        depth = 0
+        for word in self.words[start:]:
+            if depth == 0 and (word.text in _ENDS or word.text == ";"):
+                break
+            depth += (word.text in ("(", "[", "{")) - (word.text in (")", "]", "}"))
+            if depth == 0 and word.text == ",":
+                parts.append([])
+            else:
+                parts[-1].append(word)
+        return tuple(self.text[part[0].start : part[-1].stop] for part in parts if part)
+
     def error(self, where: Node | str, message: str) -> SqlError:
         """The error at a part of the query, or at the first place where a keyword stands."""
         if isinstance(where, str):
-            return _error(self.text, next((start for start, word in self.words if word == where), 0), message)
+            return _error(self.text, next((word.start for word in self.words if word.text == where), 0), message)
         return _error(self.text, self.start(where), message)
 
 
@@ -71,10 +96,13 @@ def read(text: str) -> Source:
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise InputError(f"a query is a text of at most {_LONGEST:,} characters")
     prefix = _EXPLAIN.match(text)
-    body = text if prefix is None else " " * prefix.end() + text[prefix.end() :]
+    body = text if prefix is None else text[: prefix.start(1)] + " " * len("EXPLAIN") + text[prefix.end() :]
     try:
         tokens = tokenize(body, dialect="duckdb")
-        words = tuple((token.start, token.text.upper()) for token in tokens if text.startswith(token.text, token.start))
+        words = tuple(
+            Word(token.start, token.end + 1, token.text.upper() if text.startswith(token.text, token.start) else "")
+            for token in tokens
+        )
         _check_statement(text, words)
         (select,) = (tree for tree in parse(body, dialect="duckdb", error_level=ErrorLevel.IMMEDIATE) if tree)
     except ParseError as problem:
@@ -100,20 +128,21 @@ def without_parentheses(node: Node) -> Node:
 
 
 def plain(node: Node) -> str:
-    """A part of a query as text, as DuckDB would be asked: the name of a column that has none of its own."""
+    """A part of a query as DuckDB's SQL, without comments."""
     return str(node.sql(dialect="duckdb", comments=False))
 
 
-def _check_statement(text: str, words: Sequence[tuple[int, str]]) -> None:
+def _check_statement(text: str, words: Sequence[Word]) -> None:
     """One statement, and it begins as a SELECT does."""
     if not words:
         raise _error(text, 0, f"the query is empty; supported: {GRAMMAR}")
-    start, word = words[0]
-    if word not in ("SELECT", "FROM", "("):
-        raise _error(text, start, f"found {word[:40]}, where a query begins; supported: [EXPLAIN] {GRAMMAR}")
-    ends = [place for place, (_, found) in enumerate(words) if found == ";"]
+    first = words[0]
+    if first.text not in ("SELECT", "FROM", "("):
+        found = text[first.start : first.stop][:40]
+        raise _error(text, first.start, f"found {found}, where a query begins; supported: [EXPLAIN] {GRAMMAR}")
+    ends = [place for place, word in enumerate(words) if word.text == ";"]
     if ends and ends[0] + 1 < len(words):
-        raise _error(text, words[ends[0] + 1][0], "found a second statement; supported: one SELECT at a time")
+        raise _error(text, words[ends[0] + 1].start, "found a second statement; supported: one SELECT at a time")
 
 
 def _unclosed(text: str) -> int:

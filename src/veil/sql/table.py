@@ -94,6 +94,10 @@ class Table(OneRound[Any]):
         """How people were asked, in a result's lineage."""
         return f"{type(self.design).__name__}(epsilon={decimal_text(self.epsilon)}, {self.reading})"
 
+    @property
+    def public_text(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.public if column.is_text)
+
     def encode_public(self, values: Any) -> dict[str, NDArray[np.int64]] | None:
         """Runs on the device: the public columns as integers, from a mapping or a frame with a column for each."""
         if not self.public:

@@ -25,8 +25,6 @@ class TogetherValues(Values):
     `parts` are the cells and coefficients by number of the question, each a child of the survey's AllOf.
     """
 
-    groups = None
-
     def __init__(
         self,
         constant: float,
@@ -34,7 +32,7 @@ class TogetherValues(Values):
         oracles: Sequence[PureOracle] | Mapping[int, PureOracle],
         people: int,
     ) -> None:
-        self.constant = constant
+        self.constant, self.groups = constant, None if parts else frozenset()
         self._each: dict[int, GroupedValues] = {}
         self.bound = self.variance = self.noise = 0.0
         for number, (cells, coefficients) in parts.items():

@@ -19,7 +19,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.study.collected import Collected, Kept
 from veil.study.parameters import from_text, read, written
-from veil.survey import Survey, SurveyTally
+from veil.survey import People, Survey, SurveyTally
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, by_kind, canonical, take
 
@@ -78,6 +78,22 @@ class Study(ABC):
     def with_candidates(self, candidates: Any) -> Self:
         """The same study that counts only these values; refused by studies that find their values themselves."""
         raise InputError(f"a study of kind {self.kind} takes no candidates: it knows or finds the values itself")
+
+    # -- on the device ---------------------------------------------------------------------------------------------
+
+    @property
+    def public_text(self) -> tuple[str, ...] | None:
+        """The public columns that are text in a file of text, where others are numbers; None: as the file has them."""
+        return None
+
+    def encode_public(self, values: Any) -> Any:
+        """Runs on the device: the public columns as `Survey.read_public` takes them; None where there are none."""
+        return values if self.survey.public else None
+
+    def encode(self, values: Any) -> People:
+        """Runs on the device: what people hold and their public columns, of a table that has both."""
+        codes = self.survey.domain.encode(values)
+        return People(codes, self.survey.read_public(self.encode_public(values), len(codes)))
 
     # -- as a document ---------------------------------------------------------------------------------------------
 

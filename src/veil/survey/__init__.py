@@ -2,6 +2,7 @@
 
 from veil.survey.bit_rules import ListedBits, Parities
 from veil.survey.family import EachOf
+from veil.survey.people import People
 from veil.survey.reading import ask_from_json
 from veil.survey.rule import Rule
 from veil.survey.rules import AttributeSets, Levels, ListedSets
@@ -19,6 +20,7 @@ __all__ = [
     "ListedSets",
     "OneOf",
     "Parities",
+    "People",
     "Public",
     "Question",
     "Rows",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from veil import Integers, Record
 from veil.datasets import Tabular
@@ -16,7 +14,7 @@ from veil.entropy import Seeded
 from veil.sql import Design, Table
 from veil_papers.sql.law import Box
 
-Floats = NDArray[np.float64]
+Reading = Literal["levels", "plain"]
 
 
 def schema(data: Tabular) -> Record:
@@ -32,23 +30,32 @@ def schema(data: Tabular) -> Record:
 class Collection:
     """One collection: everybody's report on a table of one design; `sums` answers as often as one likes."""
 
-    def __init__(self, data: Tabular, epsilon: float, design: Design, seed: int) -> None:
+    def __init__(self, data: Tabular, epsilon: float, design: Design, seed: int, measure: str | None = None) -> None:
         self.table = Table(epsilon, schema(data), design=design)
         self.people = data.people
-        codes = data.private.codes.astype(np.uint64)
-        self.columns: Any = self.table.survey.reports(codes, Seeded(seed)).columns
-        choice = self.columns.get("choice")
-        groups = len(self.table.survey.ask)
-        self.counts = np.array([self.people]) if choice is None else np.bincount(choice, minlength=groups)
+        columns: Any = self.table.survey.reports(data.private.codes.astype(np.uint64), Seeded(seed)).columns
+        weights = np.ones(self.people) if measure is None else data.public[measure].astype(np.float64)
+        if "choice" in columns:  # rows of a group stand together, so that a query looks at the groups that it needs
+            groups = len(self.table.survey.ask)
+            order = np.argsort(columns["choice"], kind="stable")
+            columns, weights = {name: column[order] for name, column in columns.items()}, weights[order]
+            self.counts = np.bincount(columns["choice"], minlength=groups)
+            self._starts = np.concatenate([[0], np.cumsum(self.counts)])
+        else:
+            self.counts = np.array([self.people])
+        self.columns, self.weights, self.total = columns, weights, float(weights.sum())
 
-    def sums(self, box: Box, weights: Sequence[Floats | None], reading: str = "levels") -> list[float]:
-        """For each of the weights (None: counts), their sum over the people in the box, estimated."""
-        table = self.table if reading == self.table.reading else replace(self.table, reading=reading)  # type: ignore[arg-type]
+    def sums(self, box: Box, reading: Reading = "levels") -> tuple[float, float]:
+        """How many people are in the box, and the sum of their measure, estimated."""
+        table = self.table if reading == self.table.reading else replace(self.table, reading=reading)
         runs = tuple(None if side is None else (side,) for side in box)
         values = table.design.values(table, [runs], self.counts)
-        numbers = values.of(self.columns)
-        return [
-            values.constant * (self.people if w is None else float(w.sum()))
-            + float(numbers.sum() if w is None else w @ numbers)
-            for w in weights
-        ]
+        columns, weights = self.columns, self.weights
+        if values.groups is not None and 2 * sum(self.counts[list(values.groups)].tolist()) < self.people:
+            parts = [slice(self._starts[group], self._starts[group + 1]) for group in sorted(values.groups)]
+            columns = {name: np.concatenate([column[part] for part in parts]) for name, column in columns.items()}
+            weights = np.concatenate([weights[part] for part in parts])
+        numbers = values.of(columns)
+        return values.constant * self.people + float(numbers.sum()), values.constant * self.total + float(
+            weights @ numbers
+        )

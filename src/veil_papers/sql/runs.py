@@ -37,6 +37,13 @@ class Plan:
         self.volumes: Sequence[float] = pick((0.01, 0.05, 0.1, 0.25, 0.5, 0.8), (0.01, 0.1, 0.8))
         self.epsilons: Sequence[float] = pick((0.5, 1.0, 2.0, 3.0, 4.0, 5.0), (1.0, 2.0))
         self.sizes: Sequence[int] = pick((100_000, 200_000, 500_000, 1_000_000, 2_000_000), (20_000, 50_000))
+        self.collections = pick(5, 1)  # of real reports
+        self.many_people = pick(1_000_000, 400_000)  # with 4+4 dimensions there are 9,999 groups to be filled
+        self.selectivities: Sequence[float] = pick((0.05, 0.1, 0.2, 0.5, 0.8), (0.1, 0.5, 0.8))
+        self.practice_epsilons: Sequence[float] = pick((2.0, 5.0), (2.0,))
+        self.powers: Sequence[int] = pick((2, 3, 4, 5), (2, 4))
+        self.table_epsilons: Sequence[float] = (0.5, 1.0, 2.0, 5.0)
+        self.lines = pick(5_000_000, 200_000)
         vars(self).update(setting.changes)
 
 

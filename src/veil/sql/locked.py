@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from veil.sql.table import Table
 
-__all__ = ["IN_MEMORY", "Database", "select", "told"]
+__all__ = ["IN_MEMORY", "LockedDuckDB", "select", "told"]
 
 IN_MEMORY = 128 << 20
 """Reports of so many bytes in all are copied into DuckDB's memory, where a query takes half the time."""
@@ -31,7 +31,7 @@ IN_MEMORY = 128 << 20
 _MEMORY = "640MB"
 
 
-class Database:
+class LockedDuckDB:
     """The rows of a table in DuckDB: from its Parquet files, or from reports that can be gone through again."""
 
     def __init__(

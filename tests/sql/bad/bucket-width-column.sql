@@ -1,0 +1,1 @@
+SELECT BUCKET(Age, Purchase), COUNT(*) FROM T GROUP BY 1

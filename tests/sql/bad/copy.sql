@@ -1,0 +1,1 @@
+COPY T TO 'all.csv'

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T JOIN others ON T.OS = others.OS

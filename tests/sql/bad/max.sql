@@ -1,0 +1,1 @@
+SELECT OS, MAX(Purchase) FROM T GROUP BY OS

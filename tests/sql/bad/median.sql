@@ -1,0 +1,1 @@
+SELECT median(Purchase) FROM T

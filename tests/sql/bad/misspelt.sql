@@ -1,0 +1,1 @@
+SELCT COUNT(*) FROM T

@@ -1,0 +1,1 @@
+SELECT OS, COUNT(*) FROM T

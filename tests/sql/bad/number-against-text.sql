@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE Age > '30'

@@ -1,0 +1,1 @@
+SELECT Age + 1, COUNT(*) FROM T GROUP BY Age + 1

@@ -1,0 +1,1 @@
+SELECT AVG(Purchase * Age) FROM T

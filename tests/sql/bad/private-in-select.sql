@@ -1,0 +1,1 @@
+SELECT Age FROM T

@@ -1,0 +1,1 @@
+SELECT SUM(Age) FROM T

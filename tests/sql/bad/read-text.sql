@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE OS = read_text('/etc/passwd')

@@ -1,0 +1,1 @@
+SELECT ROUND(SUM(Purchase), 2) FROM T

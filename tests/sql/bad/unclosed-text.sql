@@ -1,0 +1,3 @@
+SELECT COUNT(*)
+FROM T
+WHERE State = 'NY

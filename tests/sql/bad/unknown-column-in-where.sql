@@ -1,0 +1,3 @@
+SELECT COUNT(*) FROM T
+WHERE Age > 30
+  AND Agge < 40

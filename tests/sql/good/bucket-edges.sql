@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE Salary >= 50000 AND Salary < 60000

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE Salary <> 50500

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE Age > 20 + 10 AND Salary < 50 * 1000

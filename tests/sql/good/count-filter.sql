@@ -1,0 +1,1 @@
+SELECT COUNT(*) FILTER (WHERE OS = 'iOS') AS ios, COUNT(*) AS everybody FROM T WHERE Age < 30

@@ -1,0 +1,1 @@
+SELECT COUNT_IF(Purchase > 100) FROM T WHERE State = 'CA'

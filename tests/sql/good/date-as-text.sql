@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE Joined >= '2026-12-24'

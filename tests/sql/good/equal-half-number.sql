@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE Age = 30.5 OR Age IN (40, 41.5)

@@ -1,0 +1,1 @@
+SELECT OS, BUCKET(Age, 20), COUNT(*), AVG(Purchase) FROM T WHERE State = 'TX' GROUP BY OS, BUCKET(age, 20)

@@ -1,0 +1,1 @@
+SELECT Joined, COUNT(*) FROM T WHERE Joined < DATE '2026-02-01' GROUP BY Joined

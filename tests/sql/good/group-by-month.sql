@@ -1,0 +1,1 @@
+SELECT BUCKET(Joined, INTERVAL 1 MONTH) AS month, SUM(Purchase) FROM T GROUP BY month HAVING month >= DATE '2026-06-01'

@@ -1,0 +1,1 @@
+SELECT Age, COUNT(*) FROM T WHERE State = 'NY' GROUP BY Age

@@ -1,0 +1,1 @@
+SELECT State, AVG(Purchase) FROM T GROUP BY State

@@ -1,0 +1,1 @@
+SELECT Salary, COUNT(*) FROM T GROUP BY Salary

@@ -1,0 +1,1 @@
+SELECT BUCKET(Joined, 7) AS week, COUNT(*) FROM T GROUP BY week

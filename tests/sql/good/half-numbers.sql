@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE Age > 30.5 AND Age <= 4.05e1

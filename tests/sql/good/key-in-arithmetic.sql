@@ -1,0 +1,1 @@
+SELECT Age, Age * 2 AS twice, COUNT(*) / Age AS odd FROM T GROUP BY Age

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE OS = 'Win' OR Age > 30 OR Purchase > 3

@@ -1,0 +1,1 @@
+SELECT State, COUNT(*) FROM T GROUP BY State ORDER BY SUM(Purchase) / COUNT(*)

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE NOT (OS = 'Win' AND Purchase > 3)

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE OS = 'it''s; DROP TABLE T --' AND Age > 30

@@ -1,0 +1,2 @@
+-- how many
+SELECT COUNT(*) /* all */ FROM T;

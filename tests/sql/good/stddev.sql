@@ -1,0 +1,1 @@
+SELECT STDDEV(Purchase), STDDEV_SAMP(ActiveTime), STDDEV_POP(ActiveTime) FROM T

@@ -1,0 +1,1 @@
+SELECT SUM(OS = 'iOS') FROM T

@@ -1,0 +1,1 @@
+SELECT SUM(Purchase) FROM T WHERE State = 'NY'

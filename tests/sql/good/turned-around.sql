@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE 30 <= Age AND 'NY' = State

@@ -1,0 +1,1 @@
+SELECT VAR_POP(Purchase) FROM T WHERE State IN ('NY', 'CA')

@@ -1,0 +1,1 @@
+SELECT VAR_SAMP(Purchase), VARIANCE(Purchase) FROM T

@@ -1,0 +1,1 @@
+SELECT VARIANCE(Purchase) FROM T WHERE Age > 60
