@@ -193,6 +193,9 @@ def test_a_file_is_checked_once_and_again_when_it_changes(tmp_path: Path, monkey
     part.unlink()
     assert again.people == 0
     assert again.database() is not first
+    shutil.rmtree(folder.path)
+    with pytest.raises(InputError, match="no table in"):
+        again.count(["1"])
 
 
 _APPENDING = """
