@@ -148,7 +148,7 @@ class Folder(Rows):
             for path in self._listed():
                 if path.suffix.lower() in ARROW:
                     ignored.append(f"{path.name}: expected Parquet")
-                if path.suffix.lower() not in PARQUET:
+                if path.suffix.lower() not in PARQUET or path.is_dir():
                     continue
                 if path.name.startswith("."):
                     ignored.append(f"{path.name}: not written to its end")
@@ -159,6 +159,8 @@ class Folder(Rows):
                         self._checked[seen] = self._check(path)
                 except FileNotFoundError:  # taken out just now
                     continue
+                except OSError:
+                    raise InputError(f"{path.name} cannot be read: expected a file that this user may read") from None
                 found = self._checked[seen]
                 if isinstance(found, str):
                     ignored.append(f"{path.name}: {found}")
