@@ -16,6 +16,7 @@ from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer, KeyColumn, Measured
 from veil.sql.design import Design, TalliedDesign, Values
 from veil.sql.moments import Moments, Totals
+from veil.sql.passes import public_part
 from veil.sql.query import (
     Both,
     Box,
@@ -62,7 +63,7 @@ def run(query: Query, rows: Rows) -> Answer:
     table = rows.table
     split = patterns(query.where)
     public = [key for key in query.keys if isinstance(key, PublicKey)]
-    counted = rows.count(query.sums, split.atoms, [key.sql for key in public])
+    counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
     parts = list(_parts(query, rows, counted, split))
     if isinstance(table.design, TalliedDesign):
         found, used = _from_tallies(rows, counted, parts, table.design)
