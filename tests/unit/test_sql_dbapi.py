@@ -302,6 +302,6 @@ def answered(query: str, month: int, oldest: int) -> Answer:
 
 
 def test_missing_libraries_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veil.sql.opened.find_spec", lambda name: None if name == "duckdb" else object())
+    monkeypatch.setattr("veil.sql.database.find_spec", lambda name: None if name == "duckdb" else object())
     with pytest.raises(InputError, match=r"SQL needs duckdb: pip install 'veil\[sql\]'"):
         veil.sql.open(folder)
