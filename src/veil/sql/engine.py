@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cmp_to_key
 from itertools import product
 from typing import Any
@@ -213,7 +215,7 @@ def value_of(expression: Expression, totals: Floats, keys: Sequence[Any]) -> tup
         return expression.value, still
     if isinstance(expression, KeyValue):
         key = keys[expression.index]
-        return (float(key), still) if isinstance(key, (int, float)) else (math.nan, still)
+        return (float(key), still) if isinstance(key, (int, float, Decimal)) else (math.nan, still)
     if isinstance(expression, Total):
         still[expression.index] = 1.0
         return float(totals[expression.index]), still
@@ -325,7 +327,11 @@ def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool:
     if test.name in ("and", "or", "not"):
         parts = [_holds(part, keys, totals) for part in test.parts if isinstance(part, Compare)]
         return all(parts) if test.name == "and" else any(parts) if test.name == "or" else not parts[0]
-    sides = [part if isinstance(part, str) else _sortable(part, (keys, totals)) for part in test.parts]  # type: ignore[arg-type]
+    sides = [
+        part if isinstance(part, (str, dt.date)) else _sortable(part, (keys, totals))
+        for part in test.parts
+        if not isinstance(part, Compare)
+    ]
     return None not in sides and bool(_COMPARISONS[test.name](*sides))
 
 
