@@ -45,7 +45,7 @@ EXPERIMENTS = {
     for experiment in (
         Experiment("calibrate", "Jia and Gong, Calibrate, INFOCOM 2019, section IV", "Figures 4 to 9", 3),
         Experiment("consistency", "Wang et al., NDSS 2020, section V", "Figures 1 to 10", 5),
-        Experiment("coverage", "every stated error of this package, beside the truth", "Tables 1 to 6", 15),
+        Experiment("coverage", "every stated error of this package, beside the truth", "Tables 1 to 8", 25),
         Experiment("frequency-oracles", "Wang's thesis (2021), chapter 3", "Figures 3.1 to 3.5", 3),
         Experiment("heavy-hitters", "Wang's thesis (2021), 4.3.4 and 4.4", "Tables 4.1 to 4.3, Figures 4.2 to 4.6", 30),
         Experiment("itemsets", "Wang's thesis (2021), 5.4 and 5.5.2", "Figures 5.3, 5.4 and 5.6 to 5.8", 6),
