@@ -1,9 +1,9 @@
 """Grids: people are split over grids of one and of two dimensions (HDG: Yang et al., PVLDB 14(3), 2020).
 
 Every dimension has a fine grid of its own and every pair of dimensions a coarse one. A range over two dimensions is
-read from three grids, one over more from all of its pairs. So noise does not grow with the number of dimensions as that
-of levels of all dimensions does (HIO), at a price: where a side cuts a cell, and among three dimensions, what is between
-the grids is filled in smoothly, and may be otherwise.
+read from three grids, one over more dimensions from all of its pairs. So noise does not grow with the number of
+dimensions as in HIO, which asks about all of them together. The price: where a side cuts a cell, and among three
+dimensions, what no grid tells is filled in smoothly, and may be otherwise.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from veil.domain import Categories, Record
 from veil.errors import EmptyError, ParameterError
 from veil.marginals.tables import MOST_CELLS
-from veil.mechanisms import PureOracle
 from veil.mechanisms.choice import direct_or_hashed
 from veil.results.noise import SupportNoise
 from veil.sql.axes import Axis, axes_of
@@ -42,15 +41,20 @@ __all__ = ["Grids"]
 Floats = NDArray[np.float64]
 
 _SAID = (
-    "The standard errors hold the noise of the grids, and an allowance for what no grid tells. Where the edge of a range "
-    "lies within a cell, the people in that cell are taken to be spread as unevenly as neighbouring cells are. Within "
-    "the cells of two dimensions, the dimensions are taken to go together much as they do from cell to cell. Three or "
-    "more dimensions are taken to go together mostly as their pairs do. Where this is wrong, errors may be larger."
+    "The standard errors hold the noise of the grids, and an allowance for what no grid tells. Where the edge of a "
+    "range lies within a cell, the people in that cell are taken to be spread as unevenly as neighbouring cells are. "
+    "Within the cells of two dimensions, the dimensions are taken to go together much as they do from cell to cell. "
+    "Three or more dimensions are taken to go together mostly as their pairs do. Where this is wrong, errors may be "
+    "larger."
 )
 
 _ALPHA_1, _ALPHA_2 = 0.7, 0.03
 """The paper's: how far cells are from evenly filled. A range errs by alpha_1 / g1, a rectangle by 2 alpha_2 / g2."""
 _USUAL_PEOPLE = 1_000_000
+_MOST_CHOSEN, _MOST_JOINED = 512, 64
+"""Of the cells that are chosen for a dimension: in its own grid, and in those of pairs."""
+_MOST_FINE, _MOST_COARSE = 4096, 2048
+"""Of the cells of a dimension that can be read: two fine grids make a response matrix."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,12 @@ class Grids(TalliedDesign):
     def ask(self, private: Record, epsilon: float) -> Ask:
         fitted = self.fitted(private, epsilon)
         axes = fitted.axes(private)
+        for name, axis in zip(private.names, axes, strict=True):
+            if axis.fine > _MOST_FINE or axis.coarse > _MOST_COARSE:
+                raise ParameterError(
+                    f"dimension {name!r} has {axis.fine:,} fine and {axis.coarse:,} coarse cells; grids are read with "
+                    f"at most {_MOST_FINE:,} and {_MOST_COARSE:,}"
+                )
         if sum(_cells(axes, places) for places in grid_sets(len(axes))) > MOST_CELLS:
             raise ParameterError(f"these grids have more than {MOST_CELLS:,} cells: take fewer or smaller dimensions")
         asked = []
@@ -138,11 +148,11 @@ class Grids(TalliedDesign):
         """
         axes = self.axes(table.private)
         _check_answered(axes, boxes, tallies.people)
-        oracles, readings = tallies.oracles, tallies.read(axes)
+        readings = tallies.read(axes)
         regions = [None if one is None else one.region(boxes) for one in readings]
         weights = tallies.totals.sum(axis=0)
         values = np.array([0.0 if one is None else one.share for one in regions]) * weights
-        covariance = _covariance(oracles, tallies, readings, regions)
+        covariance = _covariance(tallies, readings, regions)
         sums = tallies.sums
         signs = np.concatenate([np.eye(sums), -np.eye(sums)], axis=1)
         return Totals(signs @ values, signs @ covariance @ signs.T)
@@ -169,34 +179,31 @@ def _check_answered(axes: Sequence[Axis], boxes: Sequence[Box], people: NDArray[
 
 
 def _covariance(
-    oracles: Sequence[PureOracle],
-    tallies: GridTallies,
-    readings: Sequence[GridReading | None],
-    regions: Sequence[Region | None],
+    tallies: GridTallies, readings: Sequence[GridReading | None], regions: Sequence[Region | None]
 ) -> Floats:
-    """Of the parts' sums: noise and the choice of grids, to first order, and the allowance for what no grid tells."""
-    weights = tallies.totals.sum(axis=0)
-    products = tallies.products.sum(axis=0)
-    parts = [part for part, one in enumerate(regions) if one is not None]
+    """Of the parts' sums: noise and the choice of grids, to first order, and the allowance for what no grid tells.
+
+    What people hold is taken to be the same under all weights, their mean, so that no combination of sums has a
+    negative variance.
+    """
+    weights, products = tallies.totals.sum(axis=0), tallies.products.sum(axis=0)
+    known = [(part, one) for part, one in enumerate(regions) if one is not None]
+    every = [reading.held for reading in readings if reading is not None]
+    held = [np.mean(tables, axis=0) for tables in zip(*every, strict=True)]
+    left = 1.0 - tallies.people / max(int(tallies.people.sum()), 1)
     found = np.zeros((len(regions), len(regions)))
-    everybody = max(int(tallies.people.sum()), 1)
-    for a in parts:
-        for b in parts[: parts.index(a) + 1]:
-            one, other, reading = regions[a], regions[b], readings[a]
-            assert one is not None
-            assert other is not None
-            assert reading is not None
-            together = 0.0
-            for grid, (oracle, held) in enumerate(zip(oracles, reading.held, strict=True)):
-                each = tallies.totals[grid, a] * tallies.totals[grid, b]
-                if each > 0:
-                    left = 1.0 - tallies.people[grid] / everybody
-                    scatter = _scatter(oracle.noise, one.of_grids[grid], other.of_grids[grid], held, left)
-                    together += scatter * tallies.products[grid, a, b] / each
-            # the same people are spread unevenly in all sums, as far as the sums have the same weights
-            alike = products[a, b] / math.sqrt(products[a, a] * products[b, b])
-            together += one.allowance * other.allowance * alike
-            found[a, b] = found[b, a] = together * weights[a] * weights[b]
+    for (a, one), (b, other) in combinations_with_replacement(known, 2):
+        each = tallies.totals[:, a] * tallies.totals[:, b]
+        together = sum(
+            _scatter(oracle.noise, one.of_grids[grid], other.of_grids[grid], held[grid], float(left[grid]))
+            * float(tallies.products[grid, a, b] / each[grid])
+            for grid, oracle in enumerate(tallies.oracles)
+            if each[grid] > 0
+        )
+        # the same people are spread unevenly in all sums, as far as the sums have the same weights
+        alike = float(products[a, b]) / math.sqrt(float(products[a, a] * products[b, b]))
+        together += one.allowance * other.allowance * alike
+        found[a, b] = found[b, a] = together * weights[a] * weights[b]
     return found
 
 
@@ -233,7 +240,7 @@ def _cells(axes: Sequence[Axis], places: Sequence[int]) -> int:
 
 def _power(number: float) -> int:
     """The nearest power of two, at least 2, by difference as in the authors' code."""
-    low = 2 ** max(int(math.log2(max(number, 2.0))), 1)
+    low = 1 << max(int(math.log2(max(number, 2.0))), 1)
     return low if number - low <= 2 * low - number else 2 * low
 
 
@@ -281,20 +288,33 @@ def _unevenness(axes: Sequence[Axis], box: Box) -> float:
 
 @lru_cache(maxsize=64)
 def _chosen(private: Record, epsilon: float, people: int, fine: int | None, coarse: int | None) -> tuple[int, int]:
-    """The numbers of cells with the smallest predicted error for ranges of half of two dimensions."""
+    """The numbers of cells with the smallest predicted error for ranges of half of two dimensions.
+
+    From the paper's guideline on, one of the two is doubled or halved as long as that helps.
+    """
     ordered = [place for place, part in enumerate(private.parts) if not isinstance(part, Categories)]
     if not ordered:
         return fine or coarse or 2, coarse or 2
     box = _typical(private, ordered[:2])
-    largest = max(part.size for part in private.parts)
-    powers = [2**power for power in range(1, max(math.ceil(math.log2(largest)), 1) + 1)]
-    tried = [
-        (upper, lower)
-        for upper in ([fine] if fine else powers)
-        for lower in ([coarse] if coarse else powers)
-        if lower <= upper and lower**2 <= MOST_CELLS // max(len(private.parts) ** 2, 1)
-    ]
-    return min(tried, key=lambda one: _predicted(axes_of(private, *one), epsilon, (box,), people))
+    largest = 1 << (max(private.parts[place].size for place in ordered) - 1).bit_length()
+    most = min(largest, _MOST_CHOSEN)
+    errors: dict[tuple[int, int], float] = {}
+
+    def error(cells: tuple[int, int]) -> float:
+        if cells not in errors:
+            possible = 2 <= cells[1] <= cells[0] <= max(most, fine or 0) and cells[1] <= max(_MOST_JOINED, coarse or 0)
+            errors[cells] = _predicted(axes_of(private, *cells), epsilon, (box,), people) if possible else math.inf
+        return errors[cells]
+
+    upper, lower = (min(cells, most) for cells in Grids.guideline(len(private.parts), epsilon, people))
+    best = fine or max(upper, coarse or 2), coarse or min(lower, fine or lower)
+    while True:
+        near = [(cells, best[1]) for cells in (best[0] * 2, best[0] // 2) if fine is None]
+        near += [(best[0], cells) for cells in (best[1] * 2, best[1] // 2) if coarse is None]
+        better = min([best, *near], key=error)
+        if better == best:
+            return best
+        best = better
 
 
 def _typical(private: Record, places: Sequence[int]) -> Box:
