@@ -46,6 +46,13 @@ without asking anybody again. What people were asked cannot be changed:
 
     veil difference study.json march.bin april.bin -o changes.csv --plot changes.svg
 
+A table is asked in SQL: private dimensions are reported with noise, public columns stand beside them, and every number has
+its error ([docs/sql.md](sql.md)):
+
+    veil plan sql people.csv --private age,salary,state --public os,purchase --epsilon 2 -o shop.json
+    veil randomize shop.json people.csv -o shop                    # a folder is a table
+    veil sql shop "SELECT os, AVG(purchase) AS spent FROM people WHERE age < 30 GROUP BY os"
+
 Studies of several rounds ask each person once, in one of the rounds. A folder keeps what the study took; `next` takes
 what a round collected and writes the task of the next one, or shows what was learnt. An interruption at any moment
 loses nothing. Where a command takes a study, the folder stands for its current round:

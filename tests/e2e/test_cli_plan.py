@@ -127,7 +127,7 @@ def test_a_list_of_everything() -> None:
     listed = veil_json()
     assert listed == veil_json("--list") == veil_json("histogram", "--list")
     assert listed["studies"]["shyness"] == "How shy people are, to show that any study can be planned."
-    assert set(listed["goals"]) == {"histogram", "numbers", "mean", "variance", "hitters", "items", "marginals"}
+    assert set(listed["goals"]) == {"histogram", "numbers", "mean", "variance", "hitters", "items", "marginals", "sql"}
     assert "shyness" in veil()
 
 

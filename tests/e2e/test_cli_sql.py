@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import veil.sql
 from veil import Integers, Record
 from veil.cli.main import app
+from veil.entropy import Seeded
 from veil.results.files import load
 from veil.sql import Category, Measure, Table
 from veil.sql.folder import create
@@ -236,3 +237,18 @@ def test_history_that_cannot_be_written_is_kept_in_memory(
 ) -> None:
     (tmp_path / "file").write_text("no folder")
     assert "n, standard error" in shell(folder, f"{COUNTED};\r\\q\r", monkeypatch, tmp_path / "file")
+
+
+def test_two_months_are_compared_by_a_query(tmp_path: Path) -> None:
+    parts = []
+    for month in (3, 4):
+        held = people(month)
+        reports = TABLE.survey.randomize(held, Seeded(month), TABLE.encode_public(held))
+        parts.append(create(tmp_path / str(month), TABLE).append(reports))
+    study = tmp_path / "3" / "study.json"
+    found = json.loads(run("difference", study, *parts, "--set", f"query={GROUPED}", "--json").stdout)
+    assert found["kind"] == "sql-change"
+    assert sorted((row["os"], row["output"]) for row in found["rows"]) == [
+        *(("ios", "mean"), ("ios", "n"), ("web", "mean"), ("web", "n"))
+    ]
+    assert found["changed"] == 0

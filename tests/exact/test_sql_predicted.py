@@ -106,3 +106,11 @@ def test_plain_hio_is_the_thesis_variance_but_for_the_exact_total() -> None:
     assert found == pytest.approx(thesis - (k - 1) * people * share**2, rel=1e-3)  # OLH's whole number of buckets
     levels = replace(table, reading="levels")
     assert levels.design.variance(levels, box, expected_counts(levels, people)) < found
+
+
+@pytest.mark.parametrize("boxes", BOXES[:2], ids=["range", "value"])
+def test_where_one_dimension_is_asked_at_a_time(boxes: list[Box]) -> None:
+    table = Table(EPSILON, PRIVATE, design=HIO(fan_outs=2, most=1))
+    variance, bias = moments(table, boxes)
+    assert bias < 1e-9
+    assert table.design.variance(table, boxes, expected_counts(table, PEOPLE)) == pytest.approx(variance, rel=1e-6)

@@ -243,6 +243,42 @@ def test_buckets_of_dates_are_those_of_time_bucket(ours: str, theirs: str) -> No
     agree(text.format(ours), text.format(theirs))
 
 
+EXPRESSIONS = (
+    "3 * mod(active * 10 + 7, 4)",
+    "2 - mod(CAST(purchase AS INTEGER), 5) * 3",
+    "- (purchase - active) - (active - 3)",
+    "2 ** 3 * active",
+    "purchase - (active - (1 - active)) * 2 / (1 + active)",
+    "(purchase // 7) % 3 - (7 // 2)",
+    "CASE os WHEN 'Win' THEN 1 WHEN 'iOS' THEN 2 END * 3",
+    "if(purchase > 10 AND NOT (os = 'iOS' OR active > 2), 1, 2) + 1",
+    "CAST(purchase AS INTEGER) + active::DOUBLE",
+    "COALESCE(NULLIF(active, 0), IFNULL(NULLIF(purchase, 1), 2))",
+    "round(purchase / 3, 1) + floor(purchase) + abs(purchase - 5) + least(purchase, 1) + greatest(active, 2)",
+    "sqrt(active) + ln(active + 1) + log(10, active + 1) + exp(active / 10) + pow(active, 2) + sign(purchase)",
+    "length(os || 'x' || os) + strpos(os, 'i') + position('n' IN os) + instr(os, 'd')",
+    "CAST(upper(left(os, 1)) || lower(right(os, 2)) || substring(os, 2, 1) = 'WinI' AS INTEGER)",
+    "CAST(trim('  ' || os || ' ') = os AND ltrim(os, 'W') <> os AS INTEGER)",
+    "CAST(replace(os, 'i', 'j') = 'jOS' AND concat(os, 'a', 'b') <> os AS INTEGER)",
+    "CAST(contains(os, 'n') OR starts_with(os, 'i') OR ends_with(os, 'd') AS INTEGER)",
+    "CAST(regexp_matches(os, '^[A-W]') AND os NOT LIKE '%x_' ESCAPE 'x' OR os ILIKE 'ios' AS INTEGER)",
+    "year(seen) * 100 + month(seen) - day(seen) + extract(quarter FROM seen) + week(seen) + dayofweek(seen)",
+    "date_diff('day', date_trunc('month', seen), seen) + datediff('day', seen, last_day(seen))",
+    "CAST(seen + INTERVAL 3 DAY > date_add(DATE '2026-02-01', INTERVAL 1 WEEK) AS INTEGER) * 2",
+    "CAST(seen - 3 BETWEEN DATE '2026-01-10' AND '2026-02-10' AS INTEGER) + date_part('year', seen)",
+    "CAST(strftime(seen, '%Y-%m') = '2026-02' AS INTEGER) + CAST(dayname(seen) IN ('Monday', 'Sunday') AS INTEGER)",
+    "CAST(os IS DISTINCT FROM 'Win' AS INTEGER) + CAST((os = 'Win') IS NOT TRUE AS INTEGER)",
+    "CAST(TRY_CAST(os AS INTEGER) IS NULL AND NOT os IN ('Win', 'iOS') AS INTEGER)",
+)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_public_expressions_mean_the_same_after_they_were_written_again(expression: str) -> None:
+    ours = parse(f"SELECT {expression} AS k, COUNT(*) FROM people GROUP BY k", TABLE).keys[0]  # noqa: S608
+    assert not isinstance(ours, PrivateKey)
+    assert selected([ours.sql]) == selected([expression])
+
+
 def test_a_box_left_out_is_noticed() -> None:
     """The rival: without its first box a condition of several boxes holds for other people."""
     query = parse("SELECT COUNT(*) FROM people WHERE age < 25 OR state = 'NY' OR joined >= DATE '2026-02-01'", TABLE)

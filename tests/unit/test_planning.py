@@ -29,6 +29,7 @@ WISHES: dict[str, Wishes] = {
     "hitters": Wishes(1.0, Bits(16), 1000, k=2),
     "items": Wishes(1.0, Items(50), 1000, k=3),
     "marginals": Wishes(1.0, Record.of(a=2, b=3, c=["x", "y"]), 100_000, k=2),
+    "sql": Wishes(1.0, Record.of(a=2, b=3, c=["x", "y"]), 100_000),
 }
 
 
@@ -229,6 +230,7 @@ def test_any_kind_of_study_is_planned_from_its_parameters() -> None:
         "full-contingency": Wishes(1.0, Record.of(a=2, b=3), k=2),
         "fourier-marginals": Wishes(1.0, Record.of(a=2, b=3), k=2),
         "split-em": Wishes(1.0, Record.of(a=2, b=3), k=2, method="unbiased"),
+        "table": Wishes(1.0, Record.of(a=2, b=3)),
     }
     found = {kind: plan(kind, wishes).study for kind, wishes in made.items()}
     assert all(study.kind == kind for kind, study in found.items())

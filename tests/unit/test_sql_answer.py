@@ -222,7 +222,7 @@ def test_rows_are_matched_by_their_keys() -> None:
     assert change.differences.tolist() == [0.0] * 4
     assert not change.changed().any()
     assert change.facts()["only_after"] == 1
-    assert "2 of them" in change.remarks()[1]
+    assert "2 of them" in change.remarks()[-1]
 
 
 def test_only_answers_to_the_same_query_are_compared() -> None:
@@ -258,3 +258,17 @@ def test_numbers_of_few_reports_can_be_withheld() -> None:
     assert answer.output("people").values[0] == 412.5
     assert "2 rows are withheld" in answer.remarks()[-1]
     assert grouped().withheld(0) == grouped()
+
+
+def test_tests_of_differences_know_the_luck_of_who_was_asked() -> None:
+    one = np.array([100.0])
+    noise, luck = np.array([3.0]), np.array([4.0])
+    after, before = (
+        Answer(query="", outputs=(Measured("n", values, noise, luck),), people=[9], n=9, population=9)  # type: ignore[arg-type]
+        for values in (one + 12, one)
+    )
+    change = after.difference(before)
+    assert change.stderr[0] == pytest.approx(3 * 2**0.5)  # what intervals are made of
+    assert change.p_values[0] == pytest.approx(0.08969, rel=1e-3)  # 12 / (5 sqrt 2) = 1.697 standard errors
+    assert not any("luck" in said for said in change.remarks())
+    assert any("luck" in said for said in grouped().difference(grouped()).remarks())

@@ -5,8 +5,10 @@ import time
 import numpy as np
 import pytest
 
+from veil import Record
 from veil.errors import ParameterError
-from veil.sql.fanouts import fitted_fan_outs, range_energies
+from veil.sql.fanouts import combined_levels, fitted_fan_outs, range_energies
+from veil.survey import Levels
 from veil.tree import Tree
 
 
@@ -56,3 +58,15 @@ def test_fewer_dimensions_together_leave_people_for_deeper_trees():
     sizes, ordinal = (625,) * 4 + (2, 7, 16, 50), (True,) * 4 + (False,) * 4
     assert fitted_fan_outs(sizes, ordinal, 5.0, most=2) == (5, 5, 5, 5, 2, 7, 16, 50)
     assert fitted_fan_outs(sizes, ordinal, 5.0, most=8) == fitted_fan_outs(sizes, ordinal, 5.0)
+
+
+@pytest.mark.parametrize("most", [None, 1, 2, 3])
+def test_combinations_are_those_of_the_survey_rule(most):
+    rule = Levels(Record.of(a=9, b=4, c=5), (("a", 3), ("b", 2), ("c", 5)))
+    every = rule.levels(np.arange(len(rule)))
+    wanted = every[(every > 0).sum(axis=1) <= (3 if most is None else most)]
+    assert combined_levels((2, 2, 1), most).tolist() == wanted.tolist()
+
+
+def test_few_of_many_dimensions():
+    assert len(combined_levels((3,) * 30, 2)) == 90 + 435 * 9

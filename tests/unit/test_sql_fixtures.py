@@ -63,9 +63,9 @@ def where_lines(query: Query) -> Iterator[str]:
         yield f"cells{f' if {held}' if held else ''}: {' + '.join(map(box_text, boxes)) or 'nobody'}"
 
 
-def expression_text(expression: Expression | Compare | str) -> str:
-    if isinstance(expression, str):
-        return repr(expression)
+def expression_text(expression: Expression | Compare | str | dt.date) -> str:
+    if isinstance(expression, (str, dt.date)):
+        return repr(str(expression))
     if isinstance(expression, Number):
         return f"{expression.value:g}"
     if isinstance(expression, (Total, KeyValue)):

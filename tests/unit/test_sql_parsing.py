@@ -137,7 +137,7 @@ def test_integers_are_exact_beyond_doubles() -> None:
 def test_hostile_names_stay_names() -> None:
     """A column may be called anything: it is resolved, and quoted in what DuckDB is asked."""
     found = ask('"odd ""name""" > 3 AND age > 20', 'SUM("ODD ""name""")')
-    assert found.sums == ('COALESCE("odd ""name""", 0)',)
+    assert found.sums == ('"odd ""name"""',)
     assert isinstance(found.where, type(ask("pay > 1 AND age > 20").where))
     database = duckdb.connect(":memory:")
     database.execute('CREATE TABLE people ("odd ""name""" INTEGER); INSERT INTO people VALUES (4)')

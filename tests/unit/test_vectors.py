@@ -30,7 +30,7 @@ SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (
     *("linear-hashing", "prefixes"),
     *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
-    *("square-wave", "stochastic-rounding", "piecewise", "one-of", "set-views", "each-of", "calm", "bits"),
+    *("square-wave", "stochastic-rounding", "piecewise", "one-of", "set-views", "each-of", "calm", "bits", "tables"),
 )
 
 Json = dict[str, Any]

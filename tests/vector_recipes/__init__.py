@@ -24,6 +24,7 @@ from . import (
     rappor,
     set_views,
     surveys,
+    tables,
     waves,
 )
 from .words import Json
@@ -82,6 +83,7 @@ def build() -> dict[str, Json]:
         "set-views.json": {"surveys": set_views.every_survey()},
         "each-of.json": {"surveys": each_of.every_survey()},
         "calm.json": {"surveys": marginals.every_survey()},
+        "tables.json": {"surveys": tables.every_survey()},
         "bits.json": {"surveys": bits.every_survey()},
         "some-questions.json": each_of.some_questions(),
         "containers.json": containers.containers(),

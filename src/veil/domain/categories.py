@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import unicodedata
 import warnings
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from veil.domain.base import EXACT, Domain, as_list
 from veil.domain.inputs import Column, as_int64, read_column, refuse_at
-from veil.errors import ParameterError, PrivacyWarning
+from veil.errors import DomainError, ParameterError, PrivacyWarning
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, take
 
@@ -84,6 +85,10 @@ class Categories(Domain):
         return self.count + (self.missing == "category")
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
+        distinct = _distinct_text(values)
+        if distinct is not None:
+            with contextlib.suppress(DomainError):  # below, the same again: with the right row
+                return np.asarray(self._lookup(read_column(distinct[0]))[distinct[1]])
         column = read_column(values)
         if not column.missing.any():
             return self._lookup(column)
@@ -102,6 +107,13 @@ class Categories(Domain):
             integers = as_int64(column, self._expected)
             refuse_at((integers < 0) | (integers >= self.count), f"expected {self._expected}")
             return integers.astype(np.uint64)
+        if column.values.dtype.kind == "U" and self.count <= _FEW:
+            few = np.full(len(column), -1, dtype=np.int64)
+            for code, label in enumerate(self.labels):
+                if isinstance(label, str):
+                    few[column.values == label] = code
+            if (few >= 0).all():
+                return few.astype(np.uint64)
         values = (as_int64(column, self._expected) if column.values.dtype.kind == "f" else column.values).tolist()
         find = self._index.get
         known = (str, int)  # what a label may be; anything else may not even be hashable
@@ -182,6 +194,21 @@ def _all_booleans(values: NDArray[Any]) -> bool:
     if values.dtype == object:
         return len(values) > 0 and all(isinstance(value, (bool, np.bool_)) for value in values)
     return values.dtype.kind == "b"
+
+
+def _distinct_text(values: Any) -> tuple[Any, NDArray[np.int64]] | None:
+    """The different texts of a long Arrow column, and which of them each row has: each is then looked up once."""
+    if type(values).__module__.partition(".")[0] != "pyarrow" or not hasattr(values, "dictionary_encode"):
+        return None
+    import pyarrow as pa
+
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)) or values.null_count:
+        return None
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if isinstance(whole, pa.ChunkedArray) or not len(whole):
+        return None
+    coded = whole.dictionary_encode()
+    return coded.dictionary, coded.indices.to_numpy().astype(np.int64)
 
 
 def _plain(value: Any) -> Any:

@@ -24,7 +24,6 @@ __all__ = ["SqlGoal"]
 _SCHEMA = "schema"
 """The way that stands in a schema file."""
 _ALL = "all queries"
-_MOST_TEXT = 40
 
 
 class SqlGoal(Goal):
@@ -102,8 +101,10 @@ class SqlGoal(Goal):
 
     def choose(self, wishes: Wishes) -> Choice:
         if wishes.table is not None and wishes.method is None:
-            return super().choose(replace(wishes, method=_SCHEMA))
-        return super().choose(wishes)
+            wishes = replace(wishes, method=_SCHEMA)
+        choice = super().choose(wishes)
+        listed = " ".join(f"Query {i}: {' '.join(text.split())}." for i, text in enumerate(wishes.queries, start=1))
+        return replace(choice, about=f"{choice.about} {listed}") if listed else choice
 
     def best(self, allowed: Sequence[Option], wishes: Wishes) -> tuple[Option, str]:
         able = [option for option in allowed if not math.isnan(option.error(_ALL))]
@@ -160,8 +161,5 @@ def _in_words(column: PublicColumn) -> str:
 
 
 def _heading(kind: str, queries: Sequence[str]) -> str:
-    """A kind of queries as the heading of a column; somebody's own query by its number, and how it begins."""
-    if kind not in queries:
-        return kind
-    text = " ".join(kind.split())
-    return f"{list(queries).index(kind) + 1}: {text if len(text) <= _MOST_TEXT else text[:_MOST_TEXT] + '...'}"
+    """A kind of queries as the heading of a column; somebody's own query by its number."""
+    return f"query {list(queries).index(kind) + 1}" if kind in queries else kind

@@ -7,6 +7,8 @@
     folder, rows                 a folder is a table; DuckDB reads what is public
     engine, moments              one pass over the reports for all sums of a query, and their errors
     opened, dbapi                veil.sql.open and veil.sql.connect
+    choosing, fanouts            which design errs least for a schema and a workload; fitted fan-outs
+    explaining, schema           plans of queries before they are asked; tables as people write them
 
 Needs `veil[sql]`: DuckDB, sqlglot, and prompt_toolkit for the shell.
 """
@@ -16,16 +18,19 @@ from __future__ import annotations
 from veil.sql.answer import Answer, KeyColumn, Measured
 from veil.sql.budget import HI
 from veil.sql.change import AnswerChange
+from veil.sql.choosing import Predicted, choose_design
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.conjunction import SC
 from veil.sql.dbapi import connect
 from veil.sql.design import Design, Values
+from veil.sql.explaining import Explanation, explain
 from veil.sql.folder import create
 from veil.sql.grids import Grids
 from veil.sql.hio import HIO
 from veil.sql.marginal import MG
 from veil.sql.opened import Database, open  # noqa: A004  # veil.sql.open
 from veil.sql.rivals import QuadTree, Wavelet
+from veil.sql.schema import read_schema
 from veil.sql.table import Table
 
 __all__ = [
@@ -38,17 +43,22 @@ __all__ = [
     "Category",
     "Database",
     "Design",
+    "Explanation",
     "Grids",
     "KeyColumn",
     "Measure",
     "Measured",
     "Moment",
+    "Predicted",
     "PublicColumn",
     "QuadTree",
     "Table",
     "Values",
     "Wavelet",
+    "choose_design",
     "connect",
     "create",
+    "explain",
     "open",
+    "read_schema",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -110,18 +110,26 @@ class KeyColumn:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """One output of a query: a number for each row with its standard error; NaN where it is not known."""
+    """One output of a query: a number for each row with its standard error; NaN where it is not known.
+
+    `stderr` is about the people who reported. `sampling` is how far the number varies beside that with who was asked,
+    where they are a random sample of many more people: for tests of differences.
+    """
 
     name: str
     values: Floats
     stderr: Floats
+    sampling: Floats = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        for name in ("values", "stderr"):
+        if not len(self.sampling):
+            object.__setattr__(self, "sampling", np.full(len(self.values), np.nan))
+        for name in ("values", "stderr", "sampling"):
             numbers = np.asarray(getattr(self, name), dtype=np.float64).copy()
             numbers[~np.isfinite(numbers)] = np.nan
             object.__setattr__(self, name, numbers)
-        if self.values.ndim != 1 or self.values.shape != self.stderr.shape:
+        shapes = {self.values.shape, self.stderr.shape, self.sampling.shape}
+        if self.values.ndim != 1 or len(shapes) > 1:
             raise ParameterError("an output has one value and one standard error for each row")
 
     def interval(self, level: float = 0.95) -> Floats:
@@ -205,7 +213,7 @@ class Answer(Result):
         if not few.any():
             return self
         outputs = [
-            replace(one, values=np.where(few, np.nan, one.values), stderr=np.where(few, np.nan, one.stderr))
+            Measured(one.name, *(np.where(few, np.nan, part) for part in (one.values, one.stderr, one.sampling)))
             for one in self.outputs
         ]
         rows = "1 row" if few.sum() == 1 else f"{few.sum():,} rows"

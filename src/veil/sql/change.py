@@ -31,7 +31,8 @@ class AnswerChange(Change):
 
     Rows are matched by their keys, whatever their order; rows that only one side has are counted and left out. The two
     answers must come from different reports, as two months do: their errors are taken to be independent. (Two groups
-    of one table are compared within one query, which knows what they share.)
+    of one table are compared within one query, which knows what they share.) Intervals speak of the people who
+    answered; the tests take each side's people for a random sample of many, as `veil.results.change` does.
     """
 
     kind: ClassVar[str] = "sql-change"
@@ -53,6 +54,10 @@ class AnswerChange(Change):
 
     def __repr__(self) -> str:
         return f"AnswerChange({len(self)} numbers, {self.after.n} people less {self.before.n})"
+
+    @property
+    def _sides(self) -> tuple[Answer, Answer]:
+        return self.after, self.before
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
@@ -83,10 +88,15 @@ class AnswerChange(Change):
 
     @cached_property
     def p_values(self) -> Floats:
-        """How surprising each difference is if nothing changed, by the normal distribution; NaN where it is unknown."""
-        known = ~np.isnan(self.differences + self.stderr)
+        """How surprising each difference is if nothing changed, by the normal distribution; NaN where it is unknown.
+
+        The luck of who was asked is part of it wherever that is known: `Measured.sampling`.
+        """
+        luck = np.hypot(*(np.nan_to_num(self._column(side, "sampling")) for side in self._sides))
+        errors = np.hypot(self.stderr, luck)
+        known = ~np.isnan(self.differences + errors)
         found = np.full(len(self), np.nan)
-        found[known] = normal_p_value(self.differences[known], self.stderr[known])
+        found[known] = normal_p_value(self.differences[known], errors[known])
         return found
 
     @property
@@ -131,6 +141,8 @@ class AnswerChange(Change):
 
     def remarks(self) -> list[str]:
         said = ["The two answers are taken to come from different reports: what they share is not known here."]
+        if any(np.isnan(one.sampling[~np.isnan(one.values)]).any() for side in self._sides for one in side.outputs):
+            said.append("How much is the luck of who was asked is not known here: tests speak of those who answered.")
         left_out = len(self.after) + len(self.before) - 2 * len(self._rows)
         if left_out:
             said.append(f"Rows that only one of the two answers has are left out: {left_out:,} of them.")

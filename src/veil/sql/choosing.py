@@ -42,6 +42,7 @@ __all__ = [
     "most_together",
     "predict",
     "predicted_error",
+    "predicted_variance",
     "typical_queries",
 ]
 
@@ -80,20 +81,27 @@ def expected_counts(table: Table, users: int) -> NDArray[np.int64]:
     return whole[1:] - whole[:-1]
 
 
+def predicted_variance(table: Table, boxes: Sequence[Box], users: int, squares: float | None = None) -> float:
+    """The variance of a COUNT over disjoint boxes, or of a SUM of weights whose squares add up to `squares`.
+
+    Infinite where none can be given: nobody would be asked about it, or reading it would take too long.
+    """
+    try:
+        variance = table.design.variance(table, boxes, expected_counts(table, users))
+    except (EmptyError, InputError):
+        return math.inf
+    return variance if squares is None else variance * squares / users
+
+
 def predicted_error(table: Table, boxes: Sequence[Box], users: int) -> float:
     """The standard error of a COUNT over disjoint boxes, as a share of all people; infinite where none can be given.
-
-    Times the square root of (sum of squared weights) / users, it is that of a SUM, as a share of as many people.
 
     >>> from veil import Integers
     >>> shop = Table(2.0, Record.of(age=Integers(0, 1023)))
     >>> round(predicted_error(shop, [(((0, 512),),)], 1_000_000), 5)
-    0.00184
+    0.00152
     """
-    try:
-        return math.sqrt(table.design.variance(table, boxes, expected_counts(table, users))) / users
-    except (EmptyError, InputError):  # nobody is asked about it, or it takes too long to read
-        return math.inf
+    return math.sqrt(predicted_variance(table, boxes, users)) / users
 
 
 def typical_queries(private: Record, most: int, seed: int = 7) -> dict[str, list[list[Box]]]:
@@ -187,7 +195,7 @@ def choose_design(
     >>> from veil import Integers
     >>> people = Record.of(age=Integers(0, 1023))
     >>> [found.name for found in choose_design(people, 2.0, 1_000_000)[:2]]
-    ['HIO', 'MG']
+    ['HIO', 'SC-sampled']
     """
     if workload is None:
         workload = default_queries(private)

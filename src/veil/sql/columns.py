@@ -221,26 +221,6 @@ class Category(PublicColumn):
         return self._between(0, len(self.labels) - 1, f"[{listed}][{self.stored} + 1]")
 
     def encode(self, values: Any) -> Integers64:
-        column = read_column(values)
-        if len(column) > len(self.labels) and not column.missing.any():
-            return self._encode_distinct(column.values)
-        return self._codes(column.values if not column.missing.any() else values)
-
-    def _encode_distinct(self, values: NDArray[Any]) -> Integers64:
-        """Each different value is looked up once."""
-        import pyarrow as pa
-
-        try:
-            told = pa.array(values, from_pandas=False).dictionary_encode()
-        except (pa.ArrowException, UnicodeError):
-            return self._codes(values)
-        try:
-            codes = self._codes(told.dictionary)
-        except DomainError:
-            return self._codes(values)  # the same again, with the right row
-        return np.asarray(codes[told.indices.to_numpy()])
-
-    def _codes(self, values: Any) -> Integers64:
         try:
             return self._domain.encode(values).astype(np.int64)
         except DomainError as problem:

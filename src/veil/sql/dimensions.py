@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 from veil.domain import Categories, Domain, Integers, Interval
@@ -184,12 +185,12 @@ class Dimension:
             "people are known by buckets, and this is the nearest edge of one"
         )
 
-    @property
+    @cached_property
     def _ends(self) -> tuple[Fraction, Fraction]:
         assert isinstance(self.domain, Interval)
         return Fraction(self.domain.lo), Fraction(self.domain.hi)
 
-    @property
+    @cached_property
     def _of_dates(self) -> bool:
         """Whether all edges are midnights: then a date stands for its whole day."""
         lo, hi = self._ends
@@ -228,8 +229,8 @@ class Dimension:
 
     # -- groups --------------------------------------------------------------------------------------------------------
 
-    def edge(self, cell: int) -> str | int | float:
-        """Where a cell of an Interval begins, as people write it."""
+    def edge(self, cell: int) -> int | float | dt.date:
+        """Where a cell of an Interval begins: a number, a date or a time."""
         lo, hi = self._ends
         return self._label_of(lo + (hi - lo) * cell / self.size)
 
@@ -261,7 +262,7 @@ class Dimension:
         if all(isinstance(label, (int, float)) for label in labels):
             return "DOUBLE"
         if isinstance(self.domain, Interval):
-            return "DATE" if all(len(str(label)) == len("2026-01-31") for label in labels) else "TIMESTAMP"
+            return "TIMESTAMP" if any(isinstance(label, dt.datetime) for label in labels) else "DATE"
         return "VARCHAR"
 
     def _one_by_one(self) -> tuple[Bucket, ...]:
@@ -293,7 +294,7 @@ class Dimension:
         starts = list(_starts(width, lo, hi))
         places = [(start - lo) / cell for start in starts]
         edges = [min(max(math.floor(place + Fraction(1, 2)), 0), self.size) for place in places]
-        labels = _labels(starts) if isinstance(width, Width) else [_number(start) for start in starts]
+        labels = _times(starts) if isinstance(width, Width) else [_number(start) for start in starts]
         moved = any(
             abs(place - edge) > _NEAR for place, edge in zip(places, edges, strict=True) if 0 < place < self.size
         )
@@ -305,11 +306,10 @@ class Dimension:
         if count > _MOST_BUCKETS:
             raise InputError(f"{self.name} would make {count:,} groups: group by BUCKET({self.name}, width)")
 
-    def _label_of(self, number: Fraction) -> str | int | float:
+    def _label_of(self, number: Fraction) -> int | float | dt.date:
         if not (isinstance(self.domain, Interval) and self.domain.unit == "time"):
             return _number(number)
-        moment = _moment(number)
-        return _day_or_time(moment, midnight=self._of_dates)
+        return _moment(number).date() if self._of_dates else _moment(number)
 
 
 def kind_of(value: Any) -> str:
@@ -345,13 +345,10 @@ def _moment(seconds: Fraction) -> dt.datetime:
     return _EPOCH + dt.timedelta(microseconds=round(seconds * 10**6))
 
 
-def _labels(starts: Sequence[Fraction]) -> list[str]:
-    midnight = all(start % _DAY == 0 for start in starts)
-    return [_day_or_time(_moment(start), midnight=midnight) for start in starts]
-
-
-def _day_or_time(moment: dt.datetime, *, midnight: bool) -> str:
-    return moment.date().isoformat() if midnight else moment.isoformat(sep=" ")
+def _times(starts: Sequence[Fraction]) -> Sequence[dt.date]:
+    """Times since 1970, as dates where all of them are midnights."""
+    moments = [_moment(start) for start in starts]
+    return [moment.date() for moment in moments] if all(start % _DAY == 0 for start in starts) else moments
 
 
 def _number(value: Fraction) -> int | float:

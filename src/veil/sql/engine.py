@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cmp_to_key
 from itertools import product
 from typing import Any
@@ -16,6 +18,7 @@ from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer, KeyColumn, Measured
 from veil.sql.design import Design, TalliedDesign, Values
 from veil.sql.moments import Moments, Totals
+from veil.sql.passes import public_part
 from veil.sql.query import (
     Both,
     Box,
@@ -62,7 +65,7 @@ def run(query: Query, rows: Rows) -> Answer:
     table = rows.table
     split = patterns(query.where)
     public = [key for key in query.keys if isinstance(key, PublicKey)]
-    counted = rows.count(query.sums, split.atoms, [key.sql for key in public])
+    counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
     parts = list(_parts(query, rows, counted, split))
     if isinstance(table.design, TalliedDesign):
         found, used = _from_tallies(rows, counted, parts, table.design)
@@ -76,7 +79,9 @@ def run(query: Query, rows: Rows) -> Answer:
     return Answer(
         query=query.text,
         keys=tuple(KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)),
-        outputs=tuple(_measured(one, ordered, counts if _is_count(query, one) else {}) for one in query.outputs),
+        outputs=tuple(
+            _measured(one, ordered, rows.people, counts if _is_count(query, one) else {}) for one in query.outputs
+        ),
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
         n=rows.people,
         population=rows.people,
@@ -210,7 +215,7 @@ def value_of(expression: Expression, totals: Floats, keys: Sequence[Any]) -> tup
         return expression.value, still
     if isinstance(expression, KeyValue):
         key = keys[expression.index]
-        return (float(key), still) if isinstance(key, (int, float)) else (math.nan, still)
+        return (float(key), still) if isinstance(key, (int, float, Decimal)) else (math.nan, still)
     if isinstance(expression, Total):
         still[expression.index] = 1.0
         return float(totals[expression.index]), still
@@ -252,19 +257,22 @@ def _counts(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> dic
     return tidied(query, found, query.sums.index("1"))
 
 
-def _measured(output: Output, rows: Sequence[Row], counts: Mapping[tuple[Any, ...], float]) -> Measured:
+def _measured(output: Output, rows: Sequence[Row], people: int, counts: Mapping[tuple[Any, ...], float]) -> Measured:
     """A column of the answer; `counts` stand for the values of the rows that they name."""
-    found, errors = [], []
+    found, errors, sampling = [], [], []
     for keys, totals in rows:
         if totals is None:
             found.append(math.nan)
             errors.append(math.nan)
+            sampling.append(math.nan)
             continue
         value, slope = value_of(output.value, totals.values, keys)
         variance = float(slope @ totals.covariance @ slope)
         found.append(counts.get(keys, value))
         errors.append(_rounded(math.sqrt(max(variance, 0.0))) if not math.isnan(variance) else math.nan)
-    return Measured(output.name, np.array(found, dtype=np.float64), np.array(errors, dtype=np.float64))
+        sampling.append(_rounded(totals.sampled(slope, people)))
+    columns = [np.array(column, dtype=np.float64) for column in (found, errors, sampling)]
+    return Measured(output.name, *columns)
 
 
 def _rounded(error: float) -> float:
@@ -319,7 +327,11 @@ def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool:
     if test.name in ("and", "or", "not"):
         parts = [_holds(part, keys, totals) for part in test.parts if isinstance(part, Compare)]
         return all(parts) if test.name == "and" else any(parts) if test.name == "or" else not parts[0]
-    sides = [part if isinstance(part, str) else _sortable(part, (keys, totals)) for part in test.parts]  # type: ignore[arg-type]
+    sides = [
+        part if isinstance(part, (str, dt.date)) else _sortable(part, (keys, totals))
+        for part in test.parts
+        if not isinstance(part, Compare)
+    ]
     return None not in sides and bool(_COMPARISONS[test.name](*sides))
 
 

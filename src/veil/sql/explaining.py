@@ -22,10 +22,10 @@ from veil.results.base import Result
 from veil.results.units import Column, Unit, make_table
 from veil.sql.answer import KeyColumn, Measured, key_unit
 from veil.sql.choosing import expected_counts
-from veil.sql.design import Values
+from veil.sql.design import TalliedDesign, Values
 from veil.sql.engine import value_of
-from veil.sql.grids import Grids
 from veil.sql.hio import trees_of
+from veil.sql.passes import public_part
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.rows import Rows
@@ -124,7 +124,7 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         units = np.ones(len(query.sums))
     else:
         public = [key for key in query.keys if isinstance(key, PublicKey)]
-        counted = rows.count(query.sums, split.atoms, [key.sql for key in public])
+        counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
         classes = [_Class(one.keys, one.pattern, one.counts, one.totals, one.products) for one in counted.classes]
         units = np.array([10.0**-scale for scale in counted.scales])
         n = rows.people
@@ -191,7 +191,7 @@ class _Work:
         if not boxes:
             return _NOBODY
         try:
-            if isinstance(table.design, Grids):  # all grids are read together, not row by row
+            if isinstance(table.design, TalliedDesign):  # all reports are read together, not row by row
                 values: Values = _Predicted(table.design.variance(table, boxes, counts))
             else:
                 values = table.design.values(table, boxes, counts, effort)
@@ -288,8 +288,8 @@ def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Ite
     if len(work.shown) > _MOST_BOXES:
         yield Step("box", f"and {len(work.shown) - _MOST_BOXES:,} more")
     how = "by the fewest nodes" if table.reading == "plain" else "by contrasts of all levels that refine them"
-    if isinstance(table.design, Grids):
-        how = "by grids of one and two dimensions, fitted to each other"
+    if isinstance(table.design, TalliedDesign):
+        how = "all together"
     asked = len(table.survey.ask)
     name = type(table.design).__name__
     if work.everybody:

@@ -1,11 +1,12 @@
 """Aggregates, and what is made of them: every aggregate becomes sums over people, joined by arithmetic.
 
 AVG is a sum over a count; the variance is made of the sums of x^2, of x and of 1. In SUM what is NULL counts as 0; in
-COUNT, AVG and the variance it does not count at all.
+COUNT, AVG and the variance it does not count at all. A measure is never NULL, unless its report is a stranger's.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -180,7 +181,7 @@ class Expressions:
         sure = condition is None and is_number(kind) and all(inner.key in _NEVER_NULL for inner in argument.walk())
         if condition is not None:
             sql = f"CASE WHEN {condition} THEN {sql} END"
-        return _Value(sql, sure, constant=sure and not self.scalars.has_columns(argument))
+        return _Value(sql, sure)
 
     # -- HAVING --------------------------------------------------------------------------------------------------------
 
@@ -207,17 +208,19 @@ class Expressions:
         for side, other in ((left, right), (right, left)):
             key = self.key(side)
             if key is not None and not self.keys[key].numeric:
-                text = self._text(other, self.keys[key])
-                return Compare(sign, (KeyValue(key), text) if side is left else (text, KeyValue(key)))
+                value = self._value_of_key(other, self.keys[key])
+                return Compare(sign, (KeyValue(key), value) if side is left else (value, KeyValue(key)))
         return Compare(sign, (self.read(left), self.read(right)))
 
-    def _text(self, node: Node, key: Key) -> str:
-        """A value that a key is compared with, as the key's values are written."""
+    def _value_of_key(self, node: Node, key: Key) -> str | dt.date:
+        """A text, a date or a time that a key is compared with."""
         value = None if self.scalars.has_columns(node) else self.scalars.constant(node)
         timed = key.kind in ("DATE", "TIMESTAMP")
         if kind_of(value) != "text" and not (timed and kind_of(value) == "date or time"):
             raise self.source.error(node, f"{key.key.name} is a {key.kind}, and is compared with {plain(node)}")
-        return self.scalars.as_text(node, key.kind)
+        found = self.scalars.constant(node, kind=key.kind)
+        assert isinstance(found, (str, dt.date))
+        return found
 
 
 @dataclass(frozen=True)
@@ -226,15 +229,15 @@ class _Value:
 
     sql: str
     never_null: bool
-    constant: bool
 
     @property
     def sum(self) -> str:
-        return self.sql if self.constant else f"COALESCE({self.sql}, 0)"
+        return self.sql if self.never_null else f"COALESCE({self.sql}, 0)"
 
     @property
     def square(self) -> str:
-        return f"COALESCE(({self.sql}) * ({self.sql}), 0)"
+        squared = f"({self.sql}) * ({self.sql})"
+        return squared if self.never_null else f"COALESCE({squared}, 0)"
 
     @property
     def count(self) -> str:

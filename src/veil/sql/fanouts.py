@@ -20,7 +20,7 @@ from veil.errors import ParameterError
 from veil.privacy import check_epsilon
 from veil.tree import Tree
 
-__all__ = ["fitted_fan_outs", "range_energies"]
+__all__ = ["combined_levels", "fitted_fan_outs", "range_energies"]
 
 Floats = NDArray[np.float64]
 Schema = tuple[tuple[int, bool], ...]
@@ -51,14 +51,14 @@ def fitted_fan_outs(
     return _fitted(schema, check_epsilon(epsilon), most)
 
 
-def _combined_levels(heights: Sequence[int], most: int | None = None) -> NDArray[np.int64]:
+def combined_levels(heights: Sequence[int], most: int | None = None) -> NDArray[np.int64]:
     """All combinations of levels of trees with these heights but for the one of all roots, one per row.
 
-    They are numbered like the digits of a number, the last tree's level varying fastest; with `most`, only those with
-    at most so many levels below the root, by the sets of trees.
+    They are numbered like the digits of a number, the last tree's level varying fastest, as in `veil.survey.Levels`;
+    with `most`, only those with at most so many levels below the root.
 
-    >>> _combined_levels((1, 2)).tolist(), _combined_levels((1, 2), 1).tolist()
-    ([[0, 1], [0, 2], [1, 0], [1, 1], [1, 2]], [[1, 0], [0, 1], [0, 2]])
+    >>> combined_levels((1, 2)).tolist(), combined_levels((1, 2), 1).tolist()
+    ([[0, 1], [0, 2], [1, 0], [1, 1], [1, 2]], [[0, 1], [0, 2], [1, 0]])
     """
     if most is None or most >= len(heights):
         return np.indices([height + 1 for height in heights]).reshape(len(heights), -1).T[1:]
@@ -69,7 +69,8 @@ def _combined_levels(heights: Sequence[int], most: int | None = None) -> NDArray
             rows = np.zeros((len(below), len(heights)), np.int64)
             rows[:, places] = below
             found.append(rows)
-    return np.concatenate(found)
+    every = np.concatenate(found)
+    return every[np.lexsort(every.T[::-1])]
 
 
 @lru_cache(maxsize=256)
@@ -118,7 +119,7 @@ def _mean_variance(schema: Schema, fan_outs: tuple[int, ...], noise: float, most
     trees = [Tree(size, fan_out) for (size, _), fan_out in zip(schema, fan_outs, strict=True)]
     if _groups([tree.height for tree in trees], most) > _MOST_GROUPS:
         return math.inf
-    levels = _combined_levels([tree.height for tree in trees], most).T
+    levels = combined_levels([tree.height for tree in trees], most).T
     cells = np.ones(levels.shape[1])
     for tree, level in zip(trees, levels, strict=True):
         cells *= np.array(tree.sizes, dtype=np.float64)[level]

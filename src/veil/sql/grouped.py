@@ -17,7 +17,7 @@ from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
 from veil.mechanisms.choice import direct_or_hashed
 from veil.mechanisms.hashing import LocalHashing
-from veil.sql.contrasts import Combination, Read, contrasts_read, contrasts_variance, nodes_read
+from veil.sql.contrasts import Combination, Read, contrasts_read, nodes_read
 from veil.sql.design import Design, Values
 from veil.sql.query import Box
 from veil.survey import Ask, EachOf, OneOf, Question
@@ -112,13 +112,6 @@ class GroupedDesign(Design):
         else:
             read = contrasts_read(groups.combination, boxes, counts, effort)
         return GroupedValues(read, groups.oracles, counts)
-
-    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
-        """Exact where trees divide their dimensions evenly; else of contrasts some per cent off, by the last nodes."""
-        groups = self.groups(table)
-        if table.reading == "plain":
-            return groups.with_variance(nodes_read(groups.combination, boxes, counts), boxes, counts).variance
-        return contrasts_variance(groups.combination, boxes, counts)
 
 
 @lru_cache(maxsize=32)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Categories, Record
-from veil.errors import ParameterError
+from veil.errors import EmptyError, InputError, ParameterError
+from veil.sql.contrasts import contrasts_variance
+from veil.sql.design import Values
+from veil.sql.fanouts import combined_levels, fitted_fan_outs
 from veil.sql.grouped import GroupedDesign, Oracle, oracle_for
+from veil.sql.query import Box
 from veil.survey import Ask, EachOf, Levels
 from veil.tools.arguments import is_int
 from veil.tree import Tree
+
+if TYPE_CHECKING:
+    from veil.sql.table import Table
 
 __all__ = ["HIO", "chosen_fan_outs", "trees_of"]
 
@@ -27,8 +34,6 @@ def chosen_fan_outs(fan_outs: Any, private: Record, epsilon: float, most: int | 
     sizes = [part.size for part in private.parts]
     ordinal = [not isinstance(part, Categories) for part in private.parts]
     if fan_outs is None:
-        from veil.sql.fanouts import fitted_fan_outs
-
         return fitted_fan_outs(sizes, ordinal, epsilon, most)
     listed = (fan_outs,) * len(sizes) if is_int(fan_outs) else tuple(fan_outs)
     if len(listed) != len(sizes) or not all(is_int(one) and one >= 2 for one in listed):
@@ -73,12 +78,8 @@ class HIO(GroupedDesign):
         return replace(self, fan_outs=chosen_fan_outs(self.fan_outs, private, epsilon, self.most), most=most)
 
     def levels(self, private: Record, epsilon: float) -> tuple[tuple[Tree, ...], NDArray[np.int64]]:
-        fan_outs = chosen_fan_outs(self.fan_outs, private, epsilon, self.most)
-        rule = Levels(private, tuple(zip(private.names, fan_outs, strict=True)))
-        every = rule.levels(np.arange(len(rule)))
-        if self.most is not None:
-            every = every[(every > 0).sum(axis=1) <= self.most]
-        return trees_of(private, fan_outs), every
+        trees = trees_of(private, chosen_fan_outs(self.fan_outs, private, epsilon, self.most))
+        return trees, combined_levels([tree.height for tree in trees], self.most)
 
     def ask(self, private: Record, epsilon: float) -> Ask:
         if self.most is not None:
@@ -86,3 +87,21 @@ class HIO(GroupedDesign):
         fan_outs = chosen_fan_outs(self.fan_outs, private, epsilon, self.most)
         rule = Levels(private, tuple(zip(private.names, fan_outs, strict=True)))
         return EachOf(rule, lambda domain: oracle_for(self.oracle, epsilon, domain))
+
+    def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
+        try:
+            return super().values(table, boxes, counts, effort)
+        except EmptyError:
+            most = self.most
+            if most is None or all(sum(runs is not None for runs in box) <= most for box in boxes):
+                raise
+            raise InputError(
+                f"people of this table are asked about at most {most} dimension{'s' if most > 1 else ''} at once: "
+                "a condition on more of them cannot be answered"
+            ) from None
+
+    def variance(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64]) -> float:
+        """Exact where trees divide their dimensions evenly; else of contrasts some per cent off, by the last nodes."""
+        if table.reading == "plain":
+            return super().variance(table, boxes, counts)
+        return contrasts_variance(self.groups(table).combination, boxes, counts)

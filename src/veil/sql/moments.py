@@ -33,18 +33,30 @@ class Totals:
 
     values: Floats
     covariance: Floats
+    among: Floats | None = None
+    """The estimated sums of products of two weights over the same people: how far totals depend on who was asked."""
 
     @classmethod
     def nothing(cls, sums: int) -> Totals:
         """The sums over nobody."""
-        return cls(np.zeros(sums), np.zeros((sums, sums)))
+        return cls(np.zeros(sums), np.zeros((sums, sums)), np.zeros((sums, sums)))
 
     def __add__(self, other: Totals) -> Totals:
-        return Totals(self.values + other.values, self.covariance + other.covariance)
+        among = None if self.among is None or other.among is None else self.among + other.among
+        return Totals(self.values + other.values, self.covariance + other.covariance, among)
 
     def scaled(self, units: Floats) -> Totals:
         """The same in other units: what one of each weight stands for."""
-        return Totals(self.values * units, self.covariance * np.outer(units, units))
+        squares = np.outer(units, units)
+        among = None if self.among is None else self.among * squares
+        return Totals(self.values * units, self.covariance * squares, among)
+
+    def sampled(self, slope: Floats, people: int) -> float:
+        """How far a number with these derivatives varies with who was asked: so many people, drawn from very many."""
+        if self.among is None:
+            return math.nan
+        variance = float(slope @ (self.among - np.outer(self.values, self.values) / max(people, 1)) @ slope)
+        return math.sqrt(max(variance, 0.0)) if not math.isnan(variance) else math.nan
 
 
 class Moments:
@@ -94,7 +106,7 @@ class Moments:
         own = among * (1 - 2 * constant) + constant**2 * pairs
         own -= np.outer(found - constant * everyone, found - constant * everyone) / max(people, 1)
         floor = np.diag(pairs) * self._values.noise / max(people, 1)
-        return Totals(found, _less(scatter, own, floor)).scaled(units)
+        return Totals(found, _less(scatter, own, floor), among).scaled(units)
 
     def _whole(self, group: int, a: int) -> int:
         low, low_top, high, high_top = (int(word) for word in self._first[group, a])

@@ -40,7 +40,7 @@ def parse(text: str, table: Table) -> Query:
     >>> shop = Table(1.0, Record.of(age=Integers(18, 99)), (Measure("purchase", 2),))
     >>> query = parse("SELECT SUM(purchase) FROM people WHERE age BETWEEN 30 AND 40", shop)
     >>> query.sums, query.where
-    (('COALESCE("purchase", 0)',), InRuns(place=0, runs=((12, 23),)))
+    (('"purchase"',), InRuns(place=0, runs=((12, 23),)))
     >>> parse("SELECT COUNT(*) FROM people WHERE ages > 30", shop)
     Traceback (most recent call last):
     veil.errors.SqlError: line 1, column 35: there is no column 'ages'; near it is age

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from veil.errors import InputError
 from veil.sql.columns import Measure, identifier
 from veil.sql.locked import LockedDuckDB, select
+from veil.sql.query import Both, Condition, Either, Holds
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Passes", "Weight"]
+__all__ = ["Passes", "Weight", "public_part"]
 
 _MOST_ATOMS = 48
 _MOST_SCALE = 9
@@ -36,6 +37,15 @@ class Weight:
     """None: the weight is 1."""
     wrong: str | None = None
     """Marks rows whose number is none, or too large; None where all of them are fine."""
+    stored: bool = False
+    """Whether it is a public column as it is stored, which cannot fail."""
+
+    def only_where(self, condition: str) -> Weight:
+        """The same weight where the condition holds, and 0 elsewhere: there it is not evaluated."""
+        if self.sql is None or self.stored:
+            return self
+        wrong = None if self.wrong is None else f"CASE WHEN {condition} THEN {self.wrong} ELSE false END"
+        return replace(self, sql=f"CASE WHEN {condition} THEN {self.sql} ELSE 0 END", wrong=wrong)
 
 
 class Passes:
@@ -61,7 +71,9 @@ class Passes:
         self._key_texts = tuple(keys)
         self.pattern = _pattern(database, self.connection, atoms)
         self.found = database.name("classes")
-        self._where = [] if where is None else [_condition(database, self.connection, where)]
+        if where is not None:
+            possible = _condition(database, self.connection, where)
+            self.weights = tuple(weight.only_where(possible) for weight in self.weights)
 
     def name(self, of: str) -> str:
         """A name for a column of ours."""
@@ -100,7 +112,7 @@ class Passes:
         seen += [f"{sql} AS {self.name(f'w{a}')}" for a, sql in self.weighted]
         seen += [f"{w.wrong} AS {self.name(f'e{a}')}" for a, w in enumerate(self.weights) if w.wrong is not None]
         parts = [f"{sql} AS {alias}" for alias, sql in self.sums.items()]
-        rows = select(seen, self.database.people, *_filtered(self._where))
+        rows = select(seen, self.database.people)
         by_choice = select([*groups, choice, *parts], f"({rows})", "GROUP BY ALL")
         classes = [
             f"row_number() OVER (ORDER BY {', '.join(groups)}) - 1 AS {self.name('i')}",
@@ -119,7 +131,7 @@ class Passes:
         """
         columns = [self.database.report(i) for i in range(len(self.database.table.survey.ask.layout.fields))]
         weights = [f"{sql} AS {self.name(f'w{a}')}" for a, sql in self.weighted]
-        where = list(self._where)
+        where = []
         if choices is not None:
             where.append(f"{self.database.choice} IN {_listed(choices)}")
         if self.pattern is not None and classes is not None:
@@ -139,6 +151,25 @@ class Passes:
         return select(shown, f"({rows}) AS a JOIN ({listed}) AS b ON {joined}")
 
 
+def public_part(condition: Condition) -> str | None:
+    """What a condition demands of public columns alone, in SQL: wherever that is not true, it does not hold.
+
+    None where nothing is demanded.
+
+    >>> public_part(Both((Holds('"qty" > 0'), Either((Holds('"os" = 1'), Holds('"os" = 2'))))))
+    '(("qty" > 0) AND (("os" = 1) OR ("os" = 2)))'
+    """
+    if isinstance(condition, Holds):
+        return f"({condition.sql})"
+    if not isinstance(condition, (Both, Either)):
+        return None
+    parts = [public_part(part) for part in condition.parts]
+    demanded = [part for part in parts if part is not None]
+    if isinstance(condition, Both):
+        return f"({' AND '.join(demanded)})" if demanded else None
+    return None if len(demanded) < len(parts) else f"({' OR '.join(demanded)})" if demanded else "false"
+
+
 def _weight(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: str) -> Weight:
     """A sum's expression as an integer on its decimal scale."""
     if text.strip() == "1":
@@ -147,7 +178,7 @@ def _weight(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text:
         if isinstance(column, Measure) and text.strip() == identifier(column.name):  # as it is stored
             raw = database.raw(place)
             inside = f"{raw} BETWEEN {1 - 10**18} AND {10**18 - 1}"
-            return Weight(text, column.scale, f"(CASE WHEN {inside} THEN {raw} ELSE 0 END)")
+            return Weight(text, column.scale, f"(CASE WHEN {inside} THEN {raw} ELSE 0 END)", stored=True)
     kind = database.type_of(connection, text)
     number = f"(\n{text}\n)"
     decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)

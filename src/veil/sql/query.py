@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -110,8 +111,8 @@ class Compare:
     """A comparison (two parts), or `and`, `or`, `not` of comparisons: for HAVING alone."""
 
     name: Literal["=", "<>", "<", "<=", ">", ">=", "and", "or", "not"]
-    parts: tuple[Expression | Compare | str, ...]
-    """Text is compared with a key."""
+    parts: tuple[Expression | Compare | str | dt.date, ...]
+    """Texts, dates and times are compared with a key."""
 
 
 Expression = Number | Total | KeyValue | Operation
@@ -133,7 +134,7 @@ class Bucket:
 
     start: int
     stop: int
-    label: str | int | float | None
+    label: str | int | float | dt.date | None
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,8 @@ class Rows(ABC):
 
         `sums`, `atoms` and `keys` are expressions over public columns, as DuckDB evaluates them. All numbers are exact
         integers: what is added up is taken on the decimal scale of its type (at most 9 digits; doubles 6). A NULL
-        counts as 0 and as not true. Rows for which `where` is not true are left out of both passes: whatever the
-        condition of a query says of public columns alone, so that SUM(a / b) WHERE b > 0 divides by nothing else.
+        counts as 0 and as not true. `where` is what the query's condition demands of public columns alone: where it is
+        not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero.
         """
         passes = Passes(self.database(), sums, atoms, keys, where)
         return Counted(_classes(passes), tuple(weight.scale for weight in passes.weights), passes.types, passes)

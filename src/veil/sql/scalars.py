@@ -55,6 +55,10 @@ _OTHER_AGGREGATES = _words(  # refused by name
     "array_agg group_concat listagg first last any_value arg_min arg_max product corr covar_pop covar_samp kurtosis",
     "skewness entropy histogram bool_and bool_or bit_and bit_or bit_xor percentile_cont percentile_disc",
 )
+_TYPES = _words(  # sqlglot's names of types to cast to: a type's name is written as it is, so that no other may pass
+    "BOOLEAN TINYINT SMALLINT INT BIGINT INT128 UTINYINT USMALLINT UINT UBIGINT FLOAT DOUBLE DECIMAL VARCHAR TEXT DATE",
+    "TIMESTAMP TIMESTAMPNTZ TIME INTERVAL",
+)
 _COMPARISONS = frozenset({"eq", "neq", "lt", "lte", "gt", "gte", "between", "in"})
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -115,7 +119,7 @@ class Scalars:
         return any(self.is_aggregate(inner) for inner in node.walk())
 
     def _near(self, name: str) -> str:
-        every = [_name(held) for held in (*self.dimensions, *self.public)]
+        every = [*(held.name for held in self.dimensions), *self.public]
         near = difflib.get_close_matches(name.casefold(), [held.casefold() for held in every], n=1)
         if near:
             return f"near it is {next(held for held in every if held.casefold() == near[0])}"
@@ -134,26 +138,22 @@ class Scalars:
         import duckdb
 
         try:
-            found = _probe(self._stored).cursor().execute(f"SELECT ({sql}) FROM probe").description  # noqa: S608  # made from a checked tree
+            return _type(self._stored, sql)
         except duckdb.Error as problem:
             raise self.source.error(node, _first_line(problem)) from None
-        return str(found[0][1])
 
-    def constant(self, node: Node) -> Any:
-        """The value of an expression without columns: a number, a text, a truth value, a date, a time or None."""
-        inner = without_parentheses(node)
-        if inner.key == "literal":
-            return inner.this if inner.is_string else _plain_number(inner.this)
-        return self._evaluated(plain(node), node)
+    def constant(self, node: Node, kind: str | None = None) -> Any:
+        """The value of an expression without columns: a number, a text, a truth value, a date, a time or None.
 
-    def as_text(self, node: Node, kind: str) -> str:
-        """The value of an expression without columns as a value of a type, written as text."""
-        return str(self._evaluated(f"CAST(CAST({plain(node)} AS {kind}) AS VARCHAR)", node))
-
-    def _evaluated(self, sql: str, node: Node) -> Any:
+        With a `kind`, a type of DuckDB's, the value is taken for one of that type.
+        """
         import duckdb
 
+        inner = without_parentheses(node)
+        if inner.key == "literal" and kind is None:
+            return inner.this if inner.is_string else _plain_number(inner.this)
         self._check(node)
+        sql = plain(node) if kind is None else f"CAST({plain(node)} AS {kind})"
         try:
             (value,) = _probe(self._stored).cursor().execute(f"SELECT {sql}").fetchone()
         except duckdb.Error as problem:
@@ -198,8 +198,16 @@ class Scalars:
             held = self.column(node)
             if isinstance(held, Dimension):
                 raise self.source.error(node, private_message(held.name))
+        elif node.key == "datatype" and node.this.name not in _TYPES:
+            raise self.source.error(
+                node, "this type is not supported; types are numbers, VARCHAR, BOOLEAN, DATE, TIMESTAMP"
+            )
         elif node.key not in _SYNTAX:
             self._check_function(node)
+        if node.key not in ("literal", "identifier"):  # these are quoted; any other word is written as it is
+            for word in node.args.values():
+                if isinstance(word, str) and not word.replace("_", "").isalnum():
+                    raise self.source.error(node, f"{word!r} is not supported here: expected one word")
 
     def _check_function(self, node: Node) -> None:
         if not _is_function(node):
@@ -314,6 +322,12 @@ def _plain_number(text: str) -> int | float | Decimal:
 def _first_line(problem: Exception) -> str:
     """What DuckDB says, without the place in the text that it was asked: that text is not the analyst's."""
     return str(problem).split("\n", 1)[0].removeprefix("Binder Error: ").removeprefix("Conversion Error: ")
+
+
+@lru_cache(maxsize=1024)
+def _type(stored: tuple[tuple[str, str], ...], sql: str) -> str:
+    found = _probe(stored).cursor().execute(f"SELECT ({sql}) FROM probe").description  # noqa: S608  # of a checked tree
+    return str(found[0][1])
 
 
 @lru_cache(maxsize=8)

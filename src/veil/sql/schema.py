@@ -4,7 +4,9 @@
 name = "shop"                   # for FROM; "people" if left out
 epsilon = 2.0
 mechanism = "HIO"               # or HI, SC, MG, Grids; auto, the default, takes the one with the least noise
-fan_out = 5                     # of HIO, HI and SC; fitted if left out
+fan_out = 5                     # of HIO, HI and SC, or one for each dimension; fitted if left out
+most = 2                        # of HIO: ask about at most so many dimensions at once; all, if left out
+reading = "levels"              # or "plain", as in the thesis
 users = 1000000                 # how many people will take part, for auto
 
 [private.age]
@@ -29,6 +31,7 @@ moment = "day"                  # or "second"
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,12 +44,11 @@ from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.design import Design
 from veil.sql.table import Table
 from veil.tools.arguments import is_int
-from veil.tools.canonical import parse as parse_json
 
 __all__ = ["days", "read_schema", "schema_from_document"]
 
 _DAY = 86_400.0
-_TABLE = ("name", "epsilon", "mechanism", "fan_out", "users", "reading")
+_TABLE = ("name", "epsilon", "mechanism", "fan_out", "most", "users", "reading")
 _USERS = 1_000_000
 
 
@@ -68,12 +70,13 @@ def _document(where: Path, content: bytes) -> Any:
     if where.suffix.lower() not in (".toml", ".json"):
         raise InputError(f"expected a schema file that ends in .toml or .json, got {where.name}")
     try:
-        return parse_json(content) if where.suffix.lower() == ".json" else tomllib.loads(content.decode())
+        text = content.decode()
+        return json.loads(text) if where.suffix.lower() == ".json" else tomllib.loads(text)
     except UnicodeDecodeError:
         raise InputError(f"{where} is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as problem:
         raise InputError(f"{where} is no TOML: {problem}") from None
-    except WireError as problem:
+    except (ValueError, RecursionError) as problem:
         raise InputError(f"{where} is no JSON: {problem}") from None
 
 
@@ -245,16 +248,23 @@ def _design(table: _Part, private: Record, epsilon: float) -> Design:
     if not isinstance(named, str) or named.lower() not in {"auto", *by_name}:
         listed = ", ".join(design.__name__ for design in DESIGNS.values())
         raise table.problem("mechanism", f"expected {listed} or auto")
-    users, fan_out = table.whole("users", 1, _USERS), table.given.get("fan_out")
-    if named.lower() == "auto":
-        if fan_out is not None:
-            raise table.problem("fan_out", "a fan-out goes with the mechanism HIO, HI or SC: name one of them")
+    users, make = table.whole("users", 1, _USERS), by_name.get(named.lower())
+    given: dict[str, Any] = {}
+    if "fan_out" in table.given:
+        _check_goes(table, "fan_out", named, "HIO", "HI", "SC")
+        listed_ = table.given["fan_out"]
+        given["fan_outs"] = tuple(listed_) if isinstance(listed_, list) else table.whole("fan_out", 2, 2)
+    if "most" in table.given:
+        _check_goes(table, "most", named, "HIO")
+        given["most"] = table.whole("most", 1, 1)
+    if make is None:
         found = table.made("", lambda: choose_design(private, epsilon, users))
         return found[0].design  # type: ignore[no-any-return]
-    make = by_name[named.lower()]
-    if fan_out is None:
-        return make()
-    if named.lower() not in ("hio", "hi", "sc"):
-        raise table.problem("fan_out", "a fan-out goes with the mechanism HIO, HI or SC")
-    listed_ = tuple(fan_out) if isinstance(fan_out, list) else table.whole("fan_out", 2, 2)
-    return table.made("fan_out", lambda: make(fan_outs=listed_).fitted(private, epsilon))  # type: ignore[no-any-return]
+    key = "fan_out" if "fan_out" in table.given else ""
+    return table.made(key, lambda: make(**given).fitted(private, epsilon))  # type: ignore[no-any-return]
+
+
+def _check_goes(table: _Part, key: str, named: str, *designs: str) -> None:
+    """Refuse a key that the mechanism does not have."""
+    if named.lower() not in map(str.lower, designs):
+        raise table.problem(key, f"this goes with the mechanism {' or '.join(designs)}: name it")

@@ -105,6 +105,17 @@ class Table(OneRound[Any]):
         given = as_columns(values, [column.name for column in self.public])
         return {column.name: column.encode(part) for column, part in zip(self.public, given, strict=True)}
 
+    def encode_person(self, values: Mapping[str, Any]) -> dict[str, int] | None:
+        """Runs on the device: one person's public values as integers, as they go beside the report.
+
+        >>> from veil.sql import Category, Measure
+        >>> shop = Table(1.0, Record.of(age=9), (Measure("purchase", 2), Category("os", ("ios", "android"))))
+        >>> shop.encode_person({"purchase": 12.5, "os": "android"})
+        {'purchase': 1250, 'os': 1}
+        """
+        beside = self.encode_public({name: [value] for name, value in values.items()})
+        return None if beside is None else {name: int(column[0]) for name, column in beside.items()}
+
     def answer(self, collected: Collected) -> Answer:
         """Runs at the collector: the answer to `query`."""
         from veil.sql.engine import run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,7 @@ from veil import Integers, Record
 from veil.datasets import Tabular
 from veil.domain import Categories
 from veil.entropy import Seeded
-from veil.sql import Design, Table
+from veil.sql import Design, Grids, Table
 from veil_papers.sql.law import Box
 
 Reading = Literal["levels", "plain"]
@@ -45,10 +46,21 @@ class Collection:
             self.counts = np.array([self.people])
         self.columns, self.weights, self.total = columns, weights, float(weights.sum())
 
+    @cached_property
+    def _tallies(self) -> Any:
+        """What is read of grids: all reports together, of two sums."""
+        assert isinstance(self.table.design, Grids)
+        tallies = self.table.design.tallies(self.table, 2)
+        tallies.add(self.columns, np.stack([np.ones(self.people), self.weights]).astype(np.int64))
+        return tallies
+
     def sums(self, box: Box, reading: Reading = "levels") -> tuple[float, float]:
         """How many people are in the box, and the sum of their measure, estimated."""
         table = self.table if reading == self.table.reading else replace(self.table, reading=reading)
         runs = tuple(None if side is None else (side,) for side in box)
+        if isinstance(table.design, Grids):
+            count, total = table.design.totals(table, [runs], self._tallies).values.tolist()
+            return count, total
         values = table.design.values(table, [runs], self.counts)
         columns, weights = self.columns, self.weights
         if values.groups is not None and 2 * sum(self.counts[list(values.groups)].tolist()) < self.people:

@@ -108,11 +108,12 @@ Way = tuple[Design, Reading]
 
 def relative_errors(
     drawn: Drawn, epsilon: float, ways: Mapping[str, Way], asked: Sequence[Asked], runs: int,
-    seed: Callable[[int], int], advance: Advance,
+    seed: Callable[[int], int], advance: Advance, slow: Mapping[str, int],
 ) -> dict[str, dict[str, Floats]]:  # fmt: skip
     """The error over the true answer of every aggregate: by way, one row per collection and one column per query.
 
-    Ways of the same design read the same reports.
+    Ways of the same design read the same reports. Of those that are `slow` one query in so many is
+    asked; the others are NaN.
     """
     found: dict[str, dict[str, list[list[float]]]] = {name: {COUNT: [], SUM: [], AVG: []} for name in ways}
     for run in range(runs):
@@ -121,7 +122,11 @@ def relative_errors(
             if design not in made:
                 made[design] = Collection(drawn.data, epsilon, design, seed(run), drawn.measure)
             rows: dict[str, list[float]] = {COUNT: [], SUM: [], AVG: []}
-            for one in asked:
+            for number, one in enumerate(asked):
+                if number % slow.get(name, 1):
+                    for row in rows.values():
+                        row.append(np.nan)
+                    continue
                 count, total = made[design].sums(one.box, reading)
                 answers = {COUNT: count, SUM: total, AVG: total / count if count else np.inf}
                 for what, truth in one.truth.items():

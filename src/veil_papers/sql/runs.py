@@ -38,7 +38,11 @@ class Plan:
         self.epsilons: Sequence[float] = pick((0.5, 1.0, 2.0, 3.0, 4.0, 5.0), (1.0, 2.0))
         self.sizes: Sequence[int] = pick((100_000, 200_000, 500_000, 1_000_000, 2_000_000), (20_000, 50_000))
         self.collections = pick(5, 1)  # of real reports
-        self.many_people = pick(1_000_000, 400_000)  # with 4+4 dimensions there are 9,999 groups to be filled
+        self.read_runs, self.several_runs = pick(20, 2), pick(5, 1)
+        self.several: Sequence[str] = pick(("CPS", "normal"), ("normal",))
+        self.workload = pick(12, 3)  # queries of each number of dimensions that `auto` looks at
+        self.sc_one_in = pick(3, 8)
+        self.many_people = pick(1_000_000, 200_000)  # with 4+4 dimensions there are 9,999 groups to be filled
         self.selectivities: Sequence[float] = pick((0.05, 0.1, 0.2, 0.5, 0.8), (0.1, 0.5, 0.8))
         self.practice_epsilons: Sequence[float] = pick((2.0, 5.0), (2.0,))
         self.powers: Sequence[int] = pick((2, 3, 4, 5), (2, 4))

@@ -1,0 +1,1 @@
+SELECT COUNT(*) FROM T WHERE "lower(OS); DROP TABLE T; --"(OS) = 'x'

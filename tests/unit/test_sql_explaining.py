@@ -1,0 +1,119 @@
+"""EXPLAIN: the steps of a plan, the work, and errors that the answer then has."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from veil import Integers, Record
+from veil.entropy import Seeded
+from veil.errors import InputError
+from veil.results.base import Result
+from veil.sql.budget import HI
+from veil.sql.columns import Category, Measure
+from veil.sql.conjunction import SC
+from veil.sql.engine import run
+from veil.sql.explaining import Explanation, explain
+from veil.sql.folder import create
+from veil.sql.grids import Grids
+from veil.sql.hio import HIO
+from veil.sql.parsing import parse
+from veil.sql.table import Table
+
+PRIVATE = Record.of(age=Integers(18, 81), state=["NY", "WA", "CA"])
+PUBLIC = (Measure("purchase", 2), Category("os", ("ios", "win")))
+TABLE = Table(2.0, PRIVATE, PUBLIC, HIO(fan_outs=4))
+PEOPLE = 20_000
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    folder = create(tmp_path_factory.mktemp("table") / "shop", TABLE)
+    random = np.random.default_rng(5)
+    held = {"age": random.integers(18, 82, PEOPLE), "state": random.choice(["NY", "WA", "CA"], PEOPLE)}
+    public = {"purchase": random.gamma(4, 10, PEOPLE).round(2), "os": random.choice(["ios", "win"], PEOPLE)}
+    folder.append(TABLE.survey.randomize(held, Seeded(3), TABLE.encode_public(public)))
+    return folder
+
+
+def explained(text: str, rows: object = TABLE, n: int | None = None) -> Explanation:
+    return explain(parse(text, getattr(rows, "table", rows)), rows, n)
+
+
+def test_a_plan_in_words():
+    found = explained("SELECT COUNT(*) AS c FROM people WHERE age BETWEEN 18 AND 33 AND os = 'ios'", TABLE, 1_000_000)
+    assert [(step.what, step.how) for step in found.steps] == [
+        ("public", "DuckDB evaluates \"os\" = 'ios'"),
+        ("box", "age: 16 of 64 values (1 node: 1 of level 1)"),
+        ("read", "HIO: 6 of 7 groups, by contrasts of all levels that refine them"),
+    ]
+    assert (found.boxes, found.groups, found.rows, found.n) == (1, 6, 1, 1_000_000)
+    assert found.pairs == pytest.approx(found.cells * 1_000_000 / 7, rel=1e-3)
+    assert found.outputs[0].values[0] == pytest.approx(250_000)
+    assert found.stderr("c") == pytest.approx(math.sqrt(TABLE.design.variance(TABLE, [(((0, 16),), None)], _counts())))
+    assert found.table().column_names == ["c_stderr"]
+    assert Result.from_json(found.to_json()) == found
+
+
+def _counts():
+    from veil.sql.choosing import expected_counts
+
+    return expected_counts(TABLE, 1_000_000)
+
+
+def test_sums_are_not_known_before_anybody_reported():
+    found = explained("SELECT COUNT(*) AS c, SUM(purchase) AS s FROM people WHERE age < 30", TABLE, 1000)
+    assert math.isnan(found.outputs[1].stderr[0])
+    assert found.outputs[0].stderr[0] > 0
+    with pytest.raises(InputError, match="how many people"):
+        explained("SELECT COUNT(*) FROM people", TABLE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) AS c, SUM(purchase) AS s, AVG(purchase) AS a FROM people WHERE age BETWEEN 30 AND 60",
+        "SELECT COUNT(*) AS c, SUM(purchase) AS s FROM people WHERE age >= 50 AND (state = 'NY' OR os = 'ios')",
+        "SELECT os, COUNT(*) AS c, AVG(purchase) AS a FROM people WHERE age < 50 GROUP BY os",
+        "SELECT state, COUNT(*) AS c, SUM(purchase) AS s FROM people GROUP BY state",
+    ],
+)
+def test_errors_are_those_that_the_answer_has(rows, text):
+    found, answer = explained(text, rows), run(parse(text, TABLE), rows)
+    assert len(found) == len(answer)
+    for one, other in zip(found.outputs, answer.outputs, strict=True):
+        assert one.stderr == pytest.approx(other.stderr, rel=0.15)
+
+
+def test_nothing_is_read_of_everybody():
+    found = explained("SELECT COUNT(*) AS c FROM people WHERE os = 'ios'", TABLE, 100)
+    assert found.steps[-1].how == "HIO: no report, because the number of people alone is asked for"
+    assert (found.stderr("c"), found.pairs) == (0.0, 0)
+
+
+def test_a_condition_of_nobody():
+    found = explained("SELECT COUNT(*) AS c FROM people WHERE age < 30 AND age > 40", TABLE, 100)
+    assert (found.boxes, found.stderr("c")) == (0, 0.0)
+
+
+@pytest.mark.parametrize("design", [SC(), HI(fan_outs=8), Grids(), HIO(most=1)])
+def test_every_design_is_explained(design):
+    found = explained("SELECT COUNT(*) AS c FROM people WHERE age < 40", Table(2.0, PRIVATE, PUBLIC, design), 100_000)
+    assert 0 < found.stderr("c") < 20_000
+    assert type(design).__name__ in found.steps[-1].how
+
+
+def test_many_groups_are_explained_by_some_of_them():
+    large = Table(2.0, Record.of(a=Integers(0, 999)))
+    found = explained("SELECT a, COUNT(*) AS c FROM people GROUP BY a", large, 100_000)
+    assert found.rows == 1000
+    assert len(found) == 200
+    assert "200 of 1,000 rows" in found.remarks()[-1]
+
+
+def test_more_dimensions_than_are_asked_at_once_are_refused_in_words():
+    pairs = Table(2.0, PRIVATE, PUBLIC, HIO(most=1))
+    with pytest.raises(InputError, match="at most 1 dimension at once"):
+        explained("SELECT COUNT(*) FROM people WHERE age < 40 AND state = 'NY'", pairs, 100_000)
