@@ -83,13 +83,17 @@ class Database:
             raise InputError("a plan is no answer: expected SELECT ... alone, or `explain`")
         return found
 
-    def explain(self, text: str) -> Explanation:
-        """How a query would be answered, and with which error; of the reports, only their number is read."""
+    def explain(self, text: str, people: int | None = None) -> Explanation:
+        """How a query would be answered, and with which error; of the reports, only their number is read.
+
+        With `people`, as if there were so many, spread evenly: also where nobody has reported yet.
+        """
         from veil.sql.explaining import explain
         from veil.sql.parsing import parse
 
         rows = self._rows
-        return explain(parse(text, rows.table), rows)
+        asked = parse(text, rows.table)
+        return explain(asked, self._answered(rows)) if people is None else explain(asked, rows.table, people)
 
     def result(self, text: str) -> Answer | Explanation:
         """The answer to SELECT ..., or the plan of EXPLAIN SELECT ...: whatever a text asks for."""
@@ -99,11 +103,14 @@ class Database:
 
         rows = self._rows
         asked = parse(text, rows.table)
-        if asked.explain:
-            return explain(asked, rows)
+        return explain(asked, self._answered(rows)) if asked.explain else run(asked, self._answered(rows))
+
+    @staticmethod
+    def _answered(rows: Folder) -> Folder:
+        """The rows, of which there are some."""
         if not rows.people:
             raise EmptyError("nobody has reported to this table yet: there is nothing to ask")
-        return run(asked, rows)
+        return rows
 
     def append(self, values: Any) -> Path:
         """Randomize what people hold, as their devices would, and add their reports as a new file. Returns its path.
