@@ -229,8 +229,19 @@ def test_a_mistake_says_where_it_is(connection: dbapi.Connection) -> None:
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(dbapi.ProgrammingError):
-        veil.sql.connect(tmp_path / "none")
+    (tmp_path / "people.csv").write_text("age\n30\n")
+    for path in (tmp_path, tmp_path / "none", tmp_path / "people.csv"):
+        with pytest.raises(dbapi.ProgrammingError, match="folder"):
+            veil.sql.connect(path)
+
+
+def test_a_table_that_nobody_reported_to_has_no_answers(tmp_path: Path) -> None:
+    create(tmp_path / "shop", TABLE)
+    with veil.sql.connect(tmp_path / "shop") as connection:
+        with pytest.raises(dbapi.OperationalError, match="nobody has reported"):
+            connection.cursor().execute("SELECT COUNT(*) FROM people")
+        with pytest.raises(dbapi.ProgrammingError, match="agee"):  # mistakes are told anyway
+            connection.cursor().execute("SELECT COUNT(*) FROM people WHERE agee < 3")
 
 
 # -- pandas and the rest -----------------------------------------------------------------------------------------------

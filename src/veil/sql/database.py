@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from veil.errors import InputError
+from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Database:
         if missing:
             raise InputError(f"SQL needs {' and '.join(missing)}: pip install 'veil[sql]'")
         self.path = Path(path)
+        if self.path.is_file():
+            raise InputError(f"{self.path} is a file, expected the folder of a table")
         self._folder: Folder | None = None
         self._read: tuple[int, int] | None = None
         self._closed = False
@@ -97,7 +99,11 @@ class Database:
 
         rows = self._rows
         asked = parse(text, rows.table)
-        return explain(asked, rows) if asked.explain else run(asked, rows)
+        if asked.explain:
+            return explain(asked, rows)
+        if not rows.people:
+            raise EmptyError("nobody has reported to this table yet: there is nothing to ask")
+        return run(asked, rows)
 
     def append(self, values: Any) -> Path:
         """Randomize what people hold, as their devices would, and add their reports as a new file. Returns its path.
