@@ -19,23 +19,28 @@ _BLOCK = 256  # cells whose coefficients, below 2^23, add up in 32 bits
 
 @numba.njit(cache=True, nogil=True)
 def hashed_values(
+    rows: NDArray[I64],
+    places: NDArray[I32],
     seeds: NDArray[U64],
     reported: NDArray[U64],
-    places: NDArray[I32],
     buckets: int,
     offsets: NDArray[I64],
     low: NDArray[U32],
     high: NDArray[U32],
     coefficients: NDArray[I32],
-) -> NDArray[I64]:
-    """For each report the coefficients that it supports, added up.
+    shifts: NDArray[np.float64],
+    scales: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    """Write the numbers of these rows: the coefficients of the cells that a report supports, added up.
 
-    Row i looks at the cells offsets[places[i]] .. offsets[places[i] + 1] - 1; `low` and `high` are the halves of their
-    spread values. The inner loop is pure 32-bit arithmetic, as in `counting`.
+    Row i looks at the cells offsets[places[i]] .. offsets[places[i] + 1] - 1, and its sum is shifted and scaled by what
+    stands at its place. `low` and `high` are the halves of the cells' spread values. The inner loop is pure 32-bit
+    arithmetic, as in `counting`.
     """
-    out = np.empty(len(seeds), I64)
-    for i in range(len(seeds)):
-        first, last = offsets[places[i]], offsets[places[i] + 1]
+    for i in rows:
+        place = places[i]
+        first, last = offsets[place], offsets[place + 1]
         begin = interval_start(U64(reported[i]), U64(buckets))
         start = U32(begin)
         width = U32(interval_start(U64(reported[i]) + U64(1), U64(buckets)) - begin)
@@ -49,8 +54,7 @@ def hashed_values(
                 inside = U32(hash32(z_low[j], z_high[j], s0, s1) - start) < width
                 some = I32(some + I32(weight[j] * I32(inside)))
             total += some
-        out[i] = total
-    return out
+        out[i] = (total - shifts[place]) * scales[place]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Domain, Record
 from veil.errors import ParameterError
+from veil.kernels.threads import in_order, thread_count
 from veil.mechanisms import GRR, OLH, PureOracle
 from veil.mechanisms.choice import direct_or_hashed
 from veil.mechanisms.hashing import LocalHashing
@@ -235,7 +236,7 @@ class _Hashed:
         self._scales, self._shifts = np.empty(len(groups)), np.empty(len(groups))
         for i, (_, oracle, _, coefficients) in enumerate(groups):
             scale = _LARGEST / max(float(np.abs(coefficients).max()), 1e-300)
-            whole = np.rint(coefficients * scale)  # what is summed is what is subtracted: no bias from rounding
+            whole = np.rint(coefficients * scale)  # moves an answer by less than a ten-millionth of all people
             self._coefficients[self._offsets[i] : self._offsets[i + 1]] = whole
             self._scales[i] = 1.0 / (scale * float(oracle.p - oracle.q))
             self._shifts[i] = float(oracle.q) * whole.sum()
@@ -243,7 +244,6 @@ class _Hashed:
     def fill(self, found: NDArray[np.float64], columns: Columns) -> None:
         """Write the numbers of the rows that were asked by hashing."""
         from veil.kernels.cells import hashed_values
-        from veil.kernels.threads import in_order, thread_count
 
         if not self._any:
             return
@@ -253,17 +253,20 @@ class _Hashed:
             return
         narrow = np.uint16 if len(self._offsets) <= 1 << 16 else np.int32
         rows = rows[np.argsort(places[rows].astype(narrow), kind="stable")]  # rows of one group look at the same cells
-        places = places[rows]
-        seeds, buckets = self._oracle.expand(columns["seed"][rows]), columns["bucket"][rows]
-        # how many cells a row looks at differs by group: pieces of equal work, not of equal length
-        work = np.cumsum(self._offsets[places + 1] - self._offsets[places])
-        threads = thread_count() if work[-1] > _WORTH_A_THREAD else 1
-        ends = [0, *np.searchsorted(work, np.linspace(0, work[-1], 4 * threads + 1)[1:-1]).tolist(), len(rows)]
+        ends = self._pieces(np.bincount(places[rows], minlength=len(self._offsets) - 1))
+        seeds, buckets = self._oracle.expand(columns["seed"]), columns["bucket"]
 
-        def count(piece: int) -> NDArray[np.int64]:
-            some = slice(ends[piece], ends[piece + 1])
-            shared = (self._buckets, self._offsets, self._low, self._high, self._coefficients)
-            return hashed_values(seeds[some], buckets[some], places[some], *shared)
+        def count(piece: int) -> None:
+            cells = (self._offsets, self._low, self._high, self._coefficients, self._shifts, self._scales)
+            hashed_values(rows[ends[piece] : ends[piece + 1]], places, seeds, buckets, self._buckets, *cells, found)
 
-        sums = np.concatenate(in_order(count, range(len(ends) - 1), threads))
-        found[rows] = (sums - self._shifts[places]) * self._scales[places]
+        in_order(count, range(len(ends) - 1), thread_count())
+
+    def _pieces(self, people: NDArray[np.int64]) -> list[int]:
+        """Where to cut rows, `people` of one group after those of another, into pieces that are equally much work."""
+        cells = np.diff(self._offsets)
+        work = np.concatenate(([0], np.cumsum(people * cells)))
+        rows = np.concatenate(([0], np.cumsum(people)))
+        many = 4 * thread_count() if work[-1] > _WORTH_A_THREAD else 1
+        cuts = np.linspace(0, work[-1], many + 1)[1:-1]
+        return [0, *np.interp(cuts, work, rows).astype(np.int64).tolist(), int(rows[-1])]
