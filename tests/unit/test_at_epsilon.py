@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from veil import GRR, MECHANISMS, OLH, AllOf, Bits, Interval, Items, Public, Record, Survey, Text
+from veil import GRR, MECHANISMS, OLH, AllOf, Bits, Integers, Interval, Items, Public, Record, Survey, Text
 from veil.errors import InputError, ParameterError
 from veil.histogram import Histogram, Questions
 from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
@@ -16,6 +16,7 @@ from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, Ful
 from veil.mechanisms import FrequencyOracle, HaarResponse, LinearHashing, Piecewise, SquareWave
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.planning.epsilon import at_epsilon
+from veil.sql import SC, Measure, Table
 from veil.study import STUDIES, Study
 from veil.survey import OneOf, Question
 from veil.view import SampleItem
@@ -51,6 +52,8 @@ STUDY_OF: list[Callable[[float], Study]] = [
     lambda e: FullContingency(e, Record.of(a=2, b=3, c=5)),
     lambda e: FourierMarginals(e, Record.of(a=2, b=3, c=5), k=2),
     lambda e: SplitEM(e, Record.of(a=2, b=3, c=5), k=2),
+    lambda e: Table(e, Record.of(age=Integers(0, 999), b=3), (Measure("spent", 2),)),  # trees follow from epsilon
+    lambda e: Table(e, Record.of(age=Integers(0, 999), b=3), (), SC(5)),
 ]
 
 

@@ -299,3 +299,9 @@ def answered(query: str, month: int, oldest: int) -> Answer:
     found = TABLE.asking(query).read(InMemory(TABLE.survey, reports))
     assert isinstance(found, Answer)
     return found
+
+
+def test_missing_libraries_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veil.sql.database.find_spec", lambda name: None if name == "duckdb" else object())
+    with pytest.raises(InputError, match=r"SQL needs duckdb: pip install 'veil\[sql\]'"):
+        veil.sql.open(folder)

@@ -193,6 +193,9 @@ def test_a_file_is_checked_once_and_again_when_it_changes(tmp_path: Path, monkey
     part.unlink()
     assert again.people == 0
     assert again.database() is not first
+    shutil.rmtree(folder.path)
+    with pytest.raises(InputError, match="no table in"):
+        again.count(["1"])
 
 
 _APPENDING = """
@@ -207,6 +210,29 @@ print("ready", flush=True)
 while True:
     folder.append([made] * 5)
 """
+
+
+def test_answers_do_not_depend_on_how_rows_are_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sqlglot")
+    import veil.sql
+
+    everybody = reports(4000)
+    whole, split = create(tmp_path / "whole", TABLE), create(tmp_path / "split", TABLE)
+    whole.append(everybody)
+    order = np.random.default_rng(9).permutation(4000)
+    for some in np.array_split(order, [1, 2, 900, 901, 3000]):
+        split.append(everybody[some])
+    for query in (
+        "SELECT COUNT(*), SUM(price), AVG(price * visits), STDDEV(price) FROM people WHERE age BETWEEN 3 AND 17",
+        "SELECT visits, COUNT(*) AS n, SUM(price) FROM people WHERE age < 9 OR price > 20 GROUP BY visits ORDER BY n",
+    ):
+        answers = []
+        for path in (whole.path, split.path):
+            for kept in (1 << 30, 0):
+                monkeypatch.setattr("veil.sql.locked.IN_MEMORY", kept)
+                with veil.sql.open(path) as database:
+                    answers.append(database.query(query).to_json())
+        assert all(answer == answers[0] for answer in answers)
 
 
 def test_a_kill_in_the_middle_of_adding_leaves_whole_files_only(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def _run(path: Path) -> tuple[str, Document]:
 def _table(path: Path, survey: Survey | None) -> tuple[str, Document]:
     from veil.cli.sql_shell import schema_rows
     from veil.errors import MismatchError
-    from veil.sql.opened import Database
+    from veil.sql.database import Database
 
     with Database(path) as database:
         table, people, files = database.table, database.people, database.files

@@ -14,7 +14,7 @@ from veil.cli.outcome import AsJson, Document, console, reporting, warn
 if TYPE_CHECKING:
     from veil.cli.showing import Wanted
     from veil.results.base import Result
-    from veil.sql.opened import Database
+    from veil.sql.database import Database
 
 __all__ = ["sql"]
 
@@ -39,7 +39,7 @@ def sql(
     """Ask a table in SQL, and get answers with their errors; EXPLAIN SELECT ... shows the plan and predicted error."""
     from veil.cli.showing import Wanted
     from veil.errors import InputError
-    from veil.sql.opened import Database
+    from veil.sql.database import Database
 
     form = "json" if as_json else form
     wanted = Wanted(out, plot, level, 10, everything=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.document import Document as Typed
     from rich.console import Console
 
-    from veil.sql.opened import Database
+    from veil.sql.database import Database
     from veil.sql.table import Table
 
 __all__ = ["Shell", "completer", "is_whole", "schema_rows"]

@@ -21,6 +21,7 @@ from veil.sql.change import AnswerChange
 from veil.sql.choosing import Predicted, choose_design
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.conjunction import SC
+from veil.sql.database import Database, open  # noqa: A004  # veil.sql.open
 from veil.sql.dbapi import connect
 from veil.sql.design import Design, Values
 from veil.sql.explaining import Explanation, explain
@@ -28,7 +29,6 @@ from veil.sql.folder import create
 from veil.sql.grids import Grids
 from veil.sql.hio import HIO
 from veil.sql.marginal import MG
-from veil.sql.opened import Database, open  # noqa: A004  # veil.sql.open
 from veil.sql.rivals import QuadTree, Wavelet
 from veil.sql.schema import read_schema
 from veil.sql.table import Table

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from veil.errors import EmptyError, InputError, MismatchError, SqlError, VeilError, WireError
-from veil.sql.opened import Database
+from veil.sql.database import Database
 from veil.sql.statements import bind, split
 
 if TYPE_CHECKING:

@@ -145,23 +145,34 @@ class Folder(Rows):
         """What is ignored, and the files of the table with how many people are in each; all of them checked."""
         ignored, parts = [], {}
         with self._lock:
-            for path in sorted(self.path.iterdir()):
+            for path in self._listed():
                 if path.suffix.lower() in ARROW:
                     ignored.append(f"{path.name}: expected Parquet")
-                if path.suffix.lower() not in PARQUET or not path.is_file():
+                if path.suffix.lower() not in PARQUET or path.is_dir():
                     continue
                 if path.name.startswith("."):
                     ignored.append(f"{path.name}: not written to its end")
                     continue
-                seen = _seen(path)
-                if seen not in self._checked:
-                    self._checked[seen] = self._check(path)
+                try:
+                    seen = _seen(path)
+                    if seen not in self._checked:
+                        self._checked[seen] = self._check(path)
+                except FileNotFoundError:  # taken out just now
+                    continue
+                except OSError:
+                    raise InputError(f"{path.name} cannot be read: expected a file that this user may read") from None
                 found = self._checked[seen]
                 if isinstance(found, str):
                     ignored.append(f"{path.name}: {found}")
                 else:
                     parts[seen] = found
         return tuple(ignored), parts
+
+    def _listed(self) -> list[Path]:
+        try:
+            return sorted(self.path.iterdir())
+        except OSError:
+            raise InputError(f"there is no table in {self.path} any more") from None
 
     def _check(self, path: Path) -> int | str:
         """How many people are in a file, or why it is ignored; refuses one that belongs to another table."""

@@ -36,6 +36,7 @@ LARGEST = 4096
 """Boxes that a condition may need; beyond it the query is refused."""
 
 _TRIED = 4  # with so many dimensions or fewer, every order of them is tried
+_EFFORT = 300_000  # comparisons that are decided along one order of dimensions: about two seconds
 _CLAUSES = 8  # inclusion-exclusion over more clauses is not tried: 2^clauses boxes
 
 # -- runs of codes -----------------------------------------------------------------------------------------------------
@@ -197,19 +198,22 @@ def disjoint_boxes(condition: Condition, sizes: Sequence[int]) -> tuple[Box, ...
         raise InputError("expected a condition on private dimensions alone: take public parts out by `patterns`")
     places = sorted({leaf.place for leaf in leaves if isinstance(leaf, InRuns)})
     best: tuple[Box, ...] | None = None
-    problem: InputError | None = None
+    spent = 0
     for order in permutations(places) if len(places) <= _TRIED else (places, places[::-1]):
+        splitting = _Splitting(tuple(order), tuple(sizes))
         try:
-            found = _merged(_Splitting(tuple(order), tuple(sizes)).boxes(simple, 0), sizes)
-        except InputError as refused:
-            problem = refused
-            continue
-        if best is None or _runs(found) < _runs(best):
-            best = found
-        if len(best) <= 1:
+            found = _merged(splitting.boxes(simple, 0), sizes)
+            best = found if best is None or _runs(found) < _runs(best) else best
+        except _TooMany:
+            pass
+        spent += splitting.effort
+        if (best is not None and len(best) <= 1) or spent > (_EFFORT if best is None else _EFFORT // 20):
             break
     if best is None:
-        raise problem or InputError("a condition has no order of dimensions")
+        raise InputError(
+            f"the condition needs more than {LARGEST:,} boxes of private cells, or too long to find them: "
+            "ask for fewer dimensions or ranges at once"
+        )
     return best
 
 
@@ -254,12 +258,17 @@ def pieces(box: Box, trees: Sequence[Tree]) -> int:
     return math.prod(sum(run.stop - run.start for run in side) for side in decompose(box, trees))
 
 
+class _TooMany(InputError):  # noqa: N818  # another order may do
+    """An order of dimensions needs too many boxes, or too long to find them."""
+
+
 class _Splitting:
     """Boxes of a condition, decided along one order of its dimensions. What was found for a rest is remembered."""
 
     def __init__(self, order: tuple[int, ...], sizes: tuple[int, ...]) -> None:
         self.order, self.sizes = order, sizes
         self.known: dict[tuple[Condition, int], tuple[Box, ...]] = {}
+        self.effort = 0
 
     def boxes(self, condition: Condition, depth: int) -> tuple[Box, ...]:
         if condition == FALSE:
@@ -268,20 +277,20 @@ class _Splitting:
             return ((None,) * len(self.sizes),)
         if (condition, depth) not in self.known:
             self.known[condition, depth] = self._split(condition, depth)
-            if len(self.known) > 64 * LARGEST:
-                raise _too_many()
         return self.known[condition, depth]
 
     def _split(self, condition: Condition, depth: int) -> tuple[Box, ...]:
         place, size = self.order[depth], self.sizes[self.order[depth]]
-        sides = dict.fromkeys(
-            leaf.runs for leaf in _leaves(condition) if isinstance(leaf, InRuns) and leaf.place == place
-        )
+        leaves = [leaf for leaf in _leaves(condition) if isinstance(leaf, InRuns)]
+        sides = dict.fromkeys(leaf.runs for leaf in leaves if leaf.place == place)
         edges = sorted({0, size, *(end for runs in sides for run in runs for end in run)})
         alike: dict[tuple[bool, ...], list[tuple[int, int]]] = {}
         for start, stop in pairwise(edges):
             inside = tuple(any(a <= start and stop <= b for a, b in runs) for runs in sides)
             alike.setdefault(inside, []).append((start, stop))
+        self.effort += len(leaves) * len(alike)
+        if self.effort > _EFFORT:
+            raise _TooMany
         grouped: dict[tuple[Box, ...], list[Runs]] = {}
         for inside, runs in alike.items():
             rest = _decided(condition, place, dict(zip(sides, inside, strict=True)))
@@ -291,7 +300,7 @@ class _Splitting:
             side = _side(union(*parts), size)
             found += (_with_side(box, place, side) for box in boxes)
             if len(found) > LARGEST:
-                raise _too_many()
+                raise _TooMany
         return tuple(found)
 
 
@@ -382,9 +391,3 @@ def _shared(one: Box, other: Box) -> Box | None:
     """The cells of both boxes; None where there are none."""
     sides = tuple(b if a is None else a if b is None else intersect(a, b) for a, b in zip(one, other, strict=True))
     return None if () in sides else sides
-
-
-def _too_many() -> InputError:
-    return InputError(
-        f"the condition needs more than {LARGEST:,} boxes of private cells: ask for fewer dimensions or ranges at once"
-    )

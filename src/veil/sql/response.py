@@ -3,8 +3,9 @@
 The response matrix of a pair has a cell for each two fine cells. It has the sums of both one-dimensional grids and of
 the two-dimensional one (Yang et al., PVLDB 14(3), 2020, algorithm 1). The paper starts its weighted update from equal
 cells, so that within a coarse cell nothing joins the two dimensions. Here it starts from how much more often than by
-chance two coarse cells meet, carried on smoothly between their centres: on correlated normal and Laplace data of 64
-values this halves the error that cutting coarse cells makes, and on data without such joins it changes nothing.
+chance two coarse cells meet, carried on smoothly between their centres. Without noise, ranges of half of two dimensions
+(64 values, 32 fine and 4 coarse cells) then err by 0.0045 in place of 0.029 on normal data with correlation 0.8, by
+0.014 in place of 0.028 on such Laplace data, and as before on data that hardly goes together (Adult's numbers).
 
 An answer is a sum over the grids' unbiased tables, and the response matrix says with which coefficients: how much of
 each coarse cell lies inside (`Cover`). So noise adds up as for any sum, and no cell has to be cut off at 0: making
@@ -32,7 +33,7 @@ Pair = tuple[int, int]
 _ROUNDS, _FEW_SWEEPS = 3, 6
 """How often what joins cells is corrected by what fitting changed, and the sweeps of each such round."""
 _MOST_SWEEPS, _SETTLED = 60, 1e-9
-_MOST_JOINED = 3.0
+_MOST_JOINED = 5.0
 """How far from chance two cells meet at most, as a logarithm, where that is carried on between cells."""
 _ANYWHERE = 1e-6
 """The weight of orthants where nobody is, when a box is made of pairs."""
