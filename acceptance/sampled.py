@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COVERAGE", "HITTERS", "MARGINALS", "NUMERIC"]
+__all__ = ["COVERAGE", "HITTERS", "MARGINALS", "NUMERIC", "SQL"]
 
 
 def _by_set(beta: int, flights: int, income: int, wages: int) -> dict[str, int]:
@@ -60,4 +60,18 @@ COVERAGE: dict[str, Any] = {
     "tree_runs": 20,
     "wave_runs": 5,
     "band_levels": (0.95,),
+    "sql_designs": ("HIO", "Grids"),
+    "sql_runs": 20,
+}
+SQL: dict[str, Any] = {
+    "epsilons": (0.5, 2.0, 5.0),
+    "sizes": (100_000, 500_000, 1_000_000),
+    "collections": 2,
+    "selectivities": (0.1, 0.5, 0.8),
+    "practice_epsilons": (2.0,),
+    "powers": (2, 4),
+    "sc_one_in": 6,
+    "read_runs": 10,
+    "several_runs": 2,
+    "lines": 2_000_000,
 }

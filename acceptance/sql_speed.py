@@ -26,7 +26,7 @@ from veil.mechanisms import OLH
 from veil.sql import HIO, Measure, Table, create
 from veil.sql import open as open_table
 
-__all__ = ["Kernel", "judge", "measure", "memory", "queries", "rows_of", "table_of"]
+__all__ = ["Kernel", "judge", "measure", "memory", "queries", "rows_of", "simulate", "table_of"]
 
 PEOPLE, MANY, CHUNK = 1_000_000, 10_000_000, 1 << 18
 ORDINAL, STATES, SYSTEMS = 625, 10, 4

@@ -23,6 +23,7 @@ from bench.oracles import Effort, OracleLine, all_oracles
 from bench.peers import MULTI_FREQ, PURE_LDP, Peer
 from bench.post_rows import post_rows
 from bench.rows import speed_rows, start_row, transform_rows
+from bench.sql_rows import sql_rows
 from bench.tables import oracle_tables, ratio_table, write_page
 from bench.timing import Outcome
 from bench.tree_rows import tree_rows
@@ -80,6 +81,8 @@ def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome],
         for rows in (interval_rows, post_rows, numeric_rows, tree_rows, hitters_rows, marginal_rows):
             for outcome in rows(repeats):
                 note(outcome)
+        for outcome in sql_rows(repeats, reports):
+            note(outcome)
         note(start_row(min(repeats, 20)))
         for outcome in memory_rows(reports):
             note(outcome)

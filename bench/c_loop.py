@@ -45,6 +45,36 @@ void count_hashed(const uint64_t *seeds, const uint8_t *reported, size_t reports
                   low, high, candidates, counts);
     }
 }
+
+__attribute__((noinline)) static int64_t add_one(
+        uint32_t s0, uint32_t s1, uint32_t start, uint32_t width, const uint32_t *restrict low,
+        const uint32_t *restrict high, const int32_t *restrict coefficients, size_t cells) {
+    int64_t total = 0;
+    for (size_t block = 0; block < cells; block += 256) {
+        const size_t stop = block + 256 < cells ? block + 256 : cells;
+        int32_t some = 0;
+        for (size_t j = block; j < stop; j++) {
+            uint32_t h = low[j] ^ s0;
+            h ^= h >> 16;
+            h *= 0x7feb352du;
+            h ^= high[j] ^ s1;
+            h ^= h >> 15;
+            h *= 0x846ca68bu;
+            some += (uint32_t)(h - start) < width ? coefficients[j] : 0;
+        }
+        total += some;
+    }
+    return total;
+}
+
+void add_hashed(const uint64_t *seeds, const uint64_t *reported, size_t reports, uint64_t buckets, const uint32_t *low,
+                const uint32_t *high, const int32_t *coefficients, size_t cells, int64_t *out) {
+    for (size_t i = 0; i < reports; i++) {
+        const uint64_t start = start_of(reported[i], buckets), end = start_of(reported[i] + 1, buckets);
+        out[i] = add_one((uint32_t)seeds[i], (uint32_t)(seeds[i] >> 32), (uint32_t)start, (uint32_t)(end - start),
+                         low, high, coefficients, cells);
+    }
+}
 """
 
 
@@ -62,8 +92,10 @@ class CLoop:
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode:
                 raise NotRunError("gcc could not compile the loop")
-            self._count: Any = ctypes.CDLL(str(library)).count_hashed
-        self._count.restype = None
+            loaded = ctypes.CDLL(str(library))
+            self._count: Any = loaded.count_hashed
+            self._add: Any = loaded.add_hashed
+        self._count.restype = self._add.restype = None
 
     def count(
         self,
@@ -80,6 +112,24 @@ class CLoop:
             ctypes.c_size_t(len(low)), _pointer(counts, np.uint32),
         )  # fmt: skip
         return counts.astype(np.int64)
+
+    def add(
+        self,
+        seeds: NDArray[np.uint64],
+        reported: NDArray[np.uint64],
+        buckets: int,
+        low: NDArray[np.uint32],
+        high: NDArray[np.uint32],
+        coefficients: NDArray[np.int32],
+    ) -> NDArray[np.int64]:
+        """For each report the coefficients of the cells that it supports, added up."""
+        out = np.zeros(len(seeds), np.int64)
+        self._add(
+            _pointer(seeds, np.uint64), _pointer(reported, np.uint64), ctypes.c_size_t(len(seeds)),
+            ctypes.c_uint64(buckets), _pointer(low, np.uint32), _pointer(high, np.uint32),
+            _pointer(coefficients, np.int32), ctypes.c_size_t(len(low)), _pointer(out, np.int64),
+        )  # fmt: skip
+        return out
 
 
 def _pointer(array: NDArray[Any], kind: type) -> ctypes.c_void_p:
