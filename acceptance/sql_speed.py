@@ -82,15 +82,17 @@ class Kernel:
         self.seeds, self.reported = self.oracle.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
         self.low, self.high = halves(self.oracle.spread(np.arange(cells, dtype=np.uint64)))
         self.coefficients = rng.integers(-(1 << 22), 1 << 22, cells).astype(np.int32)
-        self.places, self.offsets = np.zeros(rows, np.int32), np.array([0, cells], np.int64)
+        self.rows, self.places, self.offsets = np.arange(rows), np.zeros(rows, np.int32), np.array([0, cells], np.int64)
         self.pairs = rows * cells
 
-    def run(self) -> NDArray[np.int64]:
-        """The sums of all rows, on one thread."""
+    def run(self) -> NDArray[np.float64]:
+        """The numbers of all rows, on one thread."""
         from veil.kernels.cells import hashed_values
 
-        shared = (self.oracle.buckets, self.offsets, self.low, self.high, self.coefficients)
-        return np.asarray(hashed_values(self.seeds, self.reported, self.places, *shared))
+        cells = (self.offsets, self.low, self.high, self.coefficients, np.zeros(1), np.ones(1))
+        found = np.empty(len(self.rows))
+        hashed_values(self.rows, self.places, self.seeds, self.reported, self.oracle.buckets, *cells, found)
+        return found
 
 
 def measure(turns: int = 7) -> dict[str, float]:
