@@ -46,8 +46,8 @@ without asking anybody again. What people were asked cannot be changed:
 
     veil difference study.json march.bin april.bin -o changes.csv --plot changes.svg
 
-A table is asked in SQL: private dimensions are reported with noise, public columns stand beside them, and every number has
-its error ([docs/sql.md](sql.md)):
+A table is asked in SQL: private dimensions are reported with noise, public columns stand beside them, and every number
+has its error ([docs/sql.md](sql.md)):
 
     veil plan sql people.csv --private age,salary,state --public os,purchase --epsilon 2 -o shop.json
     veil randomize shop.json people.csv -o shop                    # a folder is a table
