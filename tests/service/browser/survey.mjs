@@ -6,7 +6,7 @@
 // Prints what was seen, as JSON: the Python test says what it should have been.
 
 import { spawn } from "node:child_process";
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 
@@ -55,21 +55,28 @@ const launch = (folder) =>
     timeout: PATIENCE,
   });
 
-// A browser that we hold by its process id, so that it can be killed.
+// A browser that we hold by its process id, so that it can be killed. Started on a busy machine, one in some dozens
+// dies or never answers: it is started once more, before anybody has used it.
 async function launchToKill(folder) {
   const home = `${profile}/${folder}`;
-  const process_ = spawn(
-    executablePath,
-    [...FLAGS, "--headless", "--remote-debugging-port=0", `--user-data-dir=${home}`],
-    { stdio: "ignore" },
-  );
   for (const end = Date.now() + PATIENCE; Date.now() < end; ) {
-    const port = (await readFile(`${home}/DevToolsActivePort`, "utf8").catch(() => "")).split("\n")[0];
-    const browser = port && (await chromium.connectOverCDP(`http://127.0.0.1:${port}`, { timeout: PATIENCE }).catch(() => null));
-    if (browser) return { context: browser.contexts()[0], process_ };
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await rm(home, { recursive: true, force: true });
+    const process_ = spawn(
+      executablePath,
+      [...FLAGS, "--headless", "--remote-debugging-port=0", `--user-data-dir=${home}`],
+      { stdio: "ignore" },
+    );
+    for (const soon = Date.now() + PATIENCE / 6; Date.now() < soon && process_.exitCode === null; ) {
+      const port = (await readFile(`${home}/DevToolsActivePort`, "utf8").catch(() => "")).split("\n")[0];
+      const address = `http://127.0.0.1:${port}`;
+      const browser = port && (await chromium.connectOverCDP(address, { timeout: PATIENCE / 12 }).catch(() => null));
+      if (browser) return { context: browser.contexts()[0], process_ };
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    const gone = process_.exitCode === null && new Promise((resolve) => process_.once("exit", resolve));
+    process_.kill("SIGKILL");
+    await gone;
   }
-  process_.kill("SIGKILL");
   throw new Error("the browser does not start");
 }
 
