@@ -1,12 +1,14 @@
 """Aggregates, and what is made of them: every aggregate becomes sums over people, joined by arithmetic.
 
 AVG is a sum over a count; the variance is made of the sums of x^2, of x and of 1. In SUM what is NULL counts as 0; in
-COUNT, AVG and the variance it does not count at all. A measure is never NULL, unless its report is a stranger's.
+COUNT, AVG and the variance it does not count at all. A measure is NULL where its report is a stranger's, that is where
+no device of the table can have sent it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,7 +28,7 @@ __all__ = ["Expressions", "Key"]
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SUPPORTED = "aggregates, keys and numbers may be joined by + - * /, SQRT and ABS"
-_NEVER_NULL = frozenset({"column", "identifier", "literal", "add", "sub", "mul", "neg", "paren"})
+_NEVER_NULL = frozenset({"literal", "add", "sub", "mul", "neg", "paren"})
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,9 @@ class Expressions:
         if word == "count":
             return self.total(value.count)
         if word == "sum":
-            return self.total(value.sum)
+            return self.total(value.sql)
         count = self.total(value.count) if word not in ("avg", "mean") else None
-        first = self.total(value.sum)
+        first = self.total(value.sql)
         if count is None:
             return Operation("/", (first, self.total(value.count)))
         spread = Operation("-", (self.total(value.square), Operation("/", (Operation("*", (first, first)), count))))
@@ -181,7 +183,7 @@ class Expressions:
         sure = condition is None and is_number(kind) and all(inner.key in _NEVER_NULL for inner in argument.walk())
         if condition is not None:
             sql = f"CASE WHEN {condition} THEN {sql} END"
-        return _Value(sql, sure)
+        return _Value(sql, kind, sure)
 
     # -- HAVING --------------------------------------------------------------------------------------------------------
 
@@ -225,19 +227,20 @@ class Expressions:
 
 @dataclass(frozen=True)
 class _Value:
-    """The argument of an aggregate as SQL, and whether it can be NULL."""
+    """The argument of an aggregate as SQL, its type, and whether it can be NULL. What is NULL is added up as 0."""
 
     sql: str
+    kind: str
     never_null: bool
 
     @property
-    def sum(self) -> str:
-        return self.sql if self.never_null else f"COALESCE({self.sql}, 0)"
-
-    @property
     def square(self) -> str:
-        squared = f"({self.sql}) * ({self.sql})"
-        return squared if self.never_null else f"COALESCE({squared}, 0)"
+        """The square, in a type that has room for it."""
+        decimal = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", self.kind)
+        wide = "DOUBLE" if decimal or self.kind in ("DOUBLE", "FLOAT") or "HUGEINT" in self.kind else "HUGEINT"
+        if decimal and int(decimal[1]) <= 18:
+            wide = f"DECIMAL(38, {decimal[2]})"
+        return f"CAST({self.sql} AS {wide}) * CAST({self.sql} AS {wide})"
 
     @property
     def count(self) -> str:
