@@ -15,6 +15,7 @@ from veil.errors import InputError
 from veil.sql import Category, Grids, Measure, Table
 from veil.sql.answer import Answer
 from veil.sql.design import Design
+from veil.sql.explaining import Explanation
 from veil.sql.hio import HIO
 from veil.sql.rows import CollectedRows
 from veil.wire.reports import Reports
@@ -49,8 +50,8 @@ def ask(query: str, asked: Table | None = None, *parts: Reports) -> Answer:
 @pytest.mark.parametrize("unit", ["1e9", "1e-40", "1e60"])
 @pytest.mark.parametrize("where", ["", "WHERE age < 5"])
 def test_small_and_large_doubles_have_the_digits_that_their_measure_has(unit: str, where: str) -> None:
-    small = ask(f"SELECT AVG(m / {unit}) AS x, STDDEV(m / {unit}) AS s, SUM(m / {unit}) AS t FROM people {where}")
-    whole = ask(f"SELECT AVG(m) AS x, STDDEV(m) AS s, SUM(m) AS t FROM people {where}")
+    small = ask(f"SELECT AVG(m / {unit}) AS x, STDDEV(m / {unit}) AS s, SUM(m / {unit}) AS t FROM people {where}")  # noqa: S608
+    whole = ask(f"SELECT AVG(m) AS x, STDDEV(m) AS s, SUM(m) AS t FROM people {where}")  # noqa: S608
     for name in "xst":
         assert small.value(name) * float(unit) == pytest.approx(whole.value(name), rel=1e-11)
         assert small.stderr(name) * float(unit) == pytest.approx(whole.stderr(name), rel=1e-6, abs=1e-9)
@@ -97,3 +98,22 @@ def test_a_strangers_measure_counts_as_null() -> None:
     found = ask("SELECT AVG(m) AS x, COUNT(m) AS n, COUNT(*) AS every, STDDEV(m) AS s FROM people", asked, mixed)
     assert (found.value("x"), found.value("n"), found.value("every")) == (5.0, PEOPLE - 100, PEOPLE)
     assert np.isnan(found.value("s")) or found.value("s") < 1e-6
+
+
+@pytest.mark.parametrize("query", ["STDDEV(m)", "SUM(big)", "AVG(m / 7)"])
+def test_grids_answer_the_same_however_rows_are_split(query: str) -> None:
+    asked = table(Grids())
+    made = reports(asked)
+    text = f"SELECT os, {query} AS x FROM people WHERE age BETWEEN 3 AND 10 GROUP BY os"  # noqa: S608
+    whole = ask(text, asked, made).output("x")
+    split = ask(text, asked, made[1300:], made[:7], made[7:1300]).output("x")
+    assert np.array_equal(whole.values, split.values, equal_nan=True)
+    assert np.array_equal(whole.stderr, split.stderr, equal_nan=True)
+
+
+def test_a_table_that_is_asked_to_explain_gives_the_plan() -> None:
+    asked = table().asking("EXPLAIN SELECT COUNT(*) AS n FROM people WHERE age < 9")
+    found = asked.read(InMemory(asked.survey, reports(table())))
+    assert isinstance(found, Explanation)
+    assert found.n == PEOPLE
+    assert found.stderr("n") > 0
