@@ -125,4 +125,4 @@ def test_a_learned_prior_is_not_certain_about_the_value_that_it_learned_from() -
 
 def test_norm_sub_of_nothing_is_nothing() -> None:
     """A total of 0 kept nobody, and divided by their number."""
-    assert norm_sub(np.array([0.5, -0.25]), 0.0).tolist() == [0.0, 0.0]
+    assert post.consistency.norm_sub(np.array([0.5, -0.25]), 0.0).tolist() == [0.0, 0.0]

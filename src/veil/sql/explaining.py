@@ -176,10 +176,11 @@ class _Class:
 
 def _evenly(query: Query, table: Table, people: int, atoms: int) -> _Class:
     """One class of as many people as there will be, of whom everything public holds; only a count of 1 is known."""
+    counts = expected_counts(table, people)
     totals = [float(people) if counts_people(text) else math.nan for text in query.sums]
     products = [[people if not math.isnan(a + b) else math.nan for b in totals] for a in totals]
     keys = tuple(None for key in query.keys if isinstance(key, PublicKey))
-    return _Class(keys, (1 << atoms) - 1, expected_counts(table, people), totals, products)
+    return _Class(keys, (1 << atoms) - 1, counts, totals, products)
 
 
 class _Work:

@@ -44,6 +44,17 @@ class Key:
         """Whether its values are numbers."""
         return is_number(self.kind)
 
+    @property
+    def mixed(self) -> bool:
+        """Whether some of its values are texts and some are numbers: these have no order."""
+        buckets = self.key.buckets if isinstance(self.key, PrivateKey) else ()
+        return len({kind_of(bucket.label) for bucket in buckets if bucket.label is not None}) > 1
+
+    @property
+    def no_order(self) -> str:
+        """Why mixed values cannot be ordered."""
+        return f"the values of {self.key.name} have no order: some are texts, and some are numbers"
+
 
 class Expressions:
     """Reads what stands in SELECT, HAVING and ORDER BY; `sums` are those that it needs."""
@@ -209,6 +220,8 @@ class Expressions:
     def _compare(self, sign: Any, left: Node, right: Node) -> Compare:
         for side, other in ((left, right), (right, left)):
             key = self.key(side)
+            if key is not None and self.keys[key].mixed and sign not in ("=", "<>"):
+                raise self.source.error(side, self.keys[key].no_order)
             if key is not None and not self.keys[key].numeric:
                 value = self._value_of_key(other, self.keys[key])
                 return Compare(sign, (KeyValue(key), value) if side is left else (value, KeyValue(key)))

@@ -96,12 +96,11 @@ class _Form:
 class _Counted(_Form):
     """Whether something is not NULL: 1 for everybody, unless it is NULL in a row."""
 
-    def __init__(self, argument: str, counted: str, where: str | None) -> None:
-        super().__init__(Weight(f"CAST({counted} AS BIGINT)"))
-        null = (
-            f"({argument}) IS NULL" if where is None else f"CASE WHEN {where} THEN ({argument}) IS NULL ELSE false END"
-        )
-        self.asked = (f"count(*) FILTER (WHERE {null})",)
+    def __init__(self, text: str, number: str, where: str | None) -> None:
+        super().__init__(Weight(f"CAST(coalesce({number}, 0) AS BIGINT)"))
+        other = f"coalesce((\n{text}\n), 0) <> 1"
+        other = other if where is None else f"CASE WHEN {where} THEN {other} ELSE false END"
+        self.asked = (f"count(*) FILTER (WHERE {other})",)
 
     def weight(self, *found: Any) -> Weight:
         return self._weight if found[0] else Weight()
@@ -145,10 +144,9 @@ def _form(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: s
             return _Form(Weight(f"(CASE WHEN {inside} THEN {raw} ELSE 0 END)", column.scale))
     kind = database.type_of(connection, text)
     number = f"(\n{text}\n)" if where is None else f"(CASE WHEN {where} THEN (\n{text}\n) END)"
-    argument = _NOT_NULL.fullmatch(text.strip())
     decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
-    if argument is not None and kind in _SMALL:
-        return _Counted(argument[1], f"coalesce({number}, 0)", where)
+    if kind in _SMALL and _NOT_NULL.fullmatch(text.strip()):
+        return _Counted(text, number, where)
     if decimal and int(decimal[1]) <= _DIGITS and int(decimal[2]) <= 9:
         scale = int(decimal[2])  # below 10^18 units, so that nothing is out of range
         rest = f"CAST(({number} % 1) * {10**scale} AS BIGINT)"
