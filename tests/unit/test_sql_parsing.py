@@ -234,9 +234,9 @@ MANY = "9" * 5000
     ("text", "column", "says"),
     [
         ("FROM people", 1, "SELECT is missing"),
-        (f"SELECT COUNT(*) FROM people WHERE rank < {MANY}", 42, "more than 400 digits"),
-        (f"SELECT COUNT(*) FROM people LIMIT {MANY}", 35, "more than 400 digits"),
-        (f"SELECT os, COUNT(*) FROM people GROUP BY {MANY}", 42, "more than 400 digits"),
+        (f"SELECT COUNT(*) FROM people WHERE rank < {MANY}", 42, "more than 400 digits"),  # noqa: S608
+        (f"SELECT COUNT(*) FROM people LIMIT {MANY}", 35, "more than 400 digits"),  # noqa: S608
+        (f"SELECT os, COUNT(*) FROM people GROUP BY {MANY}", 42, "more than 400 digits"),  # noqa: S608
         ("SELECT COUNT(*) FROM people WHERE rank = 1e999", 42, "not finite"),
         ("SELECT COUNT(*) FROM people WHERE rank < 1e999", 42, "not finite"),
         ("SELECT COUNT(*) FROM people WHERE rank = CAST('nan' AS DOUBLE)", 42, "not finite"),

@@ -22,8 +22,8 @@ _NUMBER = 40  # characters of a number, a date or a truth value, at most
 _NO_TEXT = frozenset(  # sqlglot's kinds of nodes that are numbers, dates or truth values
     re.findall(
         r"\w+",
-        "add sub mul div intdiv mod neg and or not eq neq lt lte gt gte nullsafeeq nullsafeneq between in is like ilike "
-        "escape interval extract length contains startswith endswith regexplike regexpilike regexpfullmatch",
+        "add sub mul div intdiv mod neg and or not eq neq lt lte gt gte nullsafeeq nullsafeneq between in is like "
+        "ilike escape interval extract length contains startswith endswith regexplike regexpilike regexpfullmatch",
     )
 )
 
