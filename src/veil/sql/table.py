@@ -118,7 +118,11 @@ class Table(OneRound[Any]):
         return None if beside is None else {name: int(column[0]) for name, column in beside.items()}
 
     def answer(self, collected: Collected) -> Answer | Explanation:
-        """Runs at the collector: the answer to `query`, or its plan where that is EXPLAIN SELECT ..."""
+        """Runs at the collector: the answer to `query`, or its plan where that is EXPLAIN SELECT ...
+
+        A plan reads how many people there are, and nothing of anybody's public columns: `Answer.withheld` cannot
+        withhold it.
+        """
         from veil.sql.engine import run
         from veil.sql.explaining import explain
         from veil.sql.parsing import parse
@@ -127,7 +131,7 @@ class Table(OneRound[Any]):
         if self.query is None:
             raise InputError('a table is read by a query: set query="SELECT COUNT(*) FROM ..."')
         query, rows = parse(self.query, self), CollectedRows(self, collected)
-        return explain(query, rows) if query.explain else run(query, rows)
+        return explain(query, self, rows.people) if query.explain else run(query, rows)
 
     def ask(self, rows: Rows, text: str) -> Answer:
         """Runs at the collector: the answer to a query in SQL."""
