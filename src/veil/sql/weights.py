@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Weight", "counts_people", "each_once", "is_whole", "make_weights"]
 
-_DIGITS = 18
+_DIGITS, _SHORT = 18, 9
 _MOST_UNITS = 9 * 10**18  # below 2^63
 _MOST, _LEAST = 1e140, 1e-140  # of numbers whose squares are doubles too
 _SMALL = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "BOOLEAN"}
@@ -128,7 +128,9 @@ class _Scaled(_Form):
             raise InputError(f"{self._text} is nearly 0 for all rows: expected numbers from {_LEAST:g} on; multiply it")
         declared = self._scale
         if declared is not None and declared <= _DIGITS and Fraction(largest) * 10**declared <= _MOST_UNITS:
-            return Weight(f"coalesce({_exact(self._number, declared)}, 0)", declared)
+            small = declared <= _SHORT and Fraction(largest) * 10**declared < 10**_DIGITS - 10**6
+            number = f"CAST({self._number} AS DECIMAL({_DIGITS}, {declared}))" if small else self._number
+            return Weight((_short if small else _exact)(number, declared), declared)
         scale = _DIGITS - 1 - Decimal(largest).adjusted() if largest else 0
         return Weight(f"coalesce(CAST(CAST({self._number} AS DOUBLE) * 1e{scale} AS BIGINT), 0)", scale)
 
@@ -147,10 +149,8 @@ def _form(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: s
     decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
     if kind in _SMALL and _NOT_NULL.fullmatch(text.strip()):
         return _Counted(text, number, where)
-    if decimal and int(decimal[1]) <= _DIGITS and int(decimal[2]) <= 9:
-        scale = int(decimal[2])  # below 10^18 units, so that nothing is out of range
-        rest = f"CAST(({number} % 1) * {10**scale} AS BIGINT)"
-        return _Form(Weight(f"coalesce(CAST(trunc({number}) AS BIGINT) * {10**scale} + {rest}, 0)", scale))
+    if decimal and int(decimal[1]) <= _DIGITS and int(decimal[2]) <= _SHORT:
+        return _Form(Weight(_short(number, int(decimal[2])), int(decimal[2])))
     if kind in _SMALL:
         return _Form(Weight(f"coalesce(CAST({number} AS BIGINT), 0)"))
     if decimal or kind in _LARGE:
@@ -162,8 +162,15 @@ def _form(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: s
     raise InputError(f"only numbers can be added up: {text} is of type {kind}")
 
 
+def _short(number: str, scale: int) -> str:
+    """Decimals of at most 18 digits, 9 of them behind the point, as units of their scale: nothing is out of range."""
+    rest = f"CAST(({number} % 1) * {10**scale} AS BIGINT)"
+    return f"coalesce(CAST(trunc({number}) AS BIGINT) * {10**scale} + {rest}, 0)"
+
+
 def _exact(number: str, scale: int) -> str:
-    """Decimals or whole numbers as units of their scale, of which there are fewer than 2^63."""
+    """Decimals or whole numbers as units of their scale, of which there are fewer than 2^63; this takes longer."""
     if not scale:
-        return f"CAST({number} AS BIGINT)"
-    return f"CAST(CAST({number} AS DECIMAL(38, {scale})) * CAST({10**scale} AS DECIMAL({scale + 1}, 0)) AS BIGINT)"
+        return f"coalesce(CAST({number} AS BIGINT), 0)"
+    units = f"CAST({number} AS DECIMAL(38, {scale})) * CAST({10**scale} AS DECIMAL({scale + 1}, 0))"
+    return f"coalesce(CAST({units} AS BIGINT), 0)"
