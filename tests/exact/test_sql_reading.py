@@ -135,7 +135,7 @@ def answered(query: Query, drop: int | None = None) -> dict[tuple[Any, ...], lis
         if holds:
             held = totals.setdefault(group, [0.0] * len(query.sums))
             for i, weight in enumerate(weights):
-                held[i] += float(weight)
+                held[i] += float(weight or 0)  # what is NULL is added up as 0
     return {group: [value(output.value, held, group) for output in query.outputs] for group, held in totals.items()}
 
 

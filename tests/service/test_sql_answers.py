@@ -142,3 +142,9 @@ def test_a_database_that_fails_is_not_the_querys_fault(monkeypatch: pytest.Monke
     monkeypatch.setattr("veil.sql.locked.IN_MEMORY", in_memory)
     with pytest.raises(InterruptedReadingError, match="database is down"):
         TABLE.asking(GROUPED).read(Failing(TABLE.survey, reports))
+
+
+def test_a_plan_tells_nothing_of_public_groups(client: httpx.Client) -> None:
+    found = ask(client, f"EXPLAIN {GROUPED}").json()
+    assert found["kind"] == "sql-plan"
+    assert [row["os"] for row in found["rows"]] == [None]

@@ -121,3 +121,8 @@ def test_a_learned_prior_is_not_certain_about_the_value_that_it_learned_from() -
     assert made.posterior_sd[0] > 0.8 * RAW.stderr[0]  # type: ignore[attr-defined]
     assert made.posterior_sd[50] < 0.8 * RAW.stderr[50]  # type: ignore[attr-defined]
     assert 0.05 < made.exceeds(float(made.frequencies[0]) + RAW.stderr[0])[0] < 0.3  # type: ignore[attr-defined]
+
+
+def test_norm_sub_of_nothing_is_nothing() -> None:
+    """A total of 0 kept nobody, and divided by their number."""
+    assert post.consistency.norm_sub(np.array([0.5, -0.25]), 0.0).tolist() == [0.0, 0.0]

@@ -206,6 +206,8 @@ def test_a_parameter_cannot_become_more_than_a_value(connection: dbapi.Connectio
         ("SELECT COUNT(*) FROM people WHERE age < ?", (), dbapi.DataError),
         ("SELECT COUNT(*) FROM people", (1,), dbapi.DataError),
         ("SELECT COUNT(*) FROM people WHERE age < ?", (b"x",), dbapi.DataError),
+        ("SELECT COUNT(*) FROM people WHERE age < ?", (10**5000,), dbapi.DataError),
+        ("SELECT COUNT(*) FROM people WHERE os = ?", ("\ud800",), dbapi.ProgrammingError),
         ("SELECT COUNT(*) FROM people WHERE age < ?", "1", dbapi.ProgrammingError),
         ("SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people", (), dbapi.ProgrammingError),
         ("", (), dbapi.ProgrammingError),
@@ -233,6 +235,8 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none", tmp_path / "people.csv"):
         with pytest.raises(dbapi.ProgrammingError, match="folder"):
             veil.sql.connect(path)
+    with pytest.raises(InputError, match="zero byte"):
+        veil.sql.open("a\0b")
 
 
 def test_a_table_that_nobody_reported_to_has_no_answers(tmp_path: Path) -> None:

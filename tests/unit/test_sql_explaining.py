@@ -69,6 +69,9 @@ def test_sums_are_not_known_before_anybody_reported():
     assert found.outputs[0].stderr[0] > 0
     with pytest.raises(InputError, match="how many people"):
         explained("SELECT COUNT(*) FROM people", TABLE)
+    for wrong in ("x", -1, 10**20):
+        with pytest.raises(InputError, match="a whole number from 0 to"):
+            explained("SELECT COUNT(*) FROM people WHERE age < 30", TABLE, wrong)
 
 
 @pytest.mark.parametrize(

@@ -216,3 +216,72 @@ def test_any_text_is_read_or_refused(words: list[str], framed: bool) -> None:
 def test_a_query_is_text(text: Any) -> None:
     with pytest.raises(InputError, match="a query is a text"):
         parse(text, TABLE)
+
+
+MIXED = Table(
+    1.0,
+    Record.of(
+        lab=Categories(["a", 1, "b", 2]),
+        rank=Categories([1, 2, 3]),
+        born=Interval(dt.date(1990, 1, 1), dt.date(1991, 1, 1), cells=365),
+    ),
+    (Category("os", ("ios", "web")), Measure("pay", 2)),
+)
+MANY = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "says"),
+    [
+        ("FROM people", 1, "SELECT is missing"),
+        (f"SELECT COUNT(*) FROM people WHERE rank < {MANY}", 42, "more than 400 digits"),  # noqa: S608
+        (f"SELECT COUNT(*) FROM people LIMIT {MANY}", 35, "more than 400 digits"),  # noqa: S608
+        (f"SELECT os, COUNT(*) FROM people GROUP BY {MANY}", 42, "more than 400 digits"),  # noqa: S608
+        ("SELECT COUNT(*) FROM people WHERE rank = 1e999", 42, "not finite"),
+        ("SELECT COUNT(*) FROM people WHERE rank < 1e999", 42, "not finite"),
+        ("SELECT COUNT(*) FROM people WHERE rank = CAST('nan' AS DOUBLE)", 42, "not finite"),
+        ("SELECT COUNT(*) FROM people GROUP BY BUCKET(born, INTERVAL '1/0' DAY)", 60, "supported: INTERVAL '7' DAY"),
+        ("SELECT COUNT(*) FROM people GROUP BY BUCKET(born, INTERVAL '5000' YEAR)", 38, "the years 1 to 9999"),
+        ("SELECT COUNT(*) FROM people GROUP BY BUCKET(born, 10000000)", 38, "the years 1 to 9999"),
+        ("SELECT lab, COUNT(*) FROM people GROUP BY lab ORDER BY lab", 56, "lab have no order"),
+        ("SELECT lab, COUNT(*) FROM people GROUP BY lab HAVING lab > 'a'", 54, "lab have no order"),
+        ("SELECT COUNT(*) FROM people WHERE os = '\ud800'", 41, "half of a character"),
+        ("SELECT COUNT(*) FROM people WHERE NOT os", 39, "expected a condition, that is true or false, and found os"),
+        ("SELECT COUNT(*) FROM people WHERE pay > 1 OR (os)", 47, "expected a condition"),
+        ("SELECT SUM(CASE WHEN os THEN 1 END) FROM people", 22, "expected a condition"),
+        ("SELECT COUNT(*) FROM people WHERE os LIKE '%' ESCAPE 'xx'", 54, "ESCAPE takes one character"),
+        ("SELECT os, COUNT(*) FROM people GROUP BY ALL ORDER BY ALL", 46, "ORDER BY ALL is not supported: name"),
+    ],
+)
+def test_mistakes_that_have_a_place(text: str, column: int, says: str) -> None:
+    with pytest.raises(SqlError, match=says) as caught:
+        parse(text, MIXED)
+    assert (caught.value.line, caught.value.column) == (1, column)
+
+
+def test_mixed_labels_can_be_counted_and_compared_for_equality() -> None:
+    found = parse("SELECT lab, COUNT(*) FROM people GROUP BY lab HAVING lab = 'a'", MIXED)
+    assert isinstance(found.keys[0], PrivateKey)
+    assert [bucket.label for bucket in found.keys[0].buckets] == ["a", 1, "b", 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "replace(" * 5 + "'aaaaaaaaaa'" + ", 'a', 'aaaaaaaaaa')" * 5,
+        "replace(" * 6 + "os" + ", 'i', 'iiiiiiiiii')" * 6,
+        "regexp_replace(" * 9 + "'a'" + ", '.*', '\\0\\0', 'g')" * 9,
+        "'" + "a" * 70_000 + "'",
+        " || ".join(["'" + "a" * 40_000 + "'"] * 2),
+        "strftime(DATE '2020-01-01', '" + "%A" * 2000 + "')",
+    ],
+)
+def test_texts_cannot_grow_beyond_a_limit(text: str) -> None:
+    with pytest.raises(SqlError, match=r"could become a text of more than 65,536 characters"):
+        parse(f"SELECT COUNT(*) FROM people WHERE os = {text}", MIXED)  # noqa: S608
+
+
+def test_ordinary_texts_are_not_too_long() -> None:
+    listed = ", ".join(f"'{i:05}'" for i in range(5000))
+    parse(f"SELECT COUNT(*) FROM people WHERE os IN ({listed})", MIXED)  # noqa: S608
+    parse("SELECT COUNT(*) FROM people WHERE replace(upper(os), 'I', 'i') || '-' = concat('ios', '-')", MIXED)

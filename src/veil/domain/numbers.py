@@ -228,3 +228,5 @@ def _end(end: Any) -> tuple[float, Unit]:
         return float(end), "number"
     except (TypeError, ValueError):
         raise ParameterError("an interval's ends are numbers, dates or times") from None
+    except OverflowError:
+        raise ParameterError("an interval's ends are numbers that a double can hold") from None

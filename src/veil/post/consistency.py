@@ -106,6 +106,8 @@ def norm_sub(frequencies: Floats, total: float) -> Floats:
     >>> norm_sub(np.array([0.9, 0.4, -0.1]), 1.0).round(3).tolist()
     [0.75, 0.25, 0.0]
     """
+    if total <= 0.0:  # nothing is left for anybody
+        return np.zeros(len(frequencies))
     top = float(frequencies.max())
     falling = np.sort(frequencies)[::-1] - top  # from the largest: nothing is lost when all are large
     shifts = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)

@@ -208,7 +208,11 @@ class Answer(Result):
         return self.outputs[0] if name is None else self.output(name)
 
     def withheld(self, least: int) -> Answer:
-        """The same without the numbers of rows that rest on fewer than `least` reports: for who publishes answers."""
+        """The same without the numbers of rows that rest on fewer than `least` reports: for who publishes answers.
+
+        A row rests on the reports that WHERE and GROUP BY leave. This protects no public column: an aggregate may leave
+        out more of them (CASE, FILTER), HAVING may test it, and two answers may differ by one person.
+        """
         few = self.people < least
         if not few.any():
             return self

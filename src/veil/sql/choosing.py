@@ -28,6 +28,7 @@ from veil.sql.query import Both, Box, InRuns, Query
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 from veil.survey import EachOf, OneOf
+from veil.tools.arguments import is_int
 
 __all__ = [
     "DESIGNS",
@@ -55,6 +56,7 @@ DESIGNS: dict[str, type[Design]] = {design.__name__: design for design in (HIO, 
 _EACH = 12  # queries of each kind
 _NARROW, _WIDE = (0.01, 0.05), (0.25, 0.8)
 _ALL_TOGETHER = 3  # up to so many dimensions, queries may be about all of them unless something else is said
+_MOST_USERS = 10**12
 _MOST_BUCKETS = 24  # groups of a query that are looked at
 
 
@@ -72,6 +74,8 @@ class Predicted:
 
 def expected_counts(table: Table, users: int) -> NDArray[np.int64]:
     """How many people make each choice, to the nearest whole number; all of them, where there is no choice."""
+    if not is_int(users) or not 0 <= users <= _MOST_USERS:
+        raise ParameterError(f"how many people there are is a whole number from 0 to {_MOST_USERS:,}")
     ask = table.survey.ask
     if not isinstance(ask, (EachOf, OneOf)):
         return np.array([users], dtype=np.int64)
@@ -86,8 +90,9 @@ def predicted_variance(table: Table, boxes: Sequence[Box], users: int, squares: 
 
     Infinite where none can be given: nobody would be asked about it, or reading it would take too long.
     """
+    counts = expected_counts(table, users)
     try:
-        variance = table.design.variance(table, boxes, expected_counts(table, users))
+        variance = table.design.variance(table, boxes, counts)
     except (EmptyError, InputError):
         return math.inf
     return variance if squares is None else variance * squares / users

@@ -31,6 +31,8 @@ class Database:
         if missing:
             raise InputError(f"SQL needs {' and '.join(missing)}: pip install 'veil[sql]'")
         self.path = Path(path)
+        if "\0" in str(self.path):
+            raise InputError("the path of a folder holds no zero byte")
         if self.path.is_file():
             raise InputError(f"{self.path} is a file, expected the folder of a table")
         self._folder: Folder | None = None

@@ -77,6 +77,8 @@ class Dimension:
         """
         if value is None:
             return (), None
+        if isinstance(value, float) and not math.isfinite(value):
+            raise InputError(f"{self.name} is compared with a number that is not finite")
         if isinstance(self.domain, Interval):
             return self._in_cells(sign, value, written)
         if isinstance(self.domain, Categories):
@@ -214,8 +216,6 @@ class Dimension:
         if timed or kind_of(value) != "number":
             holds = "dates or times (DATE '2026-01-31', TIMESTAMP '...')" if timed else "numbers"
             raise InputError(f"{self.name} holds {holds}, and is compared with a {kind_of(value)}")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise InputError(f"{self.name} is compared with a number that is not finite")
         return Fraction(value)
 
     def _time(self, value: Any) -> Any:
@@ -291,10 +291,13 @@ class Dimension:
                 f"{self.name} is known by buckets of {_amount(cell, isinstance(width, Width))}: no narrower"
             )
         self._check_number(math.ceil((hi - lo) / least))
-        starts = list(_starts(width, lo, hi))
+        try:
+            starts = list(_starts(width, lo, hi))
+            labels = _times(starts) if isinstance(width, Width) else [_number(start) for start in starts]
+        except (OverflowError, ValueError):
+            raise InputError(f"buckets of {self.name} so wide would begin outside of the years 1 to 9999") from None
         places = [(start - lo) / cell for start in starts]
         edges = [min(max(math.floor(place + Fraction(1, 2)), 0), self.size) for place in places]
-        labels = _times(starts) if isinstance(width, Width) else [_number(start) for start in starts]
         moved = any(
             abs(place - edge) > _NEAR for place, edge in zip(places, edges, strict=True) if 0 < place < self.size
         )

@@ -72,16 +72,17 @@ def run(query: Query, rows: Rows) -> Answer:
     else:
         found, used = _from_numbers(rows, counted, parts)
     people = _people(parts, counted)
-    if query.keys:  # as in any SQL, a group that nobody can be in is no row
-        found = {row: totals for row, totals in found.items() if people[row]}
-    ordered = _ordered(query, found)
+    found = {
+        row: None if totals is None else totals.placed(counted.places)
+        for row, totals in found.items()
+        if people[row] or not query.keys  # as in any SQL, a group that nobody can be in is no row
+    }
     counts = _counts(query, found) if table.reading == "consistent" else {}
+    ordered = _ordered(query, found | counts)
     return Answer(
         query=query.text,
         keys=tuple(KeyColumn.of(key.name, [labels[i] for labels, _ in ordered]) for i, key in enumerate(query.keys)),
-        outputs=tuple(
-            _measured(one, ordered, rows.people, counts if _is_count(query, one) else {}) for one in query.outputs
-        ),
+        outputs=tuple(_measured(one, ordered, rows.people) for one in query.outputs),
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
         n=rows.people,
         population=rows.people,
@@ -245,20 +246,15 @@ def _unary(name: str, a: float, da: Floats) -> tuple[float, Floats]:
 Row = tuple[tuple[Any, ...], Totals | None]
 
 
-def _is_count(query: Query, output: Output) -> bool:
-    """Whether a column of the answer is COUNT(*)."""
-    return isinstance(output.value, Total) and query.sums[output.value.index] == "1"
-
-
-def _counts(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> dict[tuple[Any, ...], float]:
-    """Counts that fit together, where the query counts groups of private dimensions."""
+def _counts(query: Query, found: Found) -> Found:
+    """The rows with counts that fit together, where the query counts groups of private dimensions."""
     if "1" not in query.sums or not any(query.private_keys):
         return {}
-    return tidied(query, found, query.sums.index("1"))
+    return dict(tidied(query, found, query.sums.index("1")))
 
 
-def _measured(output: Output, rows: Sequence[Row], people: int, counts: Mapping[tuple[Any, ...], float]) -> Measured:
-    """A column of the answer; `counts` stand for the values of the rows that they name."""
+def _measured(output: Output, rows: Sequence[Row], people: int) -> Measured:
+    """A column of the answer."""
     found, errors, sampling = [], [], []
     for keys, totals in rows:
         if totals is None:
@@ -268,7 +264,7 @@ def _measured(output: Output, rows: Sequence[Row], people: int, counts: Mapping[
             continue
         value, slope = value_of(output.value, totals.values, keys)
         variance = float(slope @ totals.covariance @ slope)
-        found.append(counts.get(keys, value))
+        found.append(value)
         errors.append(_rounded(math.sqrt(max(variance, 0.0))) if not math.isnan(variance) else math.nan)
         sampling.append(_rounded(totals.sampled(slope, people)))
     columns = [np.array(column, dtype=np.float64) for column in (found, errors, sampling)]
@@ -282,7 +278,7 @@ def _rounded(error: float) -> float:
 
 def _ordered(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> list[Row]:
     """The rows that HAVING keeps, in the query's order, as many as it asks for."""
-    rows: list[Row] = [row for row in found.items() if query.having is None or _holds(query.having, *row)]
+    rows: list[Row] = [row for row in found.items() if query.having is None or _holds(query.having, *row) is True]
     if query.order:
 
         def compared(one: Row, other: Row) -> int:
@@ -323,16 +319,20 @@ _COMPARISONS = {
 }
 
 
-def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool:
-    if test.name in ("and", "or", "not"):
-        parts = [_holds(part, keys, totals) for part in test.parts if isinstance(part, Compare)]
-        return all(parts) if test.name == "and" else any(parts) if test.name == "or" else not parts[0]
+def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool | None:
+    """Whether HAVING holds, in SQL's logic of three values: None where that is not known."""
+    parts = [_holds(part, keys, totals) for part in test.parts if isinstance(part, Compare)]
+    if test.name == "not":
+        return None if parts[0] is None else not parts[0]
+    if test.name in ("and", "or"):
+        decides = test.name == "or"  # one part that is false decides AND, one that is true OR
+        return decides if decides in parts else None if None in parts else not decides
     sides = [
         part if isinstance(part, (str, dt.date)) else _sortable(part, (keys, totals))
         for part in test.parts
         if not isinstance(part, Compare)
     ]
-    return None not in sides and bool(_COMPARISONS[test.name](*sides))
+    return None if None in sides else bool(_COMPARISONS[test.name](*sides))
 
 
 def _people(parts: Sequence[_Part], counted: Counted) -> dict[tuple[Any, ...], int]:

@@ -28,8 +28,9 @@ from veil.sql.hio import trees_of
 from veil.sql.passes import public_part
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
-from veil.sql.rows import Rows
+from veil.sql.rows import Alike, Rows
 from veil.sql.table import Table
+from veil.sql.weights import counts_people
 
 if TYPE_CHECKING:
     import pyarrow
@@ -125,8 +126,8 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
     else:
         public = [key for key in query.keys if isinstance(key, PublicKey)]
         counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
-        classes = [_Class(one.keys, one.pattern, one.counts, one.totals, one.products) for one in counted.classes]
-        units = np.array([10.0**-scale for scale in counted.scales])
+        classes = [_Class.of(one, counted.places) for one in counted.classes]
+        units = np.array([10.0 ** -counted.scales[place] for place in counted.places])
         n = rows.people
     work, found = _Work(), dict[tuple[Any, ...], _Expected | None]()
     choices = list(product(*(key.buckets for key in query.private_keys)))
@@ -166,13 +167,20 @@ class _Class:
     totals: Sequence[float]
     products: Sequence[Sequence[float]]
 
+    @classmethod
+    def of(cls, one: Alike, places: Sequence[int]) -> _Class:
+        """A class of rows, with the weights of sums at these places."""
+        products = [[one.products[a][b] for b in places] for a in places]
+        return cls(one.keys, one.pattern, one.counts, [one.totals[a] for a in places], products)
+
 
 def _evenly(query: Query, table: Table, people: int, atoms: int) -> _Class:
     """One class of as many people as there will be, of whom everything public holds; only a count of 1 is known."""
-    totals = [float(people) if text.strip() == "1" else math.nan for text in query.sums]
+    counts = expected_counts(table, people)
+    totals = [float(people) if counts_people(text) else math.nan for text in query.sums]
     products = [[people if not math.isnan(a + b) else math.nan for b in totals] for a in totals]
     keys = tuple(None for key in query.keys if isinstance(key, PublicKey))
-    return _Class(keys, (1 << atoms) - 1, expected_counts(table, people), totals, products)
+    return _Class(keys, (1 << atoms) - 1, counts, totals, products)
 
 
 class _Work:

@@ -1,12 +1,14 @@
 """Aggregates, and what is made of them: every aggregate becomes sums over people, joined by arithmetic.
 
 AVG is a sum over a count; the variance is made of the sums of x^2, of x and of 1. In SUM what is NULL counts as 0; in
-COUNT, AVG and the variance it does not count at all. A measure is never NULL, unless its report is a stranger's.
+COUNT, AVG and the variance it does not count at all. A measure is NULL where its report is a stranger's, that is where
+no device of the table can have sent it.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -26,7 +28,7 @@ __all__ = ["Expressions", "Key"]
 
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 _SUPPORTED = "aggregates, keys and numbers may be joined by + - * /, SQRT and ABS"
-_NEVER_NULL = frozenset({"column", "identifier", "literal", "add", "sub", "mul", "neg", "paren"})
+_NEVER_NULL = frozenset({"literal", "add", "sub", "mul", "neg", "paren"})
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,17 @@ class Key:
     def numeric(self) -> bool:
         """Whether its values are numbers."""
         return is_number(self.kind)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether some of its values are texts and some are numbers: these have no order."""
+        buckets = self.key.buckets if isinstance(self.key, PrivateKey) else ()
+        return len({kind_of(bucket.label) for bucket in buckets if bucket.label is not None}) > 1
+
+    @property
+    def no_order(self) -> str:
+        """Why mixed values cannot be ordered."""
+        return f"the values of {self.key.name} have no order: some are texts, and some are numbers"
 
 
 class Expressions:
@@ -132,9 +145,9 @@ class Expressions:
         if word == "count":
             return self.total(value.count)
         if word == "sum":
-            return self.total(value.sum)
+            return self.total(value.sql)
         count = self.total(value.count) if word not in ("avg", "mean") else None
-        first = self.total(value.sum)
+        first = self.total(value.sql)
         if count is None:
             return Operation("/", (first, self.total(value.count)))
         spread = Operation("-", (self.total(value.square), Operation("/", (Operation("*", (first, first)), count))))
@@ -181,7 +194,7 @@ class Expressions:
         sure = condition is None and is_number(kind) and all(inner.key in _NEVER_NULL for inner in argument.walk())
         if condition is not None:
             sql = f"CASE WHEN {condition} THEN {sql} END"
-        return _Value(sql, sure)
+        return _Value(sql, kind, sure)
 
     # -- HAVING --------------------------------------------------------------------------------------------------------
 
@@ -207,6 +220,8 @@ class Expressions:
     def _compare(self, sign: Any, left: Node, right: Node) -> Compare:
         for side, other in ((left, right), (right, left)):
             key = self.key(side)
+            if key is not None and self.keys[key].mixed and sign not in ("=", "<>"):
+                raise self.source.error(side, self.keys[key].no_order)
             if key is not None and not self.keys[key].numeric:
                 value = self._value_of_key(other, self.keys[key])
                 return Compare(sign, (KeyValue(key), value) if side is left else (value, KeyValue(key)))
@@ -225,19 +240,20 @@ class Expressions:
 
 @dataclass(frozen=True)
 class _Value:
-    """The argument of an aggregate as SQL, and whether it can be NULL."""
+    """The argument of an aggregate as SQL, its type, and whether it can be NULL. What is NULL is added up as 0."""
 
     sql: str
+    kind: str
     never_null: bool
 
     @property
-    def sum(self) -> str:
-        return self.sql if self.never_null else f"COALESCE({self.sql}, 0)"
-
-    @property
     def square(self) -> str:
-        squared = f"({self.sql}) * ({self.sql})"
-        return squared if self.never_null else f"COALESCE({squared}, 0)"
+        """The square, in a type that has room for it."""
+        decimal = re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", self.kind)
+        wide = "DOUBLE" if decimal or self.kind in ("DOUBLE", "FLOAT") or "HUGEINT" in self.kind else "HUGEINT"
+        if decimal and int(decimal[1]) <= 18:
+            wide = f"DECIMAL(38, {decimal[2]})"
+        return f"CAST({self.sql} AS {wide}) * CAST({self.sql} AS {wide})"
 
     @property
     def count(self) -> str:

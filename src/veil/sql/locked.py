@@ -175,6 +175,11 @@ def told(what: str, token: str = "") -> Iterator[None]:
         raise InputError("this query needs too much memory: group by fewer values") from None
     except (duckdb.IOException, duckdb.PermissionException, duckdb.HTTPException):
         raise InputError("a file of this table cannot be read any more: open the table again") from None
+    except duckdb.OutOfRangeException:
+        raise InputError(
+            f"DuckDB cannot evaluate {what}: a number is out of range, as where whole numbers or decimals overflow; "
+            "CAST(column AS DOUBLE) has room for larger ones"
+        ) from None
     except (duckdb.Error, pa.ArrowException, OSError):
         raise InputError(
             f"DuckDB cannot evaluate {what}: a value of a public column does not fit (a cast, or a number out of range)"

@@ -51,6 +51,13 @@ class Totals:
         among = None if self.among is None else self.among * squares
         return Totals(self.values * units, self.covariance * squares, among)
 
+    def placed(self, places: Sequence[int]) -> Totals:
+        """The sums at these places, in this order; one may stand at several."""
+        both = np.ix_(places, places)
+        return Totals(
+            self.values[list(places)], self.covariance[both], None if self.among is None else self.among[both]
+        )
+
     def sampled(self, slope: Floats, people: int) -> float:
         """How far a number with these derivatives varies with who was asked: so many people, drawn from very many."""
         if self.among is None:

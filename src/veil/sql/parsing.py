@@ -98,6 +98,8 @@ class _Reading:
             raise self.source.error(where, f"{word} is not supported; supported: {GRAMMAR}")
         if "from" not in self.clauses:
             raise self.source.error("SELECT", f"FROM is missing; supported: {GRAMMAR}")
+        if not any(word.text == "SELECT" for word in self.source.words):  # DuckDB would take all columns
+            raise self.source.error("FROM", f"SELECT is missing; supported: {GRAMMAR}")
         if not self.select.expressions:
             raise self.source.error("SELECT", f"nothing is selected; supported: {GRAMMAR}")
 
@@ -161,7 +163,8 @@ class _Reading:
 
     def _item(self, node: Node) -> Node:
         """The item of SELECT that a number stands for."""
-        place = int(node.this) if node.this.isdigit() else 0
+        place = self.scalars.number(node) if node.this.isdigit() else 0
+        assert isinstance(place, int)
         if not 1 <= place <= len(self.items):
             raise self.source.error(
                 node, f"there is no item {node.this} in SELECT: there are {len(self.items)}, counted from 1"
@@ -245,7 +248,11 @@ class _Reading:
         node, down = without_parentheses(item.this), bool(item.args.get("desc"))
         if node.key == "literal" and not node.is_string:
             node = _inner(self._item(node))
+        if node.key == "var":
+            raise self.source.error("ORDER BY", f"ORDER BY {plain(node)} is not supported: name what to order by")
         key = self.expressions.key(node)
+        if key is not None and self.keys[key].mixed:
+            raise self.source.error(node, self.keys[key].no_order)
         return (self.expressions.read(node) if key is None else KeyValue(key)), down
 
 

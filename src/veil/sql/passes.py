@@ -4,55 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from veil.errors import InputError
-from veil.sql.columns import Measure, identifier
 from veil.sql.locked import LockedDuckDB, select
 from veil.sql.query import Both, Condition, Either, Holds
+from veil.sql.weights import each_once, is_whole, make_weights
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Passes", "Weight", "public_part"]
+__all__ = ["Passes", "public_part"]
 
 _MOST_ATOMS = 48
-_MOST_SCALE = 9
-_DOUBLE_SCALE = 6
-_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
-_INTEGERS = {*_WHOLE, *(f"U{kind}" for kind in _WHOLE), "BOOLEAN"}
 _KEYS = re.compile(r"(VARCHAR|DATE|TIME|TIMESTAMP|FLOAT|DOUBLE|DECIMAL|INTERVAL|UUID|ENUM|\"?NULL\"?)(?!.*\])")
-
-
-@dataclass(frozen=True)
-class Weight:
-    """What a sum adds up, in SQL, as integers on a decimal scale."""
-
-    text: str
-    """As it stands in the query."""
-    scale: int = 0
-    sql: str | None = None
-    """None: the weight is 1."""
-    wrong: str | None = None
-    """Marks rows whose number is none, or too large; None where all of them are fine."""
-    stored: bool = False
-    """Whether it is a public column as it is stored, which cannot fail."""
-
-    def only_where(self, condition: str) -> Weight:
-        """The same weight where the condition holds, and 0 elsewhere: there it is not evaluated."""
-        if self.sql is None or self.stored:
-            return self
-        wrong = None if self.wrong is None else f"CASE WHEN {condition} THEN {self.wrong} ELSE false END"
-        return replace(self, sql=f"CASE WHEN {condition} THEN {self.sql} ELSE 0 END", wrong=wrong)
 
 
 class Passes:
     """The two passes of one query, on a connection of its own.
 
     `sums`, `atoms`, `keys` and `where` are expressions over public columns. What DuckDB does not take is refused here,
-    before a row is read.
+    before a row is counted. `weights` are what is added up, each once; `places` says which of them each sum has.
     """
 
     def __init__(
@@ -65,15 +38,13 @@ class Passes:
     ) -> None:
         self.database = database
         self.connection = database.cursor()
-        self.weights = tuple(_weight(database, self.connection, text) for text in sums)
+        possible = None if where is None else _condition(database, self.connection, where)
+        self.weights, self.places = each_once(make_weights(database, self.connection, sums, possible))
         self.types = tuple(_key_type(database, self.connection, text) for text in keys)
         self.keys = tuple(database.name(f"k{i}") for i in range(len(keys)))
         self._key_texts = tuple(keys)
         self.pattern = _pattern(database, self.connection, atoms)
         self.found = database.name("classes")
-        if where is not None:
-            possible = _condition(database, self.connection, where)
-            self.weights = tuple(weight.only_where(possible) for weight in self.weights)
 
     def name(self, of: str) -> str:
         """A name for a column of ours."""
@@ -81,23 +52,27 @@ class Passes:
 
     @property
     def weighted(self) -> list[tuple[int, str]]:
-        """The sums whose weight is not simply 1, each with its SQL."""
+        """The weights that are not simply 1, each with its SQL."""
         return [(a, weight.sql) for a, weight in enumerate(self.weights) if weight.sql is not None]
 
     @cached_property
     def sums(self) -> dict[str, str]:
         """What the first pass adds up: how it is named, and its SQL over the columns of `_seen`."""
         sums = {self.name("n"): "count(*)"}
-        for a, weight in enumerate(self.weights):
-            if weight.wrong is not None:
-                sums[self.name(f"wrong{a}")] = f"count(*) FILTER (WHERE {self.name(f'e{a}')})"
         for a, _ in self.weighted:
             sums[self.name(f"t{a}")] = f"sum({self.name(f'w{a}')})"
             for b, _ in self.weighted:
                 if b <= a:
-                    product = f"CAST({self.name(f'w{a}')} AS HUGEINT) * {self.name(f'w{b}')}"
-                    sums[self.name(f"s{a}_{b}")] = f"sum({product})"
+                    sums |= self._product(a, b)
         return sums
+
+    def _product(self, a: int, b: int) -> dict[str, str]:
+        """The sum of products of two weights, for the low and for the high 32 bits of one: neither overflows."""
+        first, second = f"CAST({self.name(f'w{a}')} AS HUGEINT)", self.name(f"w{b}")
+        return {
+            self.name(f"low{a}_{b}"): f"sum({first} * ({second} & {0xFFFFFFFF}))",
+            self.name(f"high{a}_{b}"): f"sum({first} * ({second} >> 32))",
+        }
 
     def _keyed(self) -> list[str]:
         return [f"(\n{text}\n) AS {key}" for key, text in zip(self.keys, self._key_texts, strict=True)]
@@ -110,7 +85,6 @@ class Passes:
         groups, choice = [*self.keys, self.name("p")], self.name("c")
         seen = [*self._keyed(), self._patterned(), f"{self.database.choice or '0'} AS {choice}"]
         seen += [f"{sql} AS {self.name(f'w{a}')}" for a, sql in self.weighted]
-        seen += [f"{w.wrong} AS {self.name(f'e{a}')}" for a, w in enumerate(self.weights) if w.wrong is not None]
         parts = [f"{sql} AS {alias}" for alias, sql in self.sums.items()]
         rows = select(seen, self.database.people)
         by_choice = select([*groups, choice, *parts], f"({rows})", "GROUP BY ALL")
@@ -170,40 +144,9 @@ def public_part(condition: Condition) -> str | None:
     return None if len(demanded) < len(parts) else f"({' OR '.join(demanded)})" if demanded else "false"
 
 
-def _weight(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: str) -> Weight:
-    """A sum's expression as an integer on its decimal scale."""
-    if text.strip() == "1":
-        return Weight(text)
-    for place, column in enumerate(database.table.public):
-        if isinstance(column, Measure) and text.strip() == identifier(column.name):  # as it is stored
-            raw = database.raw(place)
-            inside = f"{raw} BETWEEN {1 - 10**18} AND {10**18 - 1}"
-            return Weight(text, column.scale, f"(CASE WHEN {inside} THEN {raw} ELSE 0 END)", stored=True)
-    kind = database.type_of(connection, text)
-    number = f"(\n{text}\n)"
-    decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
-    if decimal and int(decimal[1]) <= 18 and int(decimal[2]) <= _MOST_SCALE:
-        scale = int(decimal[2])  # below 10^18 units, so that nothing is out of range
-        rest = f"CAST(({number} % 1) * {10**scale} AS BIGINT)"
-        return Weight(text, scale, f"coalesce(CAST(trunc({number}) AS BIGINT) * {10**scale} + {rest}, 0)")
-    if kind in _INTEGERS:
-        scale, whole = 0, f"TRY_CAST({number} AS BIGINT)"
-    elif decimal:
-        scale = min(int(decimal[2]), _MOST_SCALE)
-        exact = f"TRY_CAST({number} AS DECIMAL(28, {scale}))"
-        whole = f"TRY_CAST({exact} * CAST({10**scale} AS DECIMAL(10, 0)) AS BIGINT)"
-    elif kind in ("DOUBLE", "FLOAT"):
-        scale, whole = _DOUBLE_SCALE, f"TRY_CAST(CAST({number} AS DOUBLE) * 1e{_DOUBLE_SCALE} AS BIGINT)"
-    elif kind.strip('"') == "NULL":
-        return Weight(text, 0, "CAST(0 AS BIGINT)")
-    else:
-        raise InputError(f"only numbers can be added up: {text} is of type {kind}")
-    return Weight(text, scale, f"coalesce({whole}, 0)", f"({whole}) IS NULL AND {number} IS NOT NULL")
-
-
 def _key_type(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: str) -> str:
     kind = database.type_of(connection, text)
-    if kind not in _INTEGERS and not _KEYS.match(kind):
+    if not is_whole(kind) and not _KEYS.match(kind):
         raise InputError(f"groups are by text, numbers, dates or times: {text} is of type {kind}")
     return kind
 

@@ -161,8 +161,9 @@ class Output:
 class Query:
     """A query over one table.
 
-    `sums` are expressions over public columns, as DuckDB evaluates them; "1" counts people. `order` pairs what to order
-    by with whether it goes down. `remarks` tell where the query was read a little differently from what it says.
+    `sums` are expressions over public columns, as DuckDB evaluates them: "1" counts people, and what is NULL is added
+    up as 0. `order` pairs what to order by with whether it goes down. `remarks` tell where the query was read a little
+    differently from what it says.
     """
 
     text: str

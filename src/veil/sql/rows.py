@@ -63,6 +63,8 @@ class Counted:
     classes: tuple[Alike, ...]
     scales: tuple[int, ...]
     """The decimal scale of each weight: 1234 with scale 2 stands for 12.34."""
+    places: tuple[int, ...]
+    """The weight of each sum that was asked for: equal ones are added up once."""
     types: tuple[str, ...]
     """DuckDB's types of the keys."""
     passes: Passes
@@ -70,7 +72,7 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some rows: the class of each, the columns of their reports, and one row of weights per sum."""
+    """Some rows: the class of each, the columns of their reports, and one row per weight."""
 
     classes: NDArray[np.int32]
     columns: Columns
@@ -97,12 +99,13 @@ class Rows(ABC):
         """The first pass: one class per different combination of the keys' values and of the conditions that hold.
 
         `sums`, `atoms` and `keys` are expressions over public columns, as DuckDB evaluates them. All numbers are exact
-        integers: what is added up is taken on the decimal scale of its type (at most 9 digits; doubles 6). A NULL
-        counts as 0 and as not true. `where` is what the query's condition demands of public columns alone: where it is
+        integers: what is added up is taken on a decimal scale, see `veil.sql.weights`. A NULL counts as 0 and as not
+        true. `where` is what the query's condition demands of public columns alone: where it is
         not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero.
         """
         passes = Passes(self.database(), sums, atoms, keys, where)
-        return Counted(_classes(passes), tuple(weight.scale for weight in passes.weights), passes.types, passes)
+        scales = tuple(weight.scale for weight in passes.weights)
+        return Counted(_classes(passes), scales, passes.places, passes.types, passes)
 
     def scan(self, counted: Counted, classes: Sequence[int], groups: frozenset[int] | None) -> Iterator[Batch]:
         """The second pass: the rows of these classes that made one of these choices (None: any), some at a time."""
@@ -157,12 +160,6 @@ def _alike(row: tuple[Any, ...], passes: Passes, size: int) -> Alike:
     pattern, choices, answered = row[1 + keys : 4 + keys]
     sums = {alias: int(found) for alias, found in zip(passes.sums, row[4 + keys :], strict=True)}
     people = sums[passes.name("n")]
-    for a, weight in enumerate(weights):
-        if sums.get(passes.name(f"wrong{a}")):
-            raise InputError(
-                f"{weight.text} is not finite or too large for some rows: expected numbers below 2^63 units of "
-                f"{10.0**-weight.scale:g}"
-            )
 
     def total(a: int) -> int:
         return people if weights[a].sql is None else sums[passes.name(f"t{a}")]
@@ -170,7 +167,8 @@ def _alike(row: tuple[Any, ...], passes: Passes, size: int) -> Alike:
     def product(a: int, b: int) -> int:
         if weights[a].sql is None or weights[b].sql is None:
             return total(b if weights[a].sql is None else a)
-        return sums[passes.name(f"s{max(a, b)}_{min(a, b)}")]
+        pair = f"{max(a, b)}_{min(a, b)}"
+        return sums[passes.name(f"low{pair}")] + (sums[passes.name(f"high{pair}")] << 32)
 
     every = range(len(weights))
     return Alike(

@@ -7,6 +7,7 @@ that neither touches files nor the system. An empty table of the same columns te
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -14,8 +15,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import InputError
-from veil.sql.columns import identifier
+from veil.sql.columns import Category, identifier
 from veil.sql.dimensions import Dimension, Width
+from veil.sql.lengths import check_lengths
 from veil.sql.source import Source, plain, without_parentheses
 
 if TYPE_CHECKING:
@@ -60,6 +62,10 @@ _TYPES = _words(  # sqlglot's names of types to cast to: a type's name is writte
     "TIMESTAMP TIMESTAMPNTZ TIME INTERVAL",
 )
 _COMPARISONS = frozenset({"eq", "neq", "lt", "lte", "gt", "gte", "between", "in"})
+_TRUTHS = _COMPARISONS | {"and", "or", "not", "is", "like", "ilike", "escape", "boolean", "null"}
+_AMOUNT = re.compile(r"\d{1,18}(\.\d{1,9})?")
+_MOST_DIGITS = 400
+_MEMORY = "128MB"
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
@@ -73,6 +79,8 @@ class Scalars:
         self.dimensions = [Dimension(place, name, part) for place, (name, part) in enumerate(parts)]
         self.public = [column.name for column in table.public]
         self._stored = tuple((column.name, column.sql) for column in table.public)
+        texts = (column for column in table.public if isinstance(column, Category))
+        self._lengths = {column.name: max(map(len, column.labels)) for column in texts}
 
     # -- columns -------------------------------------------------------------------------------------------------------
 
@@ -130,6 +138,7 @@ class Scalars:
     def sql(self, node: Node) -> str:
         """A public expression as DuckDB is asked to evaluate it; refuses what is private, unknown or not safe."""
         self._check(node)
+        self._check_truths(node)
         self._check_texts(node)
         return plain(self._rewritten(node))
 
@@ -151,7 +160,7 @@ class Scalars:
 
         inner = without_parentheses(node)
         if inner.key == "literal" and kind is None:
-            return inner.this if inner.is_string else _plain_number(inner.this)
+            return inner.this if inner.is_string else self.number(inner)
         self._check(node)
         sql = plain(node) if kind is None else f"CAST({plain(node)} AS {kind})"
         try:
@@ -159,6 +168,12 @@ class Scalars:
         except duckdb.Error as problem:
             raise self.source.error(node, _first_line(problem)) from None
         return value
+
+    def number(self, literal: Node) -> int | float | Decimal:
+        """The number that is written out in a query."""
+        if len(literal.this) > _MOST_DIGITS:
+            raise self.source.error(literal, f"this number has more than {_MOST_DIGITS} digits")
+        return _plain_number(literal.this)
 
     def width(self, node: Node) -> Fraction | Width:
         """The width of buckets: a number, or an INTERVAL of time."""
@@ -172,10 +187,8 @@ class Scalars:
 
     def _interval(self, node: Node) -> Width:
         amount, unit = node.this, str(node.args.get("unit") or "").lower().rstrip("s")
-        try:
-            count = Fraction(amount.name if amount is not None and amount.key == "literal" else "none")
-        except ValueError:
-            count = Fraction(0)
+        written = amount.name if amount is not None and amount.key == "literal" else ""
+        count = Fraction(written) if _AMOUNT.fullmatch(written) else Fraction(0)
         if count > 0 and unit in _SECONDS:
             return Width(seconds=count * _SECONDS[unit])
         if count > 0 and count.denominator == 1 and unit in _MONTHS:
@@ -189,9 +202,13 @@ class Scalars:
                 self._check_one(inner)
 
     def _check(self, node: Node) -> None:
-        """Refuses whatever is not on the lists, at its own place."""
+        """Refuses whatever is not on the lists, at its own place, and what could take very much memory."""
         for inner in node.walk():
             self._check_one(inner)
+        check_lengths(node, self._longest, self.source.error)
+
+    def _longest(self, column: Node) -> int:
+        return self._lengths.get(str(self.lookup(column.name)), 40)
 
     def _check_one(self, node: Node) -> None:
         if node.key == "column":
@@ -202,6 +219,8 @@ class Scalars:
             raise self.source.error(
                 node, "this type is not supported; types are numbers, VARCHAR, BOOLEAN, DATE, TIMESTAMP"
             )
+        elif node.key == "escape" and not (node.expression.is_string and len(node.expression.this) == 1):
+            raise self.source.error(node.expression, "ESCAPE takes one character, as in LIKE '10!%' ESCAPE '!'")
         elif node.key not in _SYNTAX:
             self._check_function(node)
         if node.key not in ("literal", "identifier"):  # these are quoted; any other word is written as it is
@@ -245,6 +264,19 @@ class Scalars:
             return exp.Anonymous(this="TIME_BUCKET", expressions=[step.copy(), held])
 
         return node.transform(rewrite)
+
+    def _check_truths(self, node: Node) -> None:
+        """Refuses a text where a condition has to stand."""
+        for inner in node.walk():
+            simple_case = inner.key == "if" and inner.parent is not None and inner.parent.this is not None
+            if inner.key not in ("and", "or", "not", "if") or simple_case:
+                continue
+            sides = [inner.this] if inner.key in ("not", "if") else [inner.this, inner.expression]
+            for side in map(without_parentheses, sides):
+                if side.key not in _TRUTHS and self.type_of(plain(self._rewritten(side)), side) == "VARCHAR":
+                    raise self.source.error(
+                        side, f"expected a condition, that is true or false, and found {plain(side)}"
+                    )
 
     def _check_texts(self, node: Node) -> None:
         """Refuses a text that is compared with something of another type, and cannot be read as one."""
@@ -321,6 +353,8 @@ def _plain_number(text: str) -> int | float | Decimal:
 
 def _first_line(problem: Exception) -> str:
     """What DuckDB says, without the place in the text that it was asked: that text is not the analyst's."""
+    if "expression depth" in str(problem):
+        return "this is nested too deeply"
     return str(problem).split("\n", 1)[0].removeprefix("Binder Error: ").removeprefix("Conversion Error: ")
 
 
@@ -338,7 +372,8 @@ def _probe(stored: tuple[tuple[str, str], ...]) -> Any:
     except ImportError:
         raise InputError("queries need sqlglot and duckdb: pip install 'veil[sql]'") from None
 
-    connection = duckdb.connect(":memory:", config={"enable_external_access": "false", "threads": "1"})
+    limits = {"threads": "1", "memory_limit": _MEMORY, "temp_directory": ""}
+    connection = duckdb.connect(":memory:", config={"enable_external_access": "false", **limits})
     columns = ", ".join(f"{identifier('public.' + name)} BIGINT" for name, _ in stored)
     connection.execute(f"CREATE TABLE stored ({columns or 'nothing BIGINT'})")
     values = ", ".join(f"{sql} AS {identifier(name)}" for name, sql in stored)

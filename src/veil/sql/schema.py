@@ -143,7 +143,10 @@ class _Part:
         value = self.given.get(key)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.problem(key, "expected a number" if key in self.given else "this number is missing")
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise self.problem(key, "this number is too large") from None
 
     def whole(self, key: str, least: int, default: int) -> int:
         value = self.given.get(key, default)
@@ -222,6 +225,8 @@ def days(first: dt.date, last: dt.date, each: int = 1) -> Interval:
     (365, 5)
     """
     buckets = max(-(-((last - first).days + 1) // each), 1)
+    if buckets * each > (dt.date.max - first).days:
+        raise ParameterError("expected days that end before 9999-12-31, with the last bucket")
     return Interval(first, first + dt.timedelta(days=buckets * each), cells=buckets)  # type: ignore[arg-type]  # dates
 
 

@@ -22,7 +22,7 @@ GRAMMAR = (
     "SELECT keys and aggregates FROM table [WHERE ...] [GROUP BY ...] [HAVING ...] [ORDER BY ...] [LIMIT n [OFFSET m]]"
 )
 _LONGEST = 100_000
-_ENDS = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"})  # of what SELECT lists
+_ENDS = frozenset({"FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET"})  # of what SELECT lists
 _EXPLAIN = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -49,7 +49,8 @@ class Source:
         if not known:
             return 0 if node.parent is None else self.start(node.parent)
         if node.key in ("subquery", "select"):
-            return max(word.start for word in self.words if word.text in ("SELECT", "FROM") and word.start < min(known))
+            before = (word.start for word in self.words if word.text in ("SELECT", "FROM") and word.start < min(known))
+            return max(before, default=int(min(known)))
         if "start" not in node.meta and hasattr(node, "sql_names"):  # of some functions the tree forgets the name
             called = [word for word in self.words if word.start < min(known)][-2:]
             if len(called) == 2 and called[1].text == "(" and called[0].text in node.sql_names():
@@ -95,6 +96,9 @@ def read(text: str) -> Source:
 
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise InputError(f"a query is a text of at most {_LONGEST:,} characters")
+    half = next((place for place, character in enumerate(text) if "\ud800" <= character <= "\udfff"), None)
+    if half is not None:
+        raise _error(text, half, "half of a character stands here: a query is Unicode text")
     prefix = _EXPLAIN.match(text)
     body = text if prefix is None else text[: prefix.start(1)] + " " * len("EXPLAIN") + text[prefix.end() :]
     try:

@@ -15,6 +15,7 @@ from veil.errors import InputError, SqlError
 __all__ = ["Statements", "bind", "pointed", "split"]
 
 _DIALECT = "duckdb"
+_MOST_DIGITS = 400
 
 
 class Statements(NamedTuple):
@@ -97,7 +98,9 @@ def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, float, Decimal)):
-        if not math.isfinite(value):
+        if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
+            raise InputError(f"a parameter that is a number has at most {_MOST_DIGITS} digits")
+        if not isinstance(value, int) and not math.isfinite(value):
             raise InputError("a parameter that is a number is finite")
         text = f"{value:f}" if isinstance(value, Decimal) else repr(value)
         return f"({text})" if text.startswith("-") else text  # a minus before it would make a comment

@@ -22,6 +22,7 @@ from veil.survey import Survey
 
 if TYPE_CHECKING:
     from veil.sql.answer import Answer
+    from veil.sql.explaining import Explanation
     from veil.sql.rows import Rows
 
 __all__ = ["Reading", "Table"]
@@ -116,15 +117,21 @@ class Table(OneRound[Any]):
         beside = self.encode_public({name: [value] for name, value in values.items()})
         return None if beside is None else {name: int(column[0]) for name, column in beside.items()}
 
-    def answer(self, collected: Collected) -> Answer:
-        """Runs at the collector: the answer to `query`."""
+    def answer(self, collected: Collected) -> Answer | Explanation:
+        """Runs at the collector: the answer to `query`, or its plan where that is EXPLAIN SELECT ...
+
+        A plan reads how many people there are, and nothing of anybody's public columns: `Answer.withheld` cannot
+        withhold it.
+        """
         from veil.sql.engine import run
+        from veil.sql.explaining import explain
         from veil.sql.parsing import parse
         from veil.sql.rows import CollectedRows
 
         if self.query is None:
             raise InputError('a table is read by a query: set query="SELECT COUNT(*) FROM ..."')
-        return run(parse(self.query, self), CollectedRows(self, collected))
+        query, rows = parse(self.query, self), CollectedRows(self, collected)
+        return explain(query, self, rows.people) if query.explain else run(query, rows)
 
     def ask(self, rows: Rows, text: str) -> Answer:
         """Runs at the collector: the answer to a query in SQL."""

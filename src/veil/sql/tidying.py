@@ -8,6 +8,7 @@ the truth on the whole, and small ones are no longer unbiased.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,19 +20,29 @@ from veil.sql.query import PublicKey, Query
 __all__ = ["tidied"]
 
 
-def tidied(query: Query, found: Mapping[tuple[Any, ...], Totals | None], place: int) -> dict[tuple[Any, ...], float]:
-    """The counts of an answer's rows, which are the sum at `place`: none below 0, with the sum that they had.
+def tidied(query: Query, found: Mapping[tuple[Any, ...], Totals | None], place: int) -> dict[tuple[Any, ...], Totals]:
+    """The rows of an answer with counts, which are the sum at `place`, that are not below 0 and add up as they did.
 
     The rows of a public group that has one which is not known are left out: nothing is known of their sum.
     """
-    together: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    for row in found:
+    together: dict[tuple[Any, ...], dict[tuple[Any, ...], Totals | None]] = {}
+    for row, totals in found.items():
         public = tuple(label for key, label in zip(query.keys, row, strict=True) if isinstance(key, PublicKey))
-        together.setdefault(public, []).append(row)
-    counts: dict[tuple[Any, ...], float] = {}
+        together.setdefault(public, {})[row] = totals
+    fitted: dict[tuple[Any, ...], Totals] = {}
     for rows in together.values():
-        known = [totals.values[place] for row in rows if (totals := found[row]) is not None]
+        known = {row: totals for row, totals in rows.items() if totals is not None}
         if len(known) == len(rows) > 1:
-            fitted = norm_sub(np.array(known), max(float(np.sum(known)), 0.0))
-            counts |= zip(rows, fitted.tolist(), strict=True)
-    return counts
+            fitted |= _fitted(known, place)
+    return fitted
+
+
+def _fitted(rows: Mapping[tuple[Any, ...], Totals], place: int) -> dict[tuple[Any, ...], Totals]:
+    """The rows of one public group, with counts by Norm-Sub."""
+    counts = np.array([totals.values[place] for totals in rows.values()])
+    made = {}
+    for (row, totals), count in zip(rows.items(), norm_sub(counts, max(float(counts.sum()), 0.0)), strict=True):
+        values = totals.values.copy()
+        values[place] = count
+        made[row] = replace(totals, values=values)
+    return made
