@@ -78,6 +78,38 @@ def test_people_are_randomized_into_a_folder(files: Path) -> None:
     ok(files, "randomize", "TABLE", "PEOPLE", "-o", str(files / "reports.arrow"))  # a file, as of every study
 
 
+def test_a_name_that_ends_in_parquet_is_one_file(files: Path) -> None:
+    ok(files, "randomize", "TABLE", "PEOPLE", "-o", "FOLDER")
+    march, april = files / "march.parquet", files / "folder" / "april.parquet"
+    for out in (march, april):
+        ok(files, "randomize", "TABLE", "PEOPLE", "-o", str(out))
+        assert out.is_file()
+    assert open_folder(files / "folder").people == 2 * PEOPLE
+    for after in (april, files / "folder"):
+        change = ok(files, "difference", "TABLE", str(march), str(after), "--set", f"query={QUERY}")
+        assert change["rows"]
+    asked = ok(files, "sql", "FOLDER", QUERY)
+    assert ok(files, "estimate", "TABLE", "FOLDER", "--set", f"query={QUERY}")["rows"] == asked["rows"]
+
+
+def test_the_same_reports_count_once(files: Path) -> None:
+    first = ("randomize", "TABLE", "PEOPLE", "-o", "FOLDER", "--seed", "5")
+    assert f"now has {PEOPLE:,} people in 1 file" in veil_(files, *first).output
+    again = veil_(files, *first)
+    assert again.exit_code == 3
+    assert "already" in again.output
+    assert "now has 1,800 people in 2 files" in veil_(files, *first[:-1], "6").output
+    (part,) = list((files / "folder").glob("part-*.parquet"))[:1]
+    (files / "folder" / "copy.parquet").write_bytes(part.read_bytes())
+    (files / "folder" / "old").mkdir()
+    found = ok(files, "inspect", "FOLDER")
+    assert found["people"] == 2 * PEOPLE
+    assert len(found["ignored"]) == 2
+    said = " ".join(veil_(files, "sql", "FOLDER", QUERY).output.split())
+    assert "the same reports as copy.parquet" in said
+    assert "old: a folder inside the table" in said
+
+
 def test_simulations_of_tables(files: Path) -> None:
     here = veil.simulate(TABLE.asking(QUERY), columns(), seed=7)
     done = ok(files, "simulate", "TABLE", "PEOPLE", "--set", f"query={QUERY}", "--seed", "7")

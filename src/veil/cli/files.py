@@ -171,7 +171,11 @@ def _load_tally(survey: Survey, path: Path) -> SurveyTally:
 
 
 def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch) -> Collected:
-    """What is in some files: tallies, added up; or reports, which are gone through a chunk at a time."""
+    """What is in files or tables' folders: tallies, added up; or reports, which are gone through a chunk at a time."""
+    if any(path.is_dir() for path in paths):
+        from veil.cli.table_folders import report_files
+
+        paths = report_files(survey, paths)
     check_inputs(*paths)
     tallies = [path for path in paths if is_tally(start_of(path))]
     if not tallies:

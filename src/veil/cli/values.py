@@ -13,8 +13,11 @@ from veil.engines import Watch
 from veil.entropy import Batch, Seeded
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import ReportWriter, count_rows, read_values, values_of
+from veil.files.opening import PARQUET
+from veil.files.reports import write_parquet
 from veil.study import Study
 from veil.survey import People, Survey
+from veil.tools.durable import replacing
 from veil.wire.reports import Reports
 
 __all__ = ["Randomized", "load_people"]
@@ -62,7 +65,11 @@ class Randomized:
             raise EmptyError(f"{self._values} holds no people")
 
     def write(self, out: Path) -> None:
-        """Write all reports to an Arrow file."""
+        """Write all reports to a file, by its name Parquet or Arrow."""
+        if out.suffix.lower() in PARQUET:
+            with replacing(out) as temporary:
+                write_parquet(temporary, self._survey, self)
+            return
         with ReportWriter(out, self._survey) as writer:
             for reports in self:
                 writer.write(reports)
