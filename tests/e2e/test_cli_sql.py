@@ -16,7 +16,7 @@ from veil import Integers, Record
 from veil.cli.main import app
 from veil.entropy import Seeded
 from veil.results.files import load
-from veil.sql import Category, Measure, Table
+from veil.sql import Category, Grids, Measure, Table
 from veil.sql.folder import create
 
 pytest.importorskip("duckdb")
@@ -113,6 +113,51 @@ def test_the_predicted_error_is_shown_before_asking(folder: Path) -> None:
     assert found["kind"] == "sql-plan"
 
 
+def test_a_plan_needs_no_people(folder: Path, tmp_path: Path) -> None:
+    create(tmp_path / "t", TABLE)
+    study = tmp_path / "t" / "study.json"
+    for table in (tmp_path / "t", study):
+        found = json.loads(run("sql", table, f"EXPLAIN {COUNTED}", "--json").stdout)
+        assert found["people"] == 1_000_000
+        assert "if 1,000,000 people reported" in run("sql", table, f"EXPLAIN {COUNTED}").stdout
+        found = json.loads(run("sql", table, f"EXPLAIN {COUNTED}", "--users", 500, "--json").stdout)
+        assert found["people"] == 500
+        run("sql", table, COUNTED, code=3)
+    assert "a study without reports" in run("sql", study, COUNTED, code=3).stderr
+    assert "goes with EXPLAIN" in run("sql", folder, COUNTED, "--users", 500, code=3).stderr
+    drawn, table = tmp_path / "a.svg", tmp_path / "a.csv"
+    assert "has no picture" in run("sql", folder, f"EXPLAIN {COUNTED}", "--plot", drawn, "-o", table, code=3).stderr
+    assert not table.exists()
+
+
+def test_reports_are_read_in_another_way(folder: Path) -> None:
+    text = "SELECT state, COUNT(*) AS n FROM people WHERE age < 22 GROUP BY state"
+    consistent = run("sql", folder, text, "--set", "reading=consistent").stdout
+    assert "made to fit together" in consistent
+    with veil.sql.open(folder, reading="consistent") as database:
+        assert "made to fit together" in " ".join(database.query(text).remarks())
+    run("sql", folder, text, "--set", "reading=wild", code=3)
+    run("sql", folder, text, "--set", "epsilon=9", code=3)
+
+
+def test_what_was_said_once_is_not_said_again(tmp_path: Path) -> None:
+    table = Table(4.0, TABLE.private, TABLE.public, Grids(8, 4))
+    create(tmp_path / "t", table)
+    with veil.sql.open(tmp_path / "t") as database:
+        database.append(people())
+    asked = f"SELECT COUNT(*) AS n FROM people; {COUNTED}; {COUNTED}"
+    assert run("sql", tmp_path / "t", typed=asked).stdout.count("noise of the grids") == 1
+    assert "noise of the grids" not in run("sql", tmp_path / "t", "SELECT COUNT(*) AS n FROM people").stdout
+    answers = json.loads(run("sql", tmp_path / "t", "--json", typed=asked).stdout)["answers"]
+    assert [len(answer["remarks"]) for answer in answers] == [0, 1, 1]
+
+
+def test_a_pipe_says_what_it_did_not_ask(folder: Path) -> None:
+    said = run("sql", folder, typed=f"{COUNTED}; SELECT agee FROM people; {COUNTED}; {COUNTED}", code=3).stderr
+    assert "query 2 of 4" in said
+    assert "was not asked: 2 more of the 4" in said
+
+
 @pytest.mark.parametrize(
     ("args", "code"),
     [
@@ -192,6 +237,13 @@ def test_the_commands_of_the_shell(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert "ms\n" in text
     assert "there is no such command" in text
     assert "\\timing" in text
+
+
+def test_help_answers_also_inside_a_query(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "\\timing" in shell(folder, "help\r\\q\r", monkeypatch, tmp_path)
+    text = shell(folder, "SELECT COUNT(*) AS n\rFROM people\r\\?\rWHERE age < 50;\r\\q\r", monkeypatch, tmp_path)
+    assert "\\timing" in text
+    assert "n, 95 % interval" in text
 
 
 def test_the_shell_goes_on_after_a_mistake(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

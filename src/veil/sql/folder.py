@@ -31,7 +31,7 @@ from veil.tools.durable import beside, settle, write_atomically
 from veil.wire.arrow import check_schema
 from veil.wire.reports import Reports
 
-__all__ = ["STUDY_NAME", "Folder", "create", "is_table", "open_folder"]
+__all__ = ["STUDY_NAME", "Folder", "Unanswered", "create", "is_table", "open_folder", "open_study"]
 
 STUDY_NAME = "study.json"
 
@@ -65,14 +65,30 @@ def open_folder(folder: PathLike) -> Folder:
     """The table in a folder."""
     path = Path(folder)
     try:
-        document = parse((path / STUDY_NAME).read_bytes())
+        return Folder(path, _table(path / STUDY_NAME))
     except FileNotFoundError:
         raise InputError(f"there is no table in {path}: expected a folder with a {STUDY_NAME}") from None
+
+
+def open_study(path: PathLike) -> Folder:
+    """The table of a study file, which nobody has reported to."""
+    try:
+        return Unanswered(path, _table(Path(path)))
+    except WireError:
+        raise InputError(f"{path} is no study of a table: expected its study file, or its folder") from None
+
+
+def _table(path: Path) -> Table:
+    """The table of a study file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise
     except OSError:
-        raise InputError(f"{path / STUDY_NAME} cannot be read") from None
-    table = read_study_file(document, {Table.kind: Table})
+        raise InputError(f"{path} cannot be read") from None
+    table = read_study_file(parse(content), {Table.kind: Table})
     assert isinstance(table, Table)
-    return Folder(path, table)
+    return table
 
 
 class _Seen(NamedTuple):
@@ -210,6 +226,13 @@ class Folder(Rows):
             return _Checked(sum(len(some) for some in read_reports(path, self.table.survey)), digest)
         except (WireError, MismatchError) as problem:
             raise type(problem)(f"{path.name} is no part of this table: {problem}") from None
+
+
+class Unanswered(Folder):
+    """The rows of a table that has no folder yet: none."""
+
+    def _listed(self) -> list[Path]:
+        return []
 
 
 def _check_columns(path: Path, table: Table) -> None:
