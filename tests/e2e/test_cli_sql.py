@@ -145,7 +145,7 @@ def test_what_was_said_once_is_not_said_again(tmp_path: Path) -> None:
     create(tmp_path / "t", table)
     with veil.sql.open(tmp_path / "t") as database:
         database.append(people())
-    asked = f"SELECT COUNT(*) AS n FROM people; {COUNTED}; {COUNTED}"
+    asked = ";".join(["SELECT COUNT(*) AS n FROM people", COUNTED, COUNTED])
     assert run("sql", tmp_path / "t", typed=asked).stdout.count("noise of the grids") == 1
     assert "noise of the grids" not in run("sql", tmp_path / "t", "SELECT COUNT(*) AS n FROM people").stdout
     answers = json.loads(run("sql", tmp_path / "t", "--json", typed=asked).stdout)["answers"]
@@ -153,7 +153,7 @@ def test_what_was_said_once_is_not_said_again(tmp_path: Path) -> None:
 
 
 def test_a_pipe_says_what_it_did_not_ask(folder: Path) -> None:
-    said = run("sql", folder, typed=f"{COUNTED}; SELECT agee FROM people; {COUNTED}; {COUNTED}", code=3).stderr
+    said = run("sql", folder, typed=";".join([COUNTED, "SELECT agee", COUNTED, COUNTED]), code=3).stderr
     assert "query 2 of 4" in said
     assert "was not asked: 2 more of the 4" in said
 
