@@ -128,8 +128,10 @@ def test_a_schema_file_is_a_table(tmp_path: Path) -> None:
     table = study_from_json(out.read_bytes())
     assert isinstance(table, Table)
     assert (table.name, table.design, table.public) == ("shop", HIO((5, 2)), (Measure("purchase", 2),))
-    assert found["chosen"] == "HIO of the schema"
+    assert found["chosen"] == "HIO"  # what would be fitted is 5 as well
     assert "as the schema says" in found["why"]
+    schema.write_text(SCHEMA.replace("fan_out = 5", "fan_out = 3"))
+    assert veil_json("--schema", schema)["chosen"] == "HIO of the schema"
     other = veil_json("--schema", schema, "--epsilon", 1, "--method", "MG", "-o", out)
     assert (other["epsilon"], other["chosen"]) == (1.0, "MG")
     again = study_from_json(out.read_bytes())

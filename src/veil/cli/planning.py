@@ -51,7 +51,7 @@ def plan(
     users: Annotated[
         int | None,
         typer.Option(
-            help="How many people will take part. Default: 1,000,000; for sql, the rows of FILE or what the schema says."
+            help="How many people will take part. Default: 1,000,000; for sql the rows of FILE, or as the schema says."
         ),
     ] = None,
     domain: Annotated[int | None, typer.Option(metavar="N", help="People hold one of the integers 0 .. N-1.")] = None,
