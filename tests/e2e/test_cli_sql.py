@@ -16,7 +16,7 @@ from veil import Integers, Record
 from veil.cli.main import app
 from veil.entropy import Seeded
 from veil.results.files import load
-from veil.sql import Category, Grids, Measure, Table
+from veil.sql import Category, Grids, Measure, Moment, Table
 from veil.sql.folder import create
 
 pytest.importorskip("duckdb")
@@ -192,6 +192,20 @@ def test_a_folder_is_inspected(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_bytes(Table(1.0, Record.of(age=Integers(18, 81))).to_bytes())
     run("inspect", folder, "--study", other, code=4)
+    (tmp_path / "empty").mkdir()
+    assert "is an empty folder" in run("inspect", tmp_path / "empty", code=3).stderr
+
+
+def test_times_are_written_without_thousandths(tmp_path: Path) -> None:
+    table = Table(4.0, TABLE.private, (Moment("bought", "second"),))
+    create(tmp_path / "t", table)
+    with veil.sql.open(tmp_path / "t") as database:
+        held = people()
+        days = np.datetime64("2026-01-01T10:00:00") + np.arange(PEOPLE) % 60 * np.timedelta64(1, "D")
+        database.append({"age": held["age"], "state": held["state"], "bought": days})
+    text = run("sql", tmp_path / "t", "SELECT date_trunc('hour', bought) AS t, COUNT(*) AS n FROM people GROUP BY t")
+    assert "2026-01-01 10:00:00  " in text.stdout
+    assert ".000" not in text.stdout
 
 
 def test_a_table_is_a_study_that_is_read_by_a_query(folder: Path) -> None:

@@ -123,6 +123,9 @@ def test_simulations_of_tables(files: Path) -> None:
     refused = veil_(files, "simulate", "TABLE", "PEOPLE")
     assert refused.exit_code
     assert "a table is read by a query" in refused.output
+    refused = veil_(files, "simulate", "TABLE", "PEOPLE", "--set", f"query={QUERY}", "--truth")
+    assert refused.exit_code == 3
+    assert "--truth does not go with SQL" in " ".join(refused.output.split())
 
 
 @pytest.mark.parametrize("command", ["randomize", "simulate"])
@@ -140,6 +143,24 @@ def test_what_does_not_belong_leaves_no_folder(files: Path, command: str) -> Non
         assert says in " ".join(done.output.split())
         assert "secret" not in done.output
         assert not (files / "folder").exists()
+
+
+@pytest.mark.parametrize("command", ["randomize", "simulate"])
+def test_a_bad_value_is_found_by_its_line(files: Path, command: str) -> None:
+    out = "-o" if command == "randomize" else "--folder"
+    lines = (files / "people.csv").read_text(encoding="utf-8").splitlines()
+    cells = lines[11].split(",")
+    for place, cell, says in ((1, "200", "integers from 18 to 81"), (3, "1e99", "(public column 'spent')")):
+        bad = [*cells[:place], cell, *cells[place + 1 :]]
+        (files / "people.csv").write_text("\n".join([*lines[:11], ",".join(bad), *lines[12:]]), encoding="utf-8")
+        done = veil_(files, command, "TABLE", "PEOPLE", out, "FOLDER")
+        said = " ".join(done.output.split())
+        assert done.exit_code == 3
+        assert says in said
+        assert "(line 12 of " in said
+        assert ("--clip" in said) == (place == 1)
+    (files / "people.csv").write_text("\n".join([*lines[:11], ",".join([cells[0], "200", *cells[2:]])]), "utf-8")
+    assert ok(files, command, "TABLE", "PEOPLE", out, "FOLDER", "--clip")["clipped"] == 1
 
 
 def test_folders_of_something_else_are_refused(files: Path) -> None:

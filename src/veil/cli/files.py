@@ -143,7 +143,10 @@ def read_study(path: Path) -> Study:
 def open_run(folder: Path) -> StudyRun:
     """The study of a folder, where it was left."""
     if not (folder / STUDY_NAME).is_file():
-        raise InputError(f"there is no study in {folder}: `veil next {folder} study.json` begins one")
+        raise InputError(
+            f"there is no study in {folder}: `veil next {folder} study.json` begins one of several rounds, and"
+            f" `veil randomize study.json VALUES -o {folder}` a table"
+        )
     study = read_study(folder / STUDY_NAME)
     with naming(folder):
         return StudyRun(study, folder)

@@ -120,6 +120,10 @@ def simulate(
     table = loaded.study if isinstance(loaded.study, Table) else None
     if table is not None and table.query is None and folder is None:
         raise InputError("a table is read by a query: --set query='SELECT ...', or --folder for one to ask in")
+    if table is not None and truth:
+        raise InputError(
+            "--truth does not go with SQL: ask the rows the same query, as examples/sql_ecommerce.py does with DuckDB"
+        )
     if table is not None and folder is not None:
         opened = check_folder(folder, table)
         had = 0 if opened is None else opened.people
