@@ -40,7 +40,7 @@ __all__ = ["Grids"]
 
 Floats = NDArray[np.float64]
 
-_SAID = "Errors hold the noise of the grids, and a model of what lies within and between their cells: docs/sql.md."
+_SAID = "Errors hold the noise of the grids, and by a model what lies within and between their cells; it may be wrong."
 
 _ALPHA_1, _ALPHA_2 = 0.7, 0.03
 """The paper's: how far cells are from evenly filled. A range errs by alpha_1 / g1, a rectangle by 2 alpha_2 / g2."""
