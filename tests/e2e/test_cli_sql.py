@@ -152,6 +152,22 @@ def test_what_was_said_once_is_not_said_again(tmp_path: Path) -> None:
     assert [len(answer["remarks"]) for answer in answers] == [0, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("os = 'iOS'", "nobody has the label 'iOS' of os; near it is ios"),
+        ("os IN ('web', 'linux') AND age < 40", "nobody has the label 'linux' of os, which is ios, web"),
+        ("'WEB' <> os", "near it is web"),
+        ("os = 'ios' OR lower(os) = 'x'", None),
+    ],
+)
+def test_labels_that_nobody_has_are_said(folder: Path, where: str, said: str | None) -> None:
+    text = f"SELECT COUNT(*) AS n FROM people WHERE {where}"  # noqa: S608  # a query of ours
+    for asked in (text, f"EXPLAIN {text}"):
+        shown = " ".join(run("sql", folder, asked).stdout.split())
+        assert said in shown if said is not None else "nobody has" not in shown
+
+
 def test_a_pipe_says_what_it_did_not_ask(folder: Path) -> None:
     said = run("sql", folder, typed=";".join([COUNTED, "SELECT agee", COUNTED, COUNTED]), code=3).stderr
     assert "query 2 of 4" in said

@@ -97,22 +97,29 @@ class Database:
         million.
         """
         from veil.sql.explaining import explain
+        from veil.sql.labels import unknown_labels
         from veil.sql.parsing import parse
 
         rows = self._rows
         asked = parse(text, rows.table)
         if people is None and rows.people:
-            return explain(asked, rows)
-        return explain(asked, rows.table, _USUAL_PEOPLE if people is None else people)
+            found = explain(asked, rows)
+        else:
+            found = explain(asked, rows.table, _USUAL_PEOPLE if people is None else people)
+        return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
 
     def result(self, text: str) -> Answer | Explanation:
         """The answer to SELECT ..., or the plan of EXPLAIN SELECT ...: whatever a text asks for."""
         from veil.sql.engine import run
+        from veil.sql.labels import unknown_labels
         from veil.sql.parsing import parse
 
         rows = self._rows
         asked = parse(text, rows.table)
-        return self.explain(text) if asked.explain else run(asked, self._answered(rows))
+        if asked.explain:
+            return self.explain(text)
+        found = run(asked, self._answered(rows))
+        return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
 
     def _answered(self, rows: Folder) -> Folder:
         """The rows, of which there are some."""
