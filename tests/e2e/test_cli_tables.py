@@ -123,9 +123,24 @@ def test_simulations_of_tables(files: Path) -> None:
     refused = veil_(files, "simulate", "TABLE", "PEOPLE")
     assert refused.exit_code
     assert "a table is read by a query" in refused.output
-    refused = veil_(files, "simulate", "TABLE", "PEOPLE", "--set", f"query={QUERY}", "--truth")
+
+
+def test_true_answers_stand_beside_a_trial(files: Path) -> None:
+    given = {name: np.array(column) for name, column in columns().items()}
+    asked = ("simulate", "TABLE", "PEOPLE", "--seed", "7", "--truth", "--set")
+    meant = (given["age"] < 50) & (given["store"] != "1")
+    (true,) = ok(files, *asked, f"query={QUERY}")["truth"]
+    assert true == {"n": meant.sum(), "total": pytest.approx(given["spent"][meant].sum(), abs=0.01)}
+    keys, rest = "state, BUCKET(age, 30) AS b", "FROM people GROUP BY state, b ORDER BY n DESC LIMIT 3"
+    grouped = f"SELECT {keys}, COUNT(*) AS n, AVG(visits) AS v {rest}"
+    done = ok(files, *asked, f"query={grouped}")
+    for row, true in zip(done["rows"], done["truth"], strict=True):
+        mine = (given["state"] == row["state"]) & (given["age"] // 30 * 30 == row["b"])
+        assert (true["state"], true["b"], true["n"]) == (row["state"], row["b"], mine.sum())
+        assert true["v"] == pytest.approx(given["visits"][mine].mean())
+    assert "in truth" in veil_(files, *asked, f"query={QUERY}").output
+    refused = veil_(files, *asked, f"query={QUERY}", "--folder", "FOLDER")
     assert refused.exit_code == 3
-    assert "--truth does not go with SQL" in " ".join(refused.output.split())
 
 
 @pytest.mark.parametrize("command", ["randomize", "simulate"])

@@ -120,10 +120,8 @@ def simulate(
     table = loaded.study if isinstance(loaded.study, Table) else None
     if table is not None and table.query is None and folder is None:
         raise InputError("a table is read by a query: --set query='SELECT ...', or --folder for one to ask in")
-    if table is not None and truth:
-        raise InputError(
-            "--truth does not go with SQL: ask the rows the same query, as examples/sql_ecommerce.py does with DuckDB"
-        )
+    if table is not None and truth and folder is not None:
+        raise InputError("a folder may hold other people's reports too: of a table, --truth goes without --folder")
     if table is not None and folder is not None:
         opened = check_folder(folder, table)
         had = 0 if opened is None else opened.people
@@ -146,7 +144,11 @@ def simulate(
             result, before = trial.walk(folder, seed, progress)
     if before:
         screen.print(f"{plural(before, 'round')} had been answered before.")
-    shown = wanted.present(result, screen, remarks, trial.held if truth else None)
+    shown = wanted.present(result, screen, remarks, trial.held if truth and table is None else None)
+    if table is not None and truth:
+        from veil.cli.table_truth import show_truth
+
+        shown["truth"] = show_truth(result, table, trial.walked, screen)
     return {**known, "answered_before": before, **shown}
 
 
