@@ -55,6 +55,8 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     if path.is_dir():
         from veil.sql.folder import is_table
 
+        if not any(path.iterdir()):
+            raise EmptyError(f"{path} is an empty folder")
         return _table(path, survey) if is_table(path) else _run(path)
     check_inputs(path)
     start = start_of(path)

@@ -40,7 +40,9 @@ StudyFile = Annotated[
         help="The study: a file that `veil plan` wrote, a bare task, or the folder of a run, for its current round.",
     ),
 ]
-Collected = Annotated[list[Path], typer.Argument(help="Tallies, or files of reports: of different people.")]
+Collected = Annotated[
+    list[Path], typer.Argument(help="Tallies, files of reports, or folders of tables: of different people.")
+]
 Values = Annotated[Path, typer.Argument(metavar="VALUES", help="People's values: .csv, .tsv, .parquet or .arrow.")]
 
 Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.", metavar="N")]

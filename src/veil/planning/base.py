@@ -132,6 +132,8 @@ class Wishes:
     """Of a table: queries in SQL whose errors are compared."""
     table: Study | None = None
     """The table of a schema file, which is taken unless another way is named."""
+    auto: bool = False
+    """Of a schema file: whether it leaves the way to ask open, so that the best one is taken."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Other parameters of the study, as text: what `--set` gives."""
 
