@@ -93,7 +93,8 @@ def test_queries_are_compared(people: Path) -> None:
 
 def test_the_rows_of_the_file_are_the_people(people: Path) -> None:
     assert veil_json(people, *ASKED)["users"] == 300
-    assert f"300 people, the rows of {people}" in " ".join(veil(people, *ASKED).split())
+    told = "".join(veil(people, *ASKED).split())  # long paths are broken over lines
+    assert f"300people,therowsof{people}" in told
     assert veil_json(people, *ASKED, "--users", 9)["users"] == 9
 
 
