@@ -78,7 +78,8 @@ def add_moments(
         for a in range(sums):
             weight = weights[a, i]
             _add(first, slot, a, 0, I64(weight & I64(0xFFFFFFFF)) * number)
-            _add(first, slot, a, 2, (weight >> I64(32)) * number)
+            if weight >> I64(32):
+                _add(first, slot, a, 2, (weight >> I64(32)) * number)
             for b in range(a + 1):
                 both = float(weight) * float(weights[b, i])
                 second[slot, a, b] += both * real * real

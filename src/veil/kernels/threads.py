@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,8 +15,9 @@ from numpy.typing import NDArray
 
 from veil.errors import ParameterError
 
-__all__ = ["add_up", "in_order", "thread_count"]
+__all__ = ["add_up", "ahead", "in_order", "thread_count"]
 
+_NAME = "veil-work"
 _PIECE = 1 << 22  # reports per call: far below the 2^32 that a kernel's counters hold
 _WORTH_A_THREAD = 1 << 22  # (report, candidate) pairs below which a second thread costs more than it gives
 
@@ -35,10 +39,44 @@ Result = TypeVar("Result")
 def in_order(work: Callable[[Piece], Result], pieces: Sequence[Piece], threads: int | None = None) -> list[Result]:
     """work(piece) for every piece, spread over threads; the results in the order of the pieces."""
     threads = min(threads or thread_count(), len(pieces))
-    if threads <= 1:
+    if threads <= 1 or _in_a_piece():
         return [work(piece) for piece in pieces]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, pieces))
+    return list(_waiting(threads).map(work, pieces))
+
+
+def ahead(work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Result]]:
+    """Every piece with work(piece), in order; threads work on the next pieces while the caller looks at one.
+
+    >>> list(ahead(abs, [-1, 2]))
+    [(-1, 1), (2, 2)]
+    """
+    threads = thread_count()
+    if threads <= 1 or _in_a_piece():
+        yield from ((piece, work(piece)) for piece in pieces)
+        return
+    under_way: deque[tuple[Piece, Future[Result]]] = deque()
+    for piece in pieces:
+        under_way.append((piece, _waiting(threads).submit(work, piece)))
+        if len(under_way) > threads:
+            first, done = under_way.popleft()
+            yield first, done.result()
+    for first, done in under_way:
+        yield first, done.result()
+
+
+def _in_a_piece() -> bool:
+    """Whether this is one of our threads already: the others are at work too, and may wait for this one."""
+    return threading.current_thread().name.startswith(_NAME)
+
+
+@lru_cache(maxsize=8)
+def _waiting(threads: int) -> ThreadPoolExecutor:
+    """So many threads that wait for work: to start them anew takes longer than a short piece of work."""
+    return ThreadPoolExecutor(threads, _NAME)
+
+
+if hasattr(os, "register_at_fork"):  # a forked process has none of them
+    os.register_at_fork(after_in_child=_waiting.cache_clear)
 
 
 def add_up(

@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _PAIRS = 1 << 27  # of a report and a cell, that a condition costs as long as there is a choice: some 20 ms
-_NEEDED = 1 << 29  # that it may cost before contrasts of categories are given up
+_NEEDED = 1 << 28  # that it may cost before contrasts of categories are given up
 _MOST_PAIRS = 1 << 37
 
 
@@ -90,8 +90,22 @@ class Side:
             above = means
         return found
 
+    @cached_property
+    def squares(self) -> list[float]:
+        """For each level the mean over all leaves of the contrast's square."""
+        return [_inner(self, self, level) for level in range(len(self.contrasts))]
+
+    @cached_property
+    def _at(self) -> dict[tuple[int, int], tuple[Ints, Floats]]:
+        return {}
+
     def at(self, contrast: int, level: int) -> tuple[Ints, Floats]:
         """A contrast as a function of the nodes of a finer level: where it is not 0, and what it is."""
+        if (contrast, level) not in self._at:
+            self._at[contrast, level] = self._spread(contrast, level)
+        return self._at[contrast, level]
+
+    def _spread(self, contrast: int, level: int) -> tuple[Ints, Floats]:
         where, values = self.contrasts[contrast]
         times = self.tree.width(contrast) // self.tree.width(level)
         if times == 1 or not len(where):
@@ -204,19 +218,16 @@ def _chosen(
     costs: list[Floats] = []
     groups: list[Ints] = []
     least, cheapest = 0.0, []
+    sizes = [_sizes(tree, [sides[place] for sides in boxes], levels[:, place]) for place, tree in enumerate(trees)]
     for j in contrasts:
-        fits = np.flatnonzero((levels >= np.array(j)).all(axis=1) & (counts > 0))
+        every = beside * len(boxes)
+        for of_side, level in zip(sizes, j, strict=True):
+            every = every * of_side[level]  # 0 where a group shows nothing so fine
+        fits = np.flatnonzero((every > 0) & (counts > 0))
         if not len(fits):
             raise EmptyError("too few people answered to tell: nobody was asked about a level that this needs")
-        cells = beside[fits].copy()
-        for place, (tree, level) in enumerate(zip(trees, j, strict=True)):
-            sizes = [
-                max(s[place].size(level, deeper) for s in boxes) if deeper >= level else 0
-                for deeper in range(tree.height + 1)
-            ]
-            cells *= np.array(sizes, dtype=np.float64)[levels[fits, place]]
-        cells = np.minimum(cells * len(boxes), combination.cells[fits])
-        cost = cells * counts[fits]
+        cells: Floats = np.minimum(every[fits], combination.cells[fits])
+        cost: Floats = cells * counts[fits]
         first = int(np.argmin(cells))
         least += float(cost[first])
         cheapest.append(first)
@@ -237,6 +248,15 @@ def _chosen(
         kept = fits[mine]
         pairs.append((kept, float((counts[kept] * combination.information[kept]).sum())))
     return _Chosen(contrasts, pairs, least)
+
+
+def _sizes(tree: Tree, sides: Sequence[Side], levels: Ints) -> Floats:
+    """How many cells it takes to read each contrast from each of some levels; 0 where the level is too coarse."""
+    table = np.zeros((tree.height + 1, tree.height + 1))
+    for contrast in range(tree.height + 1):
+        for level in range(contrast, tree.height + 1):
+            table[contrast, level] = max(side.size(contrast, level) for side in sides)
+    return np.asarray(table[:, levels])
 
 
 def _read(
@@ -281,7 +301,7 @@ def _mean_square(boxes: list[list[Side]], j: tuple[int, ...]) -> float:
         for b, others in enumerate(boxes[: a + 1]):
             both = 1.0
             for side, other, level in zip(sides, others, j, strict=True):
-                both *= _inner(side, other, level)
+                both *= side.squares[level] if side is other else _inner(side, other, level)
                 if not both:
                     break
             total += both if a == b else 2 * both

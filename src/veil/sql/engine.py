@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cmp_to_key
@@ -42,6 +42,7 @@ from veil.wire.layout import Columns
 __all__ = ["run"]
 
 _MOST_ROWS = 100_000
+_FEW_CONDITIONS = 8
 
 Floats = NDArray[np.float64]
 
@@ -56,6 +57,8 @@ class _Part:
     boxes: tuple[Box, ...]
 
 
+_Batch = tuple[int, Columns, NDArray[np.int64]]
+"""Some rows of one class: the class, the columns of their reports, and their weights."""
 Found = dict[tuple[Any, ...], Totals | None]
 """The estimated sums of each row of the answer; None where they are not known."""
 
@@ -143,11 +146,11 @@ def _from_numbers(rows: Rows, counted: Counted, parts: Sequence[_Part]) -> tuple
             by_class.setdefault(part.place, []).append((values, made))
     every = [values.groups for some in by_class.values() for values, _ in some]
     groups = None if None in every else frozenset[int]().union(*(some for some in every if some is not None))
-    for place, columns, weights in _batches(rows, counted, sorted(by_class), groups):
+    for batch, numbers in _numbers(_batches(rows, counted, sorted(by_class), groups), by_class):
+        place, columns, weights = batch
         choice = columns.get("choice")
-        for values, mine in by_class[place]:
-            numbers = values.of(columns)
-            mine.add(np.zeros(len(numbers), np.int64) if choice is None else choice, numbers, weights)
+        for (_, mine), own in zip(by_class[place], numbers, strict=True):
+            mine.add(np.zeros(len(own), np.int64) if choice is None else choice, own, weights)
     found: Found = {}
     units = np.array([10.0**-scale for scale in counted.scales])
     for part, made_ in zip(parts, moments, strict=True):
@@ -155,6 +158,25 @@ def _from_numbers(rows: Rows, counted: Counted, parts: Sequence[_Part]) -> tuple
         _added(found, part.row, None if made_ is None else made_.totals(one.counts, one.totals, one.products, units))
     asked = len(table.survey.ask)
     return found, f"all {asked:,} questions" if groups is None else f"{len(groups):,} of {asked:,} groups"
+
+
+def _numbers(
+    batches: Iterable[_Batch], by_class: Mapping[int, Sequence[tuple[Values, Moments]]]
+) -> Iterator[tuple[_Batch, Iterable[Floats]]]:
+    """Batches with the numbers of their rows, for each condition of their class.
+
+    Of few conditions the next batches are worked on meanwhile; of many, one condition after the other, so that memory
+    does not grow with them.
+    """
+    from veil.kernels.threads import ahead
+
+    def work(batch: _Batch) -> list[Floats]:
+        return [values.of(batch[1]) for values, _ in by_class[batch[0]]]
+
+    if max(map(len, by_class.values()), default=0) <= _FEW_CONDITIONS:
+        yield from ahead(work, batches)
+    else:
+        yield from ((batch, (values.of(batch[1]) for values, _ in by_class[batch[0]])) for batch in batches)
 
 
 def _from_tallies(rows: Rows, counted: Counted, parts: Sequence[_Part], design: TalliedDesign) -> tuple[Found, str]:
@@ -175,10 +197,8 @@ def _from_tallies(rows: Rows, counted: Counted, parts: Sequence[_Part], design: 
     return found, f"all {len(table.survey.ask):,} grids"
 
 
-def _batches(
-    rows: Rows, counted: Counted, wanted: Sequence[int], groups: frozenset[int] | None
-) -> Iterator[tuple[int, Columns, NDArray[np.int64]]]:
-    """Some rows of one class at a time: the class, the columns of their reports, and their weights."""
+def _batches(rows: Rows, counted: Counted, wanted: Sequence[int], groups: frozenset[int] | None) -> Iterator[_Batch]:
+    """Some rows of one class at a time."""
     if not wanted:
         return
     for batch in rows.scan(counted, wanted, groups):

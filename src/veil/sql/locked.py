@@ -48,6 +48,7 @@ class LockedDuckDB:
         self._reports = reports
         self._own = self.name("stored")
         self.view = self.name("people")
+        self._known: dict[str, tuple[Any, ...]] = {}
         self._connection = duckdb.connect(":memory:", config={"memory_limit": _MEMORY, "temp_directory": ""})
         small = people * table.survey.layout.size <= IN_MEMORY
         with told("the rows of the table"):
@@ -63,7 +64,9 @@ class LockedDuckDB:
     def _load(self) -> None:
         stored = ", ".join(identifier(name) for name in self.table.survey.layout.names)
         with self._reading(self._connection):
-            self._connection.execute(f"CREATE TABLE {self._own} AS {select([stored], self._source)}")
+            # rows of one question side by side: a query that reads few questions skips the others' blocks
+            order = ["ORDER BY choice"] if "choice" in self.table.survey.ask.layout.names else []
+            self._connection.execute(f"CREATE TABLE {self._own} AS {select([stored], self._source, *order)}")
         self._source, self._reports = self._own, None
 
     def _lock(self) -> None:
@@ -135,6 +138,12 @@ class LockedDuckDB:
         """The rows of a small result."""
         with told("this query"), self._reading(connection):
             return connection.execute(sql).fetchall()
+
+    def known(self, connection: duckdb.DuckDBPyConnection, aggregate: str) -> Any:
+        """An aggregate over all rows, which never change here: it is asked for once."""
+        if aggregate not in self._known:
+            self._known[aggregate] = self.execute(connection, select([aggregate], self.people))[0]
+        return self._known[aggregate][0]
 
     def batches(self, connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> Iterator[Any]:
         """The record batches of a large result, of about so many rows each."""

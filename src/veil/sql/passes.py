@@ -67,8 +67,14 @@ class Passes:
         return sums
 
     def _product(self, a: int, b: int) -> dict[str, str]:
-        """The sum of products of two weights, for the low and for the high 32 bits of one: neither overflows."""
-        first, second = f"CAST({self.name(f'w{a}')} AS HUGEINT)", self.name(f"w{b}")
+        """The sum of products of two weights; of large ones for the low and for the high 32 bits of one.
+
+        So nothing overflows.
+        """
+        first, second = self.name(f"w{a}"), self.name(f"w{b}")
+        if self.weights[a].most * self.weights[b].most < 2**63:
+            return {self.name(f"low{a}_{b}"): f"sum({first} * {second})"}
+        first = f"CAST({first} AS HUGEINT)"
         return {
             self.name(f"low{a}_{b}"): f"sum({first} * ({second} & {0xFFFFFFFF}))",
             self.name(f"high{a}_{b}"): f"sum({first} * ({second} >> 32))",

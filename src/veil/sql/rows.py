@@ -168,7 +168,7 @@ def _alike(row: tuple[Any, ...], passes: Passes, size: int) -> Alike:
         if weights[a].sql is None or weights[b].sql is None:
             return total(b if weights[a].sql is None else a)
         pair = f"{max(a, b)}_{min(a, b)}"
-        return sums[passes.name(f"low{pair}")] + (sums[passes.name(f"high{pair}")] << 32)
+        return sums[passes.name(f"low{pair}")] + (sums.get(passes.name(f"high{pair}"), 0) << 32)
 
     every = range(len(weights))
     return Alike(

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from veil.errors import InputError
 from veil.sql.columns import Measure, identifier
-from veil.sql.locked import LockedDuckDB, select
+from veil.sql.locked import LockedDuckDB
 
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["Weight", "counts_people", "each_once", "is_whole", "make_weights"]
+__all__ = ["ONE", "Weight", "counts_people", "each_once", "is_whole", "make_weights"]
 
 _DIGITS, _SHORT = 18, 9
 _MOST_UNITS = 9 * 10**18  # below 2^63
@@ -39,6 +39,11 @@ class Weight:
     sql: str | None = None
     """None: the weight is 1."""
     scale: int = 0
+    most: int = 2**63
+    """No weight is larger than this, in units of its scale and without its sign."""
+
+
+ONE = Weight(most=1)
 
 
 def is_whole(kind: str) -> bool:
@@ -61,16 +66,14 @@ def make_weights(
 ) -> list[Weight]:
     """The weights of sums. Rows for which `where` is not true count as 0, and nothing is evaluated there."""
     forms = [_form(database, connection, text, where) for text in texts]
-    wanted = [sql for form in forms for sql in form.asked]
-    found = iter(database.execute(connection, select(wanted, database.people))[0]) if wanted else iter(())
-    return [form.weight(*(next(found) for _ in form.asked)) for form in forms]
+    return [form.weight(*(database.known(connection, sql) for sql in form.asked)) for form in forms]
 
 
 def each_once(weights: Sequence[Weight]) -> tuple[tuple[Weight, ...], tuple[int, ...]]:
     """The weights that differ, and for each of those given its place among them.
 
-    >>> each_once([Weight(), Weight("x"), Weight()])
-    ((Weight(sql=None, scale=0), Weight(sql='x', scale=0)), (0, 1, 0))
+    >>> each_once([ONE, Weight("x", most=9), ONE])
+    ((Weight(sql=None, scale=0, most=1), Weight(sql='x', scale=0, most=9)), (0, 1, 0))
     """
     distinct = tuple(dict.fromkeys(weights))
     return distinct, tuple(distinct.index(one) for one in weights)
@@ -93,17 +96,33 @@ class _Form:
         return self._weight
 
 
+class _Stored(_Form):
+    """A measure as it is stored, which is within its range unless a stranger's report is among the rows."""
+
+    def __init__(self, raw: str, scale: int) -> None:
+        self._raw, self._scale = raw, scale
+        self._inside = f"{raw} BETWEEN {1 - 10**18} AND {10**18 - 1}"
+        inside = f"FILTER (WHERE {self._inside})"
+        self.asked = (f"min({raw}) {inside}", f"max({raw}) {inside}", f"count(*) {inside} = count(*)")
+
+    def weight(self, *found: Any) -> Weight:
+        least, most, usual = found
+        sql = self._raw if usual else f"(CASE WHEN {self._inside} THEN {self._raw} ELSE 0 END)"
+        return Weight(sql, self._scale, max(abs(least or 0), abs(most or 0)))
+
+
 class _Counted(_Form):
     """Whether something is not NULL: 1 for everybody, unless it is NULL in a row."""
 
     def __init__(self, text: str, number: str, where: str | None) -> None:
-        super().__init__(Weight(f"CAST(coalesce({number}, 0) AS BIGINT)"))
+        super().__init__(Weight(f"CAST(coalesce({number}, 0) AS BIGINT)", most=1))
         other = f"coalesce((\n{text}\n), 0) <> 1"
-        other = other if where is None else f"CASE WHEN {where} THEN {other} ELSE false END"
+        if where is not None and not counts_people(text):  # a column alone can be looked at anywhere
+            other = f"CASE WHEN {where} THEN {other} ELSE false END"
         self.asked = (f"count(*) FILTER (WHERE {other})",)
 
     def weight(self, *found: Any) -> Weight:
-        return self._weight if found[0] else Weight()
+        return self._weight if found[0] else ONE
 
 
 class _Scaled(_Form):
@@ -138,12 +157,10 @@ class _Scaled(_Form):
 def _form(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: str, where: str | None) -> _Form:
     """How a sum's expression becomes an integer."""
     if text.strip() == "1":
-        return _Form(Weight())
+        return _Form(ONE)
     for place, column in enumerate(database.table.public):
         if isinstance(column, Measure) and text.strip() == identifier(column.name):  # as it is stored: it cannot fail
-            raw = database.raw(place)
-            inside = f"{raw} BETWEEN {1 - 10**18} AND {10**18 - 1}"
-            return _Form(Weight(f"(CASE WHEN {inside} THEN {raw} ELSE 0 END)", column.scale))
+            return _Stored(database.raw(place), column.scale)
     kind = database.type_of(connection, text)
     number = f"(\n{text}\n)" if where is None else f"(CASE WHEN {where} THEN (\n{text}\n) END)"
     decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", kind)
