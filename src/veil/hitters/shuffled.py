@@ -66,7 +66,7 @@ def shuffled_tree_hist(
     bound: Bound = "thesis",
     cap: float = 6.0,
 ) -> EveryPrefix:
-    """TreeHist through SOLH whose shuffled messages keep (epsilon, delta) in all: each length has an equal part of both.
+    """TreeHist through SOLH whose shuffled messages keep (epsilon, delta): each length has an equal part of both.
 
     d' is the thesis's (9.4) for that part; the local epsilon of a length is the largest that the bound allows, up to
     the cap. With bound="blanket" the same promise leaves less noise.

@@ -135,7 +135,7 @@ class _Sum:
 
     @cached_property
     def _window(self) -> tuple[float, float] | None:
-        """Half of the lattice's length, and a bound on the tilted probability of lying outside; None if none is found."""
+        """Half of the lattice's length, and a bound on the tilted probability of lying outside; None if there is none."""
         values, masses = self._law
         deviation = math.sqrt(self.users * self._cumulant(self._tilt, values, masses)[2])
         half = 10 * deviation
@@ -145,7 +145,7 @@ class _Sum:
             if half > most + step:
                 return most + 2 * step, 0.0
             places, weights = self._lattice(step)
-            outside = self._outside(places * step, weights, half, deviation)
+            outside = self._outside(places.astype(np.float64) * step, weights, half, deviation)
             if outside <= _TAIL:
                 return half, outside
             half *= 1.25
@@ -184,7 +184,7 @@ class _Sum:
         half, outside = self._window
         step = 2 * half / count
         places, masses = self._lattice(step)
-        cumulant = self._cumulant(theta, places * step, masses)[0]
+        cumulant = self._cumulant(theta, places.astype(np.float64) * step, masses)[0]
         tilted = np.zeros(count)
         np.add.at(tilted, places % count, masses * np.exp(theta * step * places - cumulant))
         law, rounding = self._power(tilted)
@@ -238,9 +238,9 @@ class _Sum:
     def _added(self, law: Floats, step: float, scale: float, high: float) -> float:
         """What moving Z to the lattice may have added to E[(sum)+].
 
-        It adds noise U of mean 0 given the sum S, at most a step for each report from the blanket, of which there are at
-        most m (Bernstein): E[(S + U)+] - E[S+] is at most E[|U|; |S| < |U|]. With v = m step^2 / 4, Hoeffding's bound
-        on U, that is at most sqrt(v) P(|S + U| < 2 r), and what |U| > r or more reports may bring.
+        It adds noise U of mean 0 given the sum S, at most a step for each report from the blanket, of which there are
+        at most m (Bernstein): E[(S + U)+] - E[S+] is at most E[|U|; |S| < |U|]. With v = m step^2 / 4, Hoeffding's
+        bound on U, that is at most sqrt(v) P(|S + U| < 2 r), and what |U| > r or more reports may bring.
         """
         drawn = self.users * float(self.blanket.gamma)
         rare = math.log(max(1e6 * self.users * step / high, 10.0))
