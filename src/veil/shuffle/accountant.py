@@ -135,7 +135,7 @@ class _Sum:
 
     @cached_property
     def _window(self) -> tuple[float, float] | None:
-        """Half of the lattice's length, and a bound on the tilted probability of lying outside; None if there is none."""
+        """Half of the lattice's length, and a bound on the tilted probability of lying outside, if there is one."""
         values, masses = self._law
         deviation = math.sqrt(self.users * self._cumulant(self._tilt, values, masses)[2])
         half = 10 * deviation

@@ -33,7 +33,7 @@ class AUE(FrequencyOracle):
     """Send 1 for the held value and 0 for the others, each raised by 1 with p = 1 - 200 ln(4 / delta) / (eps^2 n).
 
     Guarantee: none of its own. A 2 stands for the held value alone, so one report may tell everything; only the sums
-    over the shuffled reports of all `users` keep (epsilon, delta). The local guarantee is infinite, and a ledger refuses
+    over the shuffled reports of all `users` keep (epsilon, delta). Its local guarantee is infinite: a ledger refuses
     it. It is here as a rival (thesis 9.3.4), stands in no registry, and no device can be asked through it.
 
     >>> oracle = AUE(0.5, 100, users=1_000_000, delta=1e-9)

@@ -50,7 +50,7 @@ def design(
     epsilon_local_cap: float = 8.0,
     bound: Bound = "blanket",
 ) -> ShuffleDesign:
-    """The oracle and parameters of least variance that keep (epsilon_central, delta) after a shuffle of `users` reports.
+    """The oracle of least variance that keeps (epsilon_central, delta) after a shuffle of `users` reports.
 
     Nobody's local epsilon exceeds the cap: that is all that is left to people if the shuffler tells who sent what. With
     bound="thesis" it is the thesis's choice between GRR and SOLH, local hashing into d' buckets (9.4).
@@ -94,13 +94,12 @@ def _designs(
         assert isinstance(found, FrequencyOracle)
         return found
 
+    def promised(oracle: FrequencyOracle) -> Amplified:
+        alone = oracle.epsilon <= epsilon
+        return unshuffled(oracle, users, bound) if alone else amplify(oracle, users, delta, bound)
+
     chosen = _of_thesis if bound == "thesis" else _by_blanket
-    return tuple(
-        ShuffleDesign(
-            oracle, amplify(oracle, users, delta, bound) if oracle.epsilon > epsilon else unshuffled(oracle, users)
-        )
-        for oracle in chosen(domain, users, kept)
-    )
+    return tuple(ShuffleDesign(oracle, promised(oracle)) for oracle in chosen(domain, users, kept))
 
 
 Kept = Callable[[Callable[[float], FrequencyOracle]], FrequencyOracle]

@@ -1,4 +1,4 @@
-"""The thesis's other methods behind a shuffler, and two yardsticks: by closed forms, for comparisons (9.3 and 9.6.2)."""
+"""The thesis's other methods behind a shuffler, and two yardsticks, for comparisons (9.3 and 9.6.2)."""
 
 from __future__ import annotations
 

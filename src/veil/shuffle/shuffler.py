@@ -34,7 +34,7 @@ class Shuffler:
         object.__setattr__(self, "delta", check_delta(self.delta))
 
     def central(self, mechanism: Mechanism, people: int | None = None) -> Amplified:
-        """The promise towards whoever sees only mixed reports; of so many people, where fewer came than were promised."""
+        """The promise towards whoever sees only mixed reports; `people`, where fewer came than were promised."""
         return amplify(mechanism, self.users if people is None else min(people, self.users), self.delta)
 
     def to_json(self) -> Json:
