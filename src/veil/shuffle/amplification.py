@@ -131,11 +131,11 @@ def largest_local(
     if most <= target:
         return make(most)
 
-    def over(local: float, points: int | None = _COARSE) -> float:
-        """How far above the target this local epsilon is: negative where it keeps it."""
+    def over(local: float) -> float:
+        """How far above the target this local epsilon is: at most 0 where it keeps it."""
         mechanism = make(local)
         if method == "blanket":
-            found = delta_of(blanket_of(mechanism), int(users), math.exp(target) * (1 - 2.0**-50), points).high
+            found = delta_of(blanket_of(mechanism), int(users), math.exp(target) * (1 - 2.0**-50), _COARSE).high
             return math.log(max(found, 1e-300) / delta)
         try:
             return math.log(_in_closed_form(mechanism, users, delta, method) / target)

@@ -106,26 +106,29 @@ Kept = Callable[[Callable[[float], FrequencyOracle]], FrequencyOracle]
 """From an oracle for each local epsilon to the one whose epsilon is the largest that is allowed."""
 
 
-def _of_thesis(domain: Domain, users: int, kept: Kept) -> Iterator[FrequencyOracle]:
+def _of_thesis(domain: Domain, users: int, kept: Kept, fine: int = 1 << 30) -> Iterator[FrequencyOracle]:
     if domain.listable:
         yield kept(lambda local: GRR(local, domain))
-    yield _best(lambda buckets: kept(lambda local: OLH(local, domain, buckets)), 2, _MOST_BUCKETS, users)
+    yield _best(lambda buckets: kept(lambda local: OLH(local, domain, buckets)), 2, _MOST_BUCKETS, users, fine)
 
 
 def _by_blanket(domain: Domain, users: int, kept: Kept) -> Iterator[FrequencyOracle]:
-    yield from _of_thesis(domain, users, kept)
+    yield from _of_thesis(domain, users, kept, fine=32)
     if domain.size <= _MOST_SUBSETS:
         if domain.size > 3:
             subsets = (2, domain.size // 2)
-            yield _best(lambda k: kept(lambda local: SubsetSelection(local, domain, k)), *subsets, users)
+            yield _best(lambda k: kept(lambda local: SubsetSelection(local, domain, k)), *subsets, users, fine=32)
         yield kept(lambda local: SUE(local, domain))
         yield kept(lambda local: OUE(local, domain))
     if not domain.code_bytes and domain.size <= _MOST_BUCKETS:
         yield kept(lambda local: HadamardResponse(local, domain))
 
 
-def _best(make: Callable[[int], FrequencyOracle], least: int, most: int, users: int) -> FrequencyOracle:
-    """The oracle of least variance over an integer parameter, whose variance falls and then rises."""
+def _best(make: Callable[[int], FrequencyOracle], least: int, most: int, users: int, fine: int) -> FrequencyOracle:
+    """The oracle of least variance over an integer parameter, whose variance falls and then rises.
+
+    The parameter is searched to one part in `fine` of itself: around its best, variances hardly differ.
+    """
     found: dict[int, FrequencyOracle] = {}
 
     def variance(number: int) -> float:
@@ -138,11 +141,11 @@ def _best(make: Callable[[int], FrequencyOracle], least: int, most: int, users: 
     while best * 2 <= most and variance(best * 2) < variance(best):
         best *= 2
     low, high = max(best // 2, least), min(best * 2, most)
-    while high - low > 2:
+    while high - low > max(2, low // fine):
         left = low + (high - low) // 3
         right = high - (high - low) // 3
         if variance(left) <= variance(right):
             high = right if right < high else high - 1
         else:
             low = left if left > low else low + 1
-    return found[min(range(low, high + 1), key=variance)]
+    return found[min({low, (low + high) // 2, high} | set(found), key=variance)]
