@@ -82,7 +82,7 @@ def delta_of(blanket: Blanket, users: int, ratio: float, points: int | None = No
 
 def _points(users: int, fine: int) -> int:
     """A power of two of about `fine` times the root of n: steps stay small beside Z, whose sum grows with that root."""
-    return min(max(1 << math.ceil(math.log2(fine * math.sqrt(users))), 1 << 12), _MOST_POINTS)
+    return min(max(1 << math.ceil(math.log2(fine * math.sqrt(users))), 64 * fine), _MOST_POINTS)
 
 
 @dataclass(frozen=True)

@@ -135,10 +135,11 @@ def largest_local(
         """How far above the target this local epsilon is: at most 0 where it keeps it."""
         mechanism = make(local)
         if method == "blanket":
-            found = delta_of(blanket_of(mechanism), int(users), math.exp(target) * (1 - 2.0**-50), _COARSE).high
+            aim = math.exp(target * (1 - _EXACT / 5))  # `amplify` comes back within the target, whatever it rounds
+            found = delta_of(blanket_of(mechanism), int(users), aim, _COARSE).high
             return math.log(max(found, 1e-300) / delta)
         try:
-            return math.log(_in_closed_form(mechanism, users, delta, method) / target)
+            return math.log(_in_closed_form(mechanism, users, delta, method) / target) + 2.0**-30
         except ParameterError:  # a condition of the bound fails: it promises nothing here
             return math.inf
 
