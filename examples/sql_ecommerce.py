@@ -89,6 +89,8 @@ QUESTIONS = {
         WHERE region = 'Great Britain' GROUP BY category HAVING lines > 20000 ORDER BY lines DESC LIMIT 5""",
 }
 
+COUNTED = ("lines", "pieces")  # whole numbers
+
 raw = duckdb.connect()
 raw.register("shop", lines.to_arrow())
 answers = {}
@@ -109,7 +111,9 @@ with veil.sql.open(folder) as db:
                 low, high = row[f"{one.name}_low"], row[f"{one.name}_high"]
                 if not np.isnan(truth):
                     shown, within = shown + 1, within + (low <= truth <= high)
-                cells += [f"{row[one.name]:,.2f}", f"{low:,.2f} to {high:,.2f}", f"{truth:,.2f}"]
+                digits = 0 if one.name in COUNTED else 2
+                cells += [f"{number:,.{digits}f}" for number in (row[one.name], truth)]
+                cells.insert(-1, f"{low:,.{digits}f} to {high:,.{digits}f}")
             view.add_row(*cells)
         screen.print(view)
         print(f"{', '.join(answer.used)}; {took * 1000:.0f} ms\n")

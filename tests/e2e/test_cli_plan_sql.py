@@ -86,7 +86,15 @@ def test_queries_are_compared(people: Path) -> None:
     assert found["queries"] == 1
     assert found["options"][0]["query_1"] > 0
     assert f"Query 1: {query}." in " ".join(veil(people, *ASKED, "--query", query).split())
-    assert "name" in veil(people, *ASKED, "--query", "SELECT name FROM people", code=3)
+    wrong = veil(people, *ASKED, "--query", query, "--query", "SELECT COUNT(*) FROM people WHERE agee < 3", code=3)
+    assert "query 2 of 2:" in wrong
+    assert f"\n{' ' * 34}^\n" in wrong
+
+
+def test_the_rows_of_the_file_are_the_people(people: Path) -> None:
+    assert veil_json(people, *ASKED)["users"] == 300
+    assert f"300 people, the rows of {people}" in " ".join(veil(people, *ASKED).split())
+    assert veil_json(people, *ASKED, "--users", 9)["users"] == 9
 
 
 def test_attributes_in_words_and_how_many_dimensions(people: Path) -> None:
@@ -120,16 +128,39 @@ def test_a_schema_file_is_a_table(tmp_path: Path) -> None:
     table = study_from_json(out.read_bytes())
     assert isinstance(table, Table)
     assert (table.name, table.design, table.public) == ("shop", HIO((5, 2)), (Measure("purchase", 2),))
-    assert found["chosen"] == "schema"
-    assert "would be taken otherwise" in found["why"] or found["options"][0]["name"] == "schema"
-    other = veil_json("--schema", schema, "--epsilon", 1, "--method", "MG")
+    assert found["chosen"] == "HIO"  # what would be fitted is 5 as well
+    assert "as the schema says" in found["why"]
+    schema.write_text(SCHEMA.replace("fan_out = 5", "fan_out = 3"))
+    assert veil_json("--schema", schema)["chosen"] == "HIO of the schema"
+    other = veil_json("--schema", schema, "--epsilon", 1, "--method", "MG", "-o", out)
     assert (other["epsilon"], other["chosen"]) == (1.0, "MG")
+    again = study_from_json(out.read_bytes())
+    assert isinstance(again, Table)
+    assert again.name == "shop"
+    schema.write_text(SCHEMA.replace("fan_out = 5", "users = 5000"))
+    known = veil_json("--schema", schema)
+    assert (known["chosen"], known["users"]) == ("HIO", 5000)
+    assert len({option["name"] for option in known["options"]}) == len(known["options"])
+    assert [option["name"] for option in known["options"]].count("HIO") == 1
+    assert "5,000 people, as the schema says" in veil("--schema", schema)
+
+
+def test_a_schema_that_leaves_the_design_open_takes_the_best_one(tmp_path: Path) -> None:
+    schema = tmp_path / "schema.toml"
+    schema.write_text(SCHEMA.replace('mechanism = "HIO"\nfan_out = 5', ""))
+    for epsilon in (0.5, 6):
+        found = veil_json("--schema", schema, "--epsilon", epsilon)
+        assert found["chosen"] == found["options"][0]["name"]
+        assert "smallest error" in found["why"]
+        assert "asked for" not in found["why"]
 
 
 def test_what_is_refused(people: Path, tmp_path: Path) -> None:
     schema = tmp_path / "schema.toml"
     schema.write_text(SCHEMA.replace("integers", "integer"))
     assert "private.age" in veil("--schema", schema, code=3)
+    assert "FILE or --schema" in veil("--schema", schema, people, code=2)
+    assert "age is both private and public" in veil(people, *ASKED, "--public", "os,age", code=2)
     assert "leave FILE out" in veil("--schema", schema, "--private", "age", people, code=2)
     assert "--public goes with FILE" in veil("--attribute", "a=0..9", "--public", "os", "--epsilon", 1, code=2)
     assert "no column ages" in veil(people, "--private", "ages", "--epsilon", 1, code=3)

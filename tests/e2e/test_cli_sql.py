@@ -16,7 +16,7 @@ from veil import Integers, Record
 from veil.cli.main import app
 from veil.entropy import Seeded
 from veil.results.files import load
-from veil.sql import Category, Measure, Table
+from veil.sql import Category, Grids, Measure, Moment, Table
 from veil.sql.folder import create
 
 pytest.importorskip("duckdb")
@@ -113,6 +113,67 @@ def test_the_predicted_error_is_shown_before_asking(folder: Path) -> None:
     assert found["kind"] == "sql-plan"
 
 
+def test_a_plan_needs_no_people(folder: Path, tmp_path: Path) -> None:
+    create(tmp_path / "t", TABLE)
+    study = tmp_path / "t" / "study.json"
+    for table in (tmp_path / "t", study):
+        found = json.loads(run("sql", table, f"EXPLAIN {COUNTED}", "--json").stdout)
+        assert found["people"] == 1_000_000
+        assert "if 1,000,000 people reported" in run("sql", table, f"EXPLAIN {COUNTED}").stdout
+        found = json.loads(run("sql", table, f"EXPLAIN {COUNTED}", "--users", 500, "--json").stdout)
+        assert found["people"] == 500
+        run("sql", table, COUNTED, code=3)
+    assert "a study without reports" in run("sql", study, COUNTED, code=3).stderr
+    assert "goes with EXPLAIN" in run("sql", folder, COUNTED, "--users", 500, code=3).stderr
+    drawn, table = tmp_path / "a.svg", tmp_path / "a.csv"
+    assert "has no picture" in run("sql", folder, f"EXPLAIN {COUNTED}", "--plot", drawn, "-o", table, code=3).stderr
+    assert not table.exists()
+
+
+def test_reports_are_read_in_another_way(folder: Path) -> None:
+    text = "SELECT state, COUNT(*) AS n FROM people WHERE age < 22 GROUP BY state"
+    consistent = run("sql", folder, text, "--set", "reading=consistent").stdout
+    assert "made to fit together" in consistent
+    with veil.sql.open(folder, reading="consistent") as database:
+        assert "made to fit together" in " ".join(database.query(text).remarks())
+    run("sql", folder, text, "--set", "reading=wild", code=3)
+    run("sql", folder, text, "--set", "epsilon=9", code=3)
+
+
+def test_what_was_said_once_is_not_said_again(tmp_path: Path) -> None:
+    table = Table(4.0, TABLE.private, TABLE.public, Grids(8, 4))
+    create(tmp_path / "t", table)
+    with veil.sql.open(tmp_path / "t") as database:
+        database.append(people())
+    asked = ";".join(["SELECT COUNT(*) AS n FROM people", COUNTED, COUNTED])
+    assert run("sql", tmp_path / "t", typed=asked).stdout.count("noise of the grids") == 1
+    assert "noise of the grids" not in run("sql", tmp_path / "t", "SELECT COUNT(*) AS n FROM people").stdout
+    answers = json.loads(run("sql", tmp_path / "t", "--json", typed=asked).stdout)["answers"]
+    assert [len(answer["remarks"]) for answer in answers] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("os = 'iOS'", "nobody has the label 'iOS' of os; near it is ios"),
+        ("os IN ('web', 'linux') AND age < 40", "nobody has the label 'linux' of os, which is ios, web"),
+        ("'WEB' <> os", "near it is web"),
+        ("os = 'ios' OR lower(os) = 'x'", None),
+    ],
+)
+def test_labels_that_nobody_has_are_said(folder: Path, where: str, said: str | None) -> None:
+    text = f"SELECT COUNT(*) AS n FROM people WHERE {where}"  # noqa: S608  # a query of ours
+    for asked in (text, f"EXPLAIN {text}"):
+        shown = " ".join(run("sql", folder, asked).stdout.split())
+        assert said in shown if said is not None else "nobody has" not in shown
+
+
+def test_a_pipe_says_what_it_did_not_ask(folder: Path) -> None:
+    said = run("sql", folder, typed=";".join([COUNTED, "SELECT agee", COUNTED, COUNTED]), code=3).stderr
+    assert "query 2 of 4" in said
+    assert "was not asked: 2 more of the 4" in said
+
+
 @pytest.mark.parametrize(
     ("args", "code"),
     [
@@ -147,6 +208,20 @@ def test_a_folder_is_inspected(folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_bytes(Table(1.0, Record.of(age=Integers(18, 81))).to_bytes())
     run("inspect", folder, "--study", other, code=4)
+    (tmp_path / "empty").mkdir()
+    assert "is an empty folder" in run("inspect", tmp_path / "empty", code=3).stderr
+
+
+def test_times_are_written_without_thousandths(tmp_path: Path) -> None:
+    table = Table(4.0, TABLE.private, (Moment("bought", "second"),))
+    create(tmp_path / "t", table)
+    with veil.sql.open(tmp_path / "t") as database:
+        held = people()
+        days = np.datetime64("2026-01-01T10:00:00") + np.arange(PEOPLE) % 60 * np.timedelta64(1, "D")
+        database.append({"age": held["age"], "state": held["state"], "bought": days})
+    text = run("sql", tmp_path / "t", "SELECT date_trunc('hour', bought) AS t, COUNT(*) AS n FROM people GROUP BY t")
+    assert "2026-01-01 10:00:00  " in text.stdout
+    assert ".000" not in text.stdout
 
 
 def test_a_table_is_a_study_that_is_read_by_a_query(folder: Path) -> None:
@@ -192,6 +267,13 @@ def test_the_commands_of_the_shell(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert "ms\n" in text
     assert "there is no such command" in text
     assert "\\timing" in text
+
+
+def test_help_answers_also_inside_a_query(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "\\timing" in shell(folder, "help\r\\q\r", monkeypatch, tmp_path)
+    text = shell(folder, "SELECT COUNT(*) AS n\rFROM people\r\\?\rWHERE age < 50;\r\\q\r", monkeypatch, tmp_path)
+    assert "\\timing" in text
+    assert "n, 95 % interval" in text
 
 
 def test_the_shell_goes_on_after_a_mistake(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

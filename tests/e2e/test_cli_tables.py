@@ -78,6 +78,38 @@ def test_people_are_randomized_into_a_folder(files: Path) -> None:
     ok(files, "randomize", "TABLE", "PEOPLE", "-o", str(files / "reports.arrow"))  # a file, as of every study
 
 
+def test_a_name_that_ends_in_parquet_is_one_file(files: Path) -> None:
+    ok(files, "randomize", "TABLE", "PEOPLE", "-o", "FOLDER")
+    march, april = files / "march.parquet", files / "folder" / "april.parquet"
+    for out in (march, april):
+        ok(files, "randomize", "TABLE", "PEOPLE", "-o", str(out))
+        assert out.is_file()
+    assert open_folder(files / "folder").people == 2 * PEOPLE
+    for after in (april, files / "folder"):
+        change = ok(files, "difference", "TABLE", str(march), str(after), "--set", f"query={QUERY}")
+        assert change["rows"]
+    asked = ok(files, "sql", "FOLDER", QUERY)
+    assert ok(files, "estimate", "TABLE", "FOLDER", "--set", f"query={QUERY}")["rows"] == asked["rows"]
+
+
+def test_the_same_reports_count_once(files: Path) -> None:
+    first = ("randomize", "TABLE", "PEOPLE", "-o", "FOLDER", "--seed", "5")
+    assert f"now has {PEOPLE:,} people in 1 file" in veil_(files, *first).output
+    again = veil_(files, *first)
+    assert again.exit_code == 3
+    assert "already" in again.output
+    assert "now has 1,800 people in 2 files" in veil_(files, *first[:-1], "6").output
+    (part,) = list((files / "folder").glob("part-*.parquet"))[:1]
+    (files / "folder" / "copy.parquet").write_bytes(part.read_bytes())
+    (files / "folder" / "old").mkdir()
+    found = ok(files, "inspect", "FOLDER")
+    assert found["people"] == 2 * PEOPLE
+    assert len(found["ignored"]) == 2
+    said = " ".join(veil_(files, "sql", "FOLDER", QUERY).output.split())
+    assert "the same reports as copy.parquet" in said
+    assert "old: a folder inside the table" in said
+
+
 def test_simulations_of_tables(files: Path) -> None:
     here = veil.simulate(TABLE.asking(QUERY), columns(), seed=7)
     done = ok(files, "simulate", "TABLE", "PEOPLE", "--set", f"query={QUERY}", "--seed", "7")
@@ -91,6 +123,24 @@ def test_simulations_of_tables(files: Path) -> None:
     refused = veil_(files, "simulate", "TABLE", "PEOPLE")
     assert refused.exit_code
     assert "a table is read by a query" in refused.output
+
+
+def test_true_answers_stand_beside_a_trial(files: Path) -> None:
+    given = {name: np.array(column) for name, column in columns().items()}
+    asked = ("simulate", "TABLE", "PEOPLE", "--seed", "7", "--truth", "--set")
+    meant = (given["age"] < 50) & (given["store"] != "1")
+    (true,) = ok(files, *asked, f"query={QUERY}")["truth"]
+    assert true == {"n": meant.sum(), "total": pytest.approx(given["spent"][meant].sum(), abs=0.01)}
+    keys, rest = "state, BUCKET(age, 30) AS b", "FROM people GROUP BY state, b ORDER BY n DESC LIMIT 3"
+    grouped = f"SELECT {keys}, COUNT(*) AS n, AVG(visits) AS v {rest}"
+    done = ok(files, *asked, f"query={grouped}")
+    for row, true in zip(done["rows"], done["truth"], strict=True):
+        mine = (given["state"] == row["state"]) & (given["age"] // 30 * 30 == row["b"])
+        assert (true["state"], true["b"], true["n"]) == (row["state"], row["b"], mine.sum())
+        assert true["v"] == pytest.approx(given["visits"][mine].mean())
+    assert "in truth" in veil_(files, *asked, f"query={QUERY}").output
+    refused = veil_(files, *asked, f"query={QUERY}", "--folder", "FOLDER")
+    assert refused.exit_code == 3
 
 
 @pytest.mark.parametrize("command", ["randomize", "simulate"])
@@ -108,6 +158,24 @@ def test_what_does_not_belong_leaves_no_folder(files: Path, command: str) -> Non
         assert says in " ".join(done.output.split())
         assert "secret" not in done.output
         assert not (files / "folder").exists()
+
+
+@pytest.mark.parametrize("command", ["randomize", "simulate"])
+def test_a_bad_value_is_found_by_its_line(files: Path, command: str) -> None:
+    out = "-o" if command == "randomize" else "--folder"
+    lines = (files / "people.csv").read_text(encoding="utf-8").splitlines()
+    cells = lines[11].split(",")
+    for place, cell, says in ((1, "200", "integers from 18 to 81"), (3, "1e99", "(public column 'spent')")):
+        bad = [*cells[:place], cell, *cells[place + 1 :]]
+        (files / "people.csv").write_text("\n".join([*lines[:11], ",".join(bad), *lines[12:]]), encoding="utf-8")
+        done = veil_(files, command, "TABLE", "PEOPLE", out, "FOLDER")
+        said = " ".join(done.output.split())
+        assert done.exit_code == 3
+        assert says in said
+        assert "(line 12 of " in said
+        assert ("--clip" in said) == (place == 1)
+    (files / "people.csv").write_text("\n".join([*lines[:11], ",".join([cells[0], "200", *cells[2:]])]), "utf-8")
+    assert ok(files, command, "TABLE", "PEOPLE", out, "FOLDER", "--clip")["clipped"] == 1
 
 
 def test_folders_of_something_else_are_refused(files: Path) -> None:

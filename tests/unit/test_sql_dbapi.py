@@ -240,8 +240,7 @@ def test_a_table_that_nobody_reported_to_has_no_answers(tmp_path: Path) -> None:
     with veil.sql.connect(tmp_path / "shop") as connection:
         with pytest.raises(dbapi.OperationalError, match="nobody has reported"):
             connection.cursor().execute("SELECT COUNT(*) FROM people")
-        with pytest.raises(dbapi.OperationalError, match="nobody has reported"):
-            connection.cursor().execute("EXPLAIN SELECT COUNT(*) FROM people")
+        assert connection.database.explain("SELECT COUNT(*) FROM people").n == 1_000_000  # but they can be planned
         plans = [connection.database.explain("SELECT COUNT(*) FROM people WHERE age < 40", n) for n in (1_000, 4_000)]
         errors = [plan.outputs[0].stderr[0] for plan in plans]
         assert errors[1] == pytest.approx(2 * errors[0], rel=0.1)

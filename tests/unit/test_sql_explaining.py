@@ -117,3 +117,21 @@ def test_more_dimensions_than_are_asked_at_once_are_refused_in_words():
     pairs = Table(2.0, PRIVATE, PUBLIC, HIO(most=1))
     with pytest.raises(InputError, match="at most 1 dimension at once"):
         explained("SELECT COUNT(*) FROM people WHERE age < 40 AND state = 'NY'", pairs, 100_000)
+
+
+def test_grids_that_are_read_are_shown():
+    table = Table(2.0, PRIVATE, PUBLIC, Grids(fine=16, coarse=4))
+    found = explained("SELECT COUNT(*) AS c FROM people WHERE age < 40 AND state = 'NY'", table, 90_000)
+    assert found.steps[-1].how == (
+        "Grids: 3 of 3 grids, all together: age (16 cells); state (3 cells); age by state (12 cells)"
+    )
+    assert (found.groups, found.cells, found.pairs) == (3, 31, 31 * 30_000)
+    many = explained("SELECT age, COUNT(*) AS c FROM people GROUP BY age", table, 90_000)
+    assert (many.groups, many.cells, many.pairs) == (3, 31, 31 * 30_000)  # reports are counted once for all groups
+    assert Result.from_json(found.to_json()) == found
+
+
+def test_what_nobody_has_reported_is_said():
+    found = explained("SELECT os, SUM(purchase) AS s FROM people WHERE age < 40 GROUP BY os", TABLE, 5_000)
+    assert found.remarks()[1] == "So it would be if 5,000 people reported."
+    assert len(found.remarks()) == 4

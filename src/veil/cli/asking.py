@@ -37,33 +37,37 @@ def randomize(
 ) -> Document:
     """Turn every person's value into a report, as their device would.
 
-    The output of a table may be a folder: the reports are added to it as one more file.
+    The output of a table may be a folder: the reports are added to it as one more file. A name that ends in .arrow or
+    .parquet is one file of reports.
     """
     from veil.cli.files import check_output, load
     from veil.cli.progress import progress
-    from veil.cli.table_folders import added, check_folder
+    from veil.cli.table_folders import added, check_folder, now_holds
     from veil.cli.values import Randomized
-    from veil.files.opening import ARROW
+    from veil.files.opening import ARROW, PARQUET
     from veil.sql import Table
 
     warn_of_seed(seed)
     asked, survey = load(study)
-    folder = isinstance(asked, Table) and out.suffix.lower() not in ARROW
-    if isinstance(asked, Table) and folder:
-        check_folder(out, asked)
+    table = asked if isinstance(asked, Table) and out.suffix.lower() not in (*ARROW, *PARQUET) else None
+    if table is not None:
+        found = check_folder(out, table)
     else:
-        check_output(out, [study, values], (".arrow",))
+        check_output(out, [study, values], (".arrow", ".parquet"))
     done = Randomized(asked, survey, values, progress, column=column, seed=seed, clip=clip, separator=separator)
-    if isinstance(asked, Table) and folder:
-        added(out, asked, done)
+    screen, now = console(as_json), None
+    if table is not None:
+        now = added(out, table, done, found)
     else:
         done.write(out)
-    screen = console(as_json)
     if clip:
         were = "was" if done.clipped == 1 else "were"
         screen.print(f"{plural(done.clipped, 'value')} {were} outside and {were} clipped")
     wrote(screen, out, f"{done.people:,} reports of {plural(survey.layout.size, 'byte')}")
-    counted = {"people": done.people, "clipped": done.clipped if clip else None}
+    counted: Document = {"people": done.people, "clipped": done.clipped if clip else None}
+    if now is not None:
+        screen.print(now_holds(now), markup=False, soft_wrap=True)
+        counted |= {"table": {"people": now.people, "files": len(now.files)}}
     return {"task": survey.task, **counted, "seeded": seed is not None, "out": str(out)}
 
 

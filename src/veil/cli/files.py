@@ -143,7 +143,10 @@ def read_study(path: Path) -> Study:
 def open_run(folder: Path) -> StudyRun:
     """The study of a folder, where it was left."""
     if not (folder / STUDY_NAME).is_file():
-        raise InputError(f"there is no study in {folder}: `veil next {folder} study.json` begins one")
+        raise InputError(
+            f"there is no study in {folder}: `veil next {folder} study.json` begins one of several rounds, and"
+            f" `veil randomize study.json VALUES -o {folder}` a table"
+        )
     study = read_study(folder / STUDY_NAME)
     with naming(folder):
         return StudyRun(study, folder)
@@ -171,7 +174,11 @@ def _load_tally(survey: Survey, path: Path) -> SurveyTally:
 
 
 def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch) -> Collected:
-    """What is in some files: tallies, added up; or reports, which are gone through a chunk at a time."""
+    """What is in files or tables' folders: tallies, added up; or reports, which are gone through a chunk at a time."""
+    if any(path.is_dir() for path in paths):
+        from veil.cli.table_folders import report_files
+
+        paths = report_files(survey, paths)
     check_inputs(*paths)
     tallies = [path for path in paths if is_tally(start_of(path))]
     if not tallies:

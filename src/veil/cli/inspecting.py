@@ -15,6 +15,7 @@ import typer
 from veil.cli.outcome import AsJson, Document, console, plural, reporting
 
 if TYPE_CHECKING:
+    from veil.study import Study
     from veil.survey import Survey
 
 __all__ = ["inspect"]
@@ -55,6 +56,8 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     if path.is_dir():
         from veil.sql.folder import is_table
 
+        if not any(path.iterdir()):
+            raise EmptyError(f"{path} is an empty folder")
         return _table(path, survey) if is_table(path) else _run(path)
     check_inputs(path)
     start = start_of(path)
@@ -75,6 +78,14 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     if {"kind", "people", "lineage"} <= set(found) and isinstance(rows, list):
         return _document(found, len(rows))
     return _result(path) if kind == "veil-result" else _study(path, is_task=kind == "veil-survey")
+
+
+def _shuffled(study: Study) -> Document:
+    """What is promised after the shuffler, of a histogram that has one."""
+    from veil.histogram import Histogram
+
+    central = study.central if isinstance(study, Histogram) else None
+    return {} if central is None else {"after_the_shuffler": str(central.central), "at_least_mixed": central.users}
 
 
 def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
@@ -104,6 +115,7 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
         "delta": float(promised.delta),
         "ratio": None if promised.ratio is None else str(promised.ratio),
         "parameters": None if is_task else {name: text for name, text in study.to_json().items() if name != "kind"},
+        **_shuffled(study),
         "report_bytes": survey.layout.size,
         "framed_bytes": report_size(survey),
         "columns": list(survey.layout.names),

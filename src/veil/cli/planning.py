@@ -5,12 +5,13 @@ What is compared and chosen is in `veil.planning`; here it is asked for and show
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.options import given_changes
+from veil.cli.options import given_changes, whole_number
 from veil.cli.outcome import AsJson, Document, console, flag, reporting, warn, wrote
 
 if TYPE_CHECKING:
@@ -19,16 +20,19 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from veil.domain import Domain
-    from veil.planning import Choice, Goal, Measure
-    from veil.sql.table import Table as SqlTable
+    from veil.domain import Domain, Record
+    from veil.planning import Central, Choice, Goal, Measure, Wishes
+    from veil.sql.schema import Schema
 
 __all__ = ["plan", "show_choice"]
 
 _HOLDING = ("domain", "labels", "labels_file", "range", "max_bytes", "bits", "universe")
 _MOST_LISTED = 20  # columns of a file, in a message
 _MANY_LABELS = 100  # of an attribute, above which they may be about single people
+_MOST_LOCAL = 8.0
+"""What a local eps may be behind a shuffler, unless --epsilon says it."""
 _TITLE = ("people_hold", "epsilon", "users")
+_USUAL_PEOPLE = 1_000_000
 
 
 @reporting
@@ -45,8 +49,31 @@ def plan(
             ".parquet).",
         ),
     ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The privacy of one person: smaller is more private.")] = None,
-    users: Annotated[int, typer.Option(help="How many people will take part.")] = 1_000_000,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The privacy of one person: smaller is more private. With --shuffler: the most that is left if the "
+            "shuffler tells who sent what (default: 8)."
+        ),
+    ] = None,
+    shuffler: Annotated[
+        bool, flag("--shuffler", "For histogram: reports are mixed by a shuffler before anybody reads them.")
+    ] = False,
+    epsilon_central: Annotated[
+        float | None,
+        typer.Option(metavar="E", help="With --shuffler: the privacy towards whoever sees only mixed reports."),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", help="With --shuffler: the probability that this may fail with.")
+    ] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(
+            parser=whole_number,
+            metavar="N",
+            help="How many people will take part. Default: 1,000,000; for sql the rows of FILE, or as the schema says.",
+        ),
+    ] = None,
     domain: Annotated[int | None, typer.Option(metavar="N", help="People hold one of the integers 0 .. N-1.")] = None,
     labels: Annotated[str | None, typer.Option(help="People hold one of these, as in tea,coffee,water.")] = None,
     labels_file: Annotated[Path | None, typer.Option(help="The same from a text file, one label per line.")] = None,
@@ -124,6 +151,9 @@ def plan(
     from veil.tools.durable import write_atomically
 
     goal = goal_of(kind)
+    central = _central(epsilon_central, delta, shuffler=shuffler)
+    if central is not None and epsilon is None:
+        epsilon = _MOST_LOCAL
     if epsilon is None and schema is None:
         raise typer.BadParameter("how private people are must be said: expected --epsilon, as in --epsilon 1")
     given = {
@@ -145,14 +175,18 @@ def plan(
         "attribute": attribute or None,
         "k": k,
         "sets": sets or None,
+        "shuffler": shuffler or None,
     }
     _check_options(goal, {name for name, value in given.items() if value is not None})
     check_output(out, [path for path in (labels_file, universe, file, schema) if path is not None])
-    table = None if schema is None else _of_schema(schema, epsilon)
+    found = None if schema is None else _of_schema(schema, epsilon, users)
+    table = None if found is None else found.table
+    held = _held(goal, given) if table is None else table.private
+    many, known_from = _people(goal, users, file, held, None if found is None else found.users)
     wishes = Wishes(
         epsilon if table is None else table.epsilon,  # type: ignore[arg-type]  # one of them is given
-        _held(goal, given) if table is None else table.private,
-        users,
+        held,
+        many,
         method,
         max_report_bytes,
         k=k,
@@ -162,10 +196,22 @@ def plan(
         public=_public(file, given) if table is None else table.public,
         queries=query or (),
         table=table,
+        auto=found is not None and found.auto,
+        central=central,
         settings=given_changes(changes),
     )
+    if query:
+        _check_queries(wishes, quiet=as_json)
     choice = goal.choose(wishes)
     show_choice(choice, screen)
+    if known_from is not None:
+        screen.print(f"Planned for {many:,} people, {known_from}: --users says another number.", markup=False)
+    if central is not None:
+        warn(
+            f"the promise of eps = {central.epsilon:g} rests on the shuffler: if it tells the collector who sent what, "
+            f"people are left with their local eps of {choice.facts['local_epsilon']:.4g}; and it needs the reports of "
+            f"all {many:,} people, mixed together"
+        )
     if file is not None:
         warn(
             f"names and values of these columns of {file} stand in the study, which is public: may everybody see them?"
@@ -179,18 +225,35 @@ def plan(
     return document | {"out": None if out is None else str(out)}
 
 
+def _central(epsilon: float | None, delta: float | None, *, shuffler: bool) -> Central | None:
+    """What is promised after a shuffler, where there is one."""
+    from veil.planning import Central
+
+    if not shuffler:
+        if epsilon is not None or delta is not None:
+            raise typer.BadParameter("--epsilon-central and --delta go with --shuffler")
+        return None
+    if epsilon is None or delta is None:
+        raise typer.BadParameter(
+            "--shuffler needs what is promised after it: expected --epsilon-central and --delta, as in 0.1 and 1e-9"
+        )
+    return Central(epsilon, delta)
+
+
 def _check_options(goal: Goal, given: set[str]) -> None:
     strange = sorted(given - set(goal.takes))
     if strange:
         taken = ", ".join(map(_flag, goal.takes)) or "none of these options"
         raise typer.BadParameter(f"{_flag(strange[0])} does not apply to {goal.name}, which takes {taken}")
     holding = [name for name in _HOLDING if name in given]
+    if "schema" in given and (others := given & {"file", "private", "public", "attribute"}):
+        raise typer.BadParameter(
+            f"expected FILE or --schema, not both: a schema says what people hold, leave {_flag(min(others))} out"
+        )
     if ("file" in given) != ("private" in given):
         raise typer.BadParameter("FILE and --private go together: which of its columns people hold")
     if "public" in given and "file" not in given:
         raise typer.BadParameter("--public goes with FILE: which of its columns are known of everybody")
-    if "schema" in given and (others := given & {"file", "private", "attribute"}):
-        raise typer.BadParameter(f"a schema says what people hold: leave {_flag(min(others))} out")
     if len(holding) > 1:
         raise typer.BadParameter(f"say once what people hold: {' and '.join(map(_flag, holding))} are given")
     if "integers" in given and "range" not in given:
@@ -258,19 +321,69 @@ def _public(file: Path | None, given: dict[str, Any]) -> Sequence[Any]:
     from veil.planning.proposing import proposed_public
 
     names = _names("--public", given["public"])
+    attributes = [text.partition("=")[0].strip() for text in given["attribute"] or ()]
+    for name in (*_names("--private", given["private"]), *attributes):
+        if name in names:
+            raise typer.BadParameter(f"{name} is both private and public: name it in one of --private and --public")
     _check_columns(file, names)
     return proposed_public(file, names)
 
 
-def _of_schema(schema: Path, epsilon: float | None) -> SqlTable:
-    """The table of a schema file, with another epsilon where one is given."""
-    from veil.planning import at_epsilon
-    from veil.sql.schema import read_schema
+def _of_schema(schema: Path, epsilon: float | None, users: int | None) -> Schema:
+    """What a schema file says, with another epsilon or number of people where they are given."""
+    from veil.sql.schema import load_schema
 
-    table = read_schema(schema)
-    if epsilon is None:
-        return table
-    return at_epsilon(table, epsilon)
+    return load_schema(schema, epsilon, users)
+
+
+def _people(
+    goal: Goal, users: int | None, file: Path | None, held: Domain | None, scheduled: int | None
+) -> tuple[int, str | None]:
+    """How many people will take part, and where that is from if nobody said it here."""
+    from veil.domain import Record
+    from veil.files import count_rows
+    from veil.files.values import read_columns
+
+    if users is not None:
+        return users, None
+    if scheduled is not None:
+        return scheduled, "as the schema says"
+    if goal.name != "sql" or file is None or not isinstance(held, Record):
+        return _USUAL_PEOPLE, None
+    rows = count_rows(file) or sum(table.num_rows for table in read_columns(file, _columns_of(file, held)))
+    return rows, f"the rows of {file}"
+
+
+def _columns_of(file: Path, held: Record) -> list[str]:
+    """One column that people hold and a file has."""
+    from veil.files import column_names
+
+    return [name for name in column_names(file) if name in held.names][:1]
+
+
+def _check_queries(wishes: Wishes, *, quiet: bool) -> None:
+    """Point at the mistake in a query, and say which one it is."""
+    from veil.domain import Record
+    from veil.errors import ParameterError, SqlError
+    from veil.sql.parsing import parse
+    from veil.sql.statements import pointed
+    from veil.sql.table import Table
+
+    if not isinstance(wishes.held, Record):
+        return
+    table = wishes.table
+    if not isinstance(table, Table):
+        with contextlib.suppress(ParameterError):  # said by whoever compares the ways
+            table = Table(wishes.epsilon, wishes.held, tuple(wishes.public))
+    for number, text in enumerate(wishes.queries, start=1):
+        try:
+            if isinstance(table, Table):
+                parse(text, table)
+        except SqlError as problem:
+            if not quiet:
+                typer.echo(f"query {number} of {len(wishes.queries)}:", err=True)
+                typer.echo(pointed(text, problem), err=True)
+            raise
 
 
 def _check_columns(file: Path, names: Sequence[str]) -> None:

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from veil.cli.options import Level, Picture, TableOut
+from veil.cli.options import Level, Picture, TableOut, given_changes
 from veil.cli.outcome import AsJson, Document, console, reporting, warn
 
 if TYPE_CHECKING:
     from veil.cli.showing import Wanted
     from veil.results.base import Result
     from veil.sql.database import Database
+    from veil.sql.table import Reading
 
-__all__ = ["sql"]
+__all__ = ["Said", "sql"]
 
 
 @reporting
 def sql(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A table: its study and files of reports.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="FOLDER", help="A table: its study and files of reports; for EXPLAIN, or a study."),
+    ],
     query: Annotated[
         str | None,
         typer.Argument(
@@ -31,6 +36,16 @@ def sql(
     form: Annotated[
         Literal["table", "csv", "json"], typer.Option("--format", help="How answers are printed.")
     ] = "table",
+    users: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="With EXPLAIN: as if so many people reported. 1,000,000 where nobody has yet."
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Read the reports in another way: reading=consistent."),
+    ] = None,
     level: Level = 0.95,
     out: TableOut = None,
     plot: Picture = None,
@@ -44,12 +59,12 @@ def sql(
     form = "json" if as_json else form
     wanted = Wanted(out, plot, level, 10, everything=True)
     wanted.check([folder])
-    with Database(folder) as database:
+    with Database(folder, reading=_reading(changes)) as database:
         for ignored in database.ignored:
             warn(f"left out of the answers: {ignored}")
         if query is None and sys.stdin.isatty():
-            if form != "table" or out is not None or plot is not None:
-                raise InputError("--format, --out and --plot go with a query: a shell shows tables")
+            if form != "table" or users is not None or out is not None or plot is not None:
+                raise InputError("--format, --users, --out and --plot go with a query: a shell shows tables")
             from veil.cli.sql_shell import Shell
 
             Shell(database, console(False), level).run()
@@ -57,11 +72,43 @@ def sql(
         queries = _queries(sys.stdin.read() if query is None else query)
         if len(queries) > 1 and (out is not None or plot is not None):
             raise InputError("--out and --plot take one query")
-        made = []
+        made, said = [], Said(database)
         for number, text in enumerate(queries):
-            found = _asked(database, text, number, len(queries), form)
-            made.append(_shown(found, wanted, form, first=not number))
+            found = _asked(database, text, number, len(queries), form, users, plot)
+            made.append(_shown(found, said.once(found), wanted, form, first=not number))
     return made[0] if len(made) == 1 else {"answers": made}
+
+
+class Said:
+    """What was said once in a session, and need not be said again: how the errors of a design are meant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database, self._told = database, False
+
+    def once(self, found: Result) -> Result:
+        """An answer without the remark of its design, where that was shown before."""
+        from veil.sql.answer import Answer
+        from veil.sql.design import TalliedDesign
+
+        design = self._database.table.design
+        if not isinstance(found, Answer) or not isinstance(design, TalliedDesign) or design.said not in found.said:
+            return found
+        told, self._told = self._told, True
+        return replace(found, said=tuple(one for one in found.said if one != design.said)) if told else found
+
+
+def _reading(changes: list[str] | None) -> Reading | None:
+    """The reading of `--set reading=...`; nothing else can be set."""
+    from typing import get_args
+
+    from veil.errors import InputError
+    from veil.sql.table import Reading
+
+    made = given_changes(changes)
+    unknown = [name for name in made if name != "reading"]
+    if unknown or made.get("reading", "levels") not in get_args(Reading):
+        raise InputError(f"--set takes reading={', reading='.join(get_args(Reading))}")
+    return made.get("reading")  # type: ignore[return-value]  # one of them
 
 
 def _queries(text: str) -> list[str]:
@@ -76,30 +123,47 @@ def _queries(text: str) -> list[str]:
     return queries
 
 
-def _asked(database: Database, text: str, number: int, many: int, form: str) -> Result:
-    """The answer to one query; a mistake in it is pointed at."""
-    from veil.errors import SqlError
+def _asked(
+    database: Database, text: str, number: int, many: int, form: str, users: int | None, plot: Path | None
+) -> Result:
+    """The answer to one query; a mistake in it is pointed at, and what is not asked after it is counted."""
+    from veil.errors import InputError, SqlError, VeilError
     from veil.sql.statements import pointed
 
     try:
-        return database.result(text)
-    except SqlError as problem:
+        planned = _is_plan(text)
+        if planned and plot is not None:
+            raise InputError("a plan has no picture: leave --plot or EXPLAIN out")
+        if users is not None and not planned:
+            raise InputError("--users goes with EXPLAIN SELECT ...: answers come from the people who reported")
+        return database.explain(text, users) if planned else database.result(text)
+    except VeilError as problem:
         if form != "json":
             if many > 1:
                 typer.echo(f"query {number + 1} of {many}:", err=True)
-            typer.echo(pointed(text, problem), err=True)
+            if isinstance(problem, SqlError):
+                typer.echo(pointed(text, problem), err=True)
+            if number + 1 < many:
+                warn(f"what comes after it was not asked: {many - number - 1:,} more of the {many:,}")
         raise
 
 
-def _shown(found: Result, wanted: Wanted, form: str, *, first: bool) -> Document:
-    """Print one answer, and write its files; returns its document with all rows."""
+def _is_plan(text: str) -> bool:
+    """Whether a query is EXPLAIN SELECT ..."""
+    from veil.sql.source import read
+
+    return read(text).explain
+
+
+def _shown(found: Result, told: Result, wanted: Wanted, form: str, *, first: bool) -> Document:
+    """Print one answer as it is told, and write its files; returns its document with all rows."""
     from veil.results.documents import document
     from veil.results.files import table_bytes
 
     screen = console(form != "table")
     if not first:
         screen.print()
-    made = wanted.present(found, screen)
+    made = wanted.present(told, screen)
     if form == "csv":
         typer.echo(("" if first else "\n") + table_bytes(found, "csv", wanted.level).decode(), nl=False)
     return {**document(found, wanted.level), "out": made["out"], "plot": made["plot"]}

@@ -62,8 +62,12 @@ def estimate(
 @reporting
 def difference(
     study: StudyFile,
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A tally, or a file of reports: the earlier one.")],
-    after: Annotated[Path, typer.Argument(metavar="AFTER", help="A tally, or a file of reports: the later one.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="BEFORE", help="A tally, a file of reports, or a table's folder: the earlier one.")
+    ],
+    after: Annotated[
+        Path, typer.Argument(metavar="AFTER", help="A tally, a file of reports, or a table's folder: the later one.")
+    ],
     asked_before: Annotated[
         Path | None,
         typer.Option("--before-study", metavar="STUDY", help="The study of BEFORE, where it was another one."),

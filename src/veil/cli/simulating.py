@@ -95,7 +95,7 @@ def simulate(
     from veil.cli.files import Loaded, load
     from veil.cli.progress import progress
     from veil.cli.showing import Wanted, remarked
-    from veil.cli.table_folders import added, check_folder
+    from veil.cli.table_folders import added, check_folder, now_holds
     from veil.cli.trials import Trial, plan_for
     from veil.errors import InputError
     from veil.sql import Table
@@ -120,8 +120,11 @@ def simulate(
     table = loaded.study if isinstance(loaded.study, Table) else None
     if table is not None and table.query is None and folder is None:
         raise InputError("a table is read by a query: --set query='SELECT ...', or --folder for one to ask in")
+    if table is not None and truth and folder is not None:
+        raise InputError("a folder may hold other people's reports too: of a table, --truth goes without --folder")
     if table is not None and folder is not None:
-        check_folder(folder, table)
+        opened = check_folder(folder, table)
+        had = 0 if opened is None else opened.people
     trial = Trial(loaded.study, values, column=column, separator=separator, clip=clip, people=people)
     if clip:
         screen.print(f"{plural(trial.clipped, 'value')} outside the domain moved to its nearer end")
@@ -129,8 +132,10 @@ def simulate(
     before = 0
     with remarked() as remarks:
         if table is not None and folder is not None:
-            rows = added(folder, table, trial.reports(seed, progress))
-            wrote(screen, folder, f"{rows.people:,} reports of {plural(loaded.survey.layout.size, 'byte')}")
+            rows = added(folder, table, trial.reports(seed, progress), opened)
+            new = rows.people - had
+            wrote(screen, folder, f"{new:,} reports of {plural(loaded.survey.layout.size, 'byte')}")
+            screen.print(now_holds(rows), markup=False, soft_wrap=True)
             known |= {"folder": str(folder), "people": rows.people}
             if table.query is None:
                 return known
@@ -139,7 +144,11 @@ def simulate(
             result, before = trial.walk(folder, seed, progress)
     if before:
         screen.print(f"{plural(before, 'round')} had been answered before.")
-    shown = wanted.present(result, screen, remarks, trial.held if truth else None)
+    shown = wanted.present(result, screen, remarks, trial.held if truth and table is None else None)
+    if table is not None and truth:
+        from veil.cli.table_truth import show_truth
+
+        shown["truth"] = show_truth(result, table, trial.walked, screen)
     return {**known, "answered_before": before, **shown}
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veil.cli.outcome import explained, plural
+from veil.cli.querying import Said
 from veil.cli.showing import Wanted
 from veil.cli.tables import plain_table
 from veil.errors import InputError, SqlError
@@ -29,7 +30,12 @@ _HELP = """\
 A query ends with a semicolon and may take several lines. EXPLAIN SELECT ...; shows its plan and predicted error.
 \\d        the columns of the table
 \\timing   show how long queries take, or no longer
+\\?        this; also on a line of its own in the middle of a query, which then goes on
 \\q        quit; so does Ctrl-D"""
+_WORDS = {"help": "\\?", "quit": "\\q", "exit": "\\q"}
+"""What people type where no query begins like that."""
+_INSIDE = ("\\?", "\\d", "\\timing")
+"""Commands that also answer in the middle of a query."""
 
 _KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET", "AS", "DESC", "ASC", "EXPLAIN"),
@@ -46,6 +52,8 @@ class Shell:
         self._database, self._screen = database, screen
         self._wanted = Wanted(None, None, level, 10, everything=True)
         self._timing = False
+        self._said = Said(database)
+        self._begun = ""  # of a query that a command interrupted
 
     def run(self, **terminal: Any) -> None:
         """Go on until \\q or the end of the input; `terminal` may name another `input` and `output`, for tests."""
@@ -58,8 +66,9 @@ class Shell:
         )
         while True:
             try:
-                typed = session.prompt("veil> ")
+                typed = session.prompt("veil> ", default=self._begun)
             except KeyboardInterrupt:
+                self._begun = ""
                 continue  # what was typed is thrown away
             except EOFError:
                 return
@@ -68,9 +77,9 @@ class Shell:
 
     def take(self, typed: str) -> bool:
         """Do what was typed; False where that is to quit."""
-        command = typed.strip()
-        if command.startswith("\\"):
-            return self._command(command.rstrip(";").strip())
+        self._begun, command = _command_of(typed)
+        if command is not None:
+            return self._command(command)
         whole, rest = split(typed)
         for text in (*whole, *([rest] if rest else [])):
             self._ask(text)
@@ -95,7 +104,7 @@ class Shell:
         try:
             found = self._database.result(text)
             took = time.perf_counter() - begun
-            self._wanted.present(found, self._screen)
+            self._wanted.present(self._said.once(found), self._screen)
         except KeyboardInterrupt:
             self._screen.print("stopped", markup=False)
             return
@@ -130,10 +139,21 @@ class Shell:
 
 def is_whole(typed: str) -> bool:
     """Whether what was typed can be done: a command, nothing at all, or queries up to a semicolon."""
-    if not typed.strip() or typed.lstrip().startswith("\\"):
+    if not typed.strip() or _command_of(typed)[1] is not None:
         return True
     whole, rest = split(typed)
     return bool(whole) and not rest
+
+
+def _command_of(typed: str) -> tuple[str, str | None]:
+    """The command that was typed, alone or on the last line of a query, and the query that goes on after it."""
+    alone = typed.strip().rstrip(";").strip()
+    if alone.startswith("\\"):
+        return "", alone
+    if alone.lower() in _WORDS:
+        return "", _WORDS[alone.lower()]
+    before, _, last = typed.rstrip().rpartition("\n")
+    return (f"{before}\n", last.strip()) if last.strip() in _INSIDE else ("", None)
 
 
 def schema_rows(table: Table) -> Iterator[tuple[str, str, str]]:

@@ -1,36 +1,66 @@
-"""Folders that are tables, as commands write them: made where there is none, added to where there is one."""
+"""Folders that are tables, as commands write and read them: made where there is none, added to where there is one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
 from veil.cli.files import check_output
-from veil.errors import InputError, MismatchError
+from veil.cli.outcome import plural, warn
+from veil.errors import EmptyError, InputError, MismatchError
 from veil.sql import Table
 from veil.sql.folder import STUDY_NAME, Folder, create, open_folder
+from veil.survey import Survey
 from veil.wire.reports import Reports
 
-__all__ = ["added", "check_folder"]
+__all__ = ["added", "check_folder", "now_holds", "report_files"]
 
 
-def check_folder(folder: Path, table: Table) -> None:
-    """Refuse a folder that cannot take a table's reports, before the work."""
+def check_folder(folder: Path, table: Table) -> Folder | None:
+    """The folder that takes a table's reports, if it is there; refused before the work where it cannot take them."""
     if (folder / STUDY_NAME).exists():
-        if open_folder(folder).table.survey.task != table.survey.task:
+        found = open_folder(folder)
+        if found.table.survey.task != table.survey.task:
             raise MismatchError(f"{folder} holds another table: take another folder, or the same table")
-    elif folder.is_dir():
+        _ = found.people  # refuses damaged files now
+        return found
+    if folder.is_dir():
         if any(folder.iterdir()):
             raise InputError(f"{folder} holds something else: expected a table, an empty folder, or none")
     else:
         check_output(folder)
+    return None
 
 
-def added(folder: Path, table: Table, reports: Iterable[Reports]) -> Folder:
-    """Add reports to a table's folder, as one file; the folder is made where there is none."""
+def added(folder: Path, table: Table, reports: Iterable[Reports], found: Folder | None) -> Folder:
+    """Add reports as one file to the folder that `check_folder` found; it is made where there is none."""
     given = iter(reports)
     first = next(given)  # whatever is wrong with the first people leaves no folder behind
-    found = open_folder(folder) if (folder / STUDY_NAME).exists() else create(folder, table)
+    if found is None:
+        found = create(folder, table)
     found.append(chain([first], given))
     return found
+
+
+def now_holds(found: Folder) -> str:
+    """How many people and files a table has, in words."""
+    return f"the table in {found.path} now has {found.people:,} people in {plural(len(found.files), 'file')}"
+
+
+def report_files(survey: Survey, paths: Sequence[Path]) -> list[Path]:
+    """The same paths, with the files of reports in place of each table's folder."""
+    files: list[Path] = []
+    for path in paths:
+        if not (path.is_dir() and (path / STUDY_NAME).exists()):
+            files.append(path)
+            continue
+        found = open_folder(path)
+        if found.table.survey.task != survey.task:
+            raise MismatchError(f"{path} holds another table than the study asks")
+        if not found.files:
+            raise EmptyError(f"nobody has reported to the table in {path} yet")
+        for ignored in found.ignored:
+            warn(f"left out of the answers: {ignored}")
+        files += found.files
+    return files

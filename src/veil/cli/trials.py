@@ -46,6 +46,8 @@ class Trial:
         self._known, self.clipped = load_people(study, values, column, separator, clip)
         self._people = people
         self.held = Held(study, self._known)
+        self.walked = self._known
+        """Who was asked; with `people`, after `walk`."""
 
     def people(self, seed: int) -> People:
         """The people of the trial: what they hold, and their public columns."""
@@ -72,7 +74,7 @@ class Trial:
         many = self._people or len(self._known)
         drawn = some_seed(seed) if folder is None else kept_seed(folder, many, seed)
         people, source = self.people(drawn), Seeded(drawn)
-        self.held, before = Held(self.study, people), run.finished
+        self.held, self.walked, before = Held(self.study, people), people, run.finished
         for _ in walk_rounds(run, people, source, source, watch):
             pass
         assert run.result is not None

@@ -6,15 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from veil.cli.files import check_inputs
-from veil.domain import Numeric, Record
+from veil.domain import Domain, Numeric, Record
 from veil.domain.set_text import SEPARATOR
 from veil.engines import Watch
 from veil.entropy import Batch, Seeded
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import ReportWriter, count_rows, read_values, values_of
+from veil.files.opening import PARQUET, TEXT
+from veil.files.reports import write_parquet
 from veil.study import Study
 from veil.survey import People, Survey
+from veil.tools.durable import replacing
 from veil.wire.reports import Reports
 
 __all__ = ["Randomized", "load_people"]
@@ -54,7 +59,7 @@ class Randomized:
                     held = self._clipping.clip(values_of(table, self._survey))
                     reports = self._survey.randomize(held, self._source, self._study.encode_public(table))
                 except DomainError as problem:
-                    raise problem.moved(self.people) from None
+                    raise self._clipping.placed(problem.moved(self.people), self._values) from None
                 self.people += len(reports)
                 yield reports
                 advance(len(reports))
@@ -62,7 +67,11 @@ class Randomized:
             raise EmptyError(f"{self._values} holds no people")
 
     def write(self, out: Path) -> None:
-        """Write all reports to an Arrow file."""
+        """Write all reports to a file, by its name Parquet or Arrow."""
+        if out.suffix.lower() in PARQUET:
+            with replacing(out) as temporary:
+                write_parquet(temporary, self._survey, self)
+            return
         with ReportWriter(out, self._survey) as writer:
             for reports in self:
                 writer.write(reports)
@@ -78,8 +87,11 @@ def load_people(study: Study, values: Path, column: str | None, separator: str, 
     if not tables:
         raise EmptyError(f"{values} holds no people")
     whole = pa.concat_tables(tables)
-    codes = survey.domain.encode(clipping.clip(values_of(whole, survey)))
-    return People(codes, survey.read_public(study.encode_public(whole), len(codes))), clipping.moved
+    try:
+        codes = survey.domain.encode(clipping.clip(values_of(whole, survey)))
+        return People(codes, survey.read_public(study.encode_public(whole), len(codes))), clipping.moved
+    except DomainError as problem:
+        raise clipping.placed(problem, values) from None
 
 
 class _Clipping:
@@ -90,6 +102,7 @@ class _Clipping:
         self._whole = domain if isinstance(domain, Numeric) else None
         attributes = domain.attributes if isinstance(domain, Record) else ()
         self._parts = {name: part for name, part in attributes if isinstance(part, Numeric)}
+        self._ranges = () if clip else tuple(_ranges(survey.domain))
         self.moved = 0
         if clip and self._whole is None and not self._parts:
             what = "none of the attributes is one" if attributes else "this study asks for something else"
@@ -108,7 +121,30 @@ class _Clipping:
                 raise DomainError(f"attribute {name!r}: {problem.expected}", problem.row, problem.count) from None
         return columns
 
+    def placed(self, problem: DomainError, file: Path) -> DomainError:
+        """The same error with its place in a file, and with --clip where that would help."""
+        if problem.row is None:
+            return problem
+        said = str(problem)
+        if file.suffix.lower() in TEXT:
+            more = f", and {problem.count - 1:,} more" if problem.count > 1 else ""
+            said = f"{problem.expected} (line {problem.row + 2:,} of {file}{more})"
+        hint = "; --clip moves numbers outside to the nearer end" if problem.expected in self._ranges else ""
+        return DomainError(said + hint)
+
     def _inside(self, domain: Numeric, held: Any) -> Any:
         inside, moved = domain.clip(held)
         self.moved += moved
         return inside
+
+
+def _ranges(domain: Domain) -> Iterator[str]:
+    """What is expected of numbers that clipping would move, as errors say it."""
+    parts = domain.attributes if isinstance(domain, Record) else (("", domain),)
+    for name, part in parts:
+        if isinstance(part, Numeric):
+            low, high = part.ends
+            try:
+                part.encode(part.values_of(np.array([2 * high - low + 1])))
+            except DomainError as problem:
+                yield f"attribute {name!r}: {problem.expected}" if name else problem.expected

@@ -1,9 +1,9 @@
-"""Files of reports: written chunk by chunk as Arrow, read back a record batch at a time; exported ones are Parquet."""
+"""Files of reports: written chunk by chunk as Arrow or Parquet, read back a record batch at a time."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,9 @@ from veil.wire.arrow import arrow_schema, check_schema, from_arrow, to_arrow
 from veil.wire.frames import VERSION
 from veil.wire.reports import Reports
 
-__all__ = ["EXPORTED_TIME", "ReportWriter", "count_rows", "describe_reports", "read_reports"]
+__all__ = ["EXPORTED_TIME", "ReportWriter", "count_rows", "describe_reports", "read_reports", "write_parquet"]
+
+_GROUP_ROWS = 1 << 17
 
 EXPORTED_TIME = "time"
 """The column of truncated times in what a collector exports."""
@@ -48,6 +50,34 @@ class ReportWriter:
 
     def __exit__(self, *problem: Any) -> bool | None:
         return self._stack.__exit__(*problem)
+
+
+def write_parquet(path: PathLike, survey: Survey, reports: Iterable[Reports]) -> int:
+    """Write reports to a Parquet file at this very place, and say how many. The same reports make the same bytes."""
+    import pyarrow.parquet as pq
+
+    seeds = [field.name for field in survey.ask.layout.fields if field.bound > 1 << 32 or field.is_vector]
+    small = [name for name in survey.layout.names if name not in seeds]  # seeds never repeat
+    rows = 0
+    with pq.ParquetWriter(path, arrow_schema(survey), use_dictionary=small, write_statistics=False) as writer:
+        for some in _joined(reports):
+            survey.check(some)
+            writer.write_batch(to_arrow(some, survey), row_group_size=_GROUP_ROWS)
+            rows += len(some)
+    return rows
+
+
+def _joined(reports: Iterable[Reports]) -> Iterator[Reports]:
+    """The same reports in pieces of about a row group each, however they came."""
+    waiting: list[Reports] = []
+    for some in reports:
+        if len(some):
+            waiting.append(some)
+        if sum(map(len, waiting)) >= _GROUP_ROWS:
+            yield Reports.concatenate(waiting)
+            waiting = []
+    if waiting:
+        yield Reports.concatenate(waiting)
 
 
 def read_reports(path: PathLike, survey: Survey) -> Iterator[Reports]:

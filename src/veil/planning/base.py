@@ -142,6 +142,8 @@ class Wishes:
     """The table of a schema file, which is taken unless another way is named."""
     central: Central | None = None
     """Of a histogram: the promise after a shuffler; `epsilon` is then the most that the local one may be."""
+    auto: bool = False
+    """Of a schema file: whether it leaves the way to ask open, so that the best one is taken."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Other parameters of the study, as text: what `--set` gives."""
 

@@ -46,10 +46,11 @@ class ShuffledHistogram(HistogramGoal):
     def facts(self, study: Study, wishes: Wishes) -> Json:
         found = _central(study)
         return {
-            "central_epsilon": found.epsilon,
-            "central_epsilon_at_least": found.low,
+            "epsilon": found.epsilon if wishes.central is None else wishes.central.epsilon,
             "delta": float(found.central.delta),
-            "local_epsilon": found.local.epsilon,
+            "central_epsilon": float(f"{found.epsilon:.6g}"),
+            "central_epsilon_at_least": float(f"{found.low:.6g}"),
+            "local_epsilon": float(f"{found.local.epsilon:.6g}"),
         }
 
     def notes(self, study: Study) -> tuple[str, ...]:

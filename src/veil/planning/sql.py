@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from veil.domain import Domain, Record
-from veil.errors import InputError
+from veil.errors import InputError, ParameterError
 from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text, in_words
 from veil.study import Study
 from veil.tools.canonical import Json
@@ -17,12 +19,11 @@ if TYPE_CHECKING:
     from veil.files.opening import PathLike
     from veil.sql.choosing import Workload
     from veil.sql.columns import PublicColumn
+    from veil.sql.design import Design
     from veil.sql.table import Table
 
 __all__ = ["SqlGoal"]
 
-_SCHEMA = "schema"
-"""The way that stands in a schema file."""
 _ALL = "all queries"
 
 
@@ -49,14 +50,36 @@ class SqlGoal(Goal):
                 "a table has private dimensions: expected FILE with --private age,state,... or --schema, or "
                 "--attribute age=18..99 once for each"
             )
-        designs = known_designs(len(held.names), wishes.users)
-        found: dict[str, object] = {
-            name: (lambda design=design: Table(wishes.epsilon, held, public, design))
-            for name, design in designs.items()
+
+        def made(design: Design) -> Table:
+            if isinstance(wishes.table, Table):  # its name and its reading are those of the schema
+                return replace(wishes.table, design=design)
+            return Table(wishes.epsilon, held, public, design)
+
+        found: dict[str, Callable[[], Study]] = {
+            name: partial(made, design) for name, design in known_designs(len(held.names), wishes.users).items()
         }
-        if wishes.table is not None:
-            found = {_SCHEMA: lambda: wishes.table, **found}
-        return found  # type: ignore[return-value]  # each makes a Table
+        own = self._own(wishes)
+        if own is not None and isinstance(wishes.table, Table):
+            found = {own: partial(made, wishes.table.design)} | {
+                name: way for name, way in found.items() if name != own
+            }
+        return found
+
+    @staticmethod
+    def _own(wishes: Wishes) -> str | None:
+        """What the way of a schema file is called: by its design, where that is a known one."""
+        from veil.sql.choosing import known_designs
+        from veil.sql.table import Table
+
+        if not isinstance(wishes.table, Table) or wishes.auto:
+            return None
+        own = wishes.table
+        for name, design in known_designs(len(own.private.names), wishes.users).items():
+            with contextlib.suppress(ParameterError):  # beyond these dimensions
+                if design.fitted(own.private, own.epsilon) == own.design:
+                    return name
+        return f"{type(own.design).__name__} of the schema"
 
     def dimensions(self, path: PathLike, names: Sequence[str]) -> dict[str, Domain]:
         from veil.planning.proposing import proposed_dimensions
@@ -100,9 +123,10 @@ class SqlGoal(Goal):
         return (f"answers queries about at most {most} dimension{'s' if most > 1 else ''} at once, and refuses others",)
 
     def choose(self, wishes: Wishes) -> Choice:
-        if wishes.table is not None and wishes.method is None:
-            wishes = replace(wishes, method=_SCHEMA)
-        choice = super().choose(wishes)
+        own = self._own(wishes) if wishes.method is None else None
+        choice = super().choose(wishes if own is None else replace(wishes, method=own))
+        if own is not None:
+            choice = replace(choice, why=choice.why.replace("as asked for", "as the schema says", 1))
         listed = " ".join(f"Query {i}: {' '.join(text.split())}." for i, text in enumerate(wishes.queries, start=1))
         return replace(choice, about=f"{choice.about} {listed}") if listed else choice
 

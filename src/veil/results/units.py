@@ -220,7 +220,8 @@ def _integer(number: float, width: float) -> str:
 
 def _time(time: Any, width: float) -> str:
     moment = dt.datetime.fromisoformat(time) if isinstance(time, str) else time
-    return str(moment.isoformat(" ", "minutes" if width >= _DAY else "milliseconds"))
+    exact = "milliseconds" if moment.microsecond else "seconds"
+    return str(moment.isoformat(" ", "minutes" if width >= _DAY else exact))
 
 
 def _length(length: float, width: float) -> str:

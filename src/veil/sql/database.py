@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -15,24 +16,27 @@ from veil.sql.answer import Answer
 if TYPE_CHECKING:
     from veil.sql.explaining import Explanation
     from veil.sql.folder import Folder
-    from veil.sql.table import Table
+    from veil.sql.table import Reading, Table
 
 __all__ = ["Database", "open"]
 
+_USUAL_PEOPLE = 1_000_000
+"""So many are taken to report, where nobody has yet and no number is given."""
+
 
 class Database:
-    """Runs at the collector: the table in a folder, to be asked in SQL.
+    """Runs at the collector: the table in a folder, to be asked in SQL; of a study file alone, its plans.
 
     Reports that are appended count from the next query on; a study that is put in place of another is read anew.
+    `reading` reads the reports in another way than the study says: "levels", "plain" or "consistent".
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, reading: Reading | None = None) -> None:
         missing = [name for name in ("duckdb", "sqlglot") if find_spec(name) is None]
         if missing:
             raise InputError(f"SQL needs {' and '.join(missing)}: pip install 'veil[sql]'")
         self.path = Path(path)
-        if self.path.is_file():
-            raise InputError(f"{self.path} is a file, expected the folder of a table")
+        self._reading = reading
         self._folder: Folder | None = None
         self._read: tuple[int, int] | None = None
         self._closed = False
@@ -41,19 +45,22 @@ class Database:
     @property
     def _rows(self) -> Folder:
         """The folder, with its study as it is now."""
-        from veil.sql.folder import STUDY_NAME, open_folder
+        from veil.sql.folder import STUDY_NAME, open_folder, open_study
 
         if self._closed:
             raise InputError("this database is closed")
+        study = self.path if self.path.is_file() else self.path / STUDY_NAME
         try:
-            found = (self.path / STUDY_NAME).stat()
+            found = study.stat()
         except OSError:
             self._folder = None
         else:
             now = found.st_mtime_ns, found.st_size
             self._folder, self._read = (self._folder if now == self._read else None), now
         if self._folder is None:
-            self._folder = open_folder(self.path)
+            self._folder = open_study(self.path) if self.path.is_file() else open_folder(self.path)
+            if self._reading is not None:
+                self._folder.table = replace(self._folder.table, reading=self._reading)
         return self._folder
 
     @property
@@ -86,30 +93,40 @@ class Database:
     def explain(self, text: str, people: int | None = None) -> Explanation:
         """How a query would be answered, and with which error; of the reports, only their number is read.
 
-        With `people`, as if there were so many, spread evenly: also where nobody has reported yet.
+        With `people`, as if there were so many, spread evenly. Where nobody has reported yet, as if there were a
+        million.
         """
         from veil.sql.explaining import explain
+        from veil.sql.labels import unknown_labels
         from veil.sql.parsing import parse
 
         rows = self._rows
         asked = parse(text, rows.table)
-        return explain(asked, self._answered(rows)) if people is None else explain(asked, rows.table, people)
+        if people is None and rows.people:
+            found = explain(asked, rows)
+        else:
+            found = explain(asked, rows.table, _USUAL_PEOPLE if people is None else people)
+        return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
 
     def result(self, text: str) -> Answer | Explanation:
         """The answer to SELECT ..., or the plan of EXPLAIN SELECT ...: whatever a text asks for."""
         from veil.sql.engine import run
-        from veil.sql.explaining import explain
+        from veil.sql.labels import unknown_labels
         from veil.sql.parsing import parse
 
         rows = self._rows
         asked = parse(text, rows.table)
-        return explain(asked, self._answered(rows)) if asked.explain else run(asked, self._answered(rows))
+        if asked.explain:
+            return self.explain(text)
+        found = run(asked, self._answered(rows))
+        return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
 
-    @staticmethod
-    def _answered(rows: Folder) -> Folder:
+    def _answered(self, rows: Folder) -> Folder:
         """The rows, of which there are some."""
+        if self.path.is_file():
+            raise InputError(f"{self.path} is a study without reports: EXPLAIN SELECT ..., or take the table's folder")
         if not rows.people:
-            raise EmptyError("nobody has reported to this table yet: there is nothing to ask")
+            raise EmptyError("nobody has reported to this table yet: there is nothing to ask but EXPLAIN SELECT ...")
         return rows
 
     def append(self, values: Any) -> Path:
@@ -118,6 +135,8 @@ class Database:
         `values` has one column for each private dimension and each public column: a mapping, or a frame.
         """
         rows = self._rows
+        if self.path.is_file():
+            raise InputError(f"{self.path} is a study file: reports are added to a folder, see veil.sql.create")
         survey, public = rows.table.survey, rows.table.encode_public(values)
         return rows.append(survey.randomize(values, public=public))
 
@@ -137,6 +156,11 @@ class Database:
         return f"Database({str(self.path)!r})"
 
 
-def open(folder: str | os.PathLike[str]) -> Database:  # noqa: A001  # as in veil.sql.open
-    """The table in a folder, to be asked in SQL."""
-    return Database(folder)
+def open(  # noqa: A001  # as in veil.sql.open
+    folder: str | os.PathLike[str], *, reading: Reading | None = None
+) -> Database:
+    """The table in a folder, to be asked in SQL; of a study file alone, its plans.
+
+    `reading` reads the reports in another way than the study says, as in `open("shop", reading="consistent")`.
+    """
+    return Database(folder, reading=reading)

@@ -346,8 +346,6 @@ def _people(parts: Sequence[_Part], counted: Counted) -> dict[tuple[Any, ...], i
 
 def _said(query: Query, rows: Sequence[Row], tidy: bool, design: Design) -> Iterator[str]:
     yield from query.remarks
-    if isinstance(design, TalliedDesign):
-        yield design.said
     if tidy:
         yield "Counts of groups were made to fit together, none below 0; their errors are those of the unbiased counts."
     unknown = sum(totals is None for _, totals in rows)
@@ -356,3 +354,5 @@ def _said(query: Query, rows: Sequence[Row], tidy: bool, design: Design) -> Iter
             f"{unknown:,} of {len(rows):,} rows are not known: too few people of the group answered about the levels "
             "that this needs"
         )
+    if isinstance(design, TalliedDesign) and any(totals is not None and totals.covariance.any() for _, totals in rows):
+        yield design.said

@@ -24,6 +24,7 @@ from veil.sql.answer import KeyColumn, Measured, key_unit
 from veil.sql.choosing import expected_counts
 from veil.sql.design import TalliedDesign, Values
 from veil.sql.engine import value_of
+from veil.sql.grid_reading import grid_sets
 from veil.sql.hio import trees_of
 from veil.sql.passes import public_part
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
@@ -40,6 +41,7 @@ __all__ = ["Explanation", "Step", "explain"]
 _MOST_ROWS = 200
 """Rows of the answer that are explained; more are like them."""
 _MOST_BOXES = 8
+_MOST_GRIDS = 12
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Explanation(Result):
     """Rows that the answer would have."""
     n: int
     population: int
+    said: tuple[str, ...] = ()
+    """What else to know about it."""
     lineage: tuple[str, ...] = ()
     guarantee: Guarantee | None = None
 
@@ -101,7 +105,10 @@ class Explanation(Result):
         return {"query": Unit("label"), "plan.step": Unit("label"), "plan.how": Unit("label"), **counts}
 
     def remarks(self) -> list[str]:
-        said = ["Errors are those to expect if people were spread evenly over all values of the dimensions."]
+        said = [
+            "Errors are those to expect if people were spread evenly over all values of the dimensions.",
+            *self.said,
+        ]
         if self.rows > len(self):
             said.append(f"{len(self):,} of {self.rows:,} rows were looked at, and the others are like them.")
         return said
@@ -115,13 +122,13 @@ class Explanation(Result):
 
 def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanation:
     """How a query would be answered over the rows of a table, or over `n` people if there are none yet."""
-    table = rows if isinstance(rows, Table) else rows.table
+    table, said = rows if isinstance(rows, Table) else rows.table, tuple[str, ...]()
     split = patterns(query.where)
     if isinstance(rows, Table):
         if n is None:
             raise InputError("how many people there will be must be said, where there are no rows yet")
         classes = [_evenly(query, table, n, len(split.atoms))]
-        units = np.ones(len(query.sums))
+        units, said = np.ones(len(query.sums)), (f"So it would be if {n:,} people reported.", *_unseen(query))
     else:
         public = [key for key in query.keys if isinstance(key, PublicKey)]
         counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
@@ -130,15 +137,16 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         n = rows.people
     work, found = _Work(), dict[tuple[Any, ...], _Expected | None]()
     choices = list(product(*(key.buckets for key in query.private_keys)))
-    looked = [(one, buckets) for one in classes for buckets in choices]
+    looked = [(place, one, buckets) for place, one in enumerate(classes) for buckets in choices]
     many, step = len(looked), max(1, len(looked) // _MOST_ROWS)
-    for one, buckets in looked[::step]:
+    for place, one, buckets in looked[::step]:
         row, boxes = _row(query, table, split.where(one.pattern), one, buckets)
-        values = work.read(table, boxes, one.counts, 1 / max(len(choices), 1))
+        values = work.read(table, boxes, place, one, 1 / max(len(choices), 1))
         expected = None if values is None else _expected(table, boxes, values, one, units)
         before = found.get(row)
         found[row] = expected if row not in found or expected is None or before is None else before + expected
     ordered = list(found.items())
+    times = 1 if isinstance(table.design, TalliedDesign) else step
     return Explanation(
         query=query.text,
         steps=tuple(_steps(query, table, split.atoms, work)),
@@ -146,11 +154,12 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         keys=tuple(KeyColumn.of(key.name, [row[i] for row, _ in ordered]) for i, key in enumerate(query.keys)),
         boxes=work.boxes * step,
         groups=len(work.groups),
-        cells=work.cells * step,
-        pairs=work.pairs * step,
+        cells=work.cells * times,
+        pairs=work.pairs * times,
         rows=max(len(ordered), many if step > 1 else 0),
         n=n,
         population=n,
+        said=said,
         lineage=(table.signature,),
         guarantee=table.guarantee,
     )
@@ -175,6 +184,14 @@ def _evenly(query: Query, table: Table, people: int, atoms: int) -> _Class:
     return _Class(keys, (1 << atoms) - 1, expected_counts(table, people), totals, products)
 
 
+def _unseen(query: Query) -> Iterator[str]:
+    """What cannot be told before anybody reported."""
+    if any(text.strip() != "1" for text in query.sums):
+        yield "Errors of sums and averages depend on what is added up, which nobody has reported: a dash."
+    if patterns(query.where).atoms or any(isinstance(key, PublicKey) for key in query.keys):
+        yield "Conditions and groups of public columns are taken to hold for all of them."
+
+
 class _Work:
     """What is read for a query, added up."""
 
@@ -183,16 +200,19 @@ class _Work:
         self.groups: set[int] = set()
         self.everybody = False
         self.shown: dict[Box, None] = {}  # each once, in order
+        self._tallied: set[int] = set()  # the classes of people whose reports are counted
 
-    def read(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float) -> Values | None:
-        """How the boxes are read; None where too few people answered to tell."""
+    def read(self, table: Table, boxes: Sequence[Box], place: int, one: _Class, effort: float) -> Values | None:
+        """How the boxes are read in the class at a place; None where too few people answered to tell."""
+        counts = one.counts
         self.boxes += len(boxes)
         self.shown |= dict.fromkeys(boxes)
         if not boxes:
             return _NOBODY
         try:
-            if isinstance(table.design, TalliedDesign):  # all reports are read together, not row by row
+            if isinstance(table.design, TalliedDesign):  # all reports are read together, once for a class of people
                 values: Values = _Predicted(table.design.variance(table, boxes, counts))
+                self._tally(table, place, counts)
             else:
                 values = table.design.values(table, boxes, counts, effort)
         except EmptyError:
@@ -202,6 +222,16 @@ class _Work:
         self.cells += values.cells
         self.pairs += values.pairs
         return values
+
+    def _tally(self, table: Table, place: int, counts: NDArray[np.int64]) -> None:
+        """Count the reports of a class of people, once, in all cells of the grids that they answered for."""
+        if place in self._tallied:
+            return
+        self._tallied.add(place)
+        cells = [question.mechanism.domain.size for question in table.survey.questions]
+        self.groups |= {group for group, people in enumerate(counts.tolist()) if people}
+        self.cells = max(self.cells, sum(cells))
+        self.pairs += sum(people * many for people, many in zip(counts.tolist(), cells, strict=True))
 
 
 class _Nobody(Values):
@@ -288,16 +318,25 @@ def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Ite
     if len(work.shown) > _MOST_BOXES:
         yield Step("box", f"and {len(work.shown) - _MOST_BOXES:,} more")
     how = "by the fewest nodes" if table.reading == "plain" else "by contrasts of all levels that refine them"
-    if isinstance(table.design, TalliedDesign):
-        how = "all together"
     asked = len(table.survey.ask)
     name = type(table.design).__name__
-    if work.everybody:
+    if isinstance(table.design, TalliedDesign) and work.groups:
+        grids = "; ".join(_grid_text(table, grid) for grid in islice(sorted(work.groups), _MOST_GRIDS))
+        more = f"; and {len(work.groups) - _MOST_GRIDS:,} more" if len(work.groups) > _MOST_GRIDS else ""
+        yield Step("read", f"{name}: {len(work.groups):,} of {asked:,} grids, all together: {grids}{more}")
+    elif work.everybody:
         yield Step("read", f"{name}: everybody's {asked:,} answers, {how}")
     elif work.groups:
         yield Step("read", f"{name}: {len(work.groups):,} of {asked:,} groups, {how}")
     else:
         yield Step("read", f"{name}: no report, because the number of people alone is asked for")
+
+
+def _grid_text(table: Table, grid: int) -> str:
+    """A grid of one or two dimensions, and how many cells it has."""
+    places = grid_sets(len(table.private.names))[grid]
+    cells = table.survey.question(grid).mechanism.domain.size
+    return f"{' by '.join(table.private.names[place] for place in places)} ({cells:,} cells)"
 
 
 def _box_text(table: Table, box: Box) -> str:

@@ -10,31 +10,31 @@ none of it. The digest in the name is of the file's bytes, so that damage is not
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files.opening import ARROW, PARQUET, PathLike
-from veil.files.reports import EXPORTED_TIME, read_reports
+from veil.files.reports import EXPORTED_TIME, read_reports, write_parquet
 from veil.sql.locked import LockedDuckDB
 from veil.sql.rows import Rows
 from veil.sql.table import Table
 from veil.study.study import read_study_file
 from veil.tools.canonical import parse
 from veil.tools.durable import beside, settle, write_atomically
-from veil.wire.arrow import arrow_schema, check_schema, to_arrow
+from veil.wire.arrow import check_schema
 from veil.wire.reports import Reports
 
-__all__ = ["STUDY_NAME", "Folder", "create", "is_table", "open_folder"]
+__all__ = ["STUDY_NAME", "Folder", "Unanswered", "create", "is_table", "open_folder", "open_study"]
 
 STUDY_NAME = "study.json"
 
-_GROUP_ROWS = 1 << 17
 _DIGEST = 16
 _PART = re.compile(rf"part-\d+-([0-9a-f]{{{_DIGEST}}})\.parquet")
 _END = b"PAR1"
@@ -65,14 +65,30 @@ def open_folder(folder: PathLike) -> Folder:
     """The table in a folder."""
     path = Path(folder)
     try:
-        document = parse((path / STUDY_NAME).read_bytes())
+        return Folder(path, _table(path / STUDY_NAME))
     except FileNotFoundError:
         raise InputError(f"there is no table in {path}: expected a folder with a {STUDY_NAME}") from None
+
+
+def open_study(path: PathLike) -> Folder:
+    """The table of a study file, which nobody has reported to."""
+    try:
+        return Unanswered(path, _table(Path(path)))
+    except WireError:
+        raise InputError(f"{path} is no study of a table: expected its study file, or its folder") from None
+
+
+def _table(path: Path) -> Table:
+    """The table of a study file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise
     except OSError:
-        raise InputError(f"{path / STUDY_NAME} cannot be read") from None
-    table = read_study_file(document, {Table.kind: Table})
+        raise InputError(f"{path} cannot be read") from None
+    table = read_study_file(parse(content), {Table.kind: Table})
     assert isinstance(table, Table)
-    return Folder(path, table)
+    return table
 
 
 class _Seen(NamedTuple):
@@ -83,13 +99,20 @@ class _Seen(NamedTuple):
     changed: int
 
 
+class _Checked(NamedTuple):
+    """How many people are in a file, and the digest of its bytes."""
+
+    rows: int
+    digest: str
+
+
 class Folder(Rows):
     """Runs at the collector: the rows of a table in a folder. Files that come later are seen by the next query."""
 
     def __init__(self, path: PathLike, table: Table) -> None:
         self.path = Path(path)
         self.table = table
-        self._checked: dict[_Seen, int | str] = {}
+        self._checked: dict[_Seen, _Checked | str] = {}
         self._lock = threading.Lock()
         self._open: tuple[list[_Seen], LockedDuckDB] | None = None
 
@@ -99,7 +122,7 @@ class Folder(Rows):
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Files that are no part of the table, each with the reason: half-written ones, after a crash."""
+        """What is no part of the table, each with the reason: half-written files, copies, folders."""
         return self._parts()[0]
 
     @property
@@ -108,29 +131,32 @@ class Folder(Rows):
         return tuple(self.path / seen.name for seen in self._parts()[1])
 
     def append(self, reports: Reports | Iterable[Reports]) -> Path:
-        """Add reports as one new file, whole or not at all. Returns its path."""
-        import pyarrow.parquet as pq
-
-        survey = self.table.survey
-        given = [reports] if isinstance(reports, Reports) else reports
-        rows = 0
+        """Add reports as one new file, whole or not at all. Returns its path; refused where the same file is there."""
         with beside(self.path / "part.parquet") as temporary:
-            seeds = [field.name for field in survey.ask.layout.fields if field.bound > 1 << 32 or field.is_vector]
-            small = [name for name in survey.layout.names if name not in seeds]  # seeds never repeat
-            with pq.ParquetWriter(
-                temporary, arrow_schema(survey), use_dictionary=small, write_statistics=False
-            ) as writer:
-                for some in _joined(given):
-                    survey.check(some)
-                    writer.write_batch(to_arrow(some, survey), row_group_size=_GROUP_ROWS)
-                    rows += len(some)
+            rows = write_parquet(temporary, self.table.survey, [reports] if isinstance(reports, Reports) else reports)
             if not rows:
                 raise EmptyError("expected at least one report to add")
-            target = self.path / f"part-{time.time_ns():020d}-{_digest(temporary)}.parquet"
+            digest = _digest(temporary)
+            same = self._same(temporary.stat().st_size, digest)
+            if same is not None:
+                raise InputError(
+                    f"these very reports are in {self.path} already, as {same.name}: added again, people would count "
+                    "twice"
+                )
+            target = self.path / f"part-{time.time_ns():020d}-{digest}.parquet"
             settle(temporary, target)
         with self._lock:
-            self._checked[_seen(target)] = rows
+            self._checked[_seen(target)] = _Checked(rows, digest)
         return target
+
+    def _same(self, size: int, digest: str) -> Path | None:
+        """The file of the table with this content, if there is one."""
+        with contextlib.suppress(FileNotFoundError):  # taken out just now
+            for path in self._listed():
+                fits = path.suffix.lower() in PARQUET and not path.name.startswith(".") and path.is_file()
+                if fits and path.stat().st_size == size and _digest(path) == digest:
+                    return path
+        return None
 
     def database(self) -> LockedDuckDB:
         _, parts = self._parts()
@@ -144,29 +170,40 @@ class Folder(Rows):
     def _parts(self) -> tuple[tuple[str, ...], dict[_Seen, int]]:
         """What is ignored, and the files of the table with how many people are in each; all of them checked."""
         ignored, parts = [], {}
+        counted: dict[str, str] = {}
         with self._lock:
             for path in self._listed():
-                if path.suffix.lower() in ARROW:
-                    ignored.append(f"{path.name}: expected Parquet")
-                if path.suffix.lower() not in PARQUET or path.is_dir():
-                    continue
-                if path.name.startswith("."):
-                    ignored.append(f"{path.name}: not written to its end")
-                    continue
-                try:
-                    seen = _seen(path)
-                    if seen not in self._checked:
-                        self._checked[seen] = self._check(path)
-                except FileNotFoundError:  # taken out just now
-                    continue
-                except OSError:
-                    raise InputError(f"{path.name} cannot be read: expected a file that this user may read") from None
-                found = self._checked[seen]
+                found = self._looked_at(path)
                 if isinstance(found, str):
                     ignored.append(f"{path.name}: {found}")
-                else:
-                    parts[seen] = found
+                elif found is not None and found[1].digest in counted:
+                    ignored.append(f"{path.name}: the same reports as {counted[found[1].digest]}, which count once")
+                elif found is not None:
+                    counted[found[1].digest] = path.name
+                    parts[found[0]] = found[1].rows
         return tuple(ignored), parts
+
+    def _looked_at(self, path: Path) -> tuple[_Seen, _Checked] | str | None:
+        """A file of reports, or why what is there is ignored; None for what has nothing to do with the table."""
+        kind = path.suffix.lower()
+        if path.is_dir():
+            return None if path.name.startswith(".") else "a folder inside the table: expected files of reports"
+        if kind in ARROW:
+            return "expected Parquet"
+        if kind not in PARQUET:
+            return None
+        if path.name.startswith("."):
+            return "not written to its end"
+        try:
+            seen = _seen(path)
+            if seen not in self._checked:
+                self._checked[seen] = self._check(path)
+        except FileNotFoundError:  # taken out just now
+            return None
+        except OSError:
+            raise InputError(f"{path.name} cannot be read: expected a file that this user may read") from None
+        found = self._checked[seen]
+        return found if isinstance(found, str) else (seen, found)
 
     def _listed(self) -> list[Path]:
         try:
@@ -174,21 +211,28 @@ class Folder(Rows):
         except OSError:
             raise InputError(f"there is no table in {self.path} any more") from None
 
-    def _check(self, path: Path) -> int | str:
+    def _check(self, path: Path) -> _Checked | str:
         """How many people are in a file, or why it is ignored; refuses one that belongs to another table."""
         with path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(max(size - len(_END), 0))
             if size < 12 or file.read() != _END:
                 return "not written to its end"
-        named = _PART.fullmatch(path.name)
-        if named and named[1] != _digest(path):
+        named, digest = _PART.fullmatch(path.name), _digest(path)
+        if named and named[1] != digest:
             raise WireError(f"{path.name} was damaged after it was written: take it out of {path.parent}")
         try:
             _check_columns(path, self.table)
-            return sum(len(some) for some in read_reports(path, self.table.survey))
+            return _Checked(sum(len(some) for some in read_reports(path, self.table.survey)), digest)
         except (WireError, MismatchError) as problem:
             raise type(problem)(f"{path.name} is no part of this table: {problem}") from None
+
+
+class Unanswered(Folder):
+    """The rows of a table that has no folder yet: none."""
+
+    def _listed(self) -> list[Path]:
+        return []
 
 
 def _check_columns(path: Path, table: Table) -> None:
@@ -212,16 +256,3 @@ def _seen(path: Path) -> _Seen:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:_DIGEST]
-
-
-def _joined(reports: Iterable[Reports]) -> Iterator[Reports]:
-    """The same reports in pieces of about a row group each, however they came."""
-    waiting: list[Any] = []
-    for some in reports:
-        if len(some):
-            waiting.append(some)
-        if sum(map(len, waiting)) >= _GROUP_ROWS:
-            yield Reports.concatenate(waiting)
-            waiting = []
-    if waiting:
-        yield Reports.concatenate(waiting)

@@ -40,13 +40,7 @@ __all__ = ["Grids"]
 
 Floats = NDArray[np.float64]
 
-_SAID = (
-    "The standard errors hold the noise of the grids, and an allowance for what no grid tells. Where the edge of a "
-    "range lies within a cell, the people in that cell are taken to be spread as unevenly as neighbouring cells are. "
-    "Within the cells of two dimensions, the dimensions are taken to go together much as they do from cell to cell. "
-    "Three or more dimensions are taken to go together mostly as their pairs do. Where this is wrong, errors may be "
-    "larger."
-)
+_SAID = "Errors hold the noise of the grids, and by a model what lies within and between their cells; it may be wrong."
 
 _ALPHA_1, _ALPHA_2 = 0.7, 0.03
 """The paper's: how far cells are from evenly filled. A range errs by alpha_1 / g1, a rectangle by 2 alpha_2 / g2."""

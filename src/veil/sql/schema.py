@@ -6,8 +6,8 @@ epsilon = 2.0
 mechanism = "HIO"               # or HI, SC, MG, Grids; auto, the default, takes the one with the least noise
 fan_out = 5                     # of HIO, HI and SC, or one for each dimension; fitted if left out
 most = 2                        # of HIO: ask about at most so many dimensions at once; all, if left out
-reading = "levels"              # or "plain", as in the thesis
-users = 1000000                 # how many people will take part, for auto
+reading = "levels"              # or "plain", as in the thesis, or "consistent"
+users = 1000000                 # how many people will take part, for auto and Grids; so many if left out
 
 [private.age]
 integers = [18, 99]             # whole numbers, both ends included
@@ -34,7 +34,7 @@ import datetime as dt
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from veil.domain import Categories, Domain, Integers, Interval, Record
 from veil.domain.times import parse_time
@@ -45,15 +45,28 @@ from veil.sql.design import Design
 from veil.sql.table import Table
 from veil.tools.arguments import is_int
 
-__all__ = ["days", "read_schema", "schema_from_document"]
+__all__ = ["Schema", "days", "load_schema", "read_schema", "schema_from_document"]
 
 _DAY = 86_400.0
 _TABLE = ("name", "epsilon", "mechanism", "fan_out", "most", "users", "reading")
 _USERS = 1_000_000
 
 
+class Schema(NamedTuple):
+    """What a schema file says: a table, for how many people, and whether its design is the best one or a named one."""
+
+    table: Table
+    users: int | None
+    auto: bool
+
+
 def read_schema(path: PathLike) -> Table:
     """The table that a schema file (.toml or .json) describes. Errors name the key that they are about."""
+    return load_schema(path).table
+
+
+def load_schema(path: PathLike, epsilon: float | None = None, users: int | None = None) -> Schema:
+    """All that a schema file says; with another epsilon or number of people, where they are given."""
     where = Path(path)
     try:
         content = where.read_bytes()
@@ -61,7 +74,7 @@ def read_schema(path: PathLike) -> Table:
         raise InputError(f"there is no file {where}") from None
     except OSError:
         raise InputError(f"{where} cannot be opened as a file") from None
-    return schema_from_document(_document(where, content), str(where))
+    return _schema(_document(where, content), str(where), epsilon, users)
 
 
 def _document(where: Path, content: bytes) -> Any:
@@ -87,19 +100,25 @@ def schema_from_document(document: Any, where: str = "the schema") -> Table:
     ... # doctest: +ELLIPSIS
     Table(epsilon=1.0, private=Record(attributes=(('age', Integers(lo=18, hi=97)),)), public=(), design=HIO(...
     """
+    return _schema(document, where).table
+
+
+def _schema(document: Any, where: str, epsilon: float | None = None, users: int | None = None) -> Schema:
     schema = _Part(document, where, "")
     schema.check("table", "private", "public")
     table = schema.part("table")
     table.check(*_TABLE)
-    epsilon = table.number("epsilon")
+    eps = table.number("epsilon") if epsilon is None else epsilon
+    if users is None and "users" in table.given:
+        users = table.whole("users", 1, _USERS)
     private = {name: _dimension(part) for name, part in schema.parts("private")}
     if not private:
         raise schema.problem("private", "expected at least one dimension, as [private.age] with integers = [18, 99]")
     public = tuple(_column(name, part) for name, part in schema.parts("public"))
     record = table.made("", lambda: Record(tuple(private.items())))
     name, reading = table.given.get("name", "people"), table.given.get("reading", "levels")
-    design = _design(table, record, epsilon)
-    return table.made("", lambda: Table(epsilon, record, public, design, name, reading))  # type: ignore[no-any-return]
+    design, auto = _design(table, record, eps, _USERS if users is None else users)
+    return Schema(table.made("", lambda: Table(eps, record, public, design, name, reading)), users, auto)
 
 
 class _Part:
@@ -240,7 +259,8 @@ def _column(name: str, part: _Part) -> PublicColumn:
     return part.made("scale", lambda: Measure(name, part.whole("scale", 0, 0)))  # type: ignore[no-any-return]
 
 
-def _design(table: _Part, private: Record, epsilon: float) -> Design:
+def _design(table: _Part, private: Record, epsilon: float, users: int) -> tuple[Design, bool]:
+    """The design of a schema, and whether it is the best one and not one that is named."""
     from veil.sql.choosing import DESIGNS, choose_design
 
     named = table.given.get("mechanism", "auto")
@@ -248,8 +268,8 @@ def _design(table: _Part, private: Record, epsilon: float) -> Design:
     if not isinstance(named, str) or named.lower() not in {"auto", *by_name}:
         listed = ", ".join(design.__name__ for design in DESIGNS.values())
         raise table.problem("mechanism", f"expected {listed} or auto")
-    users, make = table.whole("users", 1, _USERS), by_name.get(named.lower())
-    given: dict[str, Any] = {}
+    make = by_name.get(named.lower())
+    given: dict[str, Any] = {"people": users} if named.lower() == "grids" else {}
     if "fan_out" in table.given:
         _check_goes(table, "fan_out", named, "HIO", "HI", "SC")
         listed_ = table.given["fan_out"]
@@ -259,9 +279,9 @@ def _design(table: _Part, private: Record, epsilon: float) -> Design:
         given["most"] = table.whole("most", 1, 1)
     if make is None:
         found = table.made("", lambda: choose_design(private, epsilon, users))
-        return found[0].design  # type: ignore[no-any-return]
+        return found[0].design, True
     key = "fan_out" if "fan_out" in table.given else ""
-    return table.made(key, lambda: make(**given).fitted(private, epsilon))  # type: ignore[no-any-return]
+    return table.made(key, lambda: make(**given).fitted(private, epsilon)), False
 
 
 def _check_goes(table: _Part, key: str, named: str, *designs: str) -> None:
