@@ -10,7 +10,7 @@ import pytest
 from veil import GRR, MECHANISMS, OLH, AllOf, Bits, Integers, Interval, Items, Public, Record, Survey, Text
 from veil.errors import InputError, ParameterError
 from veil.histogram import Histogram, Questions
-from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
+from veil.hitters import PEM, EveryPrefix, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner, Phase
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.mechanisms import FrequencyOracle, HaarResponse, LinearHashing, Piecewise, SquareWave
@@ -46,6 +46,7 @@ STUDY_OF: list[Callable[[float], Study]] = [
     lambda e: SegmentPairs(e, Bits(32), 4),
     lambda e: MultipleChannel(e, Bits(32), 4),
     lambda e: PrefixSearch(e, Bits(16), 4, 8, (8, 16)),
+    lambda e: EveryPrefix(e, Bits(16), 4, 8, (8, 16), hash_range=9),
     lambda e: CALM(e, Record.of(a=2, b=2, c=2, d=2, e=2, f=2, g=2, h=3), users=2**16),
     lambda e: BinaryCALM(e, Record.of(a=2, b=3, c=5), k=2, users=2**16),
     lambda e: AllMarginals(e, Record.of(a=2, b=3, c=5), k=2),

@@ -217,6 +217,7 @@ def test_any_kind_of_study_is_planned_from_its_parameters() -> None:
         "two-phase-variance": Wishes(1.0, HELD, method="Piecewise"),
         "pem": Wishes(1.0, Bits(16), k=2, method="PGR"),
         "prefix-search": Wishes(1.0, Bits(16), k=2, settings={"keep": "4", "lengths": "8,16"}),
+        "every-prefix": Wishes(1.0, Bits(16), k=2, settings={"keep": "4", "lengths": "8,16"}),
         "segment-pairs": Wishes(1.0, Bits(16), k=2),
         "multiple-channel": Wishes(1.0, Bits(16), k=2),
         "privtrie": Wishes(1.0, Bits(16), k=2),

@@ -39,11 +39,12 @@ from veil.engines import InMemory
 from veil.entropy import Seeded
 from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireError
 from veil.histogram import Histogram, Questions
-from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, tree_hist
+from veil.hitters import PEM, EveryPrefix, MultipleChannel, PrivTrie, SegmentPairs, tree_hist
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner, Phase
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.privacy import Guarantee
+from veil.shuffle import Shuffler
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Moment, Table
 from veil.study import Collected, Continuations, OneRound, Round, Rounds
 from veil.study.records import Folder
@@ -57,6 +58,7 @@ EVERY: list[Study] = [
     Questions(Survey(AllOf(GRR(1.0, 3), OUE(0.5, 3))), question=1, post="norm-sub"),
     Histogram(OLH(1.0, ["tea", "coffee"]), post="base-cut"),
     Histogram(OLH(1.0, Text(20)), candidates=("tea", "water")),
+    Histogram(GRR(1.0, 3), shuffler=Shuffler(1_000, 1e-6)),
     WaveDistribution(SquareWave(1.0, UNIT, buckets=32), smoothing=0.125),
     Hierarchy(1.0, UNIT, buckets=32, method="consistent", total=1.0),
     HaarHierarchy(0.1, 20),
@@ -68,6 +70,7 @@ EVERY: list[Study] = [
     PEM(3.0, Text(8), 4, alphabet="abc", threshold=0.01),
     PEM(1.0, Bits(64), 16, oracle="PGR"),
     tree_hist(1.0, Bits(20), 4),
+    EveryPrefix(6.0, Bits(16), 4, 4, (8, 16), hash_range=20),
     SegmentPairs(1.0, Bits(64), 16),
     MultipleChannel(1.0, Bits(32), 4, improved=False),
     PrivTrie(4.0, Bits(16), 3, people=20_000),

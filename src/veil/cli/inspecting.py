@@ -15,6 +15,7 @@ import typer
 from veil.cli.outcome import AsJson, Document, console, plural, reporting
 
 if TYPE_CHECKING:
+    from veil.study import Study
     from veil.survey import Survey
 
 __all__ = ["inspect"]
@@ -79,6 +80,14 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     return _result(path) if kind == "veil-result" else _study(path, is_task=kind == "veil-survey")
 
 
+def _shuffled(study: Study) -> Document:
+    """What is promised after the shuffler, of a histogram that has one."""
+    from veil.histogram import Histogram
+
+    central = study.central if isinstance(study, Histogram) else None
+    return {} if central is None else {"after_the_shuffler": str(central.central), "at_least_mixed": central.users}
+
+
 def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
     from veil.cli.files import read_study
     from veil.planning.base import in_words
@@ -106,6 +115,7 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
         "delta": float(promised.delta),
         "ratio": None if promised.ratio is None else str(promised.ratio),
         "parameters": None if is_task else {name: text for name, text in study.to_json().items() if name != "kind"},
+        **_shuffled(study),
         "report_bytes": survey.layout.size,
         "framed_bytes": report_size(survey),
         "columns": list(survey.layout.names),

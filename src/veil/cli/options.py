@@ -31,6 +31,7 @@ __all__ = [
     "Top",
     "Values",
     "given_changes",
+    "whole_number",
 ]
 
 StudyFile = Annotated[
@@ -111,3 +112,14 @@ def given_changes(changes: list[str] | None, **named: str | None) -> dict[str, s
             raise typer.BadParameter(f"{name} is given twice")
         made[name] = text
     return made
+
+
+def whole_number(text: str) -> int:
+    """A whole number as people write it: 1000000, 1,000,000, 1_000_000 or 1e6."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        value = 0.5
+    if value != int(value) if abs(value) < 2**53 else True:
+        raise typer.BadParameter(f"{text!r} is no whole number")
+    return int(value)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.options import given_changes
+from veil.cli.options import given_changes, whole_number
 from veil.cli.outcome import AsJson, Document, console, flag, reporting, warn, wrote
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from veil.domain import Domain, Record
-    from veil.planning import Choice, Goal, Measure, Wishes
+    from veil.planning import Central, Choice, Goal, Measure, Wishes
     from veil.sql.schema import Schema
 
 __all__ = ["plan", "show_choice"]
@@ -29,6 +29,8 @@ __all__ = ["plan", "show_choice"]
 _HOLDING = ("domain", "labels", "labels_file", "range", "max_bytes", "bits", "universe")
 _MOST_LISTED = 20  # columns of a file, in a message
 _MANY_LABELS = 100  # of an attribute, above which they may be about single people
+_MOST_LOCAL = 8.0
+"""What a local eps may be behind a shuffler, unless --epsilon says it."""
 _TITLE = ("people_hold", "epsilon", "users")
 _USUAL_PEOPLE = 1_000_000
 
@@ -47,11 +49,29 @@ def plan(
             ".parquet).",
         ),
     ] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The privacy of one person: smaller is more private.")] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="The privacy of one person: smaller is more private. With --shuffler: the most that is left if the "
+            "shuffler tells who sent what (default: 8)."
+        ),
+    ] = None,
+    shuffler: Annotated[
+        bool, flag("--shuffler", "For histogram: reports are mixed by a shuffler before anybody reads them.")
+    ] = False,
+    epsilon_central: Annotated[
+        float | None,
+        typer.Option(metavar="E", help="With --shuffler: the privacy towards whoever sees only mixed reports."),
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(metavar="D", help="With --shuffler: the probability that this may fail with.")
+    ] = None,
     users: Annotated[
         int | None,
         typer.Option(
-            help="How many people will take part. Default: 1,000,000; for sql the rows of FILE, or as the schema says."
+            parser=whole_number,
+            metavar="N",
+            help="How many people will take part. Default: 1,000,000; for sql the rows of FILE, or as the schema says.",
         ),
     ] = None,
     domain: Annotated[int | None, typer.Option(metavar="N", help="People hold one of the integers 0 .. N-1.")] = None,
@@ -131,6 +151,9 @@ def plan(
     from veil.tools.durable import write_atomically
 
     goal = goal_of(kind)
+    central = _central(epsilon_central, delta, shuffler=shuffler)
+    if central is not None and epsilon is None:
+        epsilon = _MOST_LOCAL
     if epsilon is None and schema is None:
         raise typer.BadParameter("how private people are must be said: expected --epsilon, as in --epsilon 1")
     given = {
@@ -152,6 +175,7 @@ def plan(
         "attribute": attribute or None,
         "k": k,
         "sets": sets or None,
+        "shuffler": shuffler or None,
     }
     _check_options(goal, {name for name, value in given.items() if value is not None})
     check_output(out, [path for path in (labels_file, universe, file, schema) if path is not None])
@@ -173,6 +197,7 @@ def plan(
         queries=query or (),
         table=table,
         auto=found is not None and found.auto,
+        central=central,
         settings=given_changes(changes),
     )
     if query:
@@ -181,6 +206,12 @@ def plan(
     show_choice(choice, screen)
     if known_from is not None:
         screen.print(f"Planned for {many:,} people, {known_from}: --users says another number.", markup=False)
+    if central is not None:
+        warn(
+            f"the promise of eps = {central.epsilon:g} rests on the shuffler: if it tells the collector who sent what, "
+            f"people are left with their local eps of {choice.facts['local_epsilon']:.4g}; and it needs the reports of "
+            f"all {many:,} people, mixed together"
+        )
     if file is not None:
         warn(
             f"names and values of these columns of {file} stand in the study, which is public: may everybody see them?"
@@ -192,6 +223,21 @@ def plan(
         write_atomically(out, study.to_bytes())
         wrote(screen, out, f"the study of kind {study.kind}, whose task is {study.survey.task[:12]},")
     return document | {"out": None if out is None else str(out)}
+
+
+def _central(epsilon: float | None, delta: float | None, *, shuffler: bool) -> Central | None:
+    """What is promised after a shuffler, where there is one."""
+    from veil.planning import Central
+
+    if not shuffler:
+        if epsilon is not None or delta is not None:
+            raise typer.BadParameter("--epsilon-central and --delta go with --shuffler")
+        return None
+    if epsilon is None or delta is None:
+        raise typer.BadParameter(
+            "--shuffler needs what is promised after it: expected --epsilon-central and --delta, as in 0.1 and 1e-9"
+        )
+    return Central(epsilon, delta)
 
 
 def _check_options(goal: Goal, given: set[str]) -> None:

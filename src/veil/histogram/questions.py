@@ -15,6 +15,7 @@ from veil.mechanisms import FrequencyOracle
 from veil.results.answers import Answers
 from veil.results.base import Result
 from veil.results.estimate import Estimate
+from veil.shuffle import Amplified, Shuffler
 from veil.study import Collected, OneRound
 from veil.survey import Survey
 from veil.tools.arguments import is_int
@@ -29,7 +30,8 @@ class Histogram(OneRound[Estimate]):
     """How many people hold each value, through one oracle.
 
     `post` names a post-processing method ("auto" chooses one); `candidates` are the values to count, where there are
-    too many to list. Guarantee: the oracle's.
+    too many to list. Guarantee: the oracle's. With a `shuffler` there is a central promise beside it, `central`; the
+    oracle's stays what is left if the shuffler tells who sent what.
 
     >>> from veil import GRR, simulate
     >>> found = simulate(Histogram(GRR(4.0, ["tea", "coffee"]), post="norm-sub"), ["tea"] * 900 + ["coffee"] * 100)
@@ -40,11 +42,15 @@ class Histogram(OneRound[Estimate]):
     oracle: FrequencyOracle
     post: str | None = None
     candidates: tuple[Label, ...] | None = None
+    shuffler: Shuffler | None = None
     kind: ClassVar[str] = "histogram"
+    added: ClassVar[frozenset[str]] = frozenset({"shuffler"})
 
     def __post_init__(self) -> None:
         if not isinstance(self.oracle, FrequencyOracle):
             raise ParameterError("a histogram is asked for through a frequency oracle")
+        if self.shuffler is None and self.oracle.guarantee.needs_shuffler:
+            raise ParameterError(f"{self.oracle.name} promises nothing on its own: it needs a shuffler")
         _check_post(self.post)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", _labels(self.candidates))
@@ -57,11 +63,23 @@ class Histogram(OneRound[Estimate]):
     def survey(self) -> Survey:
         return Survey(self.oracle)
 
+    @cached_property
+    def central(self) -> Amplified | None:
+        """What people are promised towards whoever sees only shuffled reports, where there is a shuffler."""
+        return None if self.shuffler is None else self.shuffler.central(self.oracle)
+
     def answer(self, collected: Collected) -> Estimate:
         chosen = None if self.candidates is None else {0: _values(self.oracle.domain, self.candidates)}
         tally = collected.tally(candidates=chosen)
         found: Estimate = self.survey.estimate_question(tally, 0, population=collected.population)
+        if self.shuffler is not None:
+            found = replace(found, lineage=(*found.lineage, self._shuffled(collected.people)))
         return found if self.post is None else found.post(self.post)
+
+    def _shuffled(self, people: int) -> str:
+        """The shuffle as a step of the lineage, with the promise that so many reports are worth."""
+        assert self.shuffler is not None
+        return f"shuffled: {self.shuffler.central(self.oracle, people).central}"
 
 
 @dataclass(frozen=True)

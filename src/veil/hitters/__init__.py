@@ -2,6 +2,7 @@
 
     PEM                         longer and longer prefixes (thesis chapter 4): the one to take
     pem1, tree_hist             its rivals by prefixes, one bit or one byte per round
+    shuffled_tree_hist          TreeHist behind a shuffler: everybody reports every prefix
     SegmentPairs                pairs of segments (SPM)
     MultipleChannel             one value per channel of a public hash (HASH)
     PrivTrie                    a trie that grows round by round: a study of many rounds
@@ -19,11 +20,13 @@ from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.rivals import pem1, tree_hist
 from veil.hitters.search import HitterSearch, PrefixSearch
 from veil.hitters.segments import SegmentPairs
+from veil.hitters.shuffled import EveryPrefix, shuffled_tree_hist
 from veil.study.continuations import Continuations, cut
 
 __all__ = [
     "PEM",
     "Continuations",
+    "EveryPrefix",
     "HeavyHitters",
     "HitterSearch",
     "MultipleChannel",
@@ -36,5 +39,6 @@ __all__ = [
     "pem1",
     "prefix_lengths",
     "sensitivity_threshold",
+    "shuffled_tree_hist",
     "tree_hist",
 ]

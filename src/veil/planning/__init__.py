@@ -7,9 +7,21 @@
 Not here: the command `veil plan`, which reads the wishes and shows the choice.
 """
 
-from veil.planning.base import Choice, Goal, Measure, Option, Wishes
+from veil.planning.base import Central, Choice, Goal, Measure, Option, Wishes
 from veil.planning.epsilon import at_epsilon
 from veil.planning.goals import GOALS, goal_of, plan
 from veil.planning.histogram import choose
 
-__all__ = ["GOALS", "Choice", "Goal", "Measure", "Option", "Wishes", "at_epsilon", "choose", "goal_of", "plan"]
+__all__ = [
+    "GOALS",
+    "Central",
+    "Choice",
+    "Goal",
+    "Measure",
+    "Option",
+    "Wishes",
+    "at_epsilon",
+    "choose",
+    "goal_of",
+    "plan",
+]

@@ -22,7 +22,7 @@ from veil.tools.canonical import Json
 if TYPE_CHECKING:
     from veil.files.opening import PathLike
 
-__all__ = ["Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
+__all__ = ["Central", "Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 
 Unit = Literal["share", "count", "length", "duration", "effort", "square", "text"]
 
@@ -111,6 +111,14 @@ def _plain(row: Row) -> Json:
 
 
 @dataclass(frozen=True)
+class Central:
+    """A promise towards whoever sees only the reports that a shuffler has mixed."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
 class Wishes:
     """What somebody wants to learn, as far as they said."""
 
@@ -132,6 +140,8 @@ class Wishes:
     """Of a table: queries in SQL whose errors are compared."""
     table: Study | None = None
     """The table of a schema file, which is taken unless another way is named."""
+    central: Central | None = None
+    """Of a histogram: the promise after a shuffler; `epsilon` is then the most that the local one may be."""
     auto: bool = False
     """Of a schema file: whether it leaves the way to ask open, so that the best one is taken."""
     settings: Mapping[str, str] = field(default_factory=dict)

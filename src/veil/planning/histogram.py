@@ -51,10 +51,15 @@ class HistogramGoal(Goal):
 
     name = "histogram"
     summary = "How many people hold each value of a list."
-    takes = ("domain", "labels", "labels_file")
+    takes = ("domain", "labels", "labels_file", "shuffler")
     about = (
         "Errors: of one value's share of the people, if nobody holds it. Decoding: one core at 10^9 steps per second."
     )
+
+    def choose(self, wishes: Wishes) -> Choice:
+        from veil.planning.shuffled import ShuffledHistogram
+
+        return super().choose(wishes) if wishes.central is None else ShuffledHistogram().choose(wishes)
 
     def ways(self, wishes: Wishes) -> Ways:
         held = wishes.held

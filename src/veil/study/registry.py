@@ -6,7 +6,7 @@ from typing import Any
 
 from veil.errors import WireError
 from veil.histogram import Histogram, Questions
-from veil.hitters import PEM, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
+from veil.hitters import PEM, EveryPrefix, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
 from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
@@ -31,6 +31,7 @@ STUDIES: dict[str, type[Study]] = {
         TwoPhaseVariance,
         PEM,
         PrefixSearch,
+        EveryPrefix,
         SegmentPairs,
         MultipleChannel,
         PrivTrie,

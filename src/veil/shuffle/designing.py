@@ -1,0 +1,151 @@
+"""Which oracle to ask through when reports are shuffled: the least variance for a central promise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from veil.domain import Domain, DomainLike, as_domain
+from veil.errors import ParameterError
+from veil.mechanisms import GRR, OLH, OUE, SUE, FrequencyOracle, HadamardResponse, SubsetSelection
+from veil.privacy import check_epsilon
+from veil.shuffle.amplification import Amplified, amplify, largest_local, unshuffled
+from veil.shuffle.bounds import check_delta, check_users
+
+__all__ = ["Bound", "ShuffleDesign", "design", "designs"]
+
+Bound = Literal["blanket", "thesis"]
+_MOST_SUBSETS = 1 << 16
+"""A subset is sent as one bit per value: beyond this many values it is not thought of."""
+_MOST_BUCKETS = 1 << 24
+
+
+@dataclass(frozen=True)
+class ShuffleDesign:
+    """An oracle whose shuffled reports keep a central promise, and the variance of its frequencies."""
+
+    oracle: FrequencyOracle
+    amplified: Amplified
+
+    @property
+    def variance(self) -> float:
+        """The variance of an estimated frequency, of a value that nobody holds."""
+        return self.oracle.variance(self.amplified.users)
+
+    def __str__(self) -> str:
+        """The oracle, its error and its promises, in plain words."""
+        more = ", ".join(f"{name} = {value}" for name, value in self.oracle.parameters().items())
+        shown = f"{self.oracle.name}({more})" if more else self.oracle.name
+        return f"{shown}: standard error {math.sqrt(self.variance):.3g}; {self.amplified}"
+
+
+def design(
+    users: int,
+    domain: DomainLike,
+    epsilon_central: float,
+    delta: float,
+    epsilon_local_cap: float = 8.0,
+    bound: Bound = "blanket",
+) -> ShuffleDesign:
+    """The oracle of least variance that keeps (epsilon_central, delta) after a shuffle of `users` reports.
+
+    Nobody's local epsilon exceeds the cap: that is all that is left to people if the shuffler tells who sent what. With
+    bound="thesis" it is the thesis's choice between GRR and SOLH, local hashing into d' buckets (9.4).
+
+    >>> found = design(1_000_000, 1000, 0.1, 1e-9, epsilon_local_cap=6, bound="thesis")
+    >>> found.oracle.name, found.oracle.hash_range, f"{found.variance:.3g}"
+    ('OLH', 12, '2.22e-07')
+    """
+    return min(designs(users, domain, epsilon_central, delta, epsilon_local_cap, bound), key=lambda one: one.variance)
+
+
+def designs(
+    users: int,
+    domain: DomainLike,
+    epsilon_central: float,
+    delta: float,
+    epsilon_local_cap: float = 8.0,
+    bound: Bound = "blanket",
+) -> tuple[ShuffleDesign, ...]:
+    """The best of each kind of oracle, for the same promise: GRR, local hashing and, by their blankets, others."""
+    if bound not in ("blanket", "thesis"):
+        raise ParameterError('a bound is "blanket" or "thesis"')
+    check_users(users)
+    check_delta(delta)
+    check_epsilon(epsilon_central)
+    if check_epsilon(epsilon_local_cap) < epsilon_central:
+        raise ParameterError("the cap on the local epsilon lies below the central one, which it would keep by itself")
+    if bound == "thesis" and epsilon_central > 1:
+        raise ParameterError("the thesis's bounds need a central epsilon of at most 1: expected bound='blanket'")
+    return _designs(
+        int(users), as_domain(domain), float(epsilon_central), float(delta), float(epsilon_local_cap), bound
+    )
+
+
+@lru_cache(maxsize=32)
+def _designs(
+    users: int, domain: Domain, epsilon: float, delta: float, cap: float, bound: Bound
+) -> tuple[ShuffleDesign, ...]:
+    def kept(make: Callable[[float], FrequencyOracle]) -> FrequencyOracle:
+        found = largest_local(make, users, epsilon, delta, bound, cap)
+        assert isinstance(found, FrequencyOracle)
+        return found
+
+    def promised(oracle: FrequencyOracle) -> Amplified:
+        alone = oracle.epsilon <= epsilon
+        return unshuffled(oracle, users, bound) if alone else amplify(oracle, users, delta, bound)
+
+    chosen = _of_thesis if bound == "thesis" else _by_blanket
+    return tuple(ShuffleDesign(oracle, promised(oracle)) for oracle in chosen(domain, users, kept))
+
+
+Kept = Callable[[Callable[[float], FrequencyOracle]], FrequencyOracle]
+"""From an oracle for each local epsilon to the one whose epsilon is the largest that is allowed."""
+
+
+def _of_thesis(domain: Domain, users: int, kept: Kept, fine: int = 1 << 30) -> Iterator[FrequencyOracle]:
+    if domain.listable:
+        yield kept(lambda local: GRR(local, domain))
+    yield _best(lambda buckets: kept(lambda local: OLH(local, domain, buckets)), 2, _MOST_BUCKETS, users, fine)
+
+
+def _by_blanket(domain: Domain, users: int, kept: Kept) -> Iterator[FrequencyOracle]:
+    yield from _of_thesis(domain, users, kept, fine=32)
+    if domain.size <= _MOST_SUBSETS:
+        if domain.size > 3:
+            subsets = (2, domain.size // 2)
+            yield _best(lambda k: kept(lambda local: SubsetSelection(local, domain, k)), *subsets, users, fine=32)
+        yield kept(lambda local: SUE(local, domain))
+        yield kept(lambda local: OUE(local, domain))
+    if not domain.code_bytes and domain.size <= _MOST_BUCKETS:
+        yield kept(lambda local: HadamardResponse(local, domain))
+
+
+def _best(make: Callable[[int], FrequencyOracle], least: int, most: int, users: int, fine: int) -> FrequencyOracle:
+    """The oracle of least variance over an integer parameter, whose variance falls and then rises.
+
+    The parameter is searched to one part in `fine` of itself: around its best, variances hardly differ.
+    """
+    found: dict[int, FrequencyOracle] = {}
+
+    def variance(number: int) -> float:
+        if number not in found:
+            found[number] = make(number)
+        return found[number].variance(users)
+
+    # doubling until it rises, then halving the interval around the best
+    best = least
+    while best * 2 <= most and variance(best * 2) < variance(best):
+        best *= 2
+    low, high = max(best // 2, least), min(best * 2, most)
+    while high - low > max(2, low // fine):
+        left = low + (high - low) // 3
+        right = high - (high - low) // 3
+        if variance(left) <= variance(right):
+            high = right if right < high else high - 1
+        else:
+            low = left if left > low else low + 1
+    return found[min({low, (low + high) // 2, high} | set(found), key=variance)]
