@@ -29,14 +29,14 @@ class Plan:
         self.local_epsilons: Sequence[float] = pick(
             (0.1, 0.2, 0.3, 0.4, 0.49, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0), (0.4, 1.0, 4.0)
         )
-        self.epsilons: Sequence[float] = pick(tenths, (0.2, 0.6, 1.0))
+        self.epsilons: Sequence[float] = pick(tenths, (0.3, 1.0))
         self.designed: Sequence[float] = pick((0.1, 0.3, 1.0), (0.1,))
         self.runs = pick(100, 5)
         self.table_runs = pick(20, 2)
-        self.string_epsilons: Sequence[float] = pick((0.2, *tenths[3:]), (0.4, 1.0))
+        self.string_epsilons: Sequence[float] = pick((0.2, *tenths[3:]), (1.0,))
         self.string_runs = pick(20, 2)
         self.string_people = 500_000
-        self.real_people, self.real_runs = pick(50_000, 20_000), pick(5, 1)
+        self.real_people, self.real_runs = pick(50_000, 10_000), pick(10, 1)
         vars(self).update(setting.changes)
 
 
