@@ -259,6 +259,11 @@ def numeric_claims(*, sampled: bool = False) -> Outcome:
     return Outcome(*judge_claims(claims_of("numeric", NUMERIC if sampled else None), NUMERIC_CLAIMS))
 
 
+def shuffle_claims() -> Outcome:
+    """All claims of the reproduction of chapter 9, frequencies behind a shuffler; what was promised is required."""
+    return Outcome(*judge_claims(claims_of("shuffle"), GOALS), seed="16")
+
+
 def sql_claims(*, sampled: bool = False) -> Outcome:
     """All claims of the reproduction of SQL (chapter 7), and what goes beyond; what was promised is required."""
     claims = claims_of("sql", SQL if sampled else None, sample_too=True)
@@ -345,6 +350,7 @@ STEPS = {
     "marginals-claims": Step(partial(marginals_claims, sampled=True), 330, marginals_claims, 2_700),
     "numeric-claims": Step(partial(numeric_claims, sampled=True), 350, numeric_claims, 3_450),
     "coverage": Step(partial(coverage, sampled=True), 570, coverage, 1_600),
+    "shuffle-claims": Step(shuffle_claims, 90),
     "sql-claims": Step(partial(sql_claims, sampled=True), 420, sql_claims, 2_400),
     "sql-speed": Step(sql_speed, 100, alone=True, code=("src", "acceptance", "bench")),
     "spikes-auto": Step(spikes_auto, 475),
