@@ -32,7 +32,7 @@ class ShuffledHistogram(HistogramGoal):
             raise InputError("a histogram is of values that are known: expected --domain, --labels or --labels-file")
         shuffler = Shuffler(wishes.users, central.delta)
         found = designs(wishes.users, held, central.epsilon, central.delta, wishes.epsilon)
-        return {one.oracle.name: _asking(one, shuffler) for one in sorted(found, key=lambda one: one.variance)}
+        return {one.oracle.name: _asking(one, shuffler) for one in sorted(found, key=lambda one: one.mean_variance)}
 
     def errors(self, study: Study, wishes: Wishes) -> Row:
         found = _central(study)

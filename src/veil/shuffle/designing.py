@@ -35,6 +35,11 @@ class ShuffleDesign:
         """The variance of an estimated frequency, of a value that nobody holds."""
         return self.oracle.variance(self.amplified.users)
 
+    @property
+    def mean_variance(self) -> float:
+        """The mean over all values: where local epsilons are large, frequencies count as much as noise."""
+        return _mean_variance(self.oracle, self.amplified.users)
+
     def __str__(self) -> str:
         """The oracle, its error and its promises, in plain words."""
         more = ", ".join(f"{name} = {value}" for name, value in self.oracle.parameters().items())
@@ -59,7 +64,8 @@ def design(
     >>> found.oracle.name, found.oracle.hash_range, f"{found.variance:.3g}"
     ('OLH', 12, '2.22e-07')
     """
-    return min(designs(users, domain, epsilon_central, delta, epsilon_local_cap, bound), key=lambda one: one.variance)
+    found = designs(users, domain, epsilon_central, delta, epsilon_local_cap, bound)
+    return min(found, key=lambda one: one.variance if bound == "thesis" else one.mean_variance)
 
 
 def designs(
@@ -98,43 +104,53 @@ def _designs(
         alone = oracle.epsilon <= epsilon
         return unshuffled(oracle, users, bound) if alone else amplify(oracle, users, delta, bound)
 
+    def error(oracle: FrequencyOracle) -> float:
+        return oracle.variance(users) if bound == "thesis" else _mean_variance(oracle, users)
+
     chosen = _of_thesis if bound == "thesis" else _by_blanket
-    return tuple(ShuffleDesign(oracle, promised(oracle)) for oracle in chosen(domain, users, kept))
+    return tuple(ShuffleDesign(oracle, promised(oracle)) for oracle in chosen(domain, kept, error))
 
 
 Kept = Callable[[Callable[[float], FrequencyOracle]], FrequencyOracle]
 """From an oracle for each local epsilon to the one whose epsilon is the largest that is allowed."""
+Error = Callable[[FrequencyOracle], float]
 
 
-def _of_thesis(domain: Domain, users: int, kept: Kept, fine: int = 1 << 30) -> Iterator[FrequencyOracle]:
+def _of_thesis(domain: Domain, kept: Kept, error: Error, fine: int = 1 << 30) -> Iterator[FrequencyOracle]:
     if domain.listable:
         yield kept(lambda local: GRR(local, domain))
-    yield _best(lambda buckets: kept(lambda local: OLH(local, domain, buckets)), 2, _MOST_BUCKETS, users, fine)
+    buckets = (2, _MOST_BUCKETS)
+    yield _best(lambda g: kept(lambda local: OLH(local, domain, g)), *buckets, error, fine)
 
 
-def _by_blanket(domain: Domain, users: int, kept: Kept) -> Iterator[FrequencyOracle]:
-    yield from _of_thesis(domain, users, kept, fine=32)
+def _by_blanket(domain: Domain, kept: Kept, error: Error) -> Iterator[FrequencyOracle]:
+    yield from _of_thesis(domain, kept, error, fine=32)
     if domain.size <= _MOST_SUBSETS:
         if domain.size > 3:
             subsets = (2, domain.size // 2)
-            yield _best(lambda k: kept(lambda local: SubsetSelection(local, domain, k)), *subsets, users, fine=32)
+            yield _best(lambda k: kept(lambda local: SubsetSelection(local, domain, k)), *subsets, error, fine=32)
         yield kept(lambda local: SUE(local, domain))
         yield kept(lambda local: OUE(local, domain))
     if not domain.code_bytes and domain.size <= _MOST_BUCKETS:
         yield kept(lambda local: HadamardResponse(local, domain))
 
 
-def _best(make: Callable[[int], FrequencyOracle], least: int, most: int, users: int, fine: int) -> FrequencyOracle:
-    """The oracle of least variance over an integer parameter, whose variance falls and then rises.
+def _mean_variance(oracle: FrequencyOracle, users: int) -> float:
+    """The variance of a frequency, the mean over all values: it is linear in the frequency."""
+    return oracle.variance(users, 1 / min(oracle.domain.size, 2**62))
 
-    The parameter is searched to one part in `fine` of itself: around its best, variances hardly differ.
+
+def _best(make: Callable[[int], FrequencyOracle], least: int, most: int, error: Error, fine: int) -> FrequencyOracle:
+    """The oracle of least error over an integer parameter, whose error falls and then rises.
+
+    The parameter is searched to one part in `fine` of itself: around its best, errors hardly differ.
     """
     found: dict[int, FrequencyOracle] = {}
 
     def variance(number: int) -> float:
         if number not in found:
             found[number] = make(number)
-        return found[number].variance(users)
+        return error(found[number])
 
     # doubling until it rises, then halving the interval around the best
     best = least
