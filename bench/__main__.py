@@ -23,6 +23,7 @@ from bench.oracles import Effort, OracleLine, all_oracles
 from bench.peers import MULTI_FREQ, PURE_LDP, Peer
 from bench.post_rows import post_rows
 from bench.rows import speed_rows, start_row, transform_rows
+from bench.shuffle_rows import shuffle_rows
 from bench.sql_rows import sql_rows
 from bench.tables import oracle_tables, ratio_table, write_page
 from bench.timing import Outcome
@@ -78,7 +79,7 @@ def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome],
             note(outcome)
         for outcome in transform_rows(repeats, reports // 10):
             note(outcome)
-        for rows in (interval_rows, post_rows, numeric_rows, tree_rows, hitters_rows, marginal_rows):
+        for rows in (interval_rows, post_rows, numeric_rows, tree_rows, hitters_rows, marginal_rows, shuffle_rows):
             for outcome in rows(repeats):
                 note(outcome)
         for outcome in sql_rows(repeats, reports):

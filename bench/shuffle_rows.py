@@ -1,0 +1,58 @@
+"""Rows about the shuffler model: the accountant against limits, and its transform against adding up n laws in numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from bench.timing import Outcome, best_times, local
+from veil.mechanisms import OLH
+from veil.shuffle import amplify, blanket_of, delta_of
+from veil.shuffle.amplification import _central
+from veil.shuffle.designing import _designs, design
+
+__all__ = ["shuffle_rows"]
+
+PEOPLE, AMPLIFY_SECONDS, DESIGN_SECONDS, FEW = 1_000_000, 2.0, 30.0, 1_000
+
+
+def shuffle_rows(repeats: int) -> Iterator[Outcome]:
+    """Every row."""
+    turns = min(repeats, 5)
+    (seconds,), _ = best_times((local(_amplified, 1),), turns)
+    what = f"central eps of OLH, {PEOPLE:,} people, with its certified bracket (best of {turns})"
+    yield Outcome(what, f"a limit of {AMPLIFY_SECONDS:g} s", AMPLIFY_SECONDS / seconds, 1.0)
+    (seconds,), _ = best_times((local(_designed, 1),), 1)
+    what = f"design of six oracles behind a shuffler, {PEOPLE:,} people (best of 1)"
+    yield Outcome(what, f"a limit of {DESIGN_SECONDS:g} s", DESIGN_SECONDS / seconds, 1.0)
+    blanket = blanket_of(OLH(1.0, 1000))
+    times, _ = best_times((local(lambda: delta_of(blanket, FEW, 1.1), 1), local(_one_by_one, 1)), min(turns, 2))
+    what = f"delta of {FEW:,} people, between certified bounds (best of {min(turns, 2)})"
+    yield Outcome(what, "the same sum, one person after the other, numpy.convolve", times[1] / times[0], None)
+
+
+def _amplified() -> None:
+    _central.cache_clear()
+    amplify(OLH(1.0, 1000), PEOPLE, 1e-8)
+
+
+def _designed() -> None:
+    _central.cache_clear()
+    _designs.cache_clear()
+    design(PEOPLE, 1000, 0.1, 1e-9, 6)
+
+
+def _one_by_one(step: float = 0.01) -> float:
+    """The expectation on a lattice without any bounds, by adding one person at a time."""
+    blanket = blanket_of(OLH(1.0, 1000))
+    values = [float(held - 1.1 * float(other)) for _, held, other in blanket.atoms()] + [0.0]
+    masses = [float(mass) for mass, _, _ in blanket.atoms()] + [float(1 - blanket.gamma)]
+    places = np.rint(np.array(values) / step).astype(int)
+    law = np.zeros(places.max() - places.min() + 1)
+    np.add.at(law, places - places.min(), masses)
+    total, low = law, int(places.min())
+    for _ in range(FEW - 1):
+        total = np.convolve(total, law)
+    sums = (np.arange(len(total)) + FEW * low) * step
+    return float(total @ np.maximum(sums, 0)) / FEW
