@@ -54,7 +54,7 @@ def check_epsilon(epsilon: float) -> float:
     """
     try:
         value = float(epsilon)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(f"epsilon must be a number, not {type(epsilon).__name__}") from None
     if isinstance(epsilon, bool) or not math.isfinite(value) or not _SMALLEST_EPSILON <= value <= _LARGEST_EPSILON:
         limits = f"between {_SMALLEST_EPSILON:g} and {_LARGEST_EPSILON:g}"

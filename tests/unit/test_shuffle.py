@@ -18,7 +18,7 @@ from veil.entropy import Seeded
 from veil.errors import BudgetError, ParameterError
 from veil.histogram import Histogram
 from veil.hitters import shuffled_tree_hist
-from veil.mechanisms import Mechanism, StochasticRounding
+from veil.mechanisms import Mechanism, RandomProjection, StochasticRounding
 from veil.planning import Central, Wishes, plan
 from veil.shuffle import (
     AUE,
@@ -132,6 +132,18 @@ def test_without_amplification_the_local_epsilon_is_the_central_one() -> None:
     assert largest_local(lambda eps: GRR(eps, 4), 10_000, 0.5, 1e-9, cap=0.3).epsilon == 0.3
 
 
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.5, 8.0, 11.5])
+def test_nothing_is_promised_that_was_not_certified(epsilon: float) -> None:
+    """At a delta that three people cannot reach the local promise stands, and not one a few digits below it."""
+    found = amplify(GRR(epsilon, 4), 3, 1e-22)
+    assert found.central == found.local
+
+
+def test_where_delta_alone_is_enough_eps_is_0() -> None:
+    found = amplify(GRR(1.0, 10), 10, 0.4)
+    assert (found.epsilon, found.low) == (0.0, 0.0)
+
+
 def test_fake_reports_add_to_what_hides() -> None:
     assert bounds.responses(1.0, 10, 100_000, 1e-9, fakes=10_000) < bounds.responses(1.0, 10, 100_000, 1e-9)
     assert bounds.hashing(1.0, 10, 100_000, 1e-9, 5_000) == bounds.responses(1.0, 10, 100_000, 1e-9, 5_000)
@@ -221,8 +233,13 @@ def test_a_histogram_knows_its_shuffler() -> None:
     found = simulate(study, [0] * 6_000 + [1] * 6_000, seed=1)
     assert found.lineage == ("GRR(epsilon=2)", f"shuffled: {study.central.central}")
     assert found.guarantee == plain.guarantee
+    assert found.remarks() == []
+    alone = simulate(study, [0], seed=1)  # there is nobody to hide among
+    assert alone.lineage[1] == "shuffled, with 1 people instead of 10,000: eps = 2, exactly"
     fewer = simulate(study, [0] * 100, seed=1)  # the shuffler could mix no more than that
-    assert fewer.lineage[1] == f"shuffled: {amplify(GRR(2.0, 4), 100, 1e-6).central}"
+    less = f"shuffled, with 100 people instead of 10,000: {amplify(GRR(2.0, 4), 100, 1e-6).central}"
+    assert fewer.lineage[1] == less
+    assert less in fewer.remarks()[0]
 
 
 def test_files_from_before_shufflers_are_read() -> None:
@@ -239,7 +256,8 @@ def test_a_plan_behind_a_shuffler() -> None:
     assert study.central is not None
     assert study.central.epsilon <= 0.5 < study.oracle.epsilon <= 4.0
     assert found.facts["central_epsilon"] == pytest.approx(study.central.epsilon, rel=1e-5)
-    assert found.facts["local_epsilon"] == pytest.approx(study.guarantee.epsilon, rel=1e-5)
+    assert found.facts["epsilon"] == study.oracle.epsilon
+    assert found.facts["epsilon_central"] == 0.5
     assert "if the shuffler tells" in found.about
     best = min(found.options, key=lambda option: option.error("standard error"))
     assert found.taken.error("standard error") <= 1.05**0.5 * best.error("standard error")
@@ -274,6 +292,22 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "AUE of few": (lambda: AUE(0.5, 4, 1_000, 1e-9), r"at least 400 ln\(4 / delta\) / epsilon\^2 = 35,"),
     "AUE beyond 1": (lambda: AUE(1.5, 4, 10**6, 1e-9), "at most 1"),
     "RAP of few": (lambda: rap(10, 1_000, 0.5, 1e-9), "too few users"),
+    "rows that are shared": (
+        lambda: amplify(RandomProjection(1.0, 8, rows=2), 100, 1e-6),
+        "RandomProjection is not known",
+    ),
+    "a typing error": (lambda: largest_local(lambda e: GRR(e, 2), 100, 0.5, 1e-6, "typo"), "blanket, clones"),  # type: ignore[arg-type]
+    "a ratio below 1": (lambda: delta_of(blanket_of(GRR(1.0, 2)), 10, 0.5), "at least 1"),
+    "a ratio of nothing": (lambda: delta_of(blanket_of(GRR(1.0, 2)), 10, math.nan), "at least 1"),
+    "no mechanism": (lambda: amplify("GRR", 10, 1e-6), "expected a mechanism"),  # type: ignore[arg-type]
+    "no values": (lambda: bounds.responses(1.0, 0, 100, 1e-6), "values"),
+    "an epsilon beyond doubles": (lambda: rap(10, 1_000, 10**400, 1e-9), "epsilon"),
+    "a delta beyond doubles": (lambda: rap(10, 1_000, 0.5, 10**400), "delta"),
+    "a delta of almost nothing": (lambda: amplify(GRR(1.0, 2), 10, 1e-300), "delta"),
+    "a shuffler without an accountant": (lambda: Histogram(SHE(1.0, 4), shuffler=Shuffler(10, 0.1)), "not known"),
+    "AUE with a shuffler": (lambda: Histogram(AUE(0.5, 4, 10**6, 1e-9), shuffler=Shuffler(10, 0.1)), "its own kind"),
+    "a number for a shuffler": (lambda: Histogram(GRR(1.0, 4), shuffler=10_000), "said as Shuffler"),  # type: ignore[arg-type]
+    "a mechanism instead of a maker": (lambda: largest_local(GRR(1.0, 2), 100, 0.5, 1e-6), "for each local eps"),  # type: ignore[arg-type]
     "a cap below": (lambda: design(1_000, 10, 0.5, 1e-6, 0.1), "cap"),
     "thesis beyond 1": (lambda: design(1_000, 10, 1.5, 1e-6, 4, "thesis"), "at most 1"),
     "another bound": (lambda: design(1_000, 10, 1.5, 1e-6, 4, "luck"), "blanket"),  # type: ignore[arg-type]

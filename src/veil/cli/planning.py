@@ -207,11 +207,7 @@ def plan(
     if known_from is not None:
         screen.print(f"Planned for {many:,} people, {known_from}: --users says another number.", markup=False)
     if central is not None:
-        warn(
-            f"the promise of eps = {central.epsilon:g} rests on the shuffler: if it tells the collector who sent what, "
-            f"people are left with their local eps of {choice.facts['local_epsilon']:.4g}; and it needs the reports of "
-            f"all {many:,} people, mixed together"
-        )
+        _warn_of_shuffler(choice, central)
     if file is not None:
         warn(
             f"names and values of these columns of {file} stand in the study, which is public: may everybody see them?"
@@ -238,6 +234,21 @@ def _central(epsilon: float | None, delta: float | None, *, shuffler: bool) -> C
             "--shuffler needs what is promised after it: expected --epsilon-central and --delta, as in 0.1 and 1e-9"
         )
     return Central(epsilon, delta)
+
+
+def _warn_of_shuffler(choice: Choice, central: Central) -> None:
+    """Say what is left without the shuffler, and whether delta is one that anybody should accept."""
+    local, users = choice.facts["epsilon"], choice.facts["users"]
+    if local > central.epsilon:
+        warn(
+            f"the promise of eps = {central.epsilon:g} rests on the shuffler: if it tells the collector who sent what, "
+            f"people are left with their local eps of {local:.4g}; and it needs the reports of all {users:,} people, "
+            "mixed together"
+        )
+    if central.delta * users >= 1:
+        warn(
+            f"a delta of {central.delta:g} among {users:,} people may give somebody away: expected far below 1 / users"
+        )
 
 
 def _check_options(goal: Goal, given: set[str]) -> None:
@@ -438,7 +449,10 @@ def show_choice(choice: Choice, screen: Console) -> None:
 
     facts = choice.facts
     held, epsilon, users = (facts[name] for name in _TITLE)
-    screen.print(Text(f"{choice.goal}: people hold {held}, eps = {epsilon:g}, {users:,} people", style="bold"))
+    promised = f"eps = {epsilon:g}"
+    if "epsilon_central" in facts:
+        promised = f"eps = {facts['epsilon_central']:g} after a shuffler (delta = {facts['delta']:g})"
+    screen.print(Text(f"{choice.goal}: people hold {held}, {promised}, {users:,} people", style="bold"))
     names = list(choice.taken.errors)
     table = _table(("", "way", "report", *names), text=2)
     for option in choice.options:
@@ -461,7 +475,8 @@ def show_choice(choice: Choice, screen: Console) -> None:
     for option in choice.options:
         for note in option.notes:
             screen.print(Text(f"{option.name}: {note}.", style="dim"))
-    more = [f"{name.replace('_', ' ')}: {fact:,}" for name, fact in facts.items() if name not in _TITLE]
+    titled = (*_TITLE, "epsilon_central", "delta")
+    more = [f"{name.replace('_', ' ')}: {fact:,}" for name, fact in facts.items() if name not in titled]
     for line in (", ".join(more), choice.about):
         if line:
             screen.print(Text(line, style="dim"))
@@ -498,6 +513,8 @@ def _text(measure: Measure) -> str:
         return f"{value:,.0f}" if value < 1e8 else f"{value:.1e}"
     if measure.unit == "square":
         return f"{value:.2g}"
+    if measure.unit == "eps":
+        return f"{value:.4g}"
     if measure.unit == "effort":
         return "< 1 s" if value < 1 else Unit("duration").text(round(value))
     return Unit(measure.unit).text(value)  # type: ignore[arg-type]  # a length or a duration

@@ -15,7 +15,7 @@ from veil.mechanisms import FrequencyOracle
 from veil.results.answers import Answers
 from veil.results.base import Result
 from veil.results.estimate import Estimate
-from veil.shuffle import Amplified, Shuffler
+from veil.shuffle import Amplified, Shuffler, blanket_of
 from veil.study import Collected, OneRound
 from veil.survey import Survey
 from veil.tools.arguments import is_int
@@ -49,8 +49,13 @@ class Histogram(OneRound[Estimate]):
     def __post_init__(self) -> None:
         if not isinstance(self.oracle, FrequencyOracle):
             raise ParameterError("a histogram is asked for through a frequency oracle")
-        if self.shuffler is None and self.oracle.guarantee.needs_shuffler:
-            raise ParameterError(f"{self.oracle.name} promises nothing on its own: it needs a shuffler")
+        if self.oracle.guarantee.ratio is None:
+            name = self.oracle.name
+            raise ParameterError(f"{name} promises nothing on its own: it needs a shuffler of its own kind")
+        if self.shuffler is not None:
+            if not isinstance(self.shuffler, Shuffler):
+                raise ParameterError("a shuffler is said as Shuffler(users, delta)")
+            blanket_of(self.oracle)  # refuses an oracle whose central promise is not known, before anybody is asked
         _check_post(self.post)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", _labels(self.candidates))
@@ -79,7 +84,9 @@ class Histogram(OneRound[Estimate]):
     def _shuffled(self, people: int) -> str:
         """The shuffle as a step of the lineage, with the promise that so many reports are worth."""
         assert self.shuffler is not None
-        return f"shuffled: {self.shuffler.central(self.oracle, people).central}"
+        promised = self.guarantee if people < 2 else self.shuffler.central(self.oracle, people).central
+        fewer = f", with {people:,} people instead of {self.shuffler.users:,}" if people < self.shuffler.users else ""
+        return f"shuffled{fewer}: {promised}"
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,15 @@ from typing import ClassVar
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.rivals import tree_hist
-from veil.hitters.search import PrefixSearch
+from veil.hitters.search import Oracle, PrefixSearch, Test
 from veil.mechanisms import OLH, PureOracle
-from veil.privacy import split_epsilon
+from veil.privacy import check_epsilon, split_epsilon
 from veil.shuffle import Bound, largest_local
+from veil.shuffle.bounds import check_delta
 from veil.shuffle.rivals import solh_buckets
 from veil.survey import AllOf, Survey
 
-__all__ = ["EveryPrefix", "shuffled_tree_hist"]
+__all__ = ["EveryPrefix", "Oracle", "Test", "shuffled_tree_hist"]  # the types of what is inherited are looked up here
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def shuffled_tree_hist(
     """TreeHist through SOLH whose shuffled messages keep (epsilon, delta): each length has an equal part of both.
 
     d' is the thesis's (9.4) for that part; the local epsilon of a length is the largest that the bound allows, up to
-    the cap. With bound="blanket" the same promise leaves less noise.
+    the cap. The message as a whole has as many times that, as `epsilon` of the study says. With bound="blanket" the
+    same promise leaves less noise.
 
     >>> from veil import Bits
     >>> found = shuffled_tree_hist(0.6, Bits(48), 32, 500_000, 1e-9)
@@ -77,7 +79,7 @@ def shuffled_tree_hist(
     ((8, 16, 24, 32, 40, 48), 6)
     """
     lengths = tree_hist(1.0, domain, k, step=step).lengths
-    parts = len(lengths)
+    parts, epsilon, delta = len(lengths), check_epsilon(epsilon), check_delta(delta)
     buckets = solh_buckets(epsilon / parts, users, delta / parts)
     level = largest_local(lambda eps: OLH(eps, Bits(8), buckets), users, epsilon / parts, delta / parts, bound, cap)
     return EveryPrefix(level.epsilon * parts, domain, k, k, lengths, hash_range=buckets)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Central", "Choice", "Goal", "Measure", "Option", "Row", "Ways", "Wishes", "byte_text", "in_words"]
 
-Unit = Literal["share", "count", "length", "duration", "effort", "square", "text"]
+Unit = Literal["share", "count", "length", "duration", "effort", "square", "eps", "text"]
 
 _MOST_NAMED = 12
 """How many attributes of a record are named in a sentence."""
@@ -35,7 +35,7 @@ class Measure:
     """A number about an option, with its unit; None where it is not known.
 
     A share is a fraction of the people, a length a difference of two values that people hold, a duration in seconds, an
-    effort in seconds of one core, a square a sum of squared shares.
+    effort in seconds of one core, a square a sum of squared shares, an eps a promise.
     """
 
     value: float | int | str | None

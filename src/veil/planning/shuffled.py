@@ -38,19 +38,19 @@ class ShuffledHistogram(HistogramGoal):
         found = _central(study)
         more = super().errors(study, wishes)
         return {
-            "local eps": Measure(f"{found.local.epsilon:.4g}", "text"),
-            "central eps": Measure(f"{found.epsilon:.4g}", "text"),
+            "local eps": Measure(found.local.epsilon, "eps"),
+            "central eps": Measure(found.epsilon, "eps"),
             **more,
         }
 
     def facts(self, study: Study, wishes: Wishes) -> Json:
         found = _central(study)
         return {
-            "epsilon": found.epsilon if wishes.central is None else wishes.central.epsilon,
+            "epsilon": found.local.epsilon,
+            "epsilon_central": found.epsilon if wishes.central is None else wishes.central.epsilon,
             "delta": float(found.central.delta),
             "central_epsilon": float(f"{found.epsilon:.6g}"),
             "central_epsilon_at_least": float(f"{found.low:.6g}"),
-            "local_epsilon": float(f"{found.local.epsilon:.6g}"),
         }
 
     def notes(self, study: Study) -> tuple[str, ...]:

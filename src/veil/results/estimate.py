@@ -383,11 +383,19 @@ class Estimate(Result):
         return {**counts, "threshold": Unit("share"), "law": Unit("label")}
 
     def remarks(self) -> list[str]:
+        fewer = [
+            f"Fewer people answered than were to be shuffled together, so that less is promised: {step}."
+            for step in self.lineage
+            if step.startswith("shuffled, with")
+        ]
         if not self.noise.known:
-            return ["No noise law is known: there are no intervals and no significance."]
+            return [*fewer, "No noise law is known: there are no intervals and no significance."]
         if self.scale == 1.0:
-            return []
-        return ["Items of sets larger than the padding length are counted too low; intervals do not know by how much."]
+            return fewer
+        return [
+            *fewer,
+            "Items of sets larger than the padding length are counted too low; intervals do not know by how much.",
+        ]
 
     @property
     def _judged(self) -> Estimate:

@@ -22,7 +22,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.errors import ParameterError
 from veil.shuffle.blanket import Blanket
+from veil.shuffle.bounds import check_users
+from veil.tools.arguments import is_number
 
 __all__ = ["Bracket", "delta_of"]
 
@@ -36,7 +39,7 @@ _LEFT_OUT = -90.0
 _LEAST = -600.0
 """Below e^-600 delta is not told."""
 _MOST_WINDOWS = 60
-_MOST_POINTS = 1 << 24
+_MOST_POINTS = 1 << 22
 _CLOSE = 0.05
 """Bounds within 5 % of each other are close enough."""
 
@@ -69,12 +72,15 @@ def delta_of(blanket: Blanket, users: int, ratio: float, points: int | None = No
     >>> 0.9e-6 < found.low < found.high < 1e-6
     True
     """
+    users = check_users(users)
+    if not is_number(ratio) or ratio < 1:
+        raise ParameterError("a ratio between two probabilities, e^eps, is a number of at least 1")
     if ratio >= blanket.ratio:
         return Bracket(0.0, 0.0)
     if points is not None:
         return _Sum(blanket, users, ratio, max(points, _points(users, 64))).bracket
-    for fine in (1024, 2048, 4096):
-        found = _Sum(blanket, users, ratio, _points(users, fine)).bracket
+    for size in sorted({_points(users, fine) for fine in (1024, 4096, 16384)}):
+        found = _Sum(blanket, users, ratio, size).bracket
         if found.spread <= _CLOSE:
             break
     return found
@@ -96,6 +102,10 @@ class _Sum:
 
     # -- Z -----------------------------------------------------------------------------------------------------------
 
+    @property
+    def _slack(self) -> float:
+        return 8 * _UNIT * float(self.blanket.ratio)
+
     @cached_property
     def _law(self) -> tuple[Floats, Floats]:
         """The values of Z, 0 last, and their probabilities.
@@ -104,8 +114,7 @@ class _Sum:
         may have moved it: 4 units of ratio * e^eps_l. Values below -n times the largest are taken for that: one of
         them is enough for a sum below 0.
         """
-        slack = 8 * _UNIT * float(self.blanket.ratio)
-        used = self.ratio * (1 - slack)
+        used = self.ratio * (1 - self._slack)
         atoms = self.blanket.atoms()
         values = np.array([*(float(held) - used * float(other) for _, held, other in atoms), 0.0])
         masses = np.array([*(float(b) for b, _, _ in atoms), float(1 - self.blanket.gamma)])
@@ -197,6 +206,7 @@ class _Sum:
         high = scale * (middle + off + tail) * (1 + 64 * n * _UNIT)
         low = scale * (middle - off - outside / (theta * math.e)) * (1 - 64 * n * _UNIT)
         low -= self._added(law + rounding, step, scale, high)
+        low -= n * self._slack * self.ratio  # of the ratio: likelihoods have mean 1
         return Bracket(max(low / n, least), min(high / n, most))
 
     @property
@@ -248,9 +258,11 @@ class _Sum:
         v = many * step**2 / 4
         far = math.sqrt(2 * v * math.log(max(1e4 * math.sqrt(v) / high, 10.0)))
         beyond = 2 * (far + v / far) * math.exp(-(far**2) / (2 * v))
-        reach = min(math.ceil(2 * far / step), self.points // 2 - 1)
-        near = np.arange(-reach, reach + 1)
-        weights = np.exp(-self._tilt * step * near)
-        close = scale * float(np.maximum(law[near % self.points], 0) @ weights)
+        reach = math.ceil(2 * far / step)
+        close = 1.0
+        if reach < self.points // 2:
+            near = np.arange(-reach, reach + 1)
+            weights = np.exp(-self._tilt * step * near)
+            close = scale * float(np.maximum(law[near % self.points], 0) @ weights)
         left = self.users * step * math.exp(-rare) if many < self.users else 0.0
         return math.sqrt(v) * (min(close, 1.0) + 2 * math.exp(-(far**2) / (2 * v))) + beyond + left

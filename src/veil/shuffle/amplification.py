@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, get_args
@@ -25,7 +25,7 @@ __all__ = ["Amplified", "Method", "amplify", "largest_local", "unshuffled"]
 Method = Literal["blanket", "clones", "thesis", "small-epsilon", "binary"]
 _EXACT = 1e-4
 """Epsilons are searched to this share of themselves."""
-_MOST_STEPS = 60
+_MOST_STEPS, _MOST_TRIES = 60, 8
 _COARSE = 1 << 16
 """Points of the transforms that a search makes; its end is certified by a finer one."""
 
@@ -84,10 +84,7 @@ def amplify(mechanism: Mechanism, users: int, delta: float, method: Method = "bl
     clones 0.0272
     thesis 0.0391
     """
-    check_users(users)
-    check_delta(delta)
-    if method not in get_args(Method):
-        raise ParameterError(f"expected one of the methods {', '.join(get_args(Method))}")
+    _check(users, delta, method)
     local = _local(mechanism)
     if method == "blanket":
         low, ratio = _central(blanket_of(mechanism), int(users), float(delta))
@@ -96,7 +93,7 @@ def amplify(mechanism: Mechanism, users: int, delta: float, method: Method = "bl
         ratio = math.exp(low) * (1 + 2.0**-40)
     assert local.ratio is not None
     if ratio >= local.ratio:
-        return unshuffled(mechanism, users, method)
+        return replace(unshuffled(mechanism, users, method), low=min(low, local.epsilon))
     central = Guarantee(Fraction(ratio), Fraction(repr(float(delta))), needs_shuffler=True)
     return Amplified(local, central, int(users), method, low)
 
@@ -125,8 +122,9 @@ def largest_local(
     >>> round(found.epsilon, 3), amplify(found, 1_000_000, 1e-9).epsilon <= 0.1
     (5.614, True)
     """
-    check_users(users)
-    check_delta(delta)
+    _check(users, delta, method)
+    if not callable(make):
+        raise ParameterError("expected a function that makes the mechanism for each local epsilon")
     target, most = check_epsilon(epsilon), check_epsilon(cap)
     if most <= target:
         return make(most)
@@ -152,8 +150,17 @@ def largest_local(
     return make(max(math.exp(low), target))
 
 
+def _check(users: int, delta: float, method: str) -> None:
+    check_users(users)
+    check_delta(delta)
+    if method not in get_args(Method):
+        raise ParameterError(f"expected one of the methods {', '.join(get_args(Method))}")
+
+
 def _local(mechanism: Mechanism) -> Guarantee:
-    local = mechanism.guarantee
+    local = getattr(mechanism, "guarantee", None)
+    if not isinstance(local, Guarantee):
+        raise ParameterError("expected a mechanism, whose reports are shuffled")
     if local.ratio is None:
         raise ParameterError(f"{mechanism.name} promises nothing on its own, so there is nothing to amplify")
     if local.delta or (local.neighbours, local.scope) != ("replace", "report"):
@@ -189,6 +196,8 @@ def _in_closed_form(mechanism: Mechanism, users: int, delta: float, method: Meth
 @lru_cache(maxsize=256)
 def _central(blanket: Blanket, users: int, delta: float) -> tuple[float, float]:
     """A lower bound on the blanket's epsilon at this delta, and the ratio e^eps that it certainly keeps."""
+    if delta_of(blanket, users, 1.0, _COARSE).high <= delta:
+        return 0.0, 1.0
     most = math.log(float(blanket.ratio))
     points: int | None = _COARSE
 
@@ -213,15 +222,18 @@ def _central(blanket: Blanket, users: int, delta: float) -> tuple[float, float]:
     points = None
     below, excess = above(place)
     upper = lower = place
-    while excess > 0 and upper < end:
+    while excess > 0:
         upper += max(excess / -slope, _EXACT / 10)
-        upper, excess = (end, -1.0) if upper > last else (upper, above(upper)[1])
-    for _ in range(_MOST_STEPS):
+        excess = -math.inf if upper > last else above(upper)[1]
+    ratio = (
+        math.inf if upper > last else math.exp(math.exp(upper))
+    )  # the end is not certified: there is nothing to gain
+    for _ in range(_MOST_TRIES):
         if below >= 0:
-            return math.exp(lower), math.nextafter(math.exp(math.exp(min(upper, end))), math.inf)
+            return math.exp(lower), ratio
         lower += min(below / -slope, -_EXACT / 10)
         below = above(lower)[0]
-    return 0.0, math.nextafter(math.exp(math.exp(min(upper, end))), math.inf)
+    return 0.0, ratio
 
 
 def _by_normal_law(blanket: Blanket, users: int, delta: float) -> float:

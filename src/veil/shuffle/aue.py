@@ -32,9 +32,10 @@ _COINS_AT_ONCE = 1 << 22
 class AUE(FrequencyOracle):
     """Send 1 for the held value and 0 for the others, each raised by 1 with p = 1 - 200 ln(4 / delta) / (eps^2 n).
 
-    Guarantee: none of its own. A 2 stands for the held value alone, so one report may tell everything; only the sums
-    over the shuffled reports of all `users` keep (epsilon, delta). Its local guarantee is infinite: a ledger refuses
-    it. It is here as a rival (thesis 9.3.4), stands in no registry, and no device can be asked through it.
+    Guarantee: none of its own. A 2 stands for the held value alone, so one report may tell everything. Only the sums
+    over all `users` keep (epsilon, delta), or numbers that are shuffled one by one, apart from their report. The local
+    guarantee is infinite, and a ledger refuses it. It is here as a rival (thesis 9.3.4), stands in no registry, and no
+    device can be asked through it.
 
     >>> oracle = AUE(0.5, 100, users=1_000_000, delta=1e-9)
     >>> print(oracle.guarantee)
@@ -55,7 +56,7 @@ class AUE(FrequencyOracle):
             raise ParameterError("AUE sends a number for every value: the domain must be listable (2^24 values)")
         if self.epsilon > 1:
             raise ParameterError("AUE is proved for a central epsilon of at most 1")
-        least = math.ceil(400 * math.log(4 / self.delta) / self.epsilon**2)
+        least = math.ceil(min(400 * math.log(4 / self.delta) / self.epsilon**2, 1e18))
         if self.users < least:
             raise ParameterError(f"AUE needs at least 400 ln(4 / delta) / epsilon^2 = {least:,} users for this promise")
 

@@ -36,6 +36,9 @@ class Blanket:
     both: Fraction
 
     def __post_init__(self) -> None:
+        parts = (self.ratio, self.share, self.both)
+        if not all(isinstance(part, (Fraction, int)) for part in parts):
+            raise ParameterError("a blanket has a ratio, a share and a share of pairs, as exact fractions")
         if self.ratio <= 1 or not 0 < self.share < 1 or not 0 <= self.both <= self.share:
             raise ParameterError("a blanket has a ratio above 1, a share between 0 and 1, and pairs within the share")
 
@@ -87,18 +90,29 @@ def blanket_of(mechanism: Mechanism) -> Blanket:
     >>> blanket_of(SubsetSelection(1.0, 100)).share
     Fraction(27, 100)
     """
-    from veil.mechanisms import GRR, PGR, HadamardResponse, PureOracle, SquareWave, SubsetSelection
-    from veil.mechanisms.hashing import LocalHashing
+    from veil.mechanisms import (
+        BLH,
+        GRR,
+        OLH,
+        PGR,
+        HadamardResponse,
+        LinearHashing,
+        PureOracle,
+        SquareWave,
+        SubsetSelection,
+    )
     from veil.mechanisms.unary import UnaryEncoding
 
     if isinstance(mechanism, SquareWave):
         return _of_wave(mechanism)
-    if isinstance(mechanism, (GRR, LocalHashing, UnaryEncoding, SubsetSelection, HadamardResponse, PGR)):
+    # not every local hashing: the rows of RandomProjection are few and public, and some values share most of them
+    known = (GRR, OLH, BLH, LinearHashing, UnaryEncoding, SubsetSelection, HadamardResponse, PGR)
+    if isinstance(mechanism, known):
         assert isinstance(mechanism, PureOracle)
         return _of_oracle(mechanism)
     raise ParameterError(
-        f"the blanket of {mechanism.name} is not known: expected GRR, local hashing, unary encoding, SubsetSelection, "
-        'HadamardResponse, PGR or SquareWave; method="clones" is for any mechanism'
+        f"the blanket of {getattr(mechanism, 'name', 'this')} is not known: expected GRR, OLH, BLH, LinearHashing, "
+        'unary encoding, SubsetSelection, HadamardResponse, PGR or SquareWave; method="clones" is for any mechanism'
     )
 
 

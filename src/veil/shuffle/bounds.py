@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-_MOST_USERS = 10**10
+_MOST_USERS, _LEAST_DELTA = 10**10, 1e-200
 
 
 def check_users(users: int) -> int:
@@ -38,8 +38,10 @@ def check_users(users: int) -> int:
 
 def check_delta(delta: float) -> float:
     """A delta, or a refusal."""
-    if not is_number(delta) or not 0 < delta < 1:
-        raise ParameterError("delta, the probability that a central promise may fail with, lies between 0 and 1")
+    if not is_number(delta) or not _LEAST_DELTA <= delta < 1:
+        raise ParameterError(
+            f"delta, the probability that a central promise may fail with, lies between {_LEAST_DELTA:g} and 1"
+        )
     return float(delta)
 
 
@@ -49,7 +51,8 @@ def small_epsilon(epsilon: float, users: int, delta: float) -> float:
     >>> round(small_epsilon(0.4, 1_000_000, 1e-8), 4)
     0.0206
     """
-    if check_epsilon(epsilon) >= 0.5:
+    epsilon = check_epsilon(epsilon)
+    if epsilon >= 0.5:
         raise ParameterError(f"this bound needs a local epsilon below 1/2; here it is {epsilon:.4g}")
     if check_users(users) < 1000 or check_delta(delta) >= 0.01:
         raise ParameterError("this bound needs at least 1,000 users and a delta below 1/100")
@@ -81,6 +84,8 @@ def binomial(mean: float, delta: float) -> float:
     """
     if check_delta(delta) > 0.25:
         raise ParameterError("this bound needs a delta of at most 1/4")
+    if not is_number(mean) or mean < 0:
+        raise ParameterError("a mean of binomial noise is a number of at least 0")
     found = math.sqrt(14 * math.log(2 / delta) / mean) if mean > 0 else math.inf
     if found > 1:
         needed = 14 * math.log(2 / delta)
@@ -99,7 +104,7 @@ def responses(epsilon: float, values: int, users: int, delta: float, fakes: int 
     >>> round(responses(1.0, 100, 1_000_000, 1e-8), 4)
     0.165
     """
-    share = 1 / (math.exp(check_epsilon(epsilon)) + values - 1)
+    share = 1 / (math.exp(check_epsilon(epsilon)) + _check_values(values) - 1)
     return binomial((check_users(users) - 1) * share + _check_fakes(fakes) / values, delta)
 
 
@@ -118,7 +123,7 @@ def with_colluding_users(buckets: int, fakes: int, delta: float) -> float:
     >>> round(with_colluding_users(10, 100_000, 1e-9), 4)
     0.1732
     """
-    return binomial(_check_fakes(fakes) / buckets, delta)
+    return binomial(_check_fakes(fakes) / _check_values(buckets), delta)
 
 
 def unary(epsilon: float, users: int, delta: float) -> float:
@@ -146,6 +151,12 @@ def clones(epsilon: float, users: int, delta: float) -> float:
         )
     spread = 8 * math.sqrt(power * tail / users) + 8 * power / users
     return math.log1p(spread * (1 - 1 / power) / (1 + 1 / (power * (1 + spread))))
+
+
+def _check_values(values: int) -> int:
+    if not is_int(values) or values < 2:
+        raise ParameterError("a number of values or buckets is an integer of at least 2")
+    return int(values)
 
 
 def _check_fakes(fakes: int) -> int:

@@ -81,14 +81,14 @@ def designs(
         raise ParameterError('a bound is "blanket" or "thesis"')
     check_users(users)
     check_delta(delta)
-    check_epsilon(epsilon_central)
-    if check_epsilon(epsilon_local_cap) < epsilon_central:
-        raise ParameterError("the cap on the local epsilon lies below the central one, which it would keep by itself")
+    epsilon_central, epsilon_local_cap = check_epsilon(epsilon_central), check_epsilon(epsilon_local_cap)
+    if epsilon_local_cap < epsilon_central:
+        raise ParameterError(
+            "the cap on the local epsilon lies below the central epsilon, and would keep it without any shuffler"
+        )
     if bound == "thesis" and epsilon_central > 1:
         raise ParameterError("the thesis's bounds need a central epsilon of at most 1: expected bound='blanket'")
-    return _designs(
-        int(users), as_domain(domain), float(epsilon_central), float(delta), float(epsilon_local_cap), bound
-    )
+    return _designs(int(users), as_domain(domain), epsilon_central, float(delta), epsilon_local_cap, bound)
 
 
 @lru_cache(maxsize=32)

@@ -25,7 +25,8 @@ def random_reports(epsilon: float, users: int, delta: float) -> float:
     >>> round(random_reports(0.2, 990_002, 1e-9), 2)
     132.08
     """
-    if check_epsilon(epsilon) > 1:
+    epsilon = check_epsilon(epsilon)
+    if epsilon > 1:
         raise ParameterError("the thesis's bounds need a central epsilon of at most 1")
     return epsilon**2 * (check_users(users) - 1) / (14 * math.log(2 / check_delta(delta)))
 
@@ -46,7 +47,7 @@ def rap(domain: DomainLike, users: int, epsilon: float, delta: float) -> SUE:
     '5.03e-09'
     """
     # each of two bits keeps half of epsilon and of delta: m = e^(eps_l / 2) + 1
-    return _symmetric(domain, random_reports(epsilon / 2, users, delta / 2))
+    return _symmetric(domain, random_reports(check_epsilon(epsilon) / 2, users, check_delta(delta) / 2))
 
 
 def rap_removal(domain: DomainLike, users: int, epsilon: float, delta: float) -> SUE:
@@ -79,7 +80,7 @@ class Laplace:
     epsilon: float
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
     def frequencies(self, counts: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         """What such a collector would publish. For comparisons: its randomness is not cryptographic."""
