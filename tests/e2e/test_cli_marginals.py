@@ -310,7 +310,7 @@ def test_records_that_do_not_belong(folder: Path, tmp_path: Path) -> None:
         for command in (["randomize", "-o", out], ["simulate"]):
             said = refused(*command, study, with_last(**cells))
             assert f"attribute '{name}'" in said
-            assert f"row {len(frame) - 1}" in said
+            assert f"line {len(frame) + 1:,} of" in said  # the header is line 1
             assert "secret" not in said
             assert "77" not in said
     lacking = save_values(tmp_path / "lacking.parquet", people().drop_columns(["sex", "children"]))

@@ -101,6 +101,7 @@ def divided(frequencies: Floats, interval: Floats, by: Between) -> Floats:
     bottom = inner / np.maximum(middle * upper + room, _TINY)
     below = max(least * (2 * lower - least), _TINY)
     top = (middle * lower + np.sqrt(np.maximum((middle * lower) ** 2 - below * outer, 0))) / below
+    top = np.maximum(top, bottom)  # which rounding alone may have crossed
     return np.asarray(np.clip(np.stack([bottom, top], axis=1), 0.0, 1.0))
 
 
