@@ -8,10 +8,10 @@ modulus N = p q, with p - 1 = 2^l v_p c_p and q - 1 = 2^l v_q c_q; g of order 2^
 so that h^r is uniform in its group but for 2^-128. Products of ciphertexts are encryptions of sums modulo 2^l.
 Decryption: c^(v_p) mod p is a power of an element of order 2^l, whose exponent is found a byte at a time.
 
-**What is claimed.** Ciphertexts hide their plaintext from whoever lacks the secret key, if it is hard to tell elements of
-order v_p v_q from others modulo N, a subgroup decision: that is more than the hardness of factoring which the thesis
-names. Parties follow the protocol. Ciphertexts are malleable, as they must be: nobody may have foreign ciphertexts
-decrypted and see what comes out. Python with GMP is not constant time: run the server where nobody can time it.
+**What is claimed.** Ciphertexts hide their plaintext from whoever lacks the secret key, if it is hard to tell elements
+of order v_p v_q from others modulo N, a subgroup decision: that is more than the hardness of factoring which the
+thesis names. Parties follow the protocol. Ciphertexts are malleable, as they must be: nobody may have foreign
+ciphertexts decrypted and see what comes out. Python with GMP is not constant time: run the server where nobody can time it.
 
 **What key generation takes care of.** c_p and c_q are odd: otherwise g may be a square modulo one prime only, and the
 Jacobi symbol of a ciphertext, which anybody can compute, would be the plaintext's lowest bit. h is not 1 modulo either
@@ -277,10 +277,9 @@ class SecretKey:
                 left = powers[places - 1 - place]
                 for j, digit in enumerate(digits, start=places - 1 - place):
                     left = left * inverses[j][digit] % p
-                digit = known.get(left)
-                if digit is None:
+                if left not in known:
                     raise WireError("this is not a ciphertext of this key: it does not decrypt")
-                digits.append(digit)
+                digits.append(known[left])
             return sum(digit << _DIGIT * place for place, digit in enumerate(digits))
 
         return opened

@@ -17,7 +17,7 @@ __all__ = ["FixedBase"]
 class FixedBase:
     """base^e modulo a number for exponents of so many bits: one multiplication per window of the exponent.
 
-    A table holds bits / window rows of 2^window powers: with a modulus of 3072 bits, an exponent of 640 bits and windows
+    A table holds bits / window rows of 2^window powers: with a modulus of 3072 bits, exponents of 640 bits and windows
     of 8 bits that is 8 MB and 80 multiplications; with windows of 10 bits, 27 MB and 64.
 
     >>> FixedBase(3, 1009, bits=16, window=4).power(1000) == pow(3, 1000, 1009)

@@ -20,10 +20,10 @@ and unknown to the corrupt parties. It remains to show that what they see before
 - *Plain shares.* Before the round, what corrupt parties know of a report is their own shares. What they send to the
   hiders in step 1 they know too. If the round is not the last one, every hider splits what it has afresh in step 3: all
   shares afterwards are uniform among those with the right sum, whatever there was before. If it is the last one, its
-  hiders' shares go to the server as they are. They came from the round before it, whose hiders are more than half of all
-  shufflers and so have somebody in common with H: its splitting made the shares of H uniform among those with the right
-  sum, and what seekers added does not change that. In both cases what is seen afterwards is, given the sums, that is
-  the reports in their new order, independent of what was seen before.
+  hiders' shares go to the server as they are. They came from the round before it, whose hiders are more than half of
+  all shufflers and so have somebody in common with H: its splitting made the shares of H uniform among those with the
+  right sum, and what seekers added does not change that. In both cases what is seen afterwards is, given the sums, that
+  is the reports in their new order, independent of what was seen before.
 - *Ciphertexts.* The first of H is the holder in this round. Whoever sees the ciphertexts next gets them from it or from
   a later holder, so after a hand-over that came after the permutation. There each was multiplied by g^o h^s with a
   fresh s: given its plaintext it is uniform among all encryptions of it (but for 2^-128), also for whoever can decrypt.
