@@ -137,7 +137,7 @@ class Peos(Protocol):
         return ShufflerState(self.plan.ring, offsets, ciphertexts)
 
     def _fakes(self, attempt: Attempt) -> Elements:
-        """This shuffler's share of each fake."""
+        """One shuffler's share of each fake."""
         return Keyed(attempt.secret).words(self.plan.fakes)
 
     async def _hide(self, one: Round, attempt: Attempt, state: ShufflerState, source: Batch, pool: Pool) -> None:

@@ -1,0 +1,132 @@
+"""Shufflers as processes of their own on this machine, with small keys."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.patience import until
+from tests.support.in_memory import small_keys, small_plan
+
+from veil.entropy import Keyed
+from veil.shuffle.parties.certificates import make_authority
+from veil.shuffle.parties.coordinator import Coordinator, Shuffled
+from veil.shuffle.parties.device import Submission, leave
+from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
+from veil.shuffle.parties.settings import Settings
+from veil.shuffle.peos import Peos
+
+__all__ = ["World", "free_ports"]
+
+Elements = NDArray[np.uint64]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [int(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class World:
+    """A folder with all parties' settings, and their processes."""
+
+    def __init__(self, folder: Path, shufflers: int = 3, fakes: int = 50, silence: float = 20.0) -> None:
+        self.folder = folder
+        ports = free_ports(shufflers)
+        names = [f"shuffler-{i + 1}" for i in range(shufflers)]
+        places = tuple((name, Address("127.0.0.1", port)) for name, port in zip(names, ports, strict=True))
+        self.plan: Plan = replace(small_plan(shufflers, fakes), shufflers=places)
+        self.secret = small_keys()[1]
+        make_authority(folder, [*names, SERVER, DEVICE])
+        (folder / "plan.json").write_bytes(self.plan.to_bytes())
+        (folder / "secret.json").write_text(json.dumps(self.secret.to_json()))
+        for name in (*names, SERVER, DEVICE):
+            self._write(name, silence)
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def _write(self, name: str, silence: float) -> None:
+        lines = [f'{key} = "{name}.{end}"' for key, end in (("certificate", "crt"), ("key", "key"))]
+        lines += [f'party = "{name}"', 'plan = "plan.json"', 'authority = "authority.crt"', f'data = "data/{name}"']
+        lines += [f"silence = {silence}", "patience = 5.0"]
+        lines += ['secret = "secret.json"'] if name == SERVER else []
+        (self.folder / f"{name}.toml").write_text("\n".join(lines))
+
+    def settings(self, name: str, **changes: Any) -> Settings:
+        return replace(Settings.read(self.folder / f"{name}.toml"), **changes)
+
+    # -- processes -----------------------------------------------------------------------------------------------------
+
+    def start(self, *names: str, stage: str = "never", name_of_signal: str = "SIGKILL") -> None:
+        """Start shufflers (all, without names), and wait until they listen."""
+        chosen = names or self.plan.names
+        for name in chosen:
+            if name in self.processes:
+                self.end(name)
+            command = [sys.executable, "-m", "tests.support.party", stage, name_of_signal]
+            command += ["shuffler", "--config", str(self.folder / f"{name}.toml")]
+            log = (self.folder / f"{name}.log").open("ab")
+            log.write(b"-- start\n")
+            log.flush()
+            self.processes[name] = subprocess.Popen(command, stderr=log, cwd=ROOT)
+            log.close()
+        for name in chosen:
+            until(lambda name=name: self._ready(name), lambda name=name: self.log(name))  # type: ignore[misc]
+
+    def _ready(self, name: str) -> bool:
+        assert self.processes[name].poll() is None, self.log(name)
+        return ": ready at" in self.log(name).rpartition("-- start")[2]
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()
+
+    def alive(self, name: str) -> bool:
+        return self.processes[name].poll() is None
+
+    def end(self, *names: str) -> None:
+        for name in names or list(self.processes):
+            process = self.processes.pop(name)
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+    # -- the protocol --------------------------------------------------------------------------------------------------
+
+    def submissions(self, reports: Elements, together: int = 100) -> list[Submission]:
+        protocol = Peos(self.plan)
+        return [Submission.of(protocol, reports[i : i + together]) for i in range(0, len(reports), together)]
+
+    def leave(self, submissions: list[Submission]) -> None:
+        asyncio.run(leave(self.settings(DEVICE), Peos(self.plan), submissions))
+
+    def shuffle(self, *, settings: Settings | None = None, **options: Any) -> tuple[Shuffled, Elements]:
+        """Run the collection to its end; the outcome, and the fakes that must be in it."""
+        found: list[tuple[Shuffled, Elements]] = []
+
+        def keep(shuffled: Shuffled) -> None:
+            found.append((shuffled, self.fakes()))
+
+        coordinator = Coordinator(settings or self.settings(SERVER), Peos(self.plan, self.secret))
+        asyncio.run(coordinator.run(keep, **options))
+        return found[0]
+
+    def fakes(self) -> Elements:
+        """What the secrets that shufflers wrote down make of their shares of the fakes."""
+        total = np.zeros(self.plan.fakes, dtype=np.uint64)
+        for name in self.plan.names:
+            seal = json.loads((self.folder / "data" / name / self.plan.collection / "seal.json").read_bytes())
+            total += Keyed(bytes.fromhex(seal["secret"])).words(self.plan.fakes)
+        return total
