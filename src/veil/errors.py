@@ -12,7 +12,8 @@ VeilError
 ├── LedgerError                       the ledger's file cannot be trusted, so nothing is spent
 ├── EntropyError                      a source of randomness ran dry
 ├── ServiceError                      the collector refuses a request, with a code and a status of HTTP
-└── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
+├── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
+└── PartyError                        a party of a shuffle failed, refused or fell silent: nothing was counted
 
 PrivacyWarning (UserWarning)          allowed, but it may leak
 FitWarning (UserWarning)              a model does not fit, and another was used
@@ -30,6 +31,7 @@ __all__ = [
     "LedgerError",
     "MismatchError",
     "ParameterError",
+    "PartyError",
     "PrivacyWarning",
     "ServiceError",
     "SqlError",
@@ -108,6 +110,14 @@ class ServiceError(VeilError):
 
 class StoreError(VeilError):
     """The collector's database is down, full or damaged. Whatever was about to be stored was not acknowledged."""
+
+
+class PartyError(VeilError):
+    """A party of a shuffle failed, refused or fell silent. `party` is its name; nothing was counted."""
+
+    def __init__(self, party: str, reason: str) -> None:
+        self.party, self.reason = party, reason
+        super().__init__(f"{party} {reason}")
 
 
 class PrivacyWarning(UserWarning):

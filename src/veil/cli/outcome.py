@@ -21,6 +21,7 @@ from veil.errors import (
     InputError,
     LedgerError,
     MismatchError,
+    PartyError,
     ServiceError,
     StoreError,
     VeilError,
@@ -71,6 +72,7 @@ _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (WireError, 5),
     (BudgetError, 6),
     (LedgerError, 6),
+    (PartyError, 7),
     (ServiceError, 7),
     (StoreError, 7),
 )

@@ -1,0 +1,184 @@
+"""The server's side of a collection: close it, have it shuffled, keep the outcome, let the shufflers forget."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import EmptyError, PartyError
+from veil.shuffle.parties.attempt import OUTCOME, enter_stage
+from veil.shuffle.parties.channel import Channel, as_pieces
+from veil.shuffle.parties.dialing import dial
+from veil.shuffle.parties.kept import Seal
+from veil.shuffle.parties.listing import pack, unpack
+from veil.shuffle.parties.plan import SERVER
+from veil.shuffle.parties.protocol import Elements, Protocol
+from veil.shuffle.parties.settings import Settings
+
+__all__ = ["Coordinator", "Costs", "Shuffled"]
+
+_LISTING = 1
+_GRACE = 1.0
+"""Seconds in which other parties may still say what they saw, after the first of them failed."""
+
+Bytes = NDArray[np.uint8]
+Submissions = list[tuple[bytes, int]]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one shuffler's part of an attempt took: seconds of its processor, bytes sent and received."""
+
+    seconds: float
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True)
+class Shuffled:
+    """What came out: mixed reports of so many people, the plan's fakes among them, and what it took."""
+
+    elements: Elements
+    people: int
+    costs: tuple[Costs, ...]
+    received: int
+    """Bytes that the server received."""
+
+
+class Coordinator:
+    """Runs a collection to its end. Whatever fails, the shufflers still hold everything, and it can be run again."""
+
+    def __init__(self, settings: Settings, protocol: Protocol) -> None:
+        self._settings, self._protocol = settings, protocol
+
+    async def run(self, keep: Callable[[Shuffled], None], *, kept: bool = False, leave_out: bool = False) -> None:
+        """Shuffle the collection; `keep` has to write the outcome down for good before it returns.
+
+        `kept` says that an earlier run wrote it down, and was ended before all shufflers knew. `leave_out` goes on
+        without people whose shares are not at every shuffler.
+        """
+        names = self._settings.plan.names
+        found = await asyncio.gather(*(dial(self._settings, name) for name in names), return_exceptions=True)
+        channels = [channel for channel in found if isinstance(channel, Channel)]
+        try:
+            for problem in found:
+                if isinstance(problem, BaseException):
+                    raise problem
+            if not kept:
+                keep(await self._shuffle(channels, leave_out))
+            enter_stage(SERVER, "acknowledging")
+            await asyncio.gather(*(self._ask(channel, do="finish") for channel in channels))
+        finally:
+            await asyncio.gather(*(channel.close() for channel in channels))
+
+    async def _ask(self, channel: Channel, **request: Any) -> dict[str, Any]:
+        await channel.send(request)
+        return await channel.receive()
+
+    # -- who takes part ------------------------------------------------------------------------------------------------
+
+    async def _shuffle(self, channels: list[Channel], leave_out: bool) -> Shuffled:
+        enter_stage(SERVER, "closing the collection")
+        statuses = await asyncio.gather(*(self._ask(channel, do="status") for channel in channels))
+        for channel, status in zip(channels, statuses, strict=True):
+            if status["finished"]:
+                raise PartyError(channel.peer, "has forgotten its shares: this collection was shuffled before")
+        holders = {
+            c: s for i, (c, s) in enumerate(zip(channels, statuses, strict=True)) if self._protocol.share_size(i)
+        }
+        seal, people = await self._people(holders, leave_out)
+        if not seal.people:
+            raise EmptyError("nobody's shares are at every shuffler: expected at least one person")
+        await asyncio.gather(*(self._seal(channel, seal, people) for channel in channels))
+        return await self._attempt(channels, seal.people)
+
+    async def _people(self, holders: Mapping[Channel, Any], leave_out: bool) -> tuple[Seal, Submissions | None]:
+        """Who takes part: those of an earlier attempt, or all that every shuffler holds.
+
+        Submissions are listed only where shufflers hold different ones; else their digests are enough.
+        """
+        seals = {Seal(*status["held"]) for status in holders.values()}
+        if len(seals) == 1:
+            return seals.pop(), None
+        for channel, status in holders.items():
+            if status["sealed"]:
+                people = await self._listed(channel)
+                return Seal.of(people), people
+        lists = await asyncio.gather(*(self._listed(channel) for channel in holders))
+        everybody, common = set().union(*lists), set(lists[0]).intersection(*lists)
+        if not leave_out:
+            lacking = {channel.peer: len(everybody - set(one)) for channel, one in zip(holders, lists, strict=True)}
+            name = max(lacking, key=lambda one: lacking[one])
+            raise PartyError(
+                name,
+                f"lacks {lacking[name]:,} of the {len(everybody):,} submissions that others hold: run again once they "
+                "have arrived, or leave those people out",
+            )
+        return Seal.of(common), sorted(common)
+
+    async def _listed(self, channel: Channel) -> Submissions:
+        size = int((await self._ask(channel, do="list"))["bytes"])
+        return unpack(await channel.receive_vector(_LISTING, size))
+
+    async def _seal(self, channel: Channel, seal: Seal, people: Submissions | None) -> None:
+        request = {"do": "seal", "people": seal.people, "digest": seal.digest}
+        if people is None:
+            await channel.send(request)
+        else:
+            listed = pack(people)
+            await channel.send({**request, "bytes": len(listed)})
+            await channel.send_vector(_LISTING, as_pieces(listed))
+        await channel.receive()
+
+    # -- one attempt ---------------------------------------------------------------------------------------------------
+
+    async def _attempt(self, channels: list[Channel], people: int) -> Shuffled:
+        enter_stage(SERVER, "waiting for the shufflers")
+        name = secrets.token_hex(16)
+        before = sum(channel.received for channel in channels)
+        follow = [asyncio.ensure_future(self._follow(i, channel, name, people)) for i, channel in enumerate(channels)]
+        try:
+            await asyncio.wait(follow, return_when=asyncio.FIRST_EXCEPTION)
+            if any(task.done() and task.exception() for task in follow):
+                await asyncio.wait(follow, timeout=_GRACE)
+                raise _blamed(dict(zip((channel.peer for channel in channels), follow, strict=True)))
+        finally:
+            for task in follow:
+                task.cancel()
+            await asyncio.gather(*follow, return_exceptions=True)
+        results = dict(enumerate(task.result() for task in follow))
+        outcomes = {i: outcome for i, (outcome, _) in results.items() if outcome is not None}
+        received = sum(channel.received for channel in channels) - before
+        enter_stage(SERVER, "opening the outcome")
+        elements = await asyncio.to_thread(self._protocol.combine, outcomes)
+        return Shuffled(elements, people, tuple(costs for _, costs in results.values()), received)
+
+    async def _follow(self, i: int, channel: Channel, name: str, people: int) -> tuple[Bytes | None, Costs]:
+        """One shuffler's attempt: what it sends in the end, and what it took."""
+        await channel.send({"do": "run", "attempt": name})
+        outcome = None
+        if size := self._protocol.outcome_size(i):
+            outcome = await channel.receive_vector(OUTCOME, size * (people + self._settings.plan.fakes))
+        done = (await channel.receive())["done"]
+        return outcome, Costs(float(done["seconds"]), int(done["sent"]), int(done["received"]))
+
+
+def _blamed(tasks: Mapping[str, asyncio.Future[Any]]) -> BaseException:
+    """The failure to tell of: what the server saw itself comes first, then what most shufflers say."""
+    failures = {name: task.exception() for name, task in tasks.items() if task.done() and not task.cancelled()}
+    found = {name: failure for name, failure in failures.items() if failure is not None}
+    others = [failure for failure in found.values() if not isinstance(failure, PartyError)]
+    if others:
+        return others[0]
+    seen = [failure for name, failure in found.items() if isinstance(failure, PartyError) and failure.party == name]
+    if seen:
+        return seen[0]
+    names = [failure.party for failure in found.values() if isinstance(failure, PartyError)]
+    most = max(names, key=names.count)
+    return next(failure for failure in found.values() if isinstance(failure, PartyError) and failure.party == most)

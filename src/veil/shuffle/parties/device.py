@@ -1,0 +1,122 @@
+"""Leaving shares with every shuffler: the same bytes again and again, until all of them have kept them.
+
+A device writes a submission down before it sends anything of it. If it is ended in between, or a shuffler is down, it
+sends the very same shares later: a person's report is drawn once, and whoever sees two of its shares learns no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import PartyError, WireError
+from veil.shuffle.parties.channel import LONGEST, Channel
+from veil.shuffle.parties.dialing import dial
+from veil.shuffle.parties.kept import ID_BYTES
+from veil.shuffle.parties.protocol import Protocol
+from veil.shuffle.parties.settings import Settings
+from veil.tools.durable import make_private_folder, write_atomically
+
+__all__ = ["Outbox", "Submission", "leave", "most_together"]
+
+_ROOM = 1024
+
+
+@dataclass(frozen=True)
+class Submission:
+    """What one device leaves with each shuffler, under one id: the shares of one person, or of several at once."""
+
+    name: bytes
+    people: int
+    payloads: tuple[bytes, ...]
+
+    @classmethod
+    def of(cls, protocol: Protocol, reports: NDArray[np.uint64]) -> Submission:
+        """Split reports into shares, under a fresh id."""
+        payloads = tuple(rows.tobytes() for rows in protocol.split(reports))
+        return cls(os.urandom(ID_BYTES), len(reports), payloads)
+
+    def body(self, shuffler: int) -> bytes:
+        """What one shuffler gets."""
+        return self.name + self.people.to_bytes(4) + self.payloads[shuffler]
+
+    def to_bytes(self) -> bytes:
+        """The submission as a device keeps it."""
+        lengths = b"".join(len(payload).to_bytes(8) for payload in self.payloads)
+        head = self.name + self.people.to_bytes(4) + len(self.payloads).to_bytes(4)
+        return head + lengths + b"".join(self.payloads)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Submission:
+        """The same backwards."""
+        name, people, many = data[:ID_BYTES], int.from_bytes(data[16:20]), int.from_bytes(data[20:24])
+        start = 24 + 8 * many
+        payloads = []
+        for i in range(many):
+            length = int.from_bytes(data[24 + 8 * i : 32 + 8 * i])
+            payloads.append(data[start : start + length])
+            start += length
+        if start != len(data):
+            raise WireError("this is not a submission that a device kept")
+        return cls(name, people, tuple(payloads))
+
+
+class Outbox:
+    """Submissions that not every shuffler has acknowledged yet: files in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        make_private_folder(folder)
+        self._folder = folder
+
+    def put(self, submission: Submission) -> None:
+        """Write a submission down, before anything of it is sent."""
+        write_atomically(self._path(submission), submission.to_bytes())
+
+    def __iter__(self) -> Iterator[Submission]:
+        for path in sorted(self._folder.glob("*.shares")):
+            yield Submission.from_bytes(path.read_bytes())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._folder.glob("*.shares"))
+
+    def remove(self, submission: Submission) -> None:
+        """Every shuffler has it."""
+        self._path(submission).unlink(missing_ok=True)
+
+    def _path(self, submission: Submission) -> Path:
+        return self._folder / f"{submission.name.hex()}.shares"
+
+
+def most_together(protocol: Protocol) -> int:
+    """How many people's shares fit into one submission."""
+    sizes = [protocol.share_size(i) for i in range(len(protocol.plan.shufflers))]
+    return (LONGEST - _ROOM) // max(sizes)
+
+
+async def leave(settings: Settings, protocol: Protocol, submissions: Sequence[Submission]) -> None:
+    """Leave submissions with all shufflers that keep something; returns once all of them have kept all."""
+    names = [name for i, name in enumerate(settings.plan.names) if protocol.share_size(i)]
+    found = await asyncio.gather(*(dial(settings, name) for name in names), return_exceptions=True)
+    channels = [channel for channel in found if isinstance(channel, Channel)]
+    try:
+        for problem in found:
+            if isinstance(problem, BaseException):
+                raise problem
+        places = [settings.plan.index(name) for name in names]
+        await asyncio.gather(*(_leave(c, i, submissions) for c, i in zip(channels, places, strict=True)))
+    finally:
+        await asyncio.gather(*(channel.close() for channel in channels))
+
+
+async def _leave(channel: Channel, shuffler: int, submissions: Sequence[Submission]) -> None:
+    for submission in submissions:
+        await channel.send_shares(submission.body(shuffler))
+        answer = await channel.receive()
+        if answer.get("kept") != submission.name.hex():
+            raise PartyError(channel.peer, f"refused shares: {answer.get('refused', 'it did not say why')}")

@@ -1,0 +1,68 @@
+"""Connecting to a shuffler, and agreeing with it on the plan before anything else is said."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from typing import Any
+
+from veil.errors import PartyError
+from veil.shuffle.parties.channel import Channel
+from veil.shuffle.parties.settings import Settings
+
+__all__ = ["VERSION", "dial", "greet"]
+
+VERSION = 1
+"""Of what is spoken between parties."""
+
+_PAUSE = 0.1
+
+
+async def dial(settings: Settings, name: str, **more: Any) -> Channel:
+    """A channel to a shuffler who has shown its certificate and has the same plan."""
+    channel = await _connected(settings, name)
+    try:
+        await channel.send({"version": VERSION, "plan": settings.plan.fingerprints(), **more})
+        answer = await channel.receive()
+        if "welcome" not in answer:
+            raise PartyError(name, str(answer.get("refused", "does not speak this protocol")))
+    except PartyError:
+        await channel.close()
+        raise
+    return channel
+
+
+async def _connected(settings: Settings, name: str) -> Channel:
+    """Try until it listens, or until patience ends: parties do not start at the same moment."""
+    address, context = settings.plan.address(name), settings.identity.connecting()
+    end = time.monotonic() + settings.patience
+    while True:
+        try:
+            reader, writer = await asyncio.wait_for(
+                asyncio.open_connection(address.host, address.port, ssl=context, server_hostname=name),
+                max(end - time.monotonic(), 1.0),
+            )
+        except ssl.SSLCertVerificationError:
+            raise PartyError(name, f"did not show the certificate of {name} at {address}") from None
+        except (OSError, TimeoutError):
+            if time.monotonic() > end:
+                raise PartyError(name, f"cannot be reached at {address}") from None
+            await asyncio.sleep(_PAUSE)
+        else:
+            return Channel(reader, writer, name, settings.silence)
+
+
+async def greet(settings: Settings, channel: Channel) -> dict[str, Any]:
+    """The greeting of whoever connected, if it has the same plan; else it is told what differs, and refused."""
+    greeting = await channel.receive()
+    reason = None
+    if greeting.get("version") != VERSION:
+        reason = f"speaks version {VERSION} of this protocol"
+    elif different := settings.plan.differences(greeting.get("plan")):
+        reason = f"has another plan than {channel.peer}: they differ in {', '.join(different)}"
+    if reason is not None:
+        await channel.send({"refused": reason})
+        raise PartyError(channel.peer, f"was refused: {settings.party} {reason}")
+    await channel.send({"welcome": settings.party})
+    return greeting

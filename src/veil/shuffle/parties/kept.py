@@ -1,0 +1,211 @@
+"""What people left with one shuffler: on disk before it is acknowledged, and until the server has acknowledged it all.
+
+A submission is the shares of one person, or of several who share a device, under an id that is the same at every
+shuffler. The file is a log of whole records; a record that was cut off by a crash was never acknowledged, and goes.
+
+**A collection is closed once.** Sealing writes down who takes part, and a secret for the shuffler's own fakes. Every
+attempt after that is about the same people and the same fakes. Otherwise whoever sees the outcome of two attempts could
+subtract one from the other, and what differs would be single people's reports, or tell fakes from people.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import InputError, MismatchError, StoreError
+from veil.tools.durable import make_private_folder, sync_folder, write_atomically
+
+__all__ = ["ID_BYTES", "Kept", "Seal"]
+
+ID_BYTES = 16
+_COUNT, _CHECK = 4, 4
+_HEAD = ID_BYTES + _COUNT
+_SECRET_BYTES = 32
+
+Bytes = NDArray[np.uint8]
+
+
+class Seal(NamedTuple):
+    """Who takes part: how many people, and the digest of their submissions."""
+
+    people: int
+    digest: str
+
+    @classmethod
+    def of(cls, submissions: Collection[tuple[bytes, int]]) -> Seal:
+        """The seal of submissions, ids with their numbers of people, whatever their order."""
+        found = sorted(submissions)
+        named = hashlib.sha256(b"".join(name + count.to_bytes(_COUNT) for name, count in found))
+        return cls(sum(count for _, count in found), named.hexdigest())
+
+
+class _Record(NamedTuple):
+    start: int
+    people: int
+    check: int
+
+
+class Kept:
+    """The shares that one shuffler holds, `size` bytes for each person."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        make_private_folder(folder)
+        self._folder, self._size = folder, size
+        self._log = folder / "shares.log"
+        self._records: dict[bytes, _Record] = {}
+        self._sealed: list[bytes] | None = None
+        self._waiting: asyncio.Task[None] | None = None
+        self._syncing = asyncio.Lock()
+        self._file = os.open(self._log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        if self.finished:
+            self.finish()  # what a crash may have left over
+        self._read_log()
+        self._read_seal()
+
+    # -- people's shares -----------------------------------------------------------------------------------------------
+
+    async def keep(self, body: bytes) -> bytes:
+        """Keep a submission for good, and return its id; one that is kept already is not kept twice.
+
+        Many may wait for one flush of the disk together.
+        """
+        name, count, payload = self._parsed(body)
+        check = zlib.crc32(payload)
+        known = self._records.get(name)
+        if known is not None:
+            if (known.people, known.check) != (count, check) or self._payload(known) != payload:
+                raise MismatchError("these shares came before, with other content: they are counted once, as they were")
+        else:
+            if self.sealed is not None or self.finished:
+                raise MismatchError("this collection is closed: it takes no more shares")
+            self._records[name] = _Record(self._append(body + check.to_bytes(_CHECK)) + _HEAD, count, check)
+        await self._flushed()
+        return name
+
+    def _append(self, record: bytes) -> int:
+        """Write a record at the end, whole or not at all: behind half a record, the next ones would be lost."""
+        start = os.lseek(self._file, 0, os.SEEK_END)
+        try:
+            written = os.write(self._file, record)
+        except OSError:
+            written = 0
+        if written < len(record):
+            os.ftruncate(self._file, start)
+            raise StoreError(f"{self._log} cannot be written: nothing was kept")
+        return start
+
+    def _parsed(self, body: bytes) -> tuple[bytes, int, bytes]:
+        name, count, payload = body[:ID_BYTES], int.from_bytes(body[ID_BYTES:_HEAD]), body[_HEAD:]
+        if len(body) <= _HEAD or not count or len(payload) != count * self._size:
+            raise InputError(f"a submission is an id, a number of people and {self._size} bytes for each of them")
+        return name, count, payload
+
+    async def _flushed(self) -> None:
+        if self._waiting is None:
+            self._waiting = asyncio.create_task(self._flush())
+        await asyncio.shield(self._waiting)
+
+    async def _flush(self) -> None:
+        async with self._syncing:
+            self._waiting = None  # whoever comes from now on waits for the next flush
+            await asyncio.to_thread(os.fsync, self._file)
+
+    def _payload(self, record: _Record) -> bytes:
+        return os.pread(self._file, record.people * self._size, record.start)
+
+    def _read_log(self) -> None:
+        """Find all whole records; cut off what a crash left behind the last of them."""
+        end, length = 0, os.fstat(self._file).st_size
+        while end + _HEAD <= length:
+            head = os.pread(self._file, _HEAD, end)
+            record = _Record(end + _HEAD, int.from_bytes(head[ID_BYTES:]), 0)
+            payload = os.pread(self._file, record.people * self._size + _CHECK, record.start)
+            whole = len(payload) == record.people * self._size + _CHECK
+            if not whole or zlib.crc32(payload[:-_CHECK]) != int.from_bytes(payload[-_CHECK:]):
+                break
+            self._records[head[:ID_BYTES]] = record._replace(check=int.from_bytes(payload[-_CHECK:]))
+            end = record.start + len(payload)
+        if end < length:
+            os.ftruncate(self._file, end)
+            os.fsync(self._file)
+
+    # -- closing -------------------------------------------------------------------------------------------------------
+
+    @property
+    def submissions(self) -> list[tuple[bytes, int]]:
+        """Ids and numbers of people: of those who take part where the collection is closed, else of all."""
+        names = self._records if self._sealed is None else self._sealed
+        return sorted((name, self._records[name].people) for name in names)
+
+    @property
+    def held(self) -> Seal:
+        """What a seal of all `submissions` would be."""
+        return Seal.of(self.submissions)
+
+    @property
+    def sealed(self) -> Seal | None:
+        """Who takes part, once that is decided."""
+        return None if self._sealed is None else self.held
+
+    def seal(self, names: Collection[bytes] | None, expected: Seal) -> None:
+        """Close the collection: these submissions take part (all, where None), and nobody else ever."""
+        if self._sealed is not None:
+            if self.sealed != expected:
+                raise MismatchError("was closed before, with other people: they are the ones who take part")
+            return
+        chosen = list(self._records) if names is None else [name for name in names if name in self._records]
+        found = Seal.of([(name, self._records[name].people) for name in chosen])
+        if found != expected:
+            raise MismatchError(f"holds shares of {found.people:,} of the {expected.people:,} people who take part")
+        document = {"submissions": [name.hex() for name in sorted(chosen)], "secret": os.urandom(_SECRET_BYTES).hex()}
+        write_atomically(self._folder / "seal.json", json.dumps(document).encode())
+        self._read_seal()
+
+    def _read_seal(self) -> None:
+        path = self._folder / "seal.json"
+        if path.exists():
+            document = json.loads(path.read_bytes())
+            self._sealed = [bytes.fromhex(name) for name in document["submissions"]]
+            self._secret = bytes.fromhex(document["secret"])
+            if any(name not in self._records for name in self._sealed):
+                raise InputError(f"{self._log} has lost shares that were sealed: this collection cannot be shuffled")
+
+    @property
+    def secret(self) -> bytes:
+        """Where this shuffler's fakes come from: drawn once, when the collection was closed."""
+        return self._secret
+
+    def shares(self) -> Bytes:
+        """The shares of those who take part, a row for each person, in the order of ids that all parties have."""
+        rows = [self._payload(self._records[name]) for name, _ in self.submissions]
+        return np.frombuffer(bytearray(b"".join(rows)), dtype=np.uint8).reshape(-1, self._size or 1)
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    @property
+    def finished(self) -> bool:
+        """Whether the server has acknowledged the outcome."""
+        return (self._folder / "finished").exists()
+
+    def finish(self) -> None:
+        """Forget everything: the server has the outcome for good."""
+        write_atomically(self._folder / "finished", b"")
+        os.ftruncate(self._file, 0)
+        os.fsync(self._file)
+        (self._folder / "seal.json").unlink(missing_ok=True)
+        sync_folder(self._folder)
+        self._records, self._sealed = {}, None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        os.close(self._file)

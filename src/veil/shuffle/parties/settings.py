@@ -1,0 +1,68 @@
+"""One party's own file of settings: which party it is, where it listens, its certificate and its folder."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from veil.errors import InputError, ParameterError
+from veil.shuffle.parties.certificates import Identity
+from veil.shuffle.parties.plan import Plan
+from veil.tools.arguments import is_number
+
+__all__ = ["Settings"]
+
+_TEXTS = ("party", "plan", "certificate", "key", "authority", "data")
+_MORE = ("secret", "silence", "patience")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a party knows about itself; its plan is what it shares with all others.
+
+    `silence` is after how many seconds without a sign of life a party counts as gone, `patience` for how long others
+    may take until they can be reached. `secret` is the file with a protocol's secret key, where the party has one.
+    """
+
+    party: str
+    plan: Plan
+    identity: Identity
+    data: Path
+    secret: Path | None = None
+    silence: float = 20.0
+    patience: float = 10.0
+
+    @classmethod
+    def read(cls, path: Path) -> Settings:
+        """From a TOML file; paths in it are relative to its folder."""
+        try:
+            found = tomllib.loads(path.read_text())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+            raise InputError(f"{path} is not a TOML file: {problem}") from None
+        unknown = [name for name in found if name not in _TEXTS + _MORE]
+        if unknown:
+            raise InputError(f"{path} has a setting {unknown[0]!r}; there are {', '.join(_TEXTS + _MORE)}")
+        missing = [name for name in _TEXTS if not isinstance(found.get(name), str)]
+        if missing:
+            raise InputError(f"{path} lacks the setting {missing[0]}, a text")
+
+        def file(name: str) -> Path:
+            return path.parent / str(found[name])
+
+        identity = Identity(file("certificate"), file("key"), file("authority"))
+        secret = file("secret") if "secret" in found else None
+        seconds = {name: _seconds(found[name], name) for name in ("silence", "patience") if name in found}
+        return cls(found["party"], Plan.read(file("plan")), identity, file("data"), secret, **seconds)
+
+    @property
+    def folder(self) -> Path:
+        """Where this party keeps what belongs to the collection."""
+        return self.data / self.plan.collection
+
+
+def _seconds(value: Any, name: str) -> float:
+    if not is_number(value) or not 0.1 <= value <= 3600:
+        raise ParameterError(f"{name} is a number of seconds, from 0.1 to 3600")
+    return float(value)

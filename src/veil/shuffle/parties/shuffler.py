@@ -1,0 +1,231 @@
+"""The process of a shuffler: it keeps what devices leave, and works when the server says so."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+
+from veil.errors import InputError, MismatchError, PartyError, StoreError, VeilError
+from veil.shuffle.parties.attempt import Attempt, enter_stage
+from veil.shuffle.parties.certificates import name_in
+from veil.shuffle.parties.channel import Channel, as_pieces
+from veil.shuffle.parties.dialing import dial, greet
+from veil.shuffle.parties.kept import Kept, Seal
+from veil.shuffle.parties.listing import pack, unpack
+from veil.shuffle.parties.plan import DEVICE, SERVER
+from veil.shuffle.parties.protocol import Protocol
+from veil.shuffle.parties.settings import Settings
+
+__all__ = ["ShufflerProcess"]
+
+_log = logging.getLogger("veil.parties")
+_LISTING = 1
+
+
+class ShufflerProcess:
+    """A shuffler that listens until it is cancelled.
+
+    Devices may leave shares, the server may close the collection and start attempts, the other shufflers take part in
+    those. Who somebody is follows from the certificate alone.
+    """
+
+    def __init__(self, settings: Settings, protocol: Protocol) -> None:
+        if settings.party not in settings.plan.names:
+            raise InputError(f"the plan has no shuffler {settings.party}: it has {', '.join(settings.plan.names)}")
+        self._settings, self._protocol = settings, protocol
+        self._index = settings.plan.index(settings.party)
+        self._kept = Kept(settings.folder, protocol.share_size(self._index))
+        self._arrived: dict[tuple[str, str], asyncio.Future[Channel]] = {}
+        self._control: asyncio.Task[None] | None = None
+
+    async def listen(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve for ever; `ready` is called once connections are taken."""
+        address = self._settings.plan.address(self._settings.party)
+        context = self._settings.identity.listening()
+        try:
+            server = await asyncio.start_server(self._connected, address.host, address.port, ssl=context)
+        except OSError as problem:
+            raise InputError(f"{self._settings.party} cannot listen at {address}: {problem.strerror}") from None
+        async with server:
+            ready()
+            await server.serve_forever()
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            peer = name_in(writer.get_extra_info("peercert"))
+        except PartyError as problem:
+            _log.warning("%s", problem)
+            writer.close()
+            return
+        channel = Channel(reader, writer, peer, self._settings.silence)
+        try:
+            greeting = await greet(self._settings, channel)
+            if peer == DEVICE:
+                await self._take_shares(channel)
+            elif peer == SERVER:
+                await self._obey(channel)
+            elif peer in self._settings.plan.names:
+                await self._meet(channel, str(greeting.get("attempt")))
+            else:
+                raise PartyError(peer, "is not in the plan")
+        except (VeilError, OSError, ssl.SSLError) as problem:
+            _log.warning("%s", problem)
+        finally:
+            await channel.close()
+
+    # -- devices -------------------------------------------------------------------------------------------------------
+
+    async def _take_shares(self, channel: Channel) -> None:
+        while (body := await channel.receive_shares()) is not None:
+            try:
+                name = await self._kept.keep(body)
+            except (InputError, MismatchError, StoreError) as problem:
+                await channel.send({"refused": str(problem)})
+            else:
+                await channel.send({"kept": name.hex()})
+
+    # -- the server ----------------------------------------------------------------------------------------------------
+
+    async def _obey(self, channel: Channel) -> None:
+        """Do what the server asks for. A new connection of the server ends what an older one was about."""
+        if self._control is not None:
+            self._control.cancel()
+            await asyncio.wait([self._control])
+        task = self._control = asyncio.ensure_future(self._follow(channel))
+        try:
+            await task
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+        finally:
+            if self._control is task:
+                self._control = None
+
+    async def _follow(self, channel: Channel) -> None:
+        while True:
+            request = await channel.receive()
+            try:
+                await self._do(channel, request)
+            except PartyError as problem:
+                await channel.send_failure(problem)
+            except VeilError as problem:
+                await channel.send_failure(PartyError(self._settings.party, str(problem)))
+
+    async def _do(self, channel: Channel, request: dict[str, Any]) -> None:
+        match request.get("do"):
+            case "status":
+                await channel.send(self._status())
+            case "list":
+                listed = pack(self._kept.submissions)
+                await channel.send({"bytes": len(listed)})
+                await channel.send_vector(_LISTING, as_pieces(listed))
+            case "seal":
+                enter_stage(self._settings.party, "closing")
+                await self._seal(channel, request)
+            case "run":
+                await self._run(channel, str(request.get("attempt")))
+            case "finish":
+                enter_stage(self._settings.party, "forgetting")
+                await asyncio.to_thread(self._kept.finish)
+                await channel.send({"finished": True})
+            case _:
+                raise PartyError(SERVER, "asked for something that shufflers do not do")
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "held": list(self._kept.held),
+            "sealed": self._kept.sealed is not None,
+            "finished": self._kept.finished,
+        }
+
+    async def _seal(self, channel: Channel, request: dict[str, Any]) -> None:
+        people, digest, size = request["people"], request["digest"], request.get("bytes")
+        names = None
+        if size is not None:
+            names = [name for name, _ in unpack(await channel.receive_vector(_LISTING, int(size)))]
+        if self._protocol.share_size(self._index):
+            self._kept.seal(names, Seal(int(people), str(digest)))
+        else:
+            self._kept.seal([], Seal.of([]))
+        self._people = int(people)
+        await channel.send({"sealed": True})
+
+    # -- attempts ------------------------------------------------------------------------------------------------------
+
+    async def _run(self, control: Channel, name: str) -> None:
+        """Run the protocol once, unless the server goes away or says something before it is over."""
+        work = asyncio.ensure_future(self._attempt(control, name))
+        heard = asyncio.ensure_future(control.receive())
+        try:
+            await asyncio.wait([work, heard], return_when=asyncio.FIRST_COMPLETED)
+            if heard.done():
+                heard.result()  # the server went away
+                raise PartyError(SERVER, "spoke while an attempt was under way")
+        finally:
+            if not work.done():
+                work.cancel()
+            heard.cancel()  # before the server hears of the end: what it says next is another request
+            await asyncio.gather(work, heard, return_exceptions=True)
+        await control.send({"done": work.result()})
+
+    async def _attempt(self, control: Channel, name: str) -> dict[str, Any]:
+        if self._kept.sealed is None:
+            raise PartyError(self._settings.party, "was asked to shuffle a collection that is not closed")
+        cpu, before = time.process_time(), (control.sent, control.received)
+        enter_stage(self._settings.party, "meeting the others")
+        peers = await self._peers(name)
+        try:
+            attempt = Attempt(
+                self._settings.party,
+                self._index,
+                self._people,
+                self._kept.shares(),
+                self._kept.secret,
+                peers,
+                control,
+            )
+            await self._protocol.shuffle(attempt)
+            sent = sum(peer.sent for peer in peers.values()) + control.sent - before[0]
+            received = sum(peer.received for peer in peers.values()) + control.received - before[1]
+        finally:
+            for peer in peers.values():
+                await peer.close()
+        return {"seconds": time.process_time() - cpu, "sent": sent, "received": received}
+
+    async def _peers(self, attempt: str) -> dict[int, Channel]:
+        """Connections to all other shufflers: one calls those behind it in the order, and waits for those before."""
+        names = self._settings.plan.names
+        others = {i: name for i, name in enumerate(names) if i != self._index}
+
+        async def met(i: int, name: str) -> Channel:
+            if i > self._index:
+                return await dial(self._settings, name, attempt=attempt)
+            try:
+                return await asyncio.wait_for(self._arrival(name, attempt), self._settings.patience)
+            except TimeoutError:
+                raise PartyError(name, f"did not join within {self._settings.patience:g} seconds") from None
+
+        found = await asyncio.gather(*(met(i, name) for i, name in others.items()), return_exceptions=True)
+        channels = {i: channel for i, channel in zip(others, found, strict=True) if isinstance(channel, Channel)}
+        for problem in found:
+            if isinstance(problem, BaseException):
+                for channel in channels.values():
+                    await channel.close()
+                raise problem
+        return channels
+
+    def _arrival(self, name: str, attempt: str) -> asyncio.Future[Channel]:
+        return self._arrived.setdefault((name, attempt), asyncio.get_running_loop().create_future())
+
+    async def _meet(self, channel: Channel, attempt: str) -> None:
+        """Hand a connection of another shuffler to the attempt that it is for; the attempt closes it."""
+        arrival = self._arrival(channel.peer, attempt)
+        if arrival.done():
+            raise PartyError(channel.peer, "joined the same attempt twice")
+        arrival.set_result(channel)
+        await channel.closed.wait()
+        self._arrived.pop((channel.peer, attempt), None)
