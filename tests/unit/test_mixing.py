@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from tests.significance import counts_fit
 
 from veil.entropy import Batch, Seeded, Source, outcomes
-from veil.errors import ParameterError, WireError
+from veil.errors import ParameterError, PartyError
 from veil.shuffle.sequential import (
     BatchError,
     Key,
@@ -114,9 +114,9 @@ def test_fakes_are_uniform_and_a_skewed_one_is_not() -> None:
 def test_what_does_not_open_stops_the_step_and_is_named() -> None:
     messages = wrap_many(ROUTE, reports(20)).copy()
     messages[[3, 11], 60] ^= 1
-    with pytest.raises(BatchError, match=r"the batch of mixer-1: 2 of 20 messages do not open.*: 3, 11") as caught:
+    with pytest.raises(BatchError, match=r"mixer-1 handed over 2 messages of 20 that do not open .*: 3, 11") as caught:
         mix(ROUTE, 0, KEYS[0], messages, draw_fakes(ROUTE, 0, 1, Batch()), Batch(), sender="mixer-1")
-    assert (caught.value.sender, caught.value.positions) == ("mixer-1", (3, 11))
+    assert (caught.value.party, caught.value.positions) == ("mixer-1", (3, 11))
 
 
 def test_many_positions_are_shortened_in_the_message_only() -> None:
@@ -128,7 +128,7 @@ def test_many_positions_are_shortened_in_the_message_only() -> None:
 def test_a_copy_is_refused_before_it_is_opened() -> None:
     messages = wrap_many(ROUTE, reports(20))
     twice = np.concatenate([messages, messages[4:5]])
-    with pytest.raises(BatchError, match="1 messages are copies") as caught:
+    with pytest.raises(BatchError, match="1 messages that are copies") as caught:
         open_batch(ROUTE, 0, KEYS[0], twice, sender="people")
     assert caught.value.positions == (20,)
 
@@ -153,14 +153,14 @@ def test_equal_reports_are_no_copies() -> None:
 
 @pytest.mark.parametrize("count", [9, 11])
 def test_another_number_of_messages_is_refused(count: int) -> None:
-    with pytest.raises(BatchError, match=f"mixer-2: {count} messages, and 10 were expected"):
+    with pytest.raises(BatchError, match=f"mixer-2 handed over {count} messages, and 10 were expected"):
         open_batch(ROUTE, 0, KEYS[0], wrap_many(ROUTE, reports(count)), sender="mixer-2", expected=10)
 
 
 def test_messages_of_another_layer_are_refused() -> None:
-    with pytest.raises(BatchError, match="is 152 bytes"):
+    with pytest.raises(BatchError, match="another length than 152 bytes"):
         open_batch(ROUTE, 1, KEYS[1], wrap_many(ROUTE, reports(3)), sender="mixer-1")
-    assert issubclass(BatchError, WireError)
+    assert issubclass(BatchError, PartyError)
 
 
 def test_arguments_that_are_none() -> None:

@@ -4,6 +4,7 @@ As long as one shuffler keeps its order to itself, nobody knows who sent which r
 result with fakes that are not uniform; nothing here finds out. Thesis 9.5.1; docs/sequential-shuffle.md.
 """
 
+from veil.shuffle.sequential.accounts import submissions_of, without_checks
 from veil.shuffle.sequential.mixing import BatchError, draw_fakes, fakes_of, mix, open_batch, permutation
 from veil.shuffle.sequential.onion import (
     LAYER_BYTES,
@@ -17,6 +18,7 @@ from veil.shuffle.sequential.onion import (
     wrap,
     wrap_many,
 )
+from veil.shuffle.sequential.protocol import Sequential, keys_in_plan, route_of
 from veil.shuffle.sequential.spot_checks import SpotCheckError, SpotChecks, checks_needed, detection
 
 __all__ = [
@@ -25,12 +27,14 @@ __all__ = [
     "BatchError",
     "Key",
     "Route",
+    "Sequential",
     "SpotCheckError",
     "SpotChecks",
     "checks_needed",
     "detection",
     "draw_fakes",
     "fakes_of",
+    "keys_in_plan",
     "message_bytes",
     "mix",
     "open_batch",
@@ -38,6 +42,9 @@ __all__ = [
     "peel_many",
     "permutation",
     "reports_in",
+    "route_of",
+    "submissions_of",
+    "without_checks",
     "wrap",
     "wrap_many",
 ]

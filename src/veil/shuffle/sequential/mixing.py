@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.entropy import Source
-from veil.errors import ParameterError, WireError
+from veil.errors import ParameterError, PartyError
 from veil.shuffle.sequential.onion import Bytes, Key, Route, peel_many, wrap_many
 from veil.tools.arguments import is_int
 
@@ -26,14 +26,13 @@ __all__ = ["BatchError", "draw_fakes", "fakes_of", "mix", "open_batch", "permuta
 _NAMED = 5  # positions in a message; the error has all of them
 
 
-class BatchError(WireError):
-    """A batch is not what it has to be: `sender` handed it over, `positions` (from 0) are what is wrong with it."""
+class BatchError(PartyError):
+    """A batch is not what it has to be: `party` handed it over, `positions` (from 0) are what is wrong with it."""
 
-    def __init__(self, sender: str, problem: str, positions: Iterable[int] = ()) -> None:
-        self.sender, self.problem, self.positions = sender, problem, tuple(int(at) for at in positions)
+    def __init__(self, party: str, problem: str, positions: Iterable[int] = ()) -> None:
+        self.positions = tuple(int(at) for at in positions)
         named = ", ".join(str(at) for at in self.positions[:_NAMED]) + (", ..." if len(self.positions) > _NAMED else "")
-        places = f" (positions from 0: {named})" if self.positions else ""
-        super().__init__(f"the batch of {sender}: {problem}{places}")
+        super().__init__(party, f"handed over {problem}" + (f" (positions from 0: {named})" if named else ""))
 
 
 def permutation(source: Source, count: int) -> NDArray[np.intp]:
@@ -62,8 +61,10 @@ def fakes_of(total: int, shufflers: int, place: int) -> int:
     return total // shufflers + (place < total % shufflers)
 
 
-def draw_fakes(route: Route, place: int, count: int, source: Source, workers: int = 1) -> Bytes:
+def draw_fakes(route: Route, place: int, count: int, source: Source, *, ring: int = 64, workers: int = 1) -> Bytes:
     """Uniform reports in the layers that are left behind the shuffler at this place. Once for a collection: keep them.
+
+    Reports are integers of `ring` bits.
 
     >>> from veil.entropy import Seeded
     >>> keys = [Key.new().public for _ in range(3)]
@@ -72,7 +73,7 @@ def draw_fakes(route: Route, place: int, count: int, source: Source, workers: in
     """
     if not is_int(place) or not 0 <= place < len(route.shufflers):
         raise ParameterError(f"shufflers of this route stand at places from 0 to {len(route.shufflers) - 1}")
-    return wrap_many(route, source.below(1 << 64, count), place + 1, workers)
+    return wrap_many(route, source.below(1 << ring, count), place + 1, workers)
 
 
 def open_batch(
@@ -91,13 +92,13 @@ def open_batch(
     Reports themselves, at the server, may well be equal.
     """
     if messages.ndim != 2 or messages.dtype != np.uint8 or messages.shape[1] != route.size(layer):
-        raise BatchError(sender, f"a message for layer {layer} is {route.size(layer)} bytes")
+        raise BatchError(sender, f"messages of another length than {route.size(layer)} bytes")
     if expected is not None and len(messages) != expected:
         raise BatchError(sender, f"{len(messages)} messages, and {expected} were expected")
     _refuse_copies(messages, sender)
     opened, closed = peel_many(route, layer, key, messages, workers)
     if len(closed):
-        raise BatchError(sender, f"{len(closed)} of {len(messages)} messages do not open", closed)
+        raise BatchError(sender, f"{len(closed)} messages of {len(messages)} that do not open", closed)
     if layer < len(route.shufflers):
         _refuse_copies(opened, sender)
     return opened
@@ -141,4 +142,4 @@ def _refuse_copies(messages: Bytes, sender: str) -> None:
             copies.append(at)
         seen.add(message)
     if copies:
-        raise BatchError(sender, f"{len(copies)} messages are copies of others", copies)
+        raise BatchError(sender, f"{len(copies)} messages that are copies of others", copies)

@@ -11,11 +11,13 @@ message of another collection, of another chain of shufflers, or opened out of t
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -23,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from numpy.typing import NDArray
 
-from veil.errors import ParameterError, WireError
+from veil.errors import InputError, ParameterError, WireError
 from veil.tools.arguments import is_int
 
 __all__ = [
@@ -85,6 +87,24 @@ class Key:
     def new(cls) -> Key:
         """A fresh key from the operating system."""
         return cls(X25519PrivateKey.generate().private_bytes_raw())
+
+    def write(self, path: Path) -> None:
+        """Write the private key to a new file that its owner alone may read."""
+        try:
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(self.private.hex() + "\n")
+        except FileExistsError:
+            raise InputError(f"{path} is there already: a key is never written over") from None
+
+    @classmethod
+    def read(cls, path: Path) -> Key:
+        """The key in a file that `write` made."""
+        try:
+            return cls(bytes.fromhex(path.read_text()))
+        except (OSError, ValueError):
+            raise InputError(
+                f"{path} does not hold a private key of {KEY_BYTES} bytes, as hexadecimal digits"
+            ) from None
 
     def open(self, message: bytes, info: bytes) -> bytes | None:
         """What is in a message, or None if it was not made for this key and this `info`."""

@@ -60,13 +60,13 @@ class SpotChecks:
             raise ParameterError("spot checks are reports that differ from each other")
 
     @classmethod
-    def draw(cls, count: int, source: Source) -> SpotChecks:
-        """So many uniform reports, all different: what is common could be there by chance."""
+    def draw(cls, count: int, source: Source, *, ring: int = 64) -> SpotChecks:
+        """So many uniform reports of `ring` bits, all different."""
         if not is_int(count) or count < 0:
             raise ParameterError("there are 0 spot checks or more")
         drawn: dict[int, None] = {}
         while len(drawn) < count:
-            drawn.update(dict.fromkeys(source.below(1 << 64, int(count) - len(drawn)).tolist()))
+            drawn.update(dict.fromkeys(source.below(1 << ring, int(count) - len(drawn)).tolist()))
         return cls(tuple(drawn))
 
     def messages(self, route: Route) -> Bytes:
