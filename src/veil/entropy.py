@@ -7,6 +7,7 @@ uniform by rejection. The byte rules behind them (docs/wire-format.md) are what 
     System      the operating system, read anew for every draw: one person's device
     Batch       AES-256-CTR keyed with 32 fresh bytes of the operating system: many people at once
     Seeded      the same stream with a key made from a seed: simulations and tests only
+    Keyed       the same stream with a key that several parties share: permutations they agree on
     Enumerated  every outcome with its exact probability: proofs (see `outcomes`)
 """
 
@@ -29,7 +30,18 @@ from veil.privacy import WORD
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
 
-__all__ = ["CHUNK_ROWS", "Batch", "Enumerated", "Seeded", "Source", "System", "Words", "check_seed", "outcomes"]
+__all__ = [
+    "CHUNK_ROWS",
+    "Batch",
+    "Enumerated",
+    "Keyed",
+    "Seeded",
+    "Source",
+    "System",
+    "Words",
+    "check_seed",
+    "outcomes",
+]
 
 CHUNK_ROWS = 65_536
 """Rows that share one stream: results depend on this number, not on threads or on how a file is split."""
@@ -245,6 +257,23 @@ class Seeded(Batch):
 
     def _own_key(self) -> None:
         """The same seed gives the same draws in every process."""
+
+
+class Keyed(Batch):
+    """The stream of `Batch` with a key of 32 secret bytes: what parties that share the bytes draw alike.
+
+    >>> Keyed(bytes(32)).words(2).tolist() == Keyed(bytes(32)).words(2).tolist()
+    True
+    """
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != 32:
+            raise ParameterError("a key of a source has 32 bytes")
+        super().__init__()
+        self._begin(key)
+
+    def _own_key(self) -> None:
+        """The same key gives the same draws in every process."""
 
 
 class _Chunk(Source):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from veil.shuffle.parties.dialing import dial
 from veil.shuffle.parties.kept import ID_BYTES
 from veil.shuffle.parties.protocol import Protocol
 from veil.shuffle.parties.settings import Settings
-from veil.tools.durable import make_private_folder, write_atomically
+from veil.tools.durable import make_private_folder, sync_folder, write_atomically
 
 __all__ = ["Outbox", "Submission", "leave", "most_together"]
 
@@ -71,12 +72,19 @@ class Outbox:
     """Submissions that not every shuffler has acknowledged yet: files in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        make_private_folder(folder)
         self._folder = folder
 
-    def put(self, submission: Submission) -> None:
-        """Write a submission down, before anything of it is sent."""
-        write_atomically(self._path(submission), submission.to_bytes())
+    def fill(self, submissions: Iterable[Submission]) -> None:
+        """Write submissions down, all or none, before anything of them is sent."""
+        draft = self._folder.with_name(self._folder.name + ".draft")
+        shutil.rmtree(draft, ignore_errors=True)  # of a run that was broken off, which has sent nothing
+        make_private_folder(draft)
+        for submission in submissions:
+            write_atomically(draft / self._name(submission), submission.to_bytes())
+        if self._folder.exists():
+            self._folder.rmdir()  # it is empty: whatever was in it has been sent
+        draft.rename(self._folder)
+        sync_folder(self._folder.parent)
 
     def __iter__(self) -> Iterator[Submission]:
         for path in sorted(self._folder.glob("*.shares")):
@@ -87,10 +95,10 @@ class Outbox:
 
     def remove(self, submission: Submission) -> None:
         """Every shuffler has it."""
-        self._path(submission).unlink(missing_ok=True)
+        (self._folder / self._name(submission)).unlink(missing_ok=True)
 
-    def _path(self, submission: Submission) -> Path:
-        return self._folder / f"{submission.name.hex()}.shares"
+    def _name(self, submission: Submission) -> str:
+        return f"{submission.name.hex()}.shares"
 
 
 def most_together(protocol: Protocol) -> int:
@@ -99,8 +107,13 @@ def most_together(protocol: Protocol) -> int:
     return (LONGEST - _ROOM) // max(sizes)
 
 
-async def leave(settings: Settings, protocol: Protocol, submissions: Sequence[Submission]) -> None:
-    """Leave submissions with all shufflers that keep something; returns once all of them have kept all."""
+async def leave(
+    settings: Settings,
+    protocol: Protocol,
+    submissions: Iterable[Submission],
+    left: Callable[[Submission], None] = lambda submission: None,
+) -> None:
+    """Leave submissions with all shufflers that keep something; `left` is called for each that all of them have."""
     names = [name for i, name in enumerate(settings.plan.names) if protocol.share_size(i)]
     found = await asyncio.gather(*(dial(settings, name) for name in names), return_exceptions=True)
     channels = [channel for channel in found if isinstance(channel, Channel)]
@@ -109,14 +122,16 @@ async def leave(settings: Settings, protocol: Protocol, submissions: Sequence[Su
             if isinstance(problem, BaseException):
                 raise problem
         places = [settings.plan.index(name) for name in names]
-        await asyncio.gather(*(_leave(c, i, submissions) for c, i in zip(channels, places, strict=True)))
+        for submission in submissions:
+            sends = (_leave(channel, i, submission) for channel, i in zip(channels, places, strict=True))
+            await asyncio.gather(*sends)
+            left(submission)
     finally:
         await asyncio.gather(*(channel.close() for channel in channels))
 
 
-async def _leave(channel: Channel, shuffler: int, submissions: Sequence[Submission]) -> None:
-    for submission in submissions:
-        await channel.send_shares(submission.body(shuffler))
-        answer = await channel.receive()
-        if answer.get("kept") != submission.name.hex():
-            raise PartyError(channel.peer, f"refused shares: {answer.get('refused', 'it did not say why')}")
+async def _leave(channel: Channel, shuffler: int, submission: Submission) -> None:
+    await channel.send_shares(submission.body(shuffler))
+    answer = await channel.receive()
+    if answer.get("kept") != submission.name.hex():
+        raise PartyError(channel.peer, f"refused shares: {answer.get('refused', 'it did not say why')}")

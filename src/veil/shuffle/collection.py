@@ -1,0 +1,132 @@
+"""A study collected between parties: the folder that sets it up, people's reports in, shuffled reports out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.entropy import Batch
+from veil.errors import InputError, ParameterError
+from veil.files import ReportWriter
+from veil.shuffle.parties.certificates import make_authority
+from veil.shuffle.parties.coordinator import Shuffled
+from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
+from veil.shuffle.parties.settings import Settings
+from veil.shuffle.ring import Ring, ring_of
+from veil.study import Study
+from veil.study.registry import study_from_json
+from veil.survey import Survey
+from veil.tools.canonical import parse
+from veil.tools.durable import make_private_folder, write_atomically
+from veil.wire.reports import Reports
+
+__all__ = ["Collection", "make_folder"]
+
+_PLAN = "plan.json"
+
+
+class Collection:
+    """What a plan is about: its study, and the way between reports and integers of the ring."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    @cached_property
+    def study(self) -> Study:
+        """The study that people are asked for."""
+        return study_from_json(self.plan.study)
+
+    @cached_property
+    def survey(self) -> Survey:
+        """What people are asked."""
+        return self.study.survey
+
+    @cached_property
+    def _ring(self) -> Ring:
+        return ring_of(self.survey, self.plan.ring)
+
+    def elements(self, reports: Reports) -> NDArray[np.uint64]:
+        """Runs on the device: reports as integers, each uniform among those that stand for it."""
+        return self._ring.encode(reports.columns, Batch())
+
+    def outcome(self, settings: Settings) -> Path:
+        """Where the server keeps the shuffled reports: a file of reports that says how many are fakes."""
+        return settings.folder / "reports.arrow"
+
+    def keep(self, settings: Settings, shuffled: Shuffled) -> None:
+        """Runs at the server: write the shuffled reports down, all or nothing."""
+        make_private_folder(settings.folder)
+        reports = self._ring.reports(shuffled.elements)
+        with ReportWriter(self.outcome(settings), self.survey, fakes=self.plan.fakes) as writer:
+            writer.write(reports)
+
+
+def make_folder(
+    folder: Path,
+    study: Study,
+    addresses: Sequence[Address],
+    *,
+    collection: str,
+    fakes: int | None = None,
+    ring: int = 64,
+    bits: int | None = None,
+    protocol: str = "peos",
+) -> Plan:
+    """Set up a collection: keys, certificates of a test authority, the plan, and a file of settings for each party.
+
+    Without `fakes`, as many as the study's shuffler adds. In production every party makes its own key, and only the
+    plan and certificates are the same everywhere: here one folder has everything, to be taken apart or tried out.
+    """
+    if (folder / _PLAN).exists():
+        raise InputError(f"{folder} holds a plan already: its keys would be lost")
+    ring_of(study.survey, ring)  # refuses reports that cannot be shuffled, before keys are made
+    own = getattr(getattr(study, "shuffler", None), "fakes", 0)
+    if fakes is not None and own and fakes != own:
+        raise ParameterError(f"the study was planned with {own:,} fakes, and its promises rest on them")
+    names = tuple(f"shuffler-{i + 1}" for i in range(len(addresses)))
+    public, secret = _keys(protocol, len(names), ring, bits)
+    document = parse(study.to_bytes())
+    chosen = own if fakes is None else fakes
+    plan = Plan(protocol, collection, document, chosen, ring, tuple(zip(names, addresses, strict=True)), public)
+    make_private_folder(folder)
+    make_authority(folder, [*names, SERVER, DEVICE])
+    for name, data in secret.items():
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_bytes(data)
+    write_atomically(folder / "study.json", study.to_bytes())
+    for name in (*names, SERVER, DEVICE):
+        own_secret = "secret.json" if name == SERVER and "secret.json" in secret else None
+        write_atomically(folder / f"{name}.toml", _settings_file(name, own_secret).encode())
+    write_atomically(folder / _PLAN, plan.to_bytes())
+    return plan
+
+
+def _keys(protocol: str, shufflers: int, ring: int, bits: int | None) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What stands in the plan, and secret files by their names."""
+    if protocol != "peos":
+        raise InputError(f"there is no protocol {protocol!r} between parties: expected peos")
+    from veil.shuffle.peos import FULL_BITS, check_shufflers, make_keys
+
+    check_shufflers(shufflers)
+    size = FULL_BITS if bits is None else bits
+    public, secret = make_keys(ring, size, 256 if size >= FULL_BITS else 64)
+    return {"server": public.to_json()}, {"secret.json": json.dumps(secret.to_json()).encode()}
+
+
+def _settings_file(name: str, secret: str | None) -> str:
+    lines = {
+        "party": name,
+        "plan": _PLAN,
+        "certificate": f"{name}.crt",
+        "key": f"{name}.key",
+        "authority": "authority.crt",
+        "data": f"data/{name}",
+        **({} if secret is None else {"secret": secret}),
+    }
+    return "".join(f'{key} = "{value}"\n' for key, value in lines.items())
