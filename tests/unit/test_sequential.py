@@ -21,6 +21,7 @@ from veil.shuffle.parties.certificates import Identity
 from veil.shuffle.parties.coordinator import Shuffled
 from veil.shuffle.parties.plan import Address, Plan
 from veil.shuffle.parties.settings import Settings
+from veil.shuffle.protocols import protocol_of
 from veil.shuffle.sequential import (
     BatchError,
     Key,
@@ -252,6 +253,20 @@ def test_a_party_has_its_own_key(tmp_path: Path) -> None:
         Sequential.of(replace(settings, secret=None))
     with pytest.raises(InputError, match="key of server in the plan"):
         Sequential(PLAN, KEYS[0]).combine({2: np.zeros(56, dtype=np.uint8)})
+
+
+def test_a_key_of_nobody_is_refused_at_once() -> None:
+    with pytest.raises(InputError, match="no party in the plan"):
+        Sequential(PLAN, Key.new())
+
+
+def test_a_plan_says_which_protocol_it_is(tmp_path: Path) -> None:
+    KEYS[0].write(tmp_path / "secret")
+    found = protocol_of(Plan.from_json(PLAN.to_json()), tmp_path / "secret", tmp_path)
+    assert isinstance(found, Sequential)
+    assert found.route == route_of(PLAN)
+    with pytest.raises(InputError, match="expected peos or sequential"):
+        protocol_of(replace(PLAN, protocol="pigeons"))
 
 
 def test_a_shuffler_needs_a_folder() -> None:

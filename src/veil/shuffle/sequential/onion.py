@@ -88,11 +88,15 @@ class Key:
         """A fresh key from the operating system."""
         return cls(X25519PrivateKey.generate().private_bytes_raw())
 
+    def to_bytes(self) -> bytes:
+        """What stands in the key's file: hexadecimal digits, and the end of a line."""
+        return self.private.hex().encode() + b"\n"
+
     def write(self, path: Path) -> None:
         """Write the private key to a new file that its owner alone may read."""
         try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(self.private.hex() + "\n")
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(self.to_bytes())
         except FileExistsError:
             raise InputError(f"{path} is there already: a key is never written over") from None
 

@@ -65,6 +65,8 @@ class Sequential(Protocol):
         if plan.protocol != self.name:
             raise MismatchError(f"this plan is for the protocol {plan.protocol}, not {self.name}")
         self.route = route_of(plan)
+        if key is not None and key.public not in self.route.keys:
+            raise InputError("this private key belongs to no party in the plan")
         self._key, self._folder, self._workers = key, folder, workers
 
     @classmethod
