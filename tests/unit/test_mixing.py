@@ -146,6 +146,25 @@ def test_an_inner_copy_in_a_layer_of_its_own_is_refused() -> None:
     assert caught.value.positions == (5,)
 
 
+def test_messages_that_only_begin_alike_are_no_copies() -> None:
+    """Whoever uses one encapsulated key for two messages breaks no rule here; they do not open, or they differ."""
+    messages = wrap_many(ROUTE, reports(20)).copy()
+    messages[[3, 9], :32] = messages[5, :32]
+    with pytest.raises(BatchError, match="2 messages of 20 that do not open") as caught:
+        open_batch(ROUTE, 0, KEYS[0], messages, sender="people")
+    assert caught.value.positions == (3, 9)
+    many = np.concatenate([messages, messages[[3, 9, 0]], messages[[0]]])
+    with pytest.raises(BatchError, match="4 messages that are copies") as caught:
+        open_batch(ROUTE, 0, KEYS[0], many, sender="people")
+    assert caught.value.positions == (20, 21, 22, 23)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_hardly_anybody_is_a_batch_too(count: int) -> None:
+    messages = wrap_many(ROUTE, reports(count))
+    assert mix(ROUTE, 0, KEYS[0], messages, draw_fakes(ROUTE, 0, 0, Batch()), Batch(), sender="x").shape == (count, 152)
+
+
 def test_equal_reports_are_no_copies() -> None:
     messages = wrap_many(ROUTE, np.full(10, 7, dtype=np.uint64), first=3)
     assert reports_in(open_batch(ROUTE, 3, KEYS[3], messages, sender="mixer-3")).tolist() == [7] * 10

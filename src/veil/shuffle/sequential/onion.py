@@ -50,6 +50,7 @@ LAYER_BYTES = 48
 _PROTOCOL = b"veil sequential shuffle 1"
 _MOST_SHUFFLERS = 64
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+_MOST_ROWS = 1 << 13  # of a part: whole batches are not held several times
 _PARTS = 4  # parts of a batch per worker: the slowest does not keep the others waiting for long
 
 U64 = NDArray[np.uint64]
@@ -203,7 +204,7 @@ def wrap_many(route: Route, reports: U64, first: int = 0, workers: int = 1) -> B
         raise ParameterError("reports are an array of unsigned integers of 64 bits")
     _seals(route, first)
     work = partial(_wrap_part, route, first)
-    sealed = b"".join(_in_parts(work, reports.astype("<u8").tobytes(), REPORT_BYTES, workers))
+    sealed = _in_parts(work, reports.astype("<u8").view(np.uint8).reshape(-1, REPORT_BYTES), workers)
     return np.frombuffer(sealed, dtype=np.uint8).reshape(len(reports), route.size(first))
 
 
@@ -235,8 +236,8 @@ def peel_many(route: Route, layer: int, key: Key, messages: Bytes, workers: int 
         raise WireError(f"messages for layer {layer} are rows of {size} bytes")
     if key.public != route.keys[layer]:
         raise ParameterError(f"this key is not the one of layer {layer}")
-    parts = _in_parts(partial(_peel_part, key.private, info, size), messages.tobytes(), size, workers)
-    inner = np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(len(messages), size - LAYER_BYTES + 1)
+    opened = _in_parts(partial(_peel_part, key.private, info, size), messages, workers)
+    inner = np.frombuffer(opened, dtype=np.uint8).reshape(len(messages), size - LAYER_BYTES + 1)
     return inner[:, 1:], np.flatnonzero(inner[:, 0] == 0)
 
 
@@ -290,15 +291,14 @@ def _peel_part(private: bytes, info: bytes, size: int, messages: bytes) -> bytes
     return b"".join(closed if inner is None else b"\x01" + inner for inner in opened)
 
 
-def _in_parts(work: Callable[[bytes], bytes], data: bytes, size: int, workers: int) -> list[bytes]:
-    """work(part) for every part of rows of `size` bytes, in order. Threads do not help: the library holds the lock."""
+def _in_parts(work: Callable[[bytes], bytes], rows: Bytes, workers: int) -> bytes:
+    """work(part) for every part of the rows, one behind the other. Threads do not help: the library holds the lock."""
     if not is_int(workers) or workers < 1:
         raise ParameterError("there is at least 1 worker")
-    rows = len(data) // size
-    step = size * max(1, -(-rows // (workers * _PARTS)))
-    parts = [data[at : at + step] for at in range(0, len(data), step)]
+    step = max(1, min(_MOST_ROWS, -(-len(rows) // (workers * _PARTS))))
+    parts = (rows[at : at + step].tobytes() for at in range(0, len(rows), step))
     if workers == 1:
-        return [work(part) for part in parts]
+        return b"".join(work(part) for part in parts)
     # Spawned, not forked: a party's process has threads and sockets that a child must not get.
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(work, parts))
+        return b"".join(pool.map(work, parts))

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from veil.entropy import Source
-from veil.errors import ParameterError, VeilError, WireError
+from veil.errors import ParameterError, PartyError, WireError
 from veil.shuffle.sequential.onion import REPORT_BYTES, U64, Bytes, Route, wrap_many
 from veil.tools.arguments import is_int, is_number
 
@@ -29,14 +29,15 @@ __all__ = ["SpotCheckError", "SpotChecks", "checks_needed", "detection"]
 _SURE = 1.0 - 2.0**-53  # the largest probability below 1: beyond, no number of checks is enough
 
 
-class SpotCheckError(VeilError):
-    """Reports of the server's own accounts did not come out: some shuffler replaced or dropped messages."""
+class SpotCheckError(PartyError):
+    """Reports of the server's own accounts did not come out: some shuffler, nobody knows which, is not honest."""
 
     def __init__(self, missing: int, checks: int) -> None:
         self.missing, self.checks = missing, checks
         super().__init__(
-            f"{missing} of {checks} spot checks did not come out of the shuffle: messages were replaced or dropped "
-            "on the way, and the reports must not be used"
+            "some shuffler",
+            f"replaced or dropped messages: {missing} of {checks} spot checks did not come out, and the reports must "
+            "not be used",
         )
 
 
