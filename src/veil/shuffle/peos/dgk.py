@@ -11,7 +11,8 @@ Decryption: c^(v_p) mod p is a power of an element of order 2^l, whose exponent 
 **What is claimed.** Ciphertexts hide their plaintext from whoever lacks the secret key, if it is hard to tell elements
 of order v_p v_q from others modulo N, a subgroup decision: that is more than the hardness of factoring which the
 thesis names. Parties follow the protocol. Ciphertexts are malleable, as they must be: nobody may have foreign
-ciphertexts decrypted and see what comes out. Python with GMP is not constant time: run the server where nobody can time it.
+ciphertexts decrypted and see what comes out. Python with GMP is not constant time: run the server where nobody can
+time it.
 
 **What key generation takes care of.** c_p and c_q are odd: otherwise g may be a square modulo one prime only, and the
 Jacobi symbol of a ciphertext, which anybody can compute, would be the plaintext's lowest bit. h is not 1 modulo either

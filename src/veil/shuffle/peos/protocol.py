@@ -127,7 +127,7 @@ class Peos(Protocol):
     def _begin(self, attempt: Attempt) -> ShufflerState:
         """People's shares, and behind them this shuffler's shares of the fakes: the same in every attempt."""
         attempt.stage("taking shares")
-        fakes = Keyed(attempt.secret).words(self.plan.fakes)
+        fakes = self._fakes(attempt)
         if attempt.index:
             return ShufflerState(self.plan.ring, np.concatenate([self._read(attempt.shares), fakes]))
         # an encryption of 0 and the share beside it is as good as an encryption of the share: it is renewed before
@@ -135,6 +135,10 @@ class Peos(Protocol):
         ciphertexts = np.concatenate([attempt.shares, self._key.trivial(self.plan.fakes)])
         offsets = np.concatenate([np.zeros(attempt.people, dtype=np.uint64), fakes])
         return ShufflerState(self.plan.ring, offsets, ciphertexts)
+
+    def _fakes(self, attempt: Attempt) -> Elements:
+        """This shuffler's share of each fake."""
+        return Keyed(attempt.secret).words(self.plan.fakes)
 
     async def _hide(self, one: Round, attempt: Attempt, state: ShufflerState, source: Batch, pool: Pool) -> None:
         """Seekers pass on what they have; hiders add up what they get."""
