@@ -69,7 +69,7 @@ def shuffler(config: Config, as_json: AsJson = False) -> Document:
 
     _log_lines()
     settings = _read(config)
-    process = ShufflerProcess(settings, protocol_of(settings.plan))
+    process = ShufflerProcess(settings, protocol_of(settings.plan, settings.secret, settings.folder))
 
     def ready() -> None:
         logging.getLogger("veil.parties").info("%s: ready at %s", settings.party, settings.plan.address(settings.party))

@@ -90,33 +90,42 @@ def make_folder(
     if fakes is not None and own and fakes != own:
         raise ParameterError(f"the study was planned with {own:,} fakes, and its promises rest on them")
     names = tuple(f"shuffler-{i + 1}" for i in range(len(addresses)))
-    public, secret = _keys(protocol, len(names), ring, bits)
+    public, secrets = _keys(protocol, names, ring, bits)
     document = parse(study.to_bytes())
     chosen = own if fakes is None else fakes
     plan = Plan(protocol, collection, document, chosen, ring, tuple(zip(names, addresses, strict=True)), public)
     make_private_folder(folder)
     make_authority(folder, [*names, SERVER, DEVICE])
-    for name, data in secret.items():
-        (folder / name).touch(mode=0o600)
-        (folder / name).write_bytes(data)
+    for file, data in secrets.values():
+        (folder / file).touch(mode=0o600)
+        (folder / file).write_bytes(data)
     write_atomically(folder / "study.json", study.to_bytes())
     for name in (*names, SERVER, DEVICE):
-        own_secret = "secret.json" if name == SERVER and "secret.json" in secret else None
+        own_secret = secrets[name][0] if name in secrets else None
         write_atomically(folder / f"{name}.toml", _settings_file(name, own_secret).encode())
     write_atomically(folder / _PLAN, plan.to_bytes())
     return plan
 
 
-def _keys(protocol: str, shufflers: int, ring: int, bits: int | None) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What stands in the plan, and secret files by their names."""
+Secrets = dict[str, tuple[str, bytes]]
+
+
+def _keys(protocol: str, names: Sequence[str], ring: int, bits: int | None) -> tuple[dict[str, Any], Secrets]:
+    """What stands in the plan, and for each party that has a secret the name of its file and what is in it."""
+    if protocol == "sequential":
+        from veil.shuffle.sequential import Key, keys_in_plan
+
+        keys = {name: Key.new() for name in (*names, SERVER)}
+        public_keys = keys_in_plan([keys[name].public for name in names], keys[SERVER].public)
+        return public_keys, {name: (f"{name}.secret", key.to_bytes()) for name, key in keys.items()}
     if protocol != "peos":
-        raise InputError(f"there is no protocol {protocol!r} between parties: expected peos")
+        raise InputError(f"there is no protocol {protocol!r} between parties: expected peos or sequential")
     from veil.shuffle.peos import FULL_BITS, check_shufflers, make_keys
 
-    check_shufflers(shufflers)
+    check_shufflers(len(names))
     size = FULL_BITS if bits is None else bits
     public, secret = make_keys(ring, size, 256 if size >= FULL_BITS else 64)
-    return {"server": public.to_json()}, {"secret.json": json.dumps(secret.to_json()).encode()}
+    return {"server": public.to_json()}, {SERVER: ("secret.json", json.dumps(secret.to_json()).encode())}
 
 
 def _settings_file(name: str, secret: str | None) -> str:

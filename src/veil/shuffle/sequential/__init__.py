@@ -1,0 +1,50 @@
+"""SS, the sequential shuffle: reports in layers of encryption go from one shuffler to the next, and then to the server.
+
+As long as one shuffler keeps its order to itself, nobody knows who sent which report. Every shuffler can poison the
+result with fakes that are not uniform; nothing here finds out. Thesis 9.5.1; docs/sequential-shuffle.md.
+"""
+
+from veil.shuffle.sequential.accounts import submissions_of, without_checks
+from veil.shuffle.sequential.mixing import BatchError, draw_fakes, fakes_of, mix, open_batch, permutation
+from veil.shuffle.sequential.onion import (
+    LAYER_BYTES,
+    REPORT_BYTES,
+    Key,
+    Route,
+    message_bytes,
+    peel,
+    peel_many,
+    reports_in,
+    wrap,
+    wrap_many,
+)
+from veil.shuffle.sequential.protocol import Sequential, keys_in_plan, route_of
+from veil.shuffle.sequential.spot_checks import SpotCheckError, SpotChecks, checks_needed, detection
+
+__all__ = [
+    "LAYER_BYTES",
+    "REPORT_BYTES",
+    "BatchError",
+    "Key",
+    "Route",
+    "Sequential",
+    "SpotCheckError",
+    "SpotChecks",
+    "checks_needed",
+    "detection",
+    "draw_fakes",
+    "fakes_of",
+    "keys_in_plan",
+    "message_bytes",
+    "mix",
+    "open_batch",
+    "peel",
+    "peel_many",
+    "permutation",
+    "reports_in",
+    "route_of",
+    "submissions_of",
+    "without_checks",
+    "wrap",
+    "wrap_many",
+]

@@ -1,0 +1,165 @@
+"""Spot checks: the probability that they find somebody who replaces messages, and that nobody can tell them apart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.significance import ALPHA, frequency_fits
+
+from veil.entropy import Batch, Seeded
+from veil.errors import ParameterError, WireError
+from veil.shuffle.sequential import (
+    Key,
+    Route,
+    SpotCheckError,
+    SpotChecks,
+    checks_needed,
+    detection,
+    draw_fakes,
+    mix,
+    open_batch,
+    permutation,
+    reports_in,
+    wrap_many,
+)
+from veil.shuffle.sequential.onion import U64, Bytes
+
+MIXER, SERVER = Key.new(), Key.new()
+ROUTE = Route(b"march", (MIXER.public,), SERVER.public)
+
+
+# -- the probability ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("checks", "replaced", "messages"), [(0, 2, 5), (1, 1, 4), (2, 3, 7), (3, 2, 6), (4, 4, 6)])
+def test_detection_is_the_share_of_choices_that_hit_a_check(checks: int, replaced: int, messages: int) -> None:
+    choices = list(combinations(range(messages), replaced))
+    hits = sum(any(place < checks for place in choice) for choice in choices)
+    assert detection(checks, replaced, messages) == Fraction(hits, len(choices))
+
+
+def test_detection_is_never_below_the_simple_formula() -> None:
+    for checks in (1, 5, 40):
+        for replaced in (0, 1, 10, 60, 99):
+            simple = 1 - (1 - Fraction(replaced, 100)) ** checks
+            assert detection(checks, replaced, 100) >= simple
+    assert detection(10, 91, 100) == 1  # not all of so many can miss them
+    assert detection(10, 0, 100) == 0
+
+
+def test_enough_checks_are_enough_and_one_fewer_is_not() -> None:
+    for share, probability in [(0.5, 0.9), (0.01, 0.99), (0.2, 0.5), (1.0, 0.9), (0.3, 0.0)]:
+        needed = checks_needed(share, probability)
+        assert 1 - (1 - share) ** needed >= probability
+        assert needed == 0 or 1 - (1 - share) ** (needed - 1) < probability
+
+
+@pytest.mark.parametrize(
+    "arguments", [(-1, 0, 5), (6, 0, 5), (0, 6, 5), (1.0, 0, 5), (True, 0, 5)], ids=lambda found: str(found)
+)
+def test_numbers_that_are_none(arguments: tuple[int, int, int]) -> None:
+    with pytest.raises(ParameterError):
+        detection(*arguments)
+
+
+@pytest.mark.parametrize(("share", "probability"), [(0, 0.5), (1.1, 0.5), (0.1, 1), (0.1, -0.1), (float("nan"), 0.5)])
+def test_shares_that_are_none(share: float, probability: float) -> None:
+    with pytest.raises(ParameterError):
+        checks_needed(share, probability)
+
+
+# -- a shuffler that replaces reports ----------------------------------------------------------------------------------
+
+
+def shuffled(people: U64, checks: SpotChecks, replaced: int, seed: int) -> U64:
+    """What the server reads when the shuffler puts reports of its own in the place of so many messages."""
+    sent = np.concatenate([wrap_many(ROUTE, people), checks.messages(ROUTE)])
+    out = mix(ROUTE, 0, MIXER, sent, draw_fakes(ROUTE, 0, 3, Batch()), Seeded(seed), sender="people").copy()
+    chosen = permutation(Seeded(seed + 10_000), len(out))[:replaced]
+    out[chosen] = wrap_many(ROUTE, np.full(replaced, 99, dtype=np.uint64), first=1)
+    return reports_in(open_batch(ROUTE, 1, SERVER, out, sender="the mixer", expected=len(sent) + 3))
+
+
+def test_an_honest_shuffle_passes_and_the_checks_are_gone() -> None:
+    people, checks = Seeded(1).below(1 << 64, 30), SpotChecks.draw(5, Seeded(2))
+    out = shuffled(people, checks, 0, seed=3)
+    left = checks.remove(out)
+    assert len(left) == 33
+    assert not set(left.tolist()) & set(checks.reports)
+    assert set(people.tolist()) <= set(left.tolist())
+
+
+def test_a_shuffler_that_replaces_reports_is_found_and_told() -> None:
+    people, checks = Seeded(1).below(1 << 64, 30), SpotChecks.draw(10, Seeded(2))
+    with pytest.raises(SpotCheckError, match="of 10 spot checks did not come out") as caught:
+        checks.remove(shuffled(people, checks, 30, seed=3))
+    assert caught.value.missing == checks.missing(shuffled(people, checks, 30, seed=3)) > 0
+
+
+def test_it_is_found_as_often_as_is_stated() -> None:
+    """The same attack on the reports themselves, often; a statement about as many checks more is rejected."""
+    people, checks, replaced = 47, 10, 4
+    found = 0
+    for seed in range(2000):
+        source = Seeded(seed)
+        own = SpotChecks.draw(checks, source)
+        sent = np.concatenate([source.below(1 << 64, people + 3), np.array(own.reports, dtype=np.uint64)])
+        sent[permutation(source, len(sent))[:replaced]] = source.below(1 << 64, replaced)
+        found += own.missing(sent) > 0
+    assert frequency_fits(found, 2000, float(detection(checks, replaced, people + 3 + checks)))
+    assert not frequency_fits(found, 2000, float(detection(2 * checks, replaced, people + 3 + 2 * checks)))
+
+
+def test_one_of_each_is_removed() -> None:
+    """Somebody's own report may be equal to a check's: theirs stays."""
+    checks = SpotChecks((5, 9))
+    assert checks.remove(np.array([9, 5, 1, 5, 9, 9], dtype=np.uint64)).tolist() == [1, 5, 9, 9]
+
+
+# -- nobody can tell ---------------------------------------------------------------------------------------------------
+
+
+def look_alike(some: Bytes, others: Bytes) -> bool:
+    """Whether the bytes of two batches may come from the same distribution."""
+    counts = np.array([np.bincount(batch.ravel(), minlength=256) for batch in (some, others)])
+    return bool(stats.chi2_contingency(counts).pvalue > ALPHA)
+
+
+def test_a_shuffler_cannot_tell_checks_from_people() -> None:
+    people = wrap_many(ROUTE, np.full(300, 3 << 60, dtype=np.uint64))  # all of one opinion, even
+    checks = SpotChecks.draw(300, Seeded(1)).messages(ROUTE)
+    padded = checks.copy()
+    padded[:, -8:] = 0  # the rival: accounts that are made in another way
+    assert people.shape == checks.shape
+    assert look_alike(people, checks)
+    assert not look_alike(people, padded)
+    opened = [open_batch(ROUTE, 0, MIXER, batch, sender="people") for batch in (people, checks)]
+    assert look_alike(*opened)
+
+
+def test_checks_are_uniform_and_all_different() -> None:
+    drawn = SpotChecks.draw(2000, Seeded(4))
+    assert len(set(drawn.reports)) == 2000
+    assert stats.chisquare(list(Counter(report >> 60 for report in drawn.reports).values())).pvalue > ALPHA
+    assert SpotChecks.draw(0, Seeded(4)).remove(np.array([1], dtype=np.uint64)).tolist() == [1]
+
+
+def test_checks_are_kept_and_not_shown() -> None:
+    checks = SpotChecks.draw(3, Seeded(5))
+    assert SpotChecks.from_bytes(checks.to_bytes()) == checks
+    assert repr(checks) == "SpotChecks of 3 accounts"
+    with pytest.raises(WireError, match="8 bytes each"):
+        SpotChecks.from_bytes(bytes(9))
+
+
+def test_checks_that_are_none() -> None:
+    for reports in [(5, 5), (-1,), (1 << 64,), (1.5,)]:
+        with pytest.raises(ParameterError):
+            SpotChecks(reports)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="0 spot checks or more"):
+        SpotChecks.draw(-1, Seeded(1))
