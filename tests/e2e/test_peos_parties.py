@@ -80,7 +80,7 @@ def enters(party: int, stage: str) -> bool:
 
 def stops(world: World, name: str, stage: str) -> None:
     """A shuffler that dies at a stage stops the run, with its name."""
-    world.start(name, stage=stage)
+    world.fail(name, stage)
     with pytest.raises(PartyError) as stopped:
         world.shuffle()
     assert stopped.value.party == name, (stage, str(stopped.value))
@@ -129,8 +129,8 @@ def test_every_shuffler_killed_at_every_stage(tmp_path: Path, party: int) -> Non
 
 def test_killed_while_forgetting(world: World) -> None:
     """The outcome is kept, one shuffler dies before it forgot: the next run only acknowledges."""
-    world.start("shuffler-1", "shuffler-2")
-    world.start("shuffler-3", stage="forgetting")
+    world.start()
+    world.fail("shuffler-3", "forgetting")
     reports = drawn(80)
     world.leave(world.submissions(reports))
     with pytest.raises(PartyError, match="shuffler-3"):
@@ -144,8 +144,8 @@ def test_killed_while_forgetting(world: World) -> None:
 def test_a_silent_shuffler_is_named(tmp_path: Path) -> None:
     world = World(tmp_path, silence=1.5)
     try:
-        world.start("shuffler-1", "shuffler-3")
-        world.start("shuffler-2", stage="round 1: hiding", name_of_signal="SIGSTOP")
+        world.start()
+        world.fail("shuffler-2", "round 1: hiding", "SIGSTOP")
         reports = drawn(60)
         world.leave(world.submissions(reports))
         with pytest.raises(PartyError, match="shuffler-2 has been silent"):
@@ -165,13 +165,14 @@ def test_a_killed_server_runs_again(world: World, stage: str) -> None:
     reports = drawn(60)
     world.leave(world.submissions(reports))
     code = (
-        "import sys, asyncio, signal; from pathlib import Path; from tests.support.party import _At; import logging;"
+        "import sys, asyncio; from pathlib import Path; from tests.support.party import watch;"
         "from veil.shuffle.parties.coordinator import Coordinator; from veil.shuffle.parties.settings import Settings;"
-        "from veil.shuffle.protocols import protocol_of; log = logging.getLogger('veil.parties'); log.setLevel(20);"
-        f"log.addHandler(_At({stage!r}, 'SIGKILL')); s = Settings.read(Path(sys.argv[1]));"
+        "from veil.shuffle.protocols import protocol_of; s = Settings.read(Path(sys.argv[1]));"
+        "watch(Path(sys.argv[1]).parent / 'fail');"
         "keep = lambda out: (s.folder.mkdir(parents=True), out.elements.tofile(s.folder / 'kept'));"
         "asyncio.run(Coordinator(s, protocol_of(s.plan, s.secret)).run(keep))"
     )
+    world.fail(SERVER, stage)
     done = subprocess.run([sys.executable, "-c", code, str(world.folder / "server.toml")], cwd=ROOT, check=False)
     assert done.returncode == -9
     kept = world.settings(SERVER).folder / "kept"
@@ -232,8 +233,8 @@ def test_shares_that_come_twice_count_once(world: World) -> None:
 
 def test_late_shares_wait_for_the_next_collection_after_a_failed_attempt(world: World) -> None:
     """Otherwise two outcomes would differ by exactly one person's report."""
-    world.start("shuffler-1", "shuffler-2")
-    world.start("shuffler-3", stage="round 1: hiding")
+    world.start()
+    world.fail("shuffler-3", "round 1: hiding")
     reports = drawn(60)
     world.leave(world.submissions(reports))
     with pytest.raises(PartyError):

@@ -9,23 +9,34 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 
 from veil.cli.main import app
 
 
-class _At(logging.Handler):
-    def __init__(self, stage: str, name: str) -> None:
+class At(logging.Handler):
+    """Sends itself a signal at the stage that a file names, once."""
+
+    def __init__(self, file: Path) -> None:
         super().__init__()
-        self._stage, self._signal = stage, signal.Signals[name]
+        self._file = file
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.getMessage().endswith(f": {self._stage}"):
-            os.kill(os.getpid(), self._signal)
+        if not self._file.exists():
+            return
+        stage, name = self._file.read_text().splitlines()
+        if record.getMessage() == stage:
+            self._file.unlink()
+            os.kill(os.getpid(), signal.Signals[name])
+
+
+def watch(file: Path) -> None:
+    """Do so in this process."""
+    logger = logging.getLogger("veil.parties")
+    logger.addHandler(At(file))
+    logger.setLevel(logging.INFO)
 
 
 if __name__ == "__main__":
-    stage, name, *command = sys.argv[1:]
-    logger = logging.getLogger("veil.parties")
-    logger.addHandler(_At(stage, name))
-    logger.setLevel(logging.INFO)
-    app(command)
+    watch(Path(sys.argv[1]))
+    app(sys.argv[2:])

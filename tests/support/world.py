@@ -71,13 +71,17 @@ class World:
 
     # -- processes -----------------------------------------------------------------------------------------------------
 
-    def start(self, *names: str, stage: str = "never", name_of_signal: str = "SIGKILL") -> None:
+    def fail(self, name: str, stage: str, signal_name: str = "SIGKILL") -> None:
+        """Have a party end, or stop, when it comes to a stage."""
+        (self.folder / "fail").write_text(f"{name}: {stage}\n{signal_name}")
+
+    def start(self, *names: str) -> None:
         """Start shufflers (all, without names), and wait until they listen."""
         chosen = names or self.plan.names
         for name in chosen:
             if name in self.processes:
                 self.end(name)
-            command = [sys.executable, "-m", "tests.support.party", stage, name_of_signal]
+            command = [sys.executable, "-m", "tests.support.party", str(self.folder / "fail")]
             command += ["shuffler", "--config", str(self.folder / f"{name}.toml")]
             log = (self.folder / f"{name}.log").open("ab")
             log.write(b"-- start\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import signal
@@ -92,6 +91,8 @@ def submit(
 
     Shares are written down before they are sent, so that a run that was broken off goes on with the same ones.
     """
+    import asyncio
+
     from veil.cli.progress import progress
     from veil.cli.values import Randomized
     from veil.errors import InputError
@@ -146,6 +147,8 @@ def server(
     Once closed, a collection is about the same people and the same fakes in every run: nothing is counted twice, and
     whoever sees two runs learns no more than from one.
     """
+    import asyncio
+
     from veil.cli.tables import plain_table
     from veil.errors import InputError
     from veil.shuffle.collection import Collection
@@ -200,6 +203,7 @@ def _log_lines(level: int = logging.INFO) -> None:
 
 def _until_ended(work: Coroutine[Any, Any, None]) -> None:
     """Run until somebody ends the process; a signal ends it cleanly."""
+    import asyncio
 
     async def run() -> None:
         task = asyncio.ensure_future(work)
