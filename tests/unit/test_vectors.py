@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "vectors"
 SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (
-    *("linear-hashing", "prefixes"),
+    *("linear-hashing", "prefixes", "olh-short-seeds"),
     *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
     *("square-wave", "stochastic-rounding", "piecewise", "one-of", "set-views", "each-of", "calm", "bits", "tables"),
 )
@@ -196,6 +196,7 @@ def flip(text: str, pattern: str) -> str:
         ("oue", r'"report": "([0-9a-f]+)"'),
         ("olh", r'"report": "([0-9a-f]+)"'),
         ("olh", r'"task_id": "([0-9a-f]+)"'),
+        ("olh-short-seeds", r'"report": "([0-9a-f]+)"'),
         ("subset-selection", r'"report": "([0-9a-f]+)"'),
         ("linear-hashing", r'"report": "([0-9a-f]+)"'),
         ("pgr", r'"report": "([0-9a-f]+)"'),

@@ -57,6 +57,7 @@ def build() -> dict[str, Json]:
                 surveys.olh_text(),
             ]
         },
+        "olh-short-seeds.json": {"surveys": [surveys.olh_short(), surveys.olh_short_text(), surveys.olh_short_items()]},
         "subset-selection.json": {
             "surveys": [
                 surveys.subset(20, 1.0),
