@@ -250,7 +250,9 @@ def olh_short() -> Json:
 def olh_short_text() -> Json:
     survey = Survey(OLH(4.0, Text(12), hash_range=300, seed_bytes=4))
     return vectors(
-        "OLH of text with seeds of 4 bytes, a bucket of two bytes", survey, [("ASCII", "tea", []), ("empty", "", [1, 0])]
+        "OLH of text with seeds of 4 bytes, a bucket of two bytes",
+        survey,
+        [("ASCII", "tea", []), ("empty", "", [1, 0])],
     )
 
 

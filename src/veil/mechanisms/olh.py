@@ -38,9 +38,7 @@ class OLH(LocalHashing):
     seed_bytes: int
     name: ClassVar[str] = "OLH"
 
-    def __init__(
-        self, epsilon: float, domain: DomainLike, hash_range: int | None = None, seed_bytes: int = 8
-    ) -> None:
+    def __init__(self, epsilon: float, domain: DomainLike, hash_range: int | None = None, seed_bytes: int = 8) -> None:
         super().__init__(epsilon, domain)
         chosen = max(2, round(math.exp(self.epsilon) + 1)) if hash_range is None else hash_range
         if not is_int(chosen) or not 2 <= chosen <= 2**31:

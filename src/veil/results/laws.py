@@ -55,8 +55,9 @@ def check_inversion(kind: Any) -> Inversion:
 class SupportLaw:
     """How support scatters: `people` reports, supporting a value with p where it is held and q where not.
 
-    `fakes` reports more are nobody's, and support it with u. `fixed` is 1 where these people are all that a share is about: who holds the value is fixed then. Where they are a
-    random sample it is smaller, down to 0 in a large population: see `kernels.tails.shares_at`.
+    `fakes` reports more are nobody's, and support it with u. `fixed` is 1 where these people are all that a share is
+    about: who holds the value is fixed then. Where they are a random sample it is smaller, down to 0 in a large
+    population: see `kernels.tails.shares_at`.
     """
 
     people: int
