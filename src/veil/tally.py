@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError, MismatchError
+from veil.tools.arguments import is_int
 
-__all__ = ["Tally", "check_weights", "merge"]
+__all__ = ["Tally", "check_fakes", "check_weights", "merge"]
 
 _MOST = 2**63 - 1
 _MOST_WEIGHT = 2**31 - 1
@@ -24,6 +25,7 @@ class Tally:
     """How many reports support each candidate. `candidates` None means every value of the domain, in order.
 
     `weight` and `square` are the sums of the reports' weights and of their squares; without weights both are `people`.
+    `fakes` are reports that are nobody's: uniformly random ones that shufflers added, counted but not among `people`.
 
     >>> a = Tally("t", np.array([3, 1]), people=4, weight=4, square=4)
     >>> (a + a).counts.tolist(), (a + a).people
@@ -36,6 +38,19 @@ class Tally:
     weight: int
     square: int
     candidates: NDArray[Any] | None = None
+    fakes: int = 0
+
+    def with_fakes(self, fakes: int) -> Tally:
+        """The same reports, so many more of which are nobody's.
+
+        >>> Tally("t", np.array([3, 1]), people=4, weight=4, square=4).with_fakes(1).people
+        3
+        """
+        check_fakes(fakes, self.people)
+        if fakes and not self.people == self.weight == self.square:
+            raise InputError("reports with fakes among them have no weights: nobody knows which are fakes")
+        people = self.people - int(fakes)
+        return replace(self, people=people, weight=people, square=people, fakes=self.fakes + int(fakes))
 
     @cached_property
     def key(self) -> str:
@@ -52,7 +67,8 @@ class Tally:
         if self.key != other.key or len(self.counts) != len(other.counts):
             raise MismatchError("tallies of different tasks or candidates cannot be added")
         weight = self.weight + other.weight
-        if max(abs(weight), self.people + other.people) > _MOST:
+        fakes = self.fakes + other.fakes
+        if max(abs(weight), self.people + other.people + fakes) > _MOST:
             raise InputError("a tally holds at most 2^63 - 1")
         counts = self.counts + other.counts
         if (((self.counts ^ counts) & (other.counts ^ counts)) < 0).any():  # both had the other sign: it wrapped around
@@ -64,6 +80,7 @@ class Tally:
             weight,
             self.square + other.square,
             self.candidates,
+            fakes,
         )
 
     def __eq__(self, other: object) -> bool:
@@ -72,13 +89,15 @@ class Tally:
         return (
             self.key == other.key
             and (self.people, self.weight, self.square) == (other.people, other.weight, other.square)
+            and self.fakes == other.fakes
             and bool(np.array_equal(self.counts, other.counts))
         )
 
     __hash__ = None  # type: ignore[assignment]  # a tally holds an array
 
     def __repr__(self) -> str:
-        return f"Tally(of {self.people} reports, {len(self.counts)} counts, task {self.task[:12]})"
+        fakes = f" and {self.fakes} fakes" if self.fakes else ""
+        return f"Tally(of {self.people} reports{fakes}, {len(self.counts)} counts, task {self.task[:12]})"
 
 
 def merge(tallies: Iterable[Any]) -> Any:
@@ -92,6 +111,15 @@ def merge(tallies: Iterable[Any]) -> Any:
     if not parts:
         raise EmptyError("expected at least one tally to merge")
     return reduce(lambda a, b: a + b, parts)
+
+
+def check_fakes(fakes: Any, rows: int) -> int:
+    """A number of fakes among so many reports, at least one of which is a person's."""
+    if not is_int(fakes) or fakes < 0:
+        raise InputError("a number of fakes is an integer of at least 0")
+    if fakes and fakes >= rows:
+        raise InputError(f"{int(fakes):,} fakes are all there is of {rows:,} reports: expected somebody's beside them")
+    return int(fakes)
 
 
 def check_weights(weights: Any, rows: int) -> NDArray[np.int64] | None:

@@ -78,7 +78,7 @@ def _normal_tail(z: float) -> float:
 def test_shares_are_where_the_tail_is_the_target() -> None:
     supports = np.arange(3.0, 60.0)
     for target in (0.025, 0.975):
-        found = shares_at(supports, 400.0, 0.6, 0.05, 1.0, 0.5, target)
+        found = shares_at(supports, 400.0, 0.6, 0.05, 0.0, 0.5, 1.0, 0.5, target)
         assert (np.diff(found) >= 0).all()
         for at, share in zip(supports, found, strict=True):
             if 0 < share < 1:

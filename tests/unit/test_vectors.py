@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.patience import LIMIT
 from tests.service.browser.javascript import built_client
@@ -20,6 +21,7 @@ from tests.service.browser.javascript import built_client
 from veil import Survey, errors
 from veil.device.client import normative_report
 from veil.entropy import Words
+from veil.shuffle.ring import ring_of
 from veil.tools.canonical import canonical, parse
 from veil.wire.frames import decode_batch, decode_report, encode_batch, encode_report
 from veil.wire.tallies import decode_tally, encode_tally
@@ -28,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VECTORS = ROOT / "vectors"
 SCRIPT = ROOT / "clients" / "js" / "test" / "vectors.mjs"
 GOOD = (
-    *("linear-hashing", "prefixes"),
+    *("linear-hashing", "prefixes", "olh-short-seeds"),
     *("grr", "oue", "olh", "subset-selection", "pgr", "rappor", "hadamard-response", "haar-response", "she"),
     *("square-wave", "stochastic-rounding", "piecewise", "one-of", "set-views", "each-of", "calm", "bits", "tables"),
 )
@@ -117,6 +119,22 @@ def test_tallies_of_some_questions() -> None:
     assert encode_tally(survey.tally(reports)).hex() == vector["whole_tally"]
 
 
+@pytest.mark.parametrize("vector", read("rings")["surveys"], ids=lambda vector: vector["name"])
+def test_rings(vector: Json) -> None:
+    survey = Survey.from_json(vector["task"])
+    ring, layout = ring_of(survey, vector["bits"]), survey.layout
+    assert survey.task == vector["task_id"]
+    for case in vector["cases"]:
+        source = Words(bytes.fromhex(case["entropy"]))
+        assert ring.encode(layout.unpack(bytes.fromhex(case["payload"])), source).tolist() == [int(case["element"])]
+        assert 8 * source.used == len(case["entropy"]) // 2
+    elements = np.array([int(case["element"]) for case in vector["elements"]], dtype=np.uint64)
+    assert ring.reports(elements).to_bytes().hex() == "".join(case["payload"] for case in vector["elements"])
+    tally = decode_tally(survey, bytes.fromhex(vector["tally"]))
+    assert (tally.people, tally.fakes) == (len(elements) - vector["fakes"], vector["fakes"])
+    assert tally == survey.tally(ring.reports(elements)).with_fakes(vector["fakes"])
+
+
 @pytest.mark.parametrize(("task", "case"), list(bad_cases("bad_reports")))
 def test_bad_reports_are_refused(task: Json, case: Json) -> None:
     with pytest.raises(errors.VeilError) as refused:
@@ -196,6 +214,7 @@ def flip(text: str, pattern: str) -> str:
         ("oue", r'"report": "([0-9a-f]+)"'),
         ("olh", r'"report": "([0-9a-f]+)"'),
         ("olh", r'"task_id": "([0-9a-f]+)"'),
+        ("olh-short-seeds", r'"report": "([0-9a-f]+)"'),
         ("subset-selection", r'"report": "([0-9a-f]+)"'),
         ("linear-hashing", r'"report": "([0-9a-f]+)"'),
         ("pgr", r'"report": "([0-9a-f]+)"'),

@@ -22,6 +22,7 @@ from . import (
     prefixes,
     primitives,
     rappor,
+    rings,
     set_views,
     surveys,
     tables,
@@ -57,6 +58,7 @@ def build() -> dict[str, Json]:
                 surveys.olh_text(),
             ]
         },
+        "olh-short-seeds.json": {"surveys": [surveys.olh_short(), surveys.olh_short_text(), surveys.olh_short_items()]},
         "subset-selection.json": {
             "surveys": [
                 surveys.subset(20, 1.0),
@@ -85,6 +87,7 @@ def build() -> dict[str, Json]:
         "calm.json": {"surveys": marginals.every_survey()},
         "tables.json": {"surveys": tables.every_survey()},
         "bits.json": {"surveys": bits.every_survey()},
+        "rings.json": rings.rings(),
         "some-questions.json": each_of.some_questions(),
         "containers.json": containers.containers(),
         "bad_reports.json": bad_reports.bad_reports(),

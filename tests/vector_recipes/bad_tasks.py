@@ -83,6 +83,9 @@ def bad_tasks() -> Json:
     coin("OUE: held raised", oue_, "held", 2**40, "above")
     coin("OLH: the threshold one higher", olh, "stay", 1, "above")
     coin("OLH: the threshold one lower", olh, "stay", -1, "within")
+    shaped("OLH: seeds of 8 bytes, which goes without saying", olh, {"seed_bytes": 8}, "WireError")
+    shaped("OLH: seeds of 2 bytes", olh, {"seed_bytes": 2}, "ParameterError")
+    shaped("OLH: bytes of a seed as a string", olh, {"seed_bytes": "4"}, "ParameterError")
     coin("SubsetSelection: the threshold one higher", sub, "inside", 1, "above")
     coin("SubsetSelection: the threshold one lower", sub, "inside", -1, "within")
     linear = Survey(LinearHashing(1.0, 1024, suffix=6)).to_json()
@@ -224,6 +227,7 @@ def bad_tasks() -> Json:
         ("an integer of 5000 digits", text.replace('"version":1', '"version":' + "9" * 5000), "WireError", None),
     ]
     loaded, *others = (survey.to_json() for survey in surveys_with_loads())
+    shaped("a load behind OLH with seeds of 4 bytes", loaded, {"seed_bytes": 4}, "ParameterError")
     wide = copy.deepcopy(loaded)
     wide["ask"]["view"]["length"] = 2000
     for name, document, load, error in (

@@ -232,6 +232,36 @@ def olh_text() -> Json:
     )
 
 
+def olh_short() -> Json:
+    survey = Survey(OLH(1.0, 1024, seed_bytes=4))
+    stay = threshold(survey, "stay")
+    return vectors(
+        "OLH with seeds of 4 bytes",
+        survey,
+        [
+            ("the first stays, seed 0", 0, [0, stay - 1]),
+            ("the last moves, the largest seed", 1023, [LAST, stay, 5]),
+            ("a word above 2^32 is taken modulo it", 512, [0x0123456789ABCDEF, stay, LAST, 1]),
+            ("streamed", 77, []),
+        ],
+    )
+
+
+def olh_short_text() -> Json:
+    survey = Survey(OLH(4.0, Text(12), hash_range=300, seed_bytes=4))
+    return vectors(
+        "OLH of text with seeds of 4 bytes, a bucket of two bytes",
+        survey,
+        [("ASCII", "tea", []), ("empty", "", [1, 0])],
+    )
+
+
+def olh_short_items() -> Json:
+    view = SampleItem(Items(10), length=3)
+    survey = Survey(Question(OLH(1.0, view.domain, seed_bytes=4), view))
+    return vectors("one sampled item, OLH with seeds of 4 bytes", survey, [("a set", [7, 2, 9], []), ("one", [4], [])])
+
+
 def subset(size: int, epsilon: float) -> Json:
     survey = Survey(SubsetSelection(epsilon, size))
     inside = threshold(survey, "inside")

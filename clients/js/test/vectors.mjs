@@ -23,6 +23,7 @@ const GOOD = [
   "sue",
   "the",
   "olh",
+  "olh-short-seeds",
   "blh",
   "random-projection",
   "linear-hashing",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from veil.cli.options import (
     given_changes,
 )
 from veil.cli.outcome import AsJson, Document, console, plural, reporting, warn_of_seed, wrote
+
+if TYPE_CHECKING:
+    from veil.survey import SurveyTally
 
 __all__ = ["merge", "randomize", "tally"]
 
@@ -100,7 +103,7 @@ def tally(
         raise InputError(f"a study of kind {kind} goes through the reports themselves: give them to `veil estimate`")
     counted = InFiles(loaded.survey, reports, progress).tally(wanted, chosen)
     write_atomically(out, encode_tally(counted))
-    return _told(out, loaded.survey.task, counted.people, len(reports), as_json)
+    return _told(out, loaded.survey.task, counted, len(reports), as_json)
 
 
 @reporting
@@ -119,9 +122,11 @@ def merge(
     check_output(out, [study, *tallies])
     merged = load_tallies(survey, tallies)
     write_atomically(out, encode_tally(merged))
-    return _told(out, survey.task, merged.people, len(tallies), as_json)
+    return _told(out, survey.task, merged, len(tallies), as_json)
 
 
-def _told(out: Path, task: str, people: int, files: int, as_json: bool) -> Document:
-    wrote(console(as_json), out, f"a tally of {people:,} reports from {plural(files, 'file')}")
-    return {"task": task, "people": people, "files": files, "out": str(out)}
+def _told(out: Path, task: str, tally: SurveyTally, files: int, as_json: bool) -> Document:
+    beside = {"fakes": tally.fakes} if tally.fakes else {}
+    among = f" and {plural(tally.fakes, 'fake')}" if beside else ""
+    wrote(console(as_json), out, f"a tally of {tally.people:,} reports{among} from {plural(files, 'file')}")
+    return {"task": task, "people": tally.people, **beside, "files": files, "out": str(out)}

@@ -141,13 +141,16 @@ def _attributes(survey: Survey, question: int) -> Document:
 
 
 def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
-    from veil.files import count_rows, describe_reports, read_reports
+    from veil.files import count_fakes, count_rows, describe_reports, read_reports
 
     task, columns = describe_reports(path)
-    people = count_rows(path) if survey is None else sum(len(reports) for reports in read_reports(path, survey))
-    facts = {"task": task, "reports": people, "columns": columns, "checked": survey is not None}
+    checked = None if survey is None else sum(len(reports) for reports in read_reports(path, survey, fakes=True))
+    rows, fakes = count_rows(path) if checked is None else checked, count_fakes(path)
+    beside = {"people": rows - fakes, "fakes": fakes} if fakes and rows is not None else {}
+    facts = {"task": task, "reports": rows, **beside, "columns": columns, "checked": survey is not None}
     how = "" if survey is None else ", each of them one that the task can produce"
-    return f"A file of {people:,} reports{how}.", {"kind": "reports", **facts}
+    among = f"; {fakes:,} of them are uniform fakes, nobody's" if fakes else ""
+    return f"A file of {rows:,} reports{how}{among}.", {"kind": "reports", **facts}
 
 
 def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
@@ -159,7 +162,8 @@ def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
         load_tallies(survey, [path])
         facts["questions"] = [{**row, **_attributes(survey, row["question"])} for row in facts["questions"]]
     many, how = plural(len(facts["questions"]), "question"), "" if survey is None else ", of this task"
-    sentence = f"A tally of {facts['reports']:,} reports, {many}{how}."
+    among = f" and {plural(facts['fakes'], 'fake')}" if "fakes" in facts else ""
+    sentence = f"A tally of {facts['reports']:,} reports{among}, {many}{how}."
     if survey is None and len(facts["questions"]) > 1:
         sentence += " With --study it is checked, and says which attributes of a record each question is about."
     return sentence, {"kind": "tally", **facts, "checked": survey is not None}

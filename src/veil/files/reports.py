@@ -11,12 +11,21 @@ from veil.entropy import CHUNK_ROWS
 from veil.errors import InputError, WireError
 from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow, record_batch
 from veil.survey import Survey
+from veil.tally import check_fakes
 from veil.tools.durable import replacing
-from veil.wire.arrow import arrow_schema, check_schema, from_arrow, to_arrow
+from veil.wire.arrow import arrow_schema, check_schema, fakes_of, reports_of, to_arrow
 from veil.wire.frames import VERSION
 from veil.wire.reports import Reports
 
-__all__ = ["EXPORTED_TIME", "ReportWriter", "count_rows", "describe_reports", "read_reports", "write_parquet"]
+__all__ = [
+    "EXPORTED_TIME",
+    "ReportWriter",
+    "count_fakes",
+    "count_rows",
+    "describe_reports",
+    "read_reports",
+    "write_parquet",
+]
 
 _GROUP_ROWS = 1 << 17
 
@@ -25,10 +34,13 @@ EXPORTED_TIME = "time"
 
 
 class ReportWriter:
-    """Reports to an Arrow file, chunk by chunk; the file appears only once it is whole."""
+    """Reports to an Arrow file, chunk by chunk; the file appears only once it is whole.
 
-    def __init__(self, path: PathLike, survey: Survey) -> None:
-        self._survey = survey
+    `fakes` says how many of all its reports are nobody's: uniform ones that shufflers added.
+    """
+
+    def __init__(self, path: PathLike, survey: Survey, *, fakes: int = 0) -> None:
+        self._survey, self._fakes = survey, fakes
         self._stack = contextlib.ExitStack()
         self._path = path
         self._writer: Any = None
@@ -40,7 +52,7 @@ class ReportWriter:
         with contextlib.ExitStack() as stack:
             temporary = stack.enter_context(replacing(self._path))
             sink = stack.enter_context(pa.OSFile(str(temporary), "wb"))
-            self._writer = stack.enter_context(pa.ipc.new_file(sink, arrow_schema(self._survey)))
+            self._writer = stack.enter_context(pa.ipc.new_file(sink, arrow_schema(self._survey, self._fakes)))
             self._stack = stack.pop_all()
         return self
 
@@ -49,21 +61,32 @@ class ReportWriter:
         self.rows += len(reports)
 
     def __exit__(self, *problem: Any) -> bool | None:
+        if problem[0] is None and self._fakes:
+            try:
+                check_fakes(self._fakes, self.rows)
+            except InputError as refused:  # the file does not appear
+                self._stack.__exit__(type(refused), refused, refused.__traceback__)
+                raise
         return self._stack.__exit__(*problem)
 
 
-def write_parquet(path: PathLike, survey: Survey, reports: Iterable[Reports]) -> int:
-    """Write reports to a Parquet file at this very place, and say how many. The same reports make the same bytes."""
+def write_parquet(path: PathLike, survey: Survey, reports: Iterable[Reports], *, fakes: int = 0) -> int:
+    """Write reports to a Parquet file at this very place, and say how many. The same reports make the same bytes.
+
+    `fakes` says how many of them are nobody's: uniform ones that shufflers added.
+    """
     import pyarrow.parquet as pq
 
     seeds = [field.name for field in survey.ask.layout.fields if field.bound > 1 << 32 or field.is_vector]
     small = [name for name in survey.layout.names if name not in seeds]  # seeds never repeat
-    rows = 0
-    with pq.ParquetWriter(path, arrow_schema(survey), use_dictionary=small, write_statistics=False) as writer:
+    rows, schema = 0, arrow_schema(survey, fakes)
+    with pq.ParquetWriter(path, schema, use_dictionary=small, write_statistics=False) as writer:
         for some in _joined(reports):
             survey.check(some)
             writer.write_batch(to_arrow(some, survey), row_group_size=_GROUP_ROWS)
             rows += len(some)
+    if fakes:
+        check_fakes(fakes, rows)
     return rows
 
 
@@ -80,21 +103,22 @@ def _joined(reports: Iterable[Reports]) -> Iterator[Reports]:
         yield Reports.concatenate(waiting)
 
 
-def read_reports(path: PathLike, survey: Survey) -> Iterator[Reports]:
+def read_reports(path: PathLike, survey: Survey, *, fakes: bool = False) -> Iterator[Reports]:
     """Runs at the collector: the reports of a file, a record batch at a time, each checked against the task.
 
-    An Arrow file that devices' reports were written to, or a Parquet file that a collector exported.
+    An Arrow file that devices' reports were written to, or a Parquet file that a collector exported. A file with fakes
+    in it is refused unless `fakes` says that whoever reads takes them off, by their number: see `count_fakes`.
     """
     if Path(path).suffix.lower() in PARQUET:
-        yield from _exported_reports(Path(path), survey)
+        yield from _exported_reports(Path(path), survey, fakes)
         return
     with open_arrow(Path(path)) as file:
-        check_schema(file.schema, survey)
+        check_schema(file.schema, survey, fakes=fakes)
         for i in range(file.num_record_batches):
-            yield from_arrow(record_batch(file, i), survey)
+            yield reports_of(record_batch(file, i), survey)
 
 
-def _exported_reports(path: Path, survey: Survey) -> Iterator[Reports]:
+def _exported_reports(path: Path, survey: Survey, fakes: bool) -> Iterator[Reports]:
     """Reports as `veil survey export` writes them; the truncated time beside them is left out."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -104,7 +128,8 @@ def _exported_reports(path: Path, survey: Survey) -> Iterator[Reports]:
             for batch in file.iter_batches(CHUNK_ROWS):
                 names = [name for name in batch.schema.names if name != EXPORTED_TIME]
                 plain = batch.select(names).replace_schema_metadata(file.schema_arrow.metadata)
-                yield from_arrow(plain, survey)
+                check_schema(plain.schema, survey, fakes=fakes)
+                yield reports_of(plain, survey)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None
     except (pa.ArrowException, OSError):
@@ -113,15 +138,24 @@ def _exported_reports(path: Path, survey: Survey) -> Iterator[Reports]:
 
 def describe_reports(path: PathLike) -> tuple[str, list[str]]:
     """The task id and the columns that a file of reports declares, without a task to check them against."""
-    schema = _exported_schema(Path(path)) if Path(path).suffix.lower() in PARQUET else None
-    if schema is None:
-        with open_arrow(Path(path)) as file:
-            schema = file.schema
+    schema = _schema(Path(path))
     metadata = schema.metadata or {}
     if metadata.get(b"veil.wire") != str(VERSION).encode():
         raise WireError(f"expected a file of veil reports of wire version {VERSION}")
     names = [name for name in schema.names if name != EXPORTED_TIME]
     return metadata.get(b"veil.task", b"").decode("ascii", errors="replace"), names
+
+
+def count_fakes(path: PathLike) -> int:
+    """How many of the reports in a file are nobody's, by what it says: uniform ones that shufflers added."""
+    return fakes_of(_schema(Path(path)))
+
+
+def _schema(path: Path) -> Any:
+    if path.suffix.lower() in PARQUET:
+        return _exported_schema(path)
+    with open_arrow(path) as file:
+        return file.schema
 
 
 def _exported_schema(path: Path) -> Any:

@@ -44,6 +44,7 @@ class Histogram(OneRound[Estimate]):
     candidates: tuple[Label, ...] | None = None
     shuffler: Shuffler | None = None
     kind: ClassVar[str] = "histogram"
+    reads_fakes: ClassVar[bool] = True
     added: ClassVar[frozenset[str]] = frozenset({"shuffler"})
 
     def __post_init__(self) -> None:
@@ -106,6 +107,7 @@ class Questions(OneRound[Result]):
     post: str | None = None
     candidates: tuple[Label, ...] | None = None
     kind: ClassVar[str] = "questions"
+    reads_fakes: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.survey, Survey):

@@ -1,9 +1,11 @@
-"""Tails of a sum of two binomials, and the shares at which they take given values.
+"""Tails of a sum of binomials, and the shares at which they take given values.
 
-With n reports, of which a share f is about people who hold the value, support is Bin(n f, p) + Bin(n (1 - f), q).
+With n reports, of which a share f is about people who hold the value, support is Bin(n f, p) + Bin(n (1 - f), q). Where
+uniform fakes are among the reports, Bin(fakes, u) comes to that: a third binomial, unless u is q.
 Where it scatters little, its tail is added up exactly, over the few values that it takes. Elsewhere it is Lugannani and
 Rice's saddlepoint formula (1980) with Daniels' continuity correction (1987, his second): the saddlepoint of two
-binomials solves a quadratic equation, so that a tail costs a few logarithms, whatever the number of people.
+binomials solves a quadratic equation, so that a tail costs a few logarithms, whatever the number of people; that of
+three is found by Newton's method.
 `tests/exact/test_tails.py` holds both against convolutions with fractions.
 """
 
@@ -23,28 +25,38 @@ _SCATTER = 100.0  # variance up to which tails are added up exactly; beyond, a s
 _REACH = 9.0  # standard deviations, and as many steps more, beyond which nothing is left to add
 _NEAR = 1e-3  # of the mean, in standard deviations: there the limit of the saddlepoint formula is taken
 _TURNS = 80
+_ALIKE = 1e-6  # reports: fakes that shift the mean by less than this are like people who do not hold the value
 
 
 @numba.njit(cache=True, nogil=True)
-def upper_tail(at: float, people: float, held: float, p: float, q: float) -> float:
+def upper_tail(at: float, people: float, held: float, p: float, q: float, fakes: float = 0.0, u: float = 0.5) -> float:
     """P(support >= at), for a whole number `at`, where `held` of the people hold the value."""
     if at <= 0.0:
         return 1.0
-    if at > people:
+    if at > people + fakes:
         return 0.0
-    if held * p * (1.0 - p) + (people - held) * q * (1.0 - q) <= _SCATTER:
+    if fakes * abs(u - q) <= _ALIKE:
+        people, fakes = people + fakes, 0.0
+    if held * p * (1.0 - p) + (people - held) * q * (1.0 - q) + fakes * u * (1.0 - u) <= _SCATTER:
         below = math.floor(held)
         rest = held - below
-        tail = _added_up(at, people, below, p, q)
-        return tail if rest == 0.0 else (1.0 - rest) * tail + rest * _added_up(at, people, below + 1.0, p, q)
+        tail = _added_up(at, people, below, p, q, fakes, u)
+        if rest == 0.0:
+            return tail
+        return (1.0 - rest) * tail + rest * _added_up(at, people, below + 1.0, p, q, fakes, u)
+    if fakes > 0.0:
+        return _saddlepoint_of_three(at - 0.5, held, people - held, fakes, p, q, u)
     return _saddlepoint(at - 0.5, held, people - held, p, q)
 
 
 @numba.njit(cache=True, nogil=True)
-def _added_up(at: float, people: float, held: float, p: float, q: float) -> float:
+def _added_up(at: float, people: float, held: float, p: float, q: float, fakes: float, u: float) -> float:
     """The sum over what each binomial may be."""
     first, chances = _binomial(held, p)
     start, others = _binomial(people - held, q)
+    if fakes > 0.0:
+        least, added = _binomial(fakes, u)
+        start, others = start + least, np.convolve(others, added)
     tail, reached, place = 0.0, 0.0, len(chances) - 1
     for j in range(len(others)):  # the more supports come from the others, the fewer are needed from holders
         needed = at - (start + j) - first
@@ -88,9 +100,49 @@ def _saddlepoint(x: float, a: float, b: float, p: float, q: float) -> float:
     up, uq = p * z / (1.0 - p + p * z), q * z / (1.0 - q + q * z)
     spread = a * up * (1.0 - up) + b * uq * (1.0 - uq)
     cumulant = a * math.log1p(p * (z - 1.0)) + b * math.log1p(q * (z - 1.0))
+    third = a * up * (1.0 - up) * (1.0 - 2.0 * up) + b * uq * (1.0 - uq) * (1.0 - 2.0 * uq)
+    return _lugannani_rice(x, t, cumulant, spread, third)
+
+
+@numba.njit(cache=True, nogil=True)
+def _saddlepoint_of_three(x: float, a: float, b: float, c: float, p: float, q: float, u: float) -> float:
+    """The same of Bin(a, p) + Bin(b, q) + Bin(c, u)."""
+    if x <= 0.0:
+        return 1.0
+    if x >= a + b + c:
+        return 0.0
+    # between the saddlepoints of one binomial with the smallest and with the largest of the three chances
+    odds = math.log(x) - math.log(a + b + c - x)
+    least, most = min(p, q, u), max(p, q, u)
+    low, high = odds - math.log(most) + math.log1p(-most), odds - math.log(least) + math.log1p(-least)
+    t = min(max(0.0, low), high)
+    up = uq = uu = spread = 0.0
+    for _ in range(_TURNS):
+        z = math.exp(t)
+        up, uq, uu = p * z / (1.0 - p + p * z), q * z / (1.0 - q + q * z), u * z / (1.0 - u + u * z)
+        gap = a * up + b * uq + c * uu - x
+        spread = a * up * (1.0 - up) + b * uq * (1.0 - uq) + c * uu * (1.0 - uu)
+        if abs(gap) <= 1e-12 * x or high - low < 1e-15:
+            break
+        if gap < 0.0:
+            low = t
+        else:
+            high = t
+        t -= gap / spread
+        if not low < t < high:
+            t = 0.5 * (low + high)
+    rise = math.expm1(t)
+    cumulant = a * math.log1p(p * rise) + b * math.log1p(q * rise) + c * math.log1p(u * rise)
+    third = a * up * (1.0 - up) * (1.0 - 2.0 * up) + b * uq * (1.0 - uq) * (1.0 - 2.0 * uq)
+    third += c * uu * (1.0 - uu) * (1.0 - 2.0 * uu)
+    return _lugannani_rice(x, t, cumulant, spread, third)
+
+
+@numba.njit(cache=True, nogil=True)
+def _lugannani_rice(x: float, t: float, cumulant: float, spread: float, third: float) -> float:
+    """The tail beyond x by the saddlepoint t, and by the cumulant function there with its derivatives."""
     w = math.copysign(math.sqrt(max(2.0 * (t * x - cumulant), 0.0)), t)
     if abs(w) < _NEAR:
-        third = a * up * (1.0 - up) * (1.0 - 2.0 * up) + b * uq * (1.0 - uq) * (1.0 - 2.0 * uq)
         correction = -third / (6.0 * spread**1.5)
     else:
         correction = 1.0 / (2.0 * math.sinh(0.5 * t) * math.sqrt(spread)) - 1.0 / w
@@ -99,7 +151,17 @@ def _saddlepoint(x: float, a: float, b: float, p: float, q: float) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def shares_at(supports: Floats, people: float, p: float, q: float, fixed: float, part: float, target: float) -> Floats:
+def shares_at(
+    supports: Floats,
+    people: float,
+    p: float,
+    q: float,
+    fakes: float,
+    u: float,
+    fixed: float,
+    part: float,
+    target: float,
+) -> Floats:
     """For each support, the share of holders at which its upper tail is `target`; 0 or 1 where none has that tail.
 
     The tail is P(support > at) + part P(support = at): `part` is 1/2 for a mid-p. It grows with the share. `fixed` is 1
@@ -108,18 +170,19 @@ def shares_at(supports: Floats, people: float, p: float, q: float, fixed: float,
     """
     found = np.empty(len(supports))
     guess = 0.5
-    width = 2.0 / math.sqrt(people) / (p - q)
+    width = 2.0 / math.sqrt(people) / (p - q) * math.sqrt(1.0 + fakes / people)
+    reports = (people, p, q, fakes, u, fixed)
     for i in range(len(supports)):
         at = supports[i]
         low, high = 0.0, 1.0
-        below = _gap(at, people, low, p, q, fixed, part, target)
-        above = _gap(at, people, high, p, q, fixed, part, target)
+        below = _gap(at, reports, low, part, target)
+        above = _gap(at, reports, high, part, target)
         if below >= 0.0 or above <= 0.0:
             found[i] = 0.0 if below >= 0.0 else 1.0
             continue
         for end in (guess - width, guess + width):  # supports come in order: the last share is close
             if low < end < high:
-                gap = _gap(at, people, end, p, q, fixed, part, target)
+                gap = _gap(at, reports, end, part, target)
                 if gap < 0.0:
                     low, below = end, gap
                 else:
@@ -129,7 +192,7 @@ def shares_at(supports: Floats, people: float, p: float, q: float, fixed: float,
                 break
             share = -below / (above - below) if turn % 3 != 2 else 0.5  # by turns, so that neither end stays behind
             middle = low + (high - low) * min(max(share, 0.01), 0.99)
-            gap = _gap(at, people, middle, p, q, fixed, part, target)
+            gap = _gap(at, reports, middle, part, target)
             if gap < 0.0:
                 low, below = middle, gap
             else:
@@ -139,13 +202,16 @@ def shares_at(supports: Floats, people: float, p: float, q: float, fixed: float,
 
 
 @numba.njit(cache=True, nogil=True)
-def _gap(at: float, people: float, share: float, p: float, q: float, fixed: float, part: float, target: float) -> float:
+def _gap(
+    at: float, reports: tuple[float, float, float, float, float, float], share: float, part: float, target: float
+) -> float:
     """The log odds of the tail at this share, less those of the target."""
+    people, p, q, fakes, u, fixed = reports
     lower = q + share * (p - q) * (1.0 - fixed)
     upper = lower + fixed * (p - q)
-    tail = upper_tail(at, people, share * people, upper, lower)
+    tail = upper_tail(at, people, share * people, upper, lower, fakes, u)
     if part < 1.0:
-        tail = part * tail + (1.0 - part) * upper_tail(at + 1.0, people, share * people, upper, lower)
+        tail = part * tail + (1.0 - part) * upper_tail(at + 1.0, people, share * people, upper, lower, fakes, u)
     return _log_odds(tail) - _log_odds(target)
 
 

@@ -42,6 +42,11 @@ class Mechanism(ABC):
     tight: ClassVar[bool] = True
     """Whether the ratio reaches e^epsilon, up to the rounding of thresholds."""
 
+    @property
+    def fake_support(self) -> Fraction | None:
+        """The probability that a uniformly random report supports a given value; None where fakes are not removed."""
+        return None
+
     def __init__(self, epsilon: float, domain: DomainLike) -> None:
         object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         object.__setattr__(self, "domain", as_domain(domain))
@@ -174,6 +179,8 @@ class Mechanism(ABC):
             raise MismatchError("expected a tally of this mechanism; this was made for another task")
         if len(tally.counts) != self.tally_size(tally.candidates):
             raise MismatchError("this tally does not have the counts of its candidates")
+        if tally.fakes and self.fake_support is None:
+            raise InputError(f"{self.name} does not know what uniform fakes support: GRR and OLH remove them")
         if not tally.people:
             raise EmptyError("expected at least one report to estimate from")
         if not tally.weight:

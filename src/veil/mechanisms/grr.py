@@ -63,6 +63,14 @@ class GRR(PureOracle):
     def noise(self) -> SupportNoise:
         return SupportNoise(self.p, self.q, hit=Fraction(0), miss=Fraction(0))
 
+    @property
+    def fake_support(self) -> Fraction:
+        return Fraction(1, self.domain.size)
+
+    @property
+    def fake_pair(self) -> Fraction:
+        return Fraction(0)
+
     @cached_property
     def guarantee(self) -> Guarantee:
         return Guarantee(self.p / self.q)

@@ -19,7 +19,7 @@ from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms.base import Mechanism
 from veil.privacy import Guarantee
 from veil.results.estimate import Estimate
-from veil.results.noise import Noise, SupportNoise
+from veil.results.noise import Fakes, Noise, SupportNoise
 from veil.tally import Tally
 from veil.tools.arguments import is_int, is_number
 from veil.view import View
@@ -49,6 +49,17 @@ class FrequencyOracle(Mechanism):
     @abstractmethod
     def shares(self, tally: Tally) -> NDArray[np.float64]:
         """Runs at the collector: the frequencies that a tally with reports in it stands for."""
+
+    @property
+    def fake_pair(self) -> Fraction | None:
+        """The probability that a uniformly random report supports two given values; None as `fake_support`."""
+        return None
+
+    def fakes(self, tally: Tally) -> Fakes | None:
+        """The fakes of a tally, and what they support; None where it has none."""
+        if not tally.fakes or self.fake_support is None or self.fake_pair is None:
+            return None
+        return Fakes(tally.fakes, self.fake_support, self.fake_pair)
 
     def tally_size(self, candidates: NDArray[Any] | None) -> int:
         """How many integers a tally holds: one per candidate, unless the whole domain is kept in another form."""
@@ -122,6 +133,7 @@ class FrequencyOracle(Mechanism):
         """
         tally = self.own(tally)
         people = tally.people if population is None else max(population, tally.people)
+        fakes = self.fakes(tally)
         found = Estimate(
             domain=self.domain,
             frequencies=self.shares(tally) * float(scale),
@@ -132,7 +144,8 @@ class FrequencyOracle(Mechanism):
             effective=tally.weight**2 / tally.square,
             scale=float(scale),
             candidates=tally.candidates,
-            lineage=(lineage or self.signature,),
+            lineage=(lineage or self.signature, *([] if fakes is None else [fakes.removed])),
+            fakes=fakes,
         )
         return found if found.plain or not self.noise.known else replace(found, lineage=(*found.lineage, found.law))
 
@@ -142,7 +155,8 @@ class PureOracle(FrequencyOracle):
     """A mechanism whose every report supports a set of values.
 
     A held value is supported with probability p, any other with probability q, and that is all the estimator needs:
-    f = (support / n - q) / (p - q), unbiased (3.1).
+    f = (support / n - q) / (p - q), unbiased (3.1). Where fakes are among the reports, what they support in expectation
+    is taken off the support first.
     """
 
     @property
@@ -184,7 +198,9 @@ class PureOracle(FrequencyOracle):
         return self.support(columns, candidates, weights)
 
     def shares(self, tally: Tally) -> NDArray[np.float64]:
-        return np.asarray((tally.counts / tally.weight - float(self.q)) / float(self.p - self.q))
+        fakes = self.fakes(tally)
+        counts = tally.counts if fakes is None else tally.counts - fakes.expected
+        return np.asarray((counts / tally.weight - float(self.q)) / float(self.p - self.q))
 
 
 def _check_people(n: int) -> None:

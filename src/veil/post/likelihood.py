@@ -36,7 +36,8 @@ def mle_apx(estimate: Estimate) -> Processed:
     """
     _check_adds_up(estimate, "mle-apx")
     f = estimate.frequencies
-    at_zero, at_one = estimate.noise.variance(0.0), estimate.noise.variance(1.0)
+    fakes = estimate.fake_variance() * estimate.effective
+    at_zero, at_one = (estimate.noise.variance(share) + fakes for share in (0.0, 1.0))
     ratio = (at_one - at_zero) / at_zero  # b / a; no unbiased estimate lies below -a / b, so 1 - ratio * x > 0
 
     def moved(kept: NDArray[np.bool_]) -> Floats:
@@ -50,7 +51,7 @@ def mle(estimate: Estimate) -> Processed:
     """Runs at the collector: the exact maximum of GRR's likelihood, in closed form (Kairouz et al., ICML 2016).
 
     A report is v with probability q + (p - q) f_v, so f_v = c_v / L - q / (p - q) on the values that stay positive,
-    with the L that makes them add up to one.
+    with the L that makes them add up to one. With n_r fakes beside n people, n_r / n (1 / d) comes to each q.
 
     >>> from veil import GRR, simulate
     >>> made = simulate(GRR(epsilon=1.0, domain=3), [0] * 90 + [1] * 10, seed=2).post("mle")
@@ -62,7 +63,8 @@ def mle(estimate: Estimate) -> Processed:
         raise InputError("mle is exact for GRR, whose reports support one value each; use mle-apx, or veil.post.em")
     _check_adds_up(estimate, "mle")
     p, q = float(noise.p), float(noise.q)
-    floor = q / (p - q)
+    fakes = 0.0 if estimate.fakes is None else estimate.fakes.expected / estimate.n
+    floor = (q + fakes) / (p - q)
     reported = estimate.frequencies + floor  # in proportion to the reports of each value
 
     def found(kept: NDArray[np.bool_]) -> Floats:

@@ -72,6 +72,7 @@ class Processed(Estimate):
             whole=raw.whole,
             tested=raw.tested,
             guarantee=raw.guarantee,
+            fakes=raw.fakes,
             raw=raw,
             step=step,
             **more,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
-from veil.results.noise import AdditiveNoise, Noise, SupportNoise
+from veil.results.noise import AdditiveNoise, Fakes, Noise, SupportNoise
 
 __all__ = ["redraw", "redraw_counts"]
 
@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def redraw(noise: Noise, held: Ints, random: np.random.Generator) -> Floats:
-    """Estimated frequencies from people who hold each value in these numbers.
+def redraw(noise: Noise, held: Ints, random: np.random.Generator, fakes: Fakes | None = None) -> Floats:
+    """Estimated frequencies from people who hold each value in these numbers, with fakes among their reports or none.
 
     >>> from veil import OUE
     >>> redraw(OUE(1.0, 3).noise, np.array([900, 100, 0]), np.random.default_rng(0)).shape
@@ -32,7 +32,18 @@ def redraw(noise: Noise, held: Ints, random: np.random.Generator) -> Floats:
     if not isinstance(noise, SupportNoise):
         raise InputError("imagined people need an oracle whose noise has a law")
     p, q = float(noise.p), float(noise.q)
-    return np.asarray((redraw_counts(noise, held, random) / n - q) / (p - q))
+    counts = redraw_counts(noise, held, random)
+    if fakes is not None:
+        counts = counts + _fake_counts(fakes, len(held), random) - fakes.expected
+    return np.asarray((counts / n - q) / (p - q))
+
+
+def _fake_counts(fakes: Fakes, values: int, random: np.random.Generator) -> Ints:
+    """How many fakes support each value: one value each where no two are supported at once, else independently."""
+    u = float(fakes.support)
+    if fakes.pair == 0:
+        return np.asarray(random.multinomial(fakes.count, [*[u] * values, max(1 - values * u, 0.0)])[:-1])
+    return np.asarray(random.binomial(fakes.count, u, values))
 
 
 def redraw_counts(noise: SupportNoise, held: Ints, random: np.random.Generator) -> NDArray[np.float64]:

@@ -88,7 +88,7 @@ def select(
     random = np.random.default_rng(seed)
     errors = dict.fromkeys(methods, 0.0)
     for _ in range(runs):
-        again = replace(estimate, frequencies=redraw(estimate.noise, held, random))
+        again = replace(estimate, frequencies=redraw(estimate.noise, held, random, estimate.fakes))
         for name in methods:
             errors[name] += float(np.mean(squared_errors(quietly(again, name), groups, truth))) / runs
     ranked = dict(sorted(errors.items(), key=lambda item: item[1]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import Field, fields
 from fractions import Fraction
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -21,14 +21,22 @@ from veil.results.bands import Bands
 from veil.results.noise import NOISES, Noise
 from veil.tools.canonical import Json
 
-__all__ = ["read_fields", "write_fields"]
+__all__ = ["SOMETIMES", "read_fields", "write_fields"]
 
 Made = TypeVar("Made")
+
+SOMETIMES = types.MappingProxyType({"sometimes": True})
+"""Metadata of a field that stands in a document only where it is not None: older documents stay as they are."""
 
 
 def write_fields(value: Any) -> Json:
     """The fields of a frozen dataclass as JSON."""
-    return {field.name: _write(getattr(value, field.name)) for field in fields(value)}
+    held = {field: getattr(value, field.name) for field in fields(value)}
+    return {field.name: _write(part) for field, part in held.items() if part is not None or not _sometimes(field)}
+
+
+def _sometimes(field: Field[Any]) -> bool:
+    return bool(field.metadata.get("sometimes"))
 
 
 def read_fields(kind: type[Made], document: Any) -> Made:
@@ -38,7 +46,9 @@ def read_fields(kind: type[Made], document: Any) -> Made:
     >>> read_fields(Fit, write_fields(Fit(7, True, (-1.5,)))) == Fit(7, True, (-1.5,))
     True
     """
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # every caller has a dataclass
+    known = fields(kind)  # type: ignore[arg-type]  # every caller has a dataclass
+    there = document if isinstance(document, dict) else {}
+    names = [one.name for one in known if not _sometimes(one) or there.get(one.name) is not None]
     if not isinstance(document, dict) or set(document) != set(names):
         raise WireError(f"expected an object with the keys {', '.join(names)}")
     hints = get_type_hints(kind)

@@ -5,7 +5,7 @@ Not here: what a difference looks like (`change`), and the intervals of a single
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,12 +92,14 @@ def frequency_p_values(after: Estimate, before: Estimate) -> Floats:
     Where both sides count supports in the same way (the same p, q and scale, no weights), the two supports of a value
     are binomial with the same chance if nothing changed, whatever the chance is: Fisher's exact test given their sum,
     twice the smaller tail. Where p and q differ: the likelihood ratio, its signed root taken for normal, with half a
-    report on each side for continuity (with weights: of the people that they are worth). Where an estimate is not made
-    of supports: the score test, with the variance at the pooled frequency.
+    report on each side for continuity (with weights: of the people that they are worth). The same with fakes among the
+    reports, whose supports have another chance. Where an estimate is not made of supports: the score test, with the
+    variance at the pooled frequency.
     """
     first, second = after.noise, before.noise
     if isinstance(first, SupportNoise) and isinstance(second, SupportNoise):
         same = (first.p, first.q, after.scale) == (second.p, second.q, before.scale)
+        same = same and after.fakes is None and before.fakes is None
         if same and all(one.effective == one.n for one in (after, before)):
             from veil.kernels.hypergeometric import fisher_p_values
 
@@ -132,32 +134,45 @@ def adjusted_p_values(p_values: Floats, tested: int) -> Floats:
 
 @dataclass(frozen=True)
 class _Supports:
-    """Counts of supports out of `people`, and the chance of a report's support: q + slope * frequency."""
+    """Counts of supports out of `people`, and the chance of a report's support: q + slope * frequency.
+
+    `fakes` reports more have the chance u. A likelihood is then that of the saddlepoint z: the sum tilted to its count.
+    Without fakes that is the binomial's own.
+    """
 
     counts: Floats
     people: float
     q: float
     slope: float
+    fakes: float = 0.0
+    u: float = 0.5
 
     @classmethod
     def of(cls, estimate: Estimate) -> _Supports:
         noise = estimate.noise
         assert isinstance(noise, SupportNoise)
         q, slope = float(noise.q), float(noise.p - noise.q) / estimate.scale
-        return cls(estimate.effective * (q + slope * estimate.frequencies), estimate.effective, q, slope)
+        counts, fakes = estimate.effective * (q + slope * estimate.frequencies), estimate.fakes
+        if fakes is None:
+            return cls(counts, estimate.effective, q, slope)
+        among = float(fakes.count), float(fakes.support)
+        return cls(counts + fakes.expected, estimate.effective, q, slope, *among)
 
     def moved(self, reports: Floats) -> _Supports:
         """The same with so many reports more."""
-        return _Supports(np.clip(self.counts + reports, 0.0, self.people), self.people, self.q, self.slope)
+        return replace(self, counts=np.clip(self.counts + reports, 0.0, self.people + self.fakes))
 
     @property
     def frequencies(self) -> Floats:
         """The likeliest frequencies among those that can be."""
-        return np.clip((self.counts / self.people - self.q) / self.slope, 0.0, 1.0)
+        return np.clip(((self.counts - self.fakes * self.u) / self.people - self.q) / self.slope, 0.0, 1.0)
 
     def pull(self, frequencies: Floats) -> Floats:
         """The derivative of the log-likelihood."""
         chance = self.q + self.slope * frequencies
+        if self.fakes:
+            rise = self._tilt(chance) - 1
+            return np.asarray(self.slope * self.people * rise / (1 + chance * rise))
         return np.asarray(self.slope * (self.counts / chance - (self.people - self.counts) / (1 - chance)))
 
     def loss(self, frequencies: Floats) -> Floats:
@@ -165,8 +180,24 @@ class _Supports:
         from scipy.special import xlogy
 
         best, here = (self.q + self.slope * f for f in (self.frequencies, frequencies))
+        if self.fakes:
+            return self._rate(here) - self._rate(best)
         rest = self.people - self.counts
         return np.asarray(xlogy(self.counts, best / here) + xlogy(rest, (1 - best) / (1 - here)))
+
+    def _tilt(self, chance: Floats) -> Floats:
+        """The z = e^t at which K'(t) is the count: the positive root of a quadratic equation, as in `kernels.tails`."""
+        a, b, x = self.people, self.fakes, np.clip(self.counts, 1e-9, self.people + self.fakes - 1e-9)
+        first, second = chance / (1 - chance), self.u / (1 - self.u)
+        square, linear = (a + b - x) * first * second, a * first + b * second - x * (first + second)
+        root = np.sqrt(linear * linear + 4 * square * x)
+        return np.asarray(np.where(linear > 0, 2 * x / (linear + root), (root - linear) / (2 * square)))
+
+    def _rate(self, chance: Floats) -> Floats:
+        """How unlikely the counts are at these chances: t x - K(t), which is 0 where the count is its mean."""
+        z = self._tilt(chance)
+        cumulant = self.people * np.log1p(chance * (z - 1)) + self.fakes * np.log1p(self.u * (z - 1))
+        return np.asarray(self.counts * np.log(z) - cumulant)
 
 
 def _likelihood_p_values(after: _Supports, before: _Supports) -> Floats:
@@ -197,4 +228,4 @@ def _sample_variance(estimate: Estimate, frequencies: Floats) -> Floats:
     """The variance of estimated frequencies where people are drawn from a large population."""
     shares = np.clip(frequencies, 0.0, 1.0) / estimate.scale
     noise = estimate.noise.variance(shares) + shares * (1 - shares)
-    return np.asarray(estimate.scale**2 * noise / estimate.effective)
+    return np.asarray(estimate.scale**2 * (noise / estimate.effective + estimate.fake_variance()))

@@ -14,6 +14,7 @@ from veil.domain import Domain
 from veil.errors import DomainError, ParameterError
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked
+from veil.results.codec import SOMETIMES
 from veil.results.laws import (
     Inversion,
     SupportLaw,
@@ -22,7 +23,7 @@ from veil.results.laws import (
     score_interval,
     weighted_interval,
 )
-from veil.results.noise import Noise, SupportNoise
+from veil.results.noise import Fakes, Noise, SupportNoise
 from veil.results.units import Column, Unit, make_table, value_unit
 from veil.tools.arguments import is_int, is_number
 from veil.tools.normal import alpha_of, selected_level, two_sided
@@ -94,6 +95,8 @@ class Estimate(Result):
     tested: int | None = field(default=None, kw_only=True)
     """How many values were tested to find these: all that a search ever tried; as many as there are, unless given."""
     guarantee: Guarantee | None = field(default=None, kw_only=True)
+    fakes: Fakes | None = field(default=None, kw_only=True, metadata=SOMETIMES)
+    """Uniform reports that were among those of people: already removed from the frequencies, still in their error."""
 
     def __len__(self) -> int:
         return len(self.frequencies)
@@ -134,7 +137,14 @@ class Estimate(Result):
     def variance_at(self, frequencies: Floats) -> Floats:
         """The variance that an estimate has where these are the true frequencies."""
         shares = np.clip(frequencies / self.scale, 0.0, 1.0)  # the variance's plug-in, not the estimate
-        return np.asarray(self.scale**2 * (self.noise.variance(shares) / self.effective + self._sampling(shares)))
+        scatter = self.noise.variance(shares) / self.effective + self._sampling(shares) + self.fake_variance()
+        return np.asarray(self.scale**2 * scatter)
+
+    def fake_variance(self, values: int = 1) -> float:
+        """Variance of a shown share, or of a sum over so many values, through the fakes; 0 where there are none."""
+        if self.fakes is None or not isinstance(self.noise, SupportNoise):
+            return 0.0
+        return self.fakes.variance(values) / (self.n * float(self.noise.p - self.noise.q)) ** 2
 
     def _sampling(self, shares: Any) -> Any:
         """Variance of a shown share through what was left to chance before the mechanism."""
@@ -184,7 +194,7 @@ class Estimate(Result):
             law = self._law
             low, high = weighted_interval(frequencies, self.n, self.effective, law.p, law.q, self._rest, level)
         elif self._law is not None:
-            low, high = self._law.shares(self._supports(self._law, frequencies), level, kind)
+            low, high = self._law.shares(self._law.supports(frequencies), level, kind)
         else:
             parabola = [self.variance_at(np.full(len(frequencies), share)) for share in (0.0, 0.5, 1.0)]
             low, high = score_interval(frequencies, (parabola[0], parabola[1], parabola[2]), level)
@@ -198,16 +208,15 @@ class Estimate(Result):
         p, q = float(self.noise.p), float(self.noise.q)
         return self._law_of(q + (p - q) / self.scale, q)
 
-    def _law_of(self, p: float, q: float, trials: int = 1) -> SupportLaw:
-        return SupportLaw(trials * self.n, p, q, float(np.sqrt(1 - self._rest)))
+    def _law_of(self, p: float, q: float, trials: int = 1, values: int = 1) -> SupportLaw:
+        """The law of so many trials a report; a fake supports any of so many values in each."""
+        count, u = (0, 0.0) if self.fakes is None else (self.fakes.count, float(self.fakes.support))
+        return SupportLaw(trials * self.n, p, q, float(np.sqrt(1 - self._rest)), trials * count, min(values * u, 1.0))
 
     @property
     def _rest(self) -> float:
         """How much of a sample's own scatter there is: 0 where everybody was asked, 1 in a large population."""
         return max(self.population - self.n, 0) / max(self.population - 1, 1)
-
-    def _supports(self, law: SupportLaw, frequencies: Floats) -> Floats:
-        return np.rint(law.people * (law.q + (law.p - law.q) * frequencies))
 
     @property
     def _weighted(self) -> bool:
@@ -255,7 +264,8 @@ class Estimate(Result):
         """The significance threshold: an absent value exceeds it with probability alpha / tested at most.
 
         The support of a value that nobody holds is Bin(n, q), and this is its exact tail; the thesis (3.13) takes the
-        normal one, which is too short far out. With weights it is a bound that holds for all weights with their sums.
+        normal one, which is too short far out. With fakes it is Bin(n, q) + Bin(n_r, u), and the tail exact again. With
+        weights it is a bound that holds for all weights with their sums.
         """
         if not is_number(alpha) or not 0 < alpha < 1:
             raise ParameterError("alpha lies between 0 and 1")
@@ -265,7 +275,7 @@ class Estimate(Result):
         if self._weighted:
             p, q = float(self.noise.p), float(self.noise.q)
             return heaviest_deviation(self.n, self.effective, q, tail) / (p - q) * self.scale
-        return self.noise.floor(self.n, tail) * self.scale
+        return self.noise.floor(self.n, tail, self.fakes) * self.scale
 
     def significant(self, alpha: float = 0.05) -> list[Row]:
         """The values above the significance threshold, largest first.
@@ -302,7 +312,7 @@ class Estimate(Result):
         law = self._total_law(values)
         if law is not None:
             each = law.people // self.n  # the law speaks of a share of trials: so many per person
-            low, high = law.shares(self._supports(law, found / each), level, kind)
+            low, high = law.shares(law.supports(found / each), level, kind)
             return float(low[0] * each), min(float(high[0] * each), 1.0)
         parabola = [np.array([self._total_variance(values, share * most) / most**2]) for share in (0.0, 0.5, 1.0)]
         low, high = score_interval(found / most, (parabola[0], parabola[1], parabola[2]), level)
@@ -315,14 +325,14 @@ class Estimate(Result):
             return None
         p, q = float(noise.p), float(noise.q)
         if noise.hit == 0 and noise.miss == 0:  # a report supports one value at most
-            return self._law_of(min(p + (values - 1) * q, 1.0), values * q)
+            return self._law_of(min(p + (values - 1) * q, 1.0), values * q, values=values)
         independent = noise.alone and self.population == self.n
         return self._law_of(p, q, values) if independent else None
 
     def _total_variance(self, values: int, frequency: float) -> float:
         """Variance of a sum over `values` values, where that is what they add up to."""
         share = min(max(frequency / self.scale, 0.0), 1.0)
-        noise = self.noise.total_variance(values, share) / self.effective
+        noise = self.noise.total_variance(values, share) / self.effective + self.fake_variance(values)
         return self.scale**2 * float(noise + self._sampling(share))
 
     def positions(self, subset: Any) -> NDArray[np.int64]:
@@ -375,11 +385,12 @@ class Estimate(Result):
         """How many values there are and were tested, the significance threshold, how many are above it, and the law."""
         threshold = self._least(level)
         found = None if threshold is None else sum(map(bool, self._significant(level)))
-        tested = {} if self.tested is None else {"tested": self.tested}
-        return {"values": len(self), **tested, "threshold": threshold, "significant": found, "law": self.law}
+        more = {} if self.tested is None else {"tested": self.tested}
+        more |= {} if self.fakes is None else {"fakes": self.fakes.count}
+        return {"values": len(self), **more, "threshold": threshold, "significant": found, "law": self.law}
 
     def fact_units(self) -> Mapping[str, Unit]:
-        counts = dict.fromkeys(("values", "tested", "significant"), Unit("people"))
+        counts = dict.fromkeys(("values", "tested", "fakes", "significant"), Unit("people"))
         return {**counts, "threshold": Unit("share"), "law": Unit("label")}
 
     def remarks(self) -> list[str]:

@@ -3,12 +3,14 @@
 Of n reports, m are about people who hold a value. Its support is Bin(m, p) + Bin(n - m, q) exactly. So an interval
 is the set of all m for which the support is not too surprising: no normal approximation, no variance at an estimated
 share, and nothing below 0 or above n. Behind a view with a scale L a holder shows the value with probability 1/L, which
-is the same law with q + (p - q) / L in the place of p.
+is the same law with q + (p - q) / L in the place of p. Where n_r uniform fakes are among the reports, each supporting a
+value with probability u, Bin(n_r, u) is added to it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -37,6 +39,7 @@ either side, to compare with: it may go below 0, and does not hold for few peopl
 """
 
 _MOST_SOLVED = 1 << 13  # different supports; of more, the rest is interpolated
+_ALIKE = 1e-6  # reports, or a share of a tail: too little to tell
 _SURE = 1e-14  # p and q stay this far from 0 and 1, where logarithms end
 
 
@@ -52,14 +55,21 @@ def check_inversion(kind: Any) -> Inversion:
 class SupportLaw:
     """How support scatters: `people` reports, supporting a value with p where it is held and q where not.
 
-    `fixed` is 1 where these people are all that a share is about: who holds the value is fixed then. Where they are a
-    random sample it is smaller, down to 0 in a large population: see `kernels.tails.shares_at`.
+    `fakes` reports more are nobody's, and support it with u. `fixed` is 1 where these people are all that a share is
+    about: who holds the value is fixed then. Where they are a random sample it is smaller, down to 0 in a large
+    population: see `kernels.tails.shares_at`.
     """
 
     people: int
     p: float
     q: float
     fixed: float = 1.0
+    fakes: int = 0
+    u: float = 0.0
+
+    def supports(self, shares: Floats) -> Floats:
+        """The supports that these shares were estimated from."""
+        return np.rint(self.people * (self.q + (self.p - self.q) * shares) + self.fakes * self.u)
 
     def shares(self, supports: Floats, level: float, kind: Inversion) -> tuple[Floats, Floats]:
         """The ends of intervals for the share of holders, one for each support.
@@ -75,8 +85,9 @@ class SupportLaw:
         """
         two_sided(level)  # refuses a bad level
         tail, n = (1 - level) / 2, self.people
-        few = n * self.q - math.sqrt(n * self.q * (1 - self.q))
-        many = n * self.p + math.sqrt(n * self.p * (1 - self.p))
+        added, scatter = self.fakes * self.u, self.fakes * self.u * (1 - self.u)
+        few = n * self.q + added - math.sqrt(n * self.q * (1 - self.q) + scatter)
+        many = n * self.p + added + math.sqrt(n * self.p * (1 - self.p) + scatter)
         part = 0.5 if kind == "mid-p" else 1.0
         low = self._solve(np.minimum(supports, math.floor(many)), part, tail)
         high = self._solve(np.maximum(supports, math.ceil(few)), 1 - part, 1 - tail)
@@ -92,8 +103,9 @@ class SupportLaw:
         solved = different
         if len(different) > _MOST_SOLVED:
             solved = different[np.linspace(0, len(different) - 1, _MOST_SOLVED).astype(np.int64)]
-        p, q = (min(max(chance, _SURE), 1 - _SURE) for chance in (self.p, self.q))
-        shares = shares_at(solved.astype(np.float64), float(self.people), p, q, self.fixed, part, target)
+        p, q, u = (min(max(chance, _SURE), 1 - _SURE) for chance in (self.p, self.q, self.u))
+        reports = float(self.people), p, q, float(self.fakes), u
+        shares = shares_at(solved.astype(np.float64), *reports, self.fixed, part, target)
         if len(solved) < len(different):
             from scipy.interpolate import PchipInterpolator
 
@@ -101,18 +113,43 @@ class SupportLaw:
         return np.asarray(shares[where])
 
 
-def least_support(people: int, q: float, tail: float) -> int:
-    """The least support k that a value which nobody holds exceeds with probability `tail` at most: Bin(people, q).
+def least_support(people: int, q: float, tail: float, fakes: int = 0, u: float = 0.0) -> int:
+    """The least support k that a value which nobody holds exceeds with probability `tail` at most.
 
-    >>> least_support(1000, 0.1, 0.05 / 70)
-    131
+    Its support is Bin(people, q) + Bin(fakes, u).
+
+    >>> least_support(1000, 0.1, 0.05 / 70), least_support(1000, 0.1, 0.05 / 70, fakes=500, u=0.1)
+    (131, 188)
     """
-    from scipy.special import betainc
+    from scipy.special import bdtrc, betainc, gammaln, xlog1py, xlogy
 
-    low, high = -1, people  # P(support > people) is 0
+    if not fakes:
+        return _least(lambda k: float(betainc(k + 1, people - k, q)) <= tail, -1, people)
+    every = people + fakes
+    if fakes * abs(u - q) <= _ALIKE:  # one binomial, with the larger of the two chances
+        return least_support(every, max(q, u), tail)
+    # between the binomials in which all reports have the smaller or the larger chance
+    low, high = (least_support(every, chance, tail) for chance in (min(q, u), max(q, u)))
+    most = least_support(fakes, u, tail * _ALIKE)  # what is left beyond counts as if it always exceeded
+    j = np.arange(most + 1, dtype=np.float64)
+    level = gammaln(fakes + 1) - gammaln(j + 1) - gammaln(fakes - j + 1)
+    chances = np.exp(level + xlogy(j, u) + xlog1py(fakes - j, -u))
+    kept = chances > 0.0
+    j, chances = j[kept], chances[kept]
+
+    def rare(k: int) -> bool:
+        needed = k - j  # of people's reports, more than so many
+        beyond = np.where(needed < 0, 1.0, bdtrc(np.clip(needed, 0, people), people, q))
+        return float(chances @ beyond) + tail * _ALIKE <= tail
+
+    return _least(rare, low - 1, high + 1)
+
+
+def _least(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The least integer above `low` for which something holds that holds for `high`, and from some point on."""
     while high - low > 1:
         middle = (low + high) // 2
-        if betainc(middle + 1, people - middle, q) <= tail:
+        if holds(middle):
             high = middle
         else:
             low = middle

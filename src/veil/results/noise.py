@@ -18,9 +18,37 @@ from veil.errors import InputError
 from veil.results.laws import least_support
 from veil.tools.normal import critical
 
-__all__ = ["NOISES", "AdditiveNoise", "Noise", "SupportNoise", "UnknownNoise"]
+__all__ = ["NOISES", "AdditiveNoise", "Fakes", "Noise", "SupportNoise", "UnknownNoise"]
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fakes:
+    """Uniformly random reports that shufflers added, and how often one supports a value (`support`) or two (`pair`).
+
+    >>> Fakes(2000, Fraction(1, 4), Fraction(0)).variance(), Fakes(2000, Fraction(1, 4), Fraction(0)).removed
+    (375.0, '2,000 uniform fakes removed')
+    """
+
+    count: int
+    support: Fraction
+    pair: Fraction
+
+    @property
+    def removed(self) -> str:
+        """Their removal as a step of the lineage."""
+        return f"{self.count:,} uniform fake{'' if self.count == 1 else 's'} removed"
+
+    @property
+    def expected(self) -> float:
+        """How many of them support a given value, in expectation: what is taken off its support."""
+        return float(self.count * self.support)
+
+    def variance(self, values: int = 1) -> float:
+        """Variance of how often they support any of so many values, added up."""
+        u = self.support
+        return float(self.count * values * (u * (1 - u) + (values - 1) * (self.pair - u * u)))
 
 
 class Noise(ABC):
@@ -115,14 +143,15 @@ class SupportNoise(Noise):
         pairs = (self.hit, self.p * self.q), (self.miss, self.q**2)
         return all(abs(chance - other) < Fraction(1, 10**6) * other for chance, other in pairs)
 
-    def floor(self, people: int, tail: float) -> float:
+    def floor(self, people: int, tail: float, fakes: Fakes | None = None) -> float:
         """The frequency that a value which nobody holds exceeds with probability `tail` at most; exact.
 
         >>> round(SupportNoise(Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(1, 16)).floor(1000, 1e-3), 4)
         0.174
         """
         # half a report above what it may be, so that rounding never decides
-        support = least_support(people, float(self.q), tail) + 0.5
+        among = (0, 0.0) if fakes is None else (fakes.count, float(fakes.support))
+        support = least_support(people, float(self.q), tail, *among) + 0.5 - (0.0 if fakes is None else fakes.expected)
         return (support / people - float(self.q)) / float(self.p - self.q)
 
     @overload

@@ -41,6 +41,11 @@ class Collected(ABC):
         """How many people answered the survey."""
 
     @property
+    def fakes(self) -> int:
+        """How many reports beside those of `people` are nobody's: uniform ones that shufflers added."""
+        return 0
+
+    @property
     def population(self) -> int:
         """How many people the answers stand for: everybody, where a round asked only a share of them."""
         return self.people
@@ -113,6 +118,10 @@ class Kept(Collected):
     @property
     def people(self) -> int:
         return self._tally.people
+
+    @property
+    def fakes(self) -> int:
+        return self._tally.fakes
 
     @property
     def fingerprint(self) -> str:

@@ -25,7 +25,7 @@ from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["Folder", "Journal", "Memory", "MissingError", "Recorded"]
 
-Value = int | str | Tally | SurveyTally | NDArray[np.int64]
+Value = int | tuple[int, int] | str | Tally | SurveyTally | NDArray[np.int64]
 
 
 class Journal(ABC):
@@ -99,7 +99,8 @@ class Recorded(Collected):
         self.survey = asked.survey
         self._share, self._journal, self._round, self._live = asked.people, journal, round_, live
         self._taken = 0
-        self._people = self._take(f"people of {asked.survey.task}", lambda live: live.people)
+        counted = self._take(f"people of {asked.survey.task}", _people_and_fakes)
+        self._people, self._fakes = counted if isinstance(counted, tuple) else (counted, 0)
         if live is not None and live.people != self._people:
             raise MismatchError(
                 f"this round was begun with {self._people:,} reports and now has {live.people:,}: expected the same"
@@ -111,6 +112,10 @@ class Recorded(Collected):
     @property
     def people(self) -> int:
         return int(self._people)
+
+    @property
+    def fakes(self) -> int:
+        return int(self._fakes)
 
     @property
     def fingerprint(self) -> str:
@@ -166,6 +171,11 @@ class Recorded(Collected):
         return value
 
 
+def _people_and_fakes(live: Collected) -> Value:
+    """How many people answered; with fakes both numbers, so that records without them stay as they were."""
+    return (live.people, live.fakes) if live.fakes else live.people
+
+
 def _digest(*parts: Any) -> str:
     found = hashlib.sha256()
     for part in parts:
@@ -182,6 +192,7 @@ def _encoded(call: str, value: Value) -> bytes:
         codes = value.candidates
         assert codes is not None
         header |= {"kind": "tally", "task": value.task, "people": value.people}
+        header |= {"fakes": value.fakes} if value.fakes else {}
         header["codes"] = [codes.dtype.str, *codes.shape]
         body = value.counts.astype("<i8").tobytes() + codes.tobytes()
     elif isinstance(value, np.ndarray):
@@ -189,6 +200,8 @@ def _encoded(call: str, value: Value) -> bytes:
         body = value.astype("<i8").tobytes()
     elif isinstance(value, str):
         header["kind"], body = "text", value.encode()
+    elif isinstance(value, tuple):
+        header["kind"], body = "people-and-fakes", b"".join(part.to_bytes(16, "little") for part in value)
     else:
         header["kind"], body = "integer", int(value).to_bytes(16, "little", signed=True)
     head = canonical(header)
@@ -210,10 +223,12 @@ def _decoded(survey: Survey, call: str, data: bytes) -> Value:
         return body.decode()
     if header["kind"] == "integer":
         return int.from_bytes(body, "little", signed=True)
+    if header["kind"] == "people-and-fakes":
+        return int.from_bytes(body[:16], "little"), int.from_bytes(body[16:], "little")
     if header["kind"] == "array":
         return np.frombuffer(body, dtype="<i8").astype(np.int64).reshape(header["shape"])
     kind, *shape = header["codes"]
     counts = np.frombuffer(body[: 8 * shape[0]], dtype="<i8").astype(np.int64)
     codes = np.frombuffer(body[8 * shape[0] :], dtype=kind).reshape(shape).copy()
     people = header["people"]
-    return Tally(header["task"], counts, people, people, people, codes)
+    return Tally(header["task"], counts, people, people, people, codes, header.get("fakes", 0))

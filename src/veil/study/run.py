@@ -65,6 +65,7 @@ class StudyRun:
             raise MismatchError("expected what was collected of the current round; this was made for another task")
         if not live.people:
             raise EmptyError("nobody answered this round: expected at least one report")
+        self.study.check_fakes(live)
         current = self.finished
         if self._rounds is None:  # a reading that was broken off: replay up to here
             self._begin()

@@ -55,6 +55,8 @@ class Study(ABC):
     added: ClassVar[frozenset[str]] = frozenset()
     """Parameters, with defaults, that study files of the first version of their kind do not have."""
     """Its name in a study file, and in `veil.study.STUDIES`."""
+    reads_fakes: ClassVar[bool] = False
+    """Whether it reads reports with uniform fakes among them: all it takes are estimates, which remove them."""
 
     @property
     @abstractmethod
@@ -74,6 +76,14 @@ class Study(ABC):
     def asks_again(self) -> bool:
         """Whether two of its rounds may ask the same survey, of different people."""
         return False
+
+    def check_fakes(self, collected: Collected) -> None:
+        """Refuse fakes that this study would take for people."""
+        if collected.fakes and not self.reads_fakes:
+            kind, fakes = self.kind, collected.fakes
+            raise InputError(
+                f"a study of kind {kind} takes every report for a person's, and {fakes:,} of these are fakes"
+            )
 
     def with_candidates(self, candidates: Any) -> Self:
         """The same study that counts only these values; refused by studies that find their values themselves."""
@@ -181,6 +191,7 @@ class OneRound(Study, Generic[Found]):
             raise MismatchError("expected what was collected of this study; this was made for another task")
         if not found.people:
             raise EmptyError("nobody answered: expected at least one report")
+        self.check_fakes(found)
         return promised(self.answer(found), self.guarantee)
 
     def rounds(self) -> Rounds:

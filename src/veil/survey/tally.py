@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from veil.errors import InputError, MismatchError
 from veil.tally import Tally
@@ -28,6 +28,18 @@ class SurveyTally:
         if question not in counted:
             raise InputError(f"question {question} is not among those that this tally counted")
         return self.parts[counted.index(question)]
+
+    @property
+    def fakes(self) -> int:
+        """How many of the counted reports are nobody's; they are not among `people`."""
+        return sum(part.fakes for part in self.parts)
+
+    def with_fakes(self, fakes: int) -> SurveyTally:
+        """The same reports, so many more of which are nobody's; of a survey of one question."""
+        if fakes and len(self.parts) > 1:
+            raise InputError("fakes are among the reports of a survey of one question: this one has several")
+        parts = tuple(part.with_fakes(fakes) for part in self.parts)
+        return replace(self, people=self.people - int(fakes), parts=parts)
 
     def __add__(self, other: SurveyTally) -> SurveyTally:
         if not isinstance(other, SurveyTally):

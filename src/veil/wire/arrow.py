@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,15 +17,28 @@ from veil.wire.reports import Reports
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_schema", "check_schema", "from_arrow", "to_arrow"]
+__all__ = ["arrow_schema", "check_schema", "fakes_of", "from_arrow", "reports_of", "to_arrow"]
+
+_FAKES = b"veil.fakes"
 
 
-def arrow_schema(survey: Survey) -> pa.Schema:
-    """The columns of an Arrow file of reports; the task stands in its metadata, once."""
+def arrow_schema(survey: Survey, fakes: int = 0) -> pa.Schema:
+    """The columns of an Arrow file of reports; the task, and the number of fakes if there are any, in its metadata."""
     import pyarrow as pa
 
     fields = [pa.field(field.name, _arrow_type(field), nullable=False) for field in survey.layout.fields]
-    return pa.schema(fields, metadata={"veil.task": survey.task, "veil.wire": str(VERSION)})
+    among = {_FAKES.decode(): str(fakes)} if fakes else {}
+    return pa.schema(fields, metadata={"veil.task": survey.task, "veil.wire": str(VERSION), **among})
+
+
+def fakes_of(schema: pa.Schema) -> int:
+    """How many of the reports that a schema describes are nobody's."""
+    said = (schema.metadata or {}).get(_FAKES)
+    if said is None:
+        return 0
+    if not re.fullmatch(rb"[1-9][0-9]{0,18}", said):
+        raise WireError("a file of reports says how many fakes it has as a decimal number of at least 1")
+    return int(said)
 
 
 def to_arrow(reports: Reports, survey: Survey) -> pa.RecordBatch:
@@ -49,6 +63,11 @@ def to_arrow(reports: Reports, survey: Survey) -> pa.RecordBatch:
 def from_arrow(batch: pa.RecordBatch, survey: Survey) -> Reports:
     """Runs at the collector: an Arrow record batch as reports, strictly checked."""
     check_schema(batch.schema, survey)
+    return reports_of(batch, survey)
+
+
+def reports_of(batch: pa.RecordBatch, survey: Survey) -> Reports:
+    """The same of a batch whose schema has been checked."""
     columns: dict[str, NDArray[Any]] = {}
     for field in survey.layout.fields:
         array = batch.column(field.name)
@@ -80,8 +99,8 @@ def _arrow_type(field: Field) -> pa.DataType:
     return pa.list_(scalar, field.count) if field.is_vector else scalar
 
 
-def check_schema(schema: pa.Schema, survey: Survey) -> None:
-    """Refuse a schema that is not the one of this task."""
+def check_schema(schema: pa.Schema, survey: Survey, *, fakes: bool = False) -> None:
+    """Refuse a schema that is not the one of this task; and fakes, unless whoever reads takes them off."""
     metadata = schema.metadata or {}
     if metadata.get(b"veil.wire") != str(VERSION).encode():
         raise WireError(f"expected a file of veil reports of wire version {VERSION}")
@@ -90,3 +109,5 @@ def check_schema(schema: pa.Schema, survey: Survey) -> None:
     expected = arrow_schema(survey)
     if schema.names != expected.names or schema.types != expected.types:
         raise WireError(f"expected the columns {', '.join(expected.names)}")
+    if fakes_of(schema) and not fakes:
+        raise WireError("there are uniform fakes among these reports, and here all reports are taken for people's")

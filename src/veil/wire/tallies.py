@@ -57,6 +57,8 @@ def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
         raise WireError("this tally's header is not one that veil writes") from None
     if rest or tally.people < max(part.people for part in parts):
         raise WireError("this tally has bytes or people left over")
+    if tally.fakes and (len(survey.ask) > 1 or tally.people != parts[0].people):
+        raise WireError("a tally with fakes in it is of a survey of one question")
     if _tally_header(tally) != head:
         raise WireError("this tally's header is not one that veil writes")
     return tally
@@ -71,7 +73,9 @@ def describe_tally(data: bytes) -> Json:
             {"question": int(number), "counts": int(part["counts"]), "reports": int(part["people"])}
             for number, part in zip(numbers, header["parts"], strict=True)
         ]
-        return {"task": str(header["task"]), "reports": int(header["people"]), "questions": parts}
+        fakes = sum(int(part.get("fakes", 0)) for part in header["parts"])
+        described = {"task": str(header["task"]), "reports": int(header["people"]), "questions": parts}
+        return {**described, "fakes": fakes} if fakes else described
     except (LookupError, TypeError, ValueError, AttributeError):
         raise WireError("this tally's header is not one that veil writes") from None
 
@@ -117,6 +121,7 @@ def _part_header(part: Tally) -> Json:
         "weight": str(part.weight),
         "square": str(part.square),
         "candidates": None if codes is None else [_code_type(codes), *codes.shape],
+        **({"fakes": str(part.fakes)} if part.fakes else {}),
     }
 
 
@@ -150,7 +155,10 @@ def _read_part(described: Json, mechanism: Mechanism, data: bytes) -> tuple[Tall
     people, weight, square = (_count(described[key]) for key in ("people", "weight", "square"))
     if not 0 <= people <= _MOST or abs(weight) > _MOST or weight**2 > people * square:  # no weights add up to that
         raise WireError("a tally counts between zero and 2^63 - 1 people")
-    return Tally(mechanism.digest, counts, people, weight, square, codes), data
+    fakes = _count(described.get("fakes", "0"))
+    if not 0 <= fakes <= _MOST - people or (fakes and not people == weight == square):
+        raise WireError("a tally with fakes in it has no weights, and counts at most 2^63 - 1 reports")
+    return Tally(mechanism.digest, counts, people, weight, square, codes, fakes), data
 
 
 def _check_candidates(codes: NDArray[Any], size: int) -> None:

@@ -23,7 +23,6 @@ function localHashing(
   parameters: Parameters,
   buckets: bigint,
   seeds = WORD,
-  expand = (seed: bigint): bigint => seed,
   // what is hashed of a code, and how far its bucket is moved on under a seed
   split = (code: Code): [Code, (seed: bigint) => bigint] => [code, () => 0n],
 ): Mechanism {
@@ -35,7 +34,9 @@ function localHashing(
       const [hashed, move] = split(code);
       const z = await spread(parameters, hashed);
       const seed = words.below(seeds);
-      const own = (bucketOf(expand(seed), z, buckets) + move(seed)) % buckets;
+      // a short seed stands for 64 bits, well mixed
+      const mixed = seeds < WORD ? splitmix64(splitmix64(seed)) : seed;
+      const own = (bucketOf(mixed, z, buckets) + move(seed)) % buckets;
       return { seed: [seed], bucket: [stayOrMove(words, stay, own, buckets)] };
     },
   };
@@ -53,14 +54,16 @@ function independently(parameters: Parameters, buckets: bigint): Mechanism {
   };
 }
 
-export const OLH = kind(["hash_range"], ["stay"], (parameters) =>
-  independently(parameters, BigInt(integer(parameters.keys["hash_range"], 2, 2 ** 31))),
-);
-export const BLH = kind([], ["stay"], (parameters) => independently(parameters, 2n));
-export const RandomProjection = kind(["rows"], ["stay"], (parameters) => {
-  const rows = BigInt(integer(parameters.keys["rows"], 2, 2 ** 32));
-  return localHashing(parameters, 2n, rows, (row) => splitmix64(splitmix64(row)));
+export const OLH = kind(["hash_range", "seed_bytes"], ["stay"], (parameters) => {
+  const { keys } = parameters;
+  const buckets = BigInt(integer(keys["hash_range"], 2, 2 ** 31));
+  // 2^32 seeds are too few to promise that sets of values share buckets as rarely as under a random function
+  return keys["seed_bytes"] ? localHashing(parameters, buckets, HASHES) : independently(parameters, buckets);
 });
+export const BLH = kind([], ["stay"], (parameters) => independently(parameters, 2n));
+export const RandomProjection = kind(["rows"], ["stay"], (parameters) =>
+  localHashing(parameters, 2n, BigInt(integer(parameters.keys["rows"], 2, 2 ** 32))),
+);
 
 // The inner product of two numbers' digits to the base q, modulo q.
 function product(a: bigint, b: bigint, q: bigint): bigint {
@@ -79,7 +82,7 @@ export const LinearHashing = kind(["hash_range", "suffix"], ["stay"], (parameter
   let cells = q;
   while (cells < 1n << low) cells *= q;
   if (!isPrime(prime) || cells > 1n << 28n) throw malformed("a prime, and a suffix of at most 2^28 cells");
-  return localHashing(parameters, q, WORD, undefined, (code) => {
+  return localHashing(parameters, q, WORD, (code) => {
     const number = typeof code === "bigint" ? code : fromBigEndian(code as Uint8Array);
     const [before, last] = [number >> low, number & ((1n << low) - 1n)];
     const move = (seed: bigint): bigint => product(splitmix64(seed ^ 0xd1b54a32d192ed03n) % cells, last, q);

@@ -42,7 +42,8 @@ const KINDS: Record<string, Kind> = {
 export function readMechanism(document: Json | undefined, domain: Domain): Mechanism {
   const kind = byKind(document, KINDS, "a mechanism");
   const keys = document as JsonObject;
-  const [epsilon, thresholds] = take(keys, keys["kind"] as string, "epsilon", "thresholds", ...kind.keys);
+  const names = kind.keys.filter((name) => name !== "seed_bytes" || keys[name] === 4); // seeds of 8 go without saying
+  const [epsilon, thresholds] = take(keys, keys["kind"] as string, "epsilon", "thresholds", ...names);
   const declared = decimal(epsilon);
   if (declared < 1e-6 || declared > 40) throw malformed("an epsilon from 0.000001 to 40");
   if (domain.universe !== undefined || domain.attributes !== undefined || domain.size < 2n) {
