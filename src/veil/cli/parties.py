@@ -1,4 +1,4 @@
-"""`veil shuffler` and `veil peos keys|submit|server`: the parties of a shuffle, each a process of its own."""
+"""`veil shuffler` and `veil peos keys|submit|spot-checks|server`: the parties of a shuffle, each a process of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veil.cli.outcome import AsJson, Document, console, flag, reporting
 if TYPE_CHECKING:
     from veil.shuffle.parties.settings import Settings
 
-__all__ = ["keys", "server", "shuffler", "submit"]
+__all__ = ["keys", "server", "shuffler", "spot_checks", "submit"]
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The party's file of settings (TOML).")]
 _TOGETHER = 1000
@@ -40,6 +40,9 @@ def keys(
     bits: Annotated[int, typer.Option(help="Bits of the server's key; fewer than 3072 are for tests.")] = 3072,
     ring: Annotated[int, typer.Option(help="Bits of a report on the way: 32 or 64.")] = 64,
     collection: Annotated[str, typer.Option(help="The collection's name.")] = "collection-1",
+    protocol: Annotated[
+        str, typer.Option(help="peos, or sequential: cheaper, but every shuffler can poison the result.")
+    ] = "peos",
     as_json: AsJson = False,
 ) -> Document:
     """Set up a shuffle between parties: a test authority, keys, the plan, and each party's settings."""
@@ -50,7 +53,9 @@ def keys(
     loaded = load(study)
     given = address or [f"{host}:{port + i}" for i in range(shufflers)]
     places = [Address.read(one) for one in given]
-    plan = make_folder(folder, loaded.study, places, collection=collection, fakes=fakes, bits=bits, ring=ring)
+    plan = make_folder(
+        folder, loaded.study, places, collection=collection, fakes=fakes, bits=bits, ring=ring, protocol=protocol
+    )
     screen = console(as_json)
     screen.print(f"{folder}: {len(places)} shufflers, {plan.fakes:,} fakes, collection {plan.collection}", markup=False)
     for name in plan.names:
@@ -135,6 +140,43 @@ def submit(
 
 
 @reporting
+def spot_checks(
+    count: Annotated[int, typer.Argument(min=1, help="How many accounts of its own the server reports with.")],
+    config: Config,
+    device: Annotated[Path, typer.Option(help="The settings that devices have: the accounts send as they do.")],
+    as_json: AsJson = False,
+) -> Document:
+    """Report with the server's own accounts, in a sequential shuffle: a shuffler that replaces reports is noticed.
+
+    The server knows these reports, looks for them in the outcome, and takes them out of it again. A shuffler that
+    replaces a share s of all reports is caught with probability 1 - (1 - s)^count.
+    """
+    import asyncio
+
+    from veil.entropy import Batch
+    from veil.errors import InputError
+    from veil.shuffle.collection import Collection
+    from veil.shuffle.parties.device import leave
+    from veil.shuffle.protocols import protocol_of
+    from veil.shuffle.sequential import SpotChecks, submissions_of
+    from veil.tools.durable import make_private_folder, write_atomically
+
+    settings, sender = _read(config), _read(device)
+    if settings.plan.protocol != "sequential":
+        raise InputError("spot checks are for the sequential shuffle: this plan is for PEOS")
+    file = Collection(settings.plan).spot_checks(settings)
+    if file.exists():
+        raise InputError(f"{file}: the server's accounts have reported in this collection")
+    checks = SpotChecks.draw(count, Batch(), ring=settings.plan.ring)
+    make_private_folder(settings.folder)
+    write_atomically(file, checks.to_bytes())
+    protocol = protocol_of(sender.plan)
+    asyncio.run(leave(sender, protocol, submissions_of(protocol, checks)))
+    console(as_json).print(f"{count:,} accounts of the server's own have reported")
+    return {"accounts": count, "collection": settings.plan.collection}
+
+
+@reporting
 def server(
     config: Config,
     leave_out: Annotated[
@@ -164,8 +206,7 @@ def server(
     outcome, found = collection.outcome(settings), []
 
     def keep(shuffled: Shuffled) -> None:
-        collection.keep(settings, shuffled)
-        found.append(shuffled)
+        found.append(collection.keep(settings, shuffled))
 
     asyncio.run(coordinator.run(keep, kept=outcome.exists(), leave_out=leave_out))
     screen = console(as_json)

@@ -59,12 +59,21 @@ class Collection:
         """Where the server keeps the shuffled reports: a file of reports that says how many are fakes."""
         return settings.folder / "reports.arrow"
 
-    def keep(self, settings: Settings, shuffled: Shuffled) -> None:
-        """Runs at the server: write the shuffled reports down, all or nothing."""
+    def spot_checks(self, settings: Settings) -> Path:
+        """Where the server keeps what its own accounts sent, in a sequential shuffle."""
+        return settings.folder / "spot-checks"
+
+    def keep(self, settings: Settings, shuffled: Shuffled) -> Shuffled:
+        """Runs at the server: write the shuffled reports down, all or nothing; without its own accounts' ones."""
         make_private_folder(settings.folder)
+        if (checks := self.spot_checks(settings)).exists():
+            from veil.shuffle.sequential import SpotChecks, without_checks
+
+            shuffled = without_checks(shuffled, SpotChecks.from_bytes(checks.read_bytes()))
         reports = self._ring.reports(shuffled.elements)
         with ReportWriter(self.outcome(settings), self.survey, fakes=self.plan.fakes) as writer:
             writer.write(reports)
+        return shuffled
 
 
 def make_folder(

@@ -159,6 +159,8 @@ class Kept:
 
     def seal(self, names: Collection[bytes] | None, expected: Seal) -> None:
         """Close the collection: these submissions take part (all, where None), and nobody else ever."""
+        if self.finished:
+            raise MismatchError("has forgotten its shares: this collection was shuffled before")
         if self._sealed is not None:
             if self.sealed != expected:
                 raise MismatchError("was closed before, with other people: they are the ones who take part")
