@@ -315,7 +315,7 @@ class _Sum:
         for place, (count, drawn) in enumerate(self.groups):
             others = count - (place == 0)  # the one person's own report is of the first kind
             if others:
-                alone += others * math.log1p(-float(drawn)) if drawn < 1 else -math.inf
+                alone += others * math.log1p(-float(drawn)) if float(drawn) < 1 else -math.inf
         # the law has the ratio a little too small, which the least bound must not use
         value = float(self.blanket.ratio) * (1 - 4 * _UNIT) - self.ratio
         return max(value * apart * math.exp(alone) * (1 - 64 * self._many * _UNIT), 0.0), most
