@@ -17,6 +17,7 @@ from veil.cli.asking import merge, randomize, tally
 from veil.cli.collecting import check_installed, serve, survey_app, token_app
 from veil.cli.inspecting import inspect
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
+from veil.cli.peos import peos_app
 from veil.cli.planning import plan
 from veil.cli.querying import sql
 from veil.cli.reading import difference, estimate, next_round
@@ -150,3 +151,4 @@ app.command()(reproduce)
 app.command()(serve)
 app.add_typer(survey_app, name="survey")
 app.add_typer(token_app, name="token")
+app.add_typer(peos_app, name="peos")

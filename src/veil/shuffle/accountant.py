@@ -13,16 +13,16 @@ After a shuffle of n reports, for a ratio E = e^eps between two neighbouring pop
 - What the transform leaves out (tails), folds in (wrap-around) and rounds is bounded and goes to the safe side.
 
 With fake reports, drawn from the blanket with another probability, the one person's report hides among those too: it is
-one of M = 1 + Bin(n - 1, gamma) + Bin(fakes, share) reports from the blanket, and delta(E) <= E[g(M)] with
-g(m) = E[(L_1 + ... + L_m)+] / m, L = gamma Z given that the report is from the blanket. g falls: the mean of m values is
-the expected mean of m of m + 1 values, and (.)+ is convex. Now let T be the expectation of the positive part of the sum
+one of M = 1 + Bin(n - 1, gamma) + Bin(fakes, share) reports from the blanket, and delta(E) <= E[g(M)] with g(m) =
+E[(L_1 + ... + L_m)+] / m, L = gamma Z given that the report is from the blanket. g falls: the mean of m values is the
+expected mean of m of m + 1 values, and (.)+ is convex. Now let T be the expectation of the positive part of the sum
 over n people and all fakes. By size-biasing, one of the reports from the blanket is a person's, or a fake:
 
     T = n gamma E[g(M)] + fakes share E[g(M')],    M' = 1 + Bin(n, gamma) + Bin(fakes - 1, share)
 
-and where gamma <= share, M' is at most as large as M: E[g(M)] <= T / (n gamma + fakes share). One transform is enough. The
-same for n - 1 people and one fake more has E[g(M)] in its second place, and bounds it from below. A gamma above the share
-is taken for the share: what is not said to be from the blanket may be told to whoever attacks.
+and where gamma <= share, M' is at most as large as M: E[g(M)] <= T / (n gamma + fakes share). One transform is enough.
+The same for n - 1 people and one fake more has E[g(M)] in its second place, and bounds it from below. A gamma above the
+share is taken for the share: what is not said to be from the blanket may be told to whoever attacks.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def delta_of(
 ) -> Bracket:
     """Bounds on the blanket's delta for n shuffled reports and a ratio of e^eps between neighbouring populations.
 
-    `points` is the size of the transform; without it, it grows until the bounds are within 5 % of each other. With fakes
-    there may be one user alone, who hides among them.
+    `points` is the size of the transform; without it, it grows until the bounds are within 5 % of each other. With
+    fakes there may be one user alone, who hides among them.
 
     >>> from veil import GRR
     >>> from veil.shuffle.blanket import blanket_of

@@ -88,6 +88,7 @@ def amplify(mechanism: Mechanism, users: int, delta: float, method: Method = "bl
     thesis 0.0391
     """
     _check(users, delta, method)
+    _local(mechanism)  # refuses what is none, before anything is computed
     if method == "blanket":
         low, ratio = certified(blanket_of(mechanism), int(users), float(delta))
     else:

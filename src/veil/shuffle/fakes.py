@@ -4,13 +4,14 @@ A fake says nothing about anybody, and looks like everybody's: one person's repo
 server and all other people compare what they know. For GRR and OLH the blanket is the uniform law of all reports, so a
 fake is a report from the blanket for certain, or almost:
 
-- Reports travel as integers modulo 2^l. A fake is a uniform one, and stands for a value (GRR) or for a bucket of a uniform
-  seed's hash function (OLH); a device draws uniformly among the integers that stand for its report. Given what it stands
-  for, an integer says nothing more, so that the server might as well see values or buckets.
-- Of 2^b integers (b = 64 for GRR, the 32 low bits for OLH), some of d' buckets have one more than others. Each has a share of at
-  least floor(2^b / d') / 2^b, `least_share`. A fake's law is therefore a mixture: with probability d' * least_share it is uniform,
-  else something that does not depend on anybody's value and may be told to whoever attacks. So a fake is taken for a report
-  that is from the blanket with probability d' * least_share, as a person's is with probability gamma.
+- Reports travel as integers modulo 2^l. A fake is a uniform one, and stands for a value (GRR) or for a bucket of a
+  uniform seed's hash function (OLH); a device draws uniformly among the integers that stand for its report. Given what
+  it stands for, an integer says nothing more, so that the server might as well see values or buckets.
+- Of 2^b integers (b = 64 for GRR, the 32 low bits for OLH), some of d' buckets have one more than others. Each has a
+  share of at least floor(2^b / d') / 2^b, `least_share`. A fake's law is therefore a mixture: with probability d' *
+  least_share it is uniform, else something that does not depend on anybody's value and may be told to whoever attacks.
+  So a fake is taken for a report that is from the blanket with probability d' * least_share, as a person's is with
+  probability gamma.
 """
 
 from __future__ import annotations
@@ -68,9 +69,7 @@ def against_server(
     return promised(mechanism, users, delta, bound, low, ratio, fakes)
 
 
-def against_server_and_users(
-    mechanism: Mechanism, fakes: int, delta: float, bound: FakeBound = "blanket"
-) -> Amplified:
+def against_server_and_users(mechanism: Mechanism, fakes: int, delta: float, bound: FakeBound = "blanket") -> Amplified:
     """The promise towards the server and all other users together: one person's report hides among the fakes alone.
 
     >>> from veil import OLH
