@@ -42,7 +42,9 @@ _USELESS = 0.5
 """A standard error of a share at which nothing is learnt."""
 _COARSE = 1 << 16
 """Points of the transforms that settle how many fakes there are."""
-_GRID, _REFINED = 8, 12
+_GRID = 6
+_REFINED = {False: 5, True: 24}
+"""Golden sections around the best local epsilon of a grid: for each number of buckets, and for the best one."""
 _MOST_TRIES = 40
 _SEEDS = {"seed_bytes": 4} if "seed_bytes" in inspect.signature(OLH).parameters else {}
 """A report has to fit an integer of 64 bits: 32 for the seed, 32 for the bucket."""
@@ -297,7 +299,7 @@ def _best_local(
     if problem.local > enough:
         parts.append((enough * (1 + 1e-6), problem.local))
     for low, high in parts or [(least, least)]:
-        _least_of(error, math.log(low), math.log(high), _REFINED * (2 if fine else 1), found)
+        _least_of(error, math.log(low), math.log(high), _REFINED[fine], found)
     best = min(found, key=lambda place: found[place])
     # the logarithm's rounding must not lift it above what was allowed
     return _Candidate(make, min(math.exp(best), problem.local), buckets, hashed, found[best])
