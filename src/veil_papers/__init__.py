@@ -51,6 +51,7 @@ EXPERIMENTS = {
         Experiment("itemsets", "Wang's thesis (2021), 5.4 and 5.5.2", "Figures 5.3, 5.4 and 5.6 to 5.8", 6),
         Experiment("marginals", "Wang's thesis (2021), chapter 6", "Figures 6.3 to 6.9", 45),
         Experiment("numeric", "Li et al., SIGMOD 2020, section 6", "Figures 2 to 7", 60),
+        Experiment("peos", "Wang's thesis (2021), 9.5", "fake reports against collusion: choices of parameters", 6),
         Experiment("sql", "Wang's thesis (2021), chapter 7", "Figures 7.3 to 7.10, Tables 7.2 and 7.3, and beyond", 30),
         Experiment(
             "shuffle", "Wang's thesis (2021), 9.2, 9.3 and 9.6", "Tables 9.1 and 9.2, Figures 9.3, 9.4, and beyond", 2

@@ -84,8 +84,11 @@ def _shuffled(study: Study) -> Document:
     """What is promised after the shuffler, of a histogram that has one."""
     from veil.histogram import Histogram
 
-    central = study.central if isinstance(study, Histogram) else None
-    return {} if central is None else {"after_the_shuffler": str(central.central), "at_least_mixed": central.users}
+    if not isinstance(study, Histogram) or study.central is None:
+        return {}
+    central, among = study.central, study.among_fakes
+    told = {"after_the_shuffler": str(central.central), "at_least_mixed": central.users}
+    return told if among is None else told | {"if_all_others_tell": str(among.central), "fakes": among.fakes}
 
 
 def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:

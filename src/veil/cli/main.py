@@ -18,6 +18,7 @@ from veil.cli.collecting import check_installed, serve, survey_app, token_app
 from veil.cli.inspecting import inspect
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.parties import shuffler
+from veil.cli.peos import peos_app
 from veil.cli.planning import plan
 from veil.cli.querying import sql
 from veil.cli.reading import difference, estimate, next_round
@@ -152,3 +153,4 @@ app.command()(serve)
 app.command()(shuffler)
 app.add_typer(survey_app, name="survey")
 app.add_typer(token_app, name="token")
+app.add_typer(peos_app, name="peos")

@@ -20,6 +20,9 @@ __all__ = [
     "Column",
     "Everything",
     "Given",
+    "HeldDomain",
+    "HeldLabels",
+    "HeldLabelsFile",
     "Level",
     "MarginalOf",
     "Out",
@@ -99,6 +102,10 @@ Given = Annotated[
         metavar="NAMES", help="With --marginal: show it among people who are alike in these attributes, as in sex."
     ),
 ]
+
+HeldDomain = Annotated[int | None, typer.Option(metavar="N", help="People hold one of the integers 0 .. N-1.")]
+HeldLabels = Annotated[str | None, typer.Option(help="People hold one of these, as in tea,coffee,water.")]
+HeldLabelsFile = Annotated[Path | None, typer.Option(help="The same from a text file, one label per line.")]
 
 
 def given_changes(changes: list[str] | None, **named: str | None) -> dict[str, str]:

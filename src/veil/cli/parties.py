@@ -1,4 +1,4 @@
-"""`veil shuffler` and `veil peos keys|submit|spot-checks|server`: the parties of a shuffle, each a process of its own."""
+"""The parties of a shuffle, each a process of its own: `veil shuffler`, and `veil peos keys`, `submit`, `server`."""
 
 from __future__ import annotations
 

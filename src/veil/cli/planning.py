@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.options import given_changes, whole_number
+from veil.cli.options import HeldDomain, HeldLabels, HeldLabelsFile, given_changes, whole_number
 from veil.cli.outcome import AsJson, Document, console, flag, reporting, warn, wrote
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def plan(
             help="How many people will take part. Default: 1,000,000; for sql the rows of FILE, or as the schema says.",
         ),
     ] = None,
-    domain: Annotated[int | None, typer.Option(metavar="N", help="People hold one of the integers 0 .. N-1.")] = None,
-    labels: Annotated[str | None, typer.Option(help="People hold one of these, as in tea,coffee,water.")] = None,
-    labels_file: Annotated[Path | None, typer.Option(help="The same from a text file, one label per line.")] = None,
+    domain: HeldDomain = None,
+    labels: HeldLabels = None,
+    labels_file: HeldLabelsFile = None,
     ends: Annotated[
         tuple[str, str] | None,
         typer.Option(

@@ -15,7 +15,7 @@ from veil.mechanisms import FrequencyOracle
 from veil.results.answers import Answers
 from veil.results.base import Result
 from veil.results.estimate import Estimate
-from veil.shuffle import Amplified, Shuffler, blanket_of
+from veil.shuffle import Amplified, Shuffler
 from veil.study import Collected, OneRound
 from veil.survey import Survey
 from veil.tools.arguments import is_int
@@ -56,7 +56,9 @@ class Histogram(OneRound[Estimate]):
         if self.shuffler is not None:
             if not isinstance(self.shuffler, Shuffler):
                 raise ParameterError("a shuffler is said as Shuffler(users, delta)")
-            blanket_of(self.oracle)  # refuses an oracle whose central promise is not known, before anybody is asked
+            self.shuffler.check(
+                self.oracle
+            )  # refuses an oracle whose central promise is not known, before anybody is asked
         _check_post(self.post)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", _labels(self.candidates))
@@ -74,6 +76,13 @@ class Histogram(OneRound[Estimate]):
         """What people are promised towards whoever sees only shuffled reports, where there is a shuffler."""
         return None if self.shuffler is None else self.shuffler.central(self.oracle)
 
+    @cached_property
+    def among_fakes(self) -> Amplified | None:
+        """What people are promised even if all others tell the reader what they sent, where there are fakes."""
+        if self.shuffler is None or not self.shuffler.fakes:
+            return None
+        return self.shuffler.among_fakes(self.oracle)
+
     def answer(self, collected: Collected) -> Estimate:
         chosen = None if self.candidates is None else {0: _values(self.oracle.domain, self.candidates)}
         tally = collected.tally(candidates=chosen)
@@ -85,9 +94,14 @@ class Histogram(OneRound[Estimate]):
     def _shuffled(self, people: int) -> str:
         """The shuffle as a step of the lineage, with the promise that so many reports are worth."""
         assert self.shuffler is not None
-        promised = self.guarantee if people < 2 else self.shuffler.central(self.oracle, people).central
-        fewer = f", with {people:,} people instead of {self.shuffler.users:,}" if people < self.shuffler.users else ""
-        return f"shuffled{fewer}: {promised}"
+        shuffler = self.shuffler
+        alone = people < 2 and not shuffler.fakes
+        promised = self.guarantee if alone else shuffler.central(self.oracle, people).central
+        fewer = f", with {people:,} people instead of {shuffler.users:,}" if people < shuffler.users else ""
+        if not shuffler.fakes:
+            return f"shuffled{fewer}: {promised}"
+        among = shuffler.among_fakes(self.oracle).central
+        return f"shuffled{fewer}, among {shuffler.fakes:,} fakes: {promised}; if all others tell: {among}"
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ shuffler tells. Thesis chapter 9; docs/shuffle.md.
 """
 
 from veil.shuffle import bounds
-from veil.shuffle.accountant import Bracket, delta_of
+from veil.shuffle.accountant import Bracket, Fakes, delta_of
 from veil.shuffle.amplification import Amplified, Method, amplify, largest_local
 from veil.shuffle.aue import AUE
 from veil.shuffle.blanket import Blanket, blanket_of
 from veil.shuffle.designing import Bound, ShuffleDesign, design, designs
+from veil.shuffle.fakes import against_server, against_server_and_users, least_share, variance_with_fakes
+from veil.shuffle.peos_design import PeosDesign, design_peos, designs_peos
 from veil.shuffle.rivals import Base, Laplace, random_reports, rap, rap_removal, solh_buckets
 from veil.shuffle.shuffler import Shuffler
 
@@ -21,19 +23,27 @@ __all__ = [
     "Blanket",
     "Bound",
     "Bracket",
+    "Fakes",
     "Laplace",
     "Method",
+    "PeosDesign",
     "ShuffleDesign",
     "Shuffler",
+    "against_server",
+    "against_server_and_users",
     "amplify",
     "blanket_of",
     "bounds",
     "delta_of",
     "design",
+    "design_peos",
     "designs",
+    "designs_peos",
     "largest_local",
+    "least_share",
     "random_reports",
     "rap",
     "rap_removal",
     "solh_buckets",
+    "variance_with_fakes",
 ]

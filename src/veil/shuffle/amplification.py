@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from veil.errors import ParameterError
 from veil.privacy import Guarantee, check_epsilon
 from veil.shuffle import bounds
-from veil.shuffle.accountant import Bracket, delta_of
+from veil.shuffle.accountant import Bracket, Fakes, delta_of
 from veil.shuffle.blanket import Blanket, blanket_of
 from veil.shuffle.bounds import check_delta, check_users
 from veil.tools.normal import critical
@@ -20,7 +20,7 @@ from veil.tools.normal import critical
 if TYPE_CHECKING:
     from veil.mechanisms import Mechanism
 
-__all__ = ["Amplified", "Method", "amplify", "largest_local", "unshuffled"]
+__all__ = ["Amplified", "Method", "amplify", "certified", "largest_local", "promised", "unshuffled"]
 
 Method = Literal["blanket", "clones", "thesis", "small-epsilon", "binary"]
 _EXACT = 1e-4
@@ -47,6 +47,7 @@ class Amplified:
     users: int
     method: Method
     low: float
+    fakes: int = 0
 
     @property
     def epsilon(self) -> float:
@@ -65,7 +66,9 @@ class Amplified:
 
     def __str__(self) -> str:
         """In plain words."""
-        return f"{self.central} after a shuffle of {self.users:,} reports ({self.method}); {self.local} without it"
+        reports = f"{self.users:,} report{'s' if self.users > 1 else ''}"
+        added = f" and {self.fakes:,} fake ones" if self.fakes else ""
+        return f"{self.central} after a shuffle of {reports}{added} ({self.method}); {self.local} without it"
 
 
 def amplify(mechanism: Mechanism, users: int, delta: float, method: Method = "blanket") -> Amplified:
@@ -85,17 +88,25 @@ def amplify(mechanism: Mechanism, users: int, delta: float, method: Method = "bl
     thesis 0.0391
     """
     _check(users, delta, method)
-    local = _local(mechanism)
+    _local(mechanism)  # refuses what is none, before anything is computed
     if method == "blanket":
-        low, ratio = _central(blanket_of(mechanism), int(users), float(delta))
+        low, ratio = certified(blanket_of(mechanism), int(users), float(delta))
     else:
         low = _in_closed_form(mechanism, users, delta, method)
         ratio = math.exp(low) * (1 + 2.0**-40)
+    return promised(mechanism, users, delta, method, low, ratio)
+
+
+def promised(
+    mechanism: Mechanism, users: int, delta: float, method: Method, low: float, ratio: float, fakes: int = 0
+) -> Amplified:
+    """The central promise of a ratio that a method gives; where it is no less than the local one, that stands."""
+    local = _local(mechanism)
     assert local.ratio is not None
     if ratio >= local.ratio:
-        return replace(unshuffled(mechanism, users, method), low=min(low, local.epsilon))
+        return replace(unshuffled(mechanism, users, method), low=min(low, local.epsilon), fakes=int(fakes))
     central = Guarantee(Fraction(ratio), Fraction(repr(float(delta))), needs_shuffler=True)
-    return Amplified(local, central, int(users), method, low)
+    return Amplified(local, central, int(users), method, low, int(fakes))
 
 
 def unshuffled(mechanism: Mechanism, users: int, method: Method = "blanket") -> Amplified:
@@ -194,22 +205,22 @@ def _in_closed_form(mechanism: Mechanism, users: int, delta: float, method: Meth
 
 
 @lru_cache(maxsize=256)
-def _central(blanket: Blanket, users: int, delta: float) -> tuple[float, float]:
+def certified(blanket: Blanket, users: int, delta: float, fakes: Fakes | None = None) -> tuple[float, float]:
     """A lower bound on the blanket's epsilon at this delta, and the ratio e^eps that it certainly keeps."""
-    if delta_of(blanket, users, 1.0, _COARSE).high <= delta:
+    if delta_of(blanket, users, 1.0, _COARSE, fakes).high <= delta:
         return 0.0, 1.0
     most = math.log(float(blanket.ratio))
     points: int | None = _COARSE
 
     def above(place: float) -> tuple[float, float]:
         """The logarithms of both bounds over delta, at an epsilon of e^place."""
-        found = delta_of(blanket, users, math.exp(math.exp(place)), points)
+        found = delta_of(blanket, users, math.exp(math.exp(place)), points, fakes)
         return tuple(math.log(max(end, 1e-300) / delta) for end in (found.low, found.high))  # type: ignore[return-value]
 
     # A coarse search for the epsilon, by secants of ln delta over ln epsilon, which falls ever more steeply.
     end = math.log(most)
     last = end - _EXACT
-    place = min(_by_normal_law(blanket, users, delta), last)
+    place = min(_by_normal_law(blanket, users, delta, fakes), last)
     excess, slope = above(place)[1], -20.0
     for _ in range(_MOST_STEPS):
         moved = min(place - max(min(excess / slope, 1.0), -1.0), last)
@@ -236,7 +247,8 @@ def _central(blanket: Blanket, users: int, delta: float) -> tuple[float, float]:
     return 0.0, ratio
 
 
-def _by_normal_law(blanket: Blanket, users: int, delta: float) -> float:
+def _by_normal_law(blanket: Blanket, users: int, delta: float, fakes: Fakes | None) -> float:
     """ln epsilon, as if the sum of the blanket's reports were normal: where a search begins."""
-    deviation = (float(blanket.ratio) - 1) * math.sqrt(2 * float(blanket.apart) / users)
+    drawn = float(users * blanket.gamma + (fakes.count * fakes.share if fakes else 0))
+    deviation = (float(blanket.ratio) - 1) * math.sqrt(2 * float(blanket.gamma * blanket.apart) / drawn)
     return math.log(deviation * max(critical(min(delta, 0.4)), 0.1))

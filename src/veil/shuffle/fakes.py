@@ -1,0 +1,158 @@
+"""What fake reports are worth: uniform ones that shufflers mix with those of people, together (thesis 9.5).
+
+A fake says nothing about anybody, and looks like everybody's: one person's report hides among the fakes even where the
+server and all other people compare what they know. For GRR and OLH the blanket is the uniform law of all reports, so a
+fake is a report from the blanket for certain, or almost:
+
+- Reports travel as integers modulo 2^l. A fake is a uniform one, and stands for a value (GRR) or for a bucket of a
+  uniform seed's hash function (OLH); a device draws uniformly among the integers that stand for its report. Given what
+  it stands for, an integer says nothing more, so that the server might as well see values or buckets.
+- Of 2^b integers (b = 64 for GRR, the 32 low bits for OLH), some of d' buckets have one more than others. Each has a
+  share of at least floor(2^b / d') / 2^b, `least_share`. A fake's law is therefore a mixture: with probability d' *
+  least_share it is uniform, else something that does not depend on anybody's value and may be told to whoever attacks.
+  So a fake is taken for a report that is from the blanket with probability d' * least_share, as a person's is with
+  probability gamma.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+from veil.errors import ParameterError
+from veil.shuffle import bounds
+from veil.shuffle.accountant import Fakes
+from veil.shuffle.amplification import Amplified, amplify, certified, promised, unshuffled
+from veil.shuffle.blanket import blanket_of
+from veil.shuffle.bounds import check_delta, check_users
+
+if TYPE_CHECKING:
+    from veil.mechanisms import FrequencyOracle, Mechanism
+
+__all__ = [
+    "FakeBound",
+    "against_server",
+    "against_server_and_users",
+    "check_fakeable",
+    "fakes_of",
+    "least_share",
+    "variance_with_fakes",
+]
+
+FakeBound = Literal["blanket", "thesis"]
+_RING_BITS, _BUCKET_BITS = 64, 32
+"""Of all integers, and of the part of them that stands for a bucket of local hashing."""
+
+
+def against_server(
+    mechanism: Mechanism, users: int, fakes: int, delta: float, bound: FakeBound = "blanket"
+) -> Amplified:
+    """The promise towards the server alone, which sees the shuffled reports of all users and the fakes among them.
+
+    "thesis" is Corollary 9.5.2 or 9.5.3.
+
+    >>> from veil import OLH
+    >>> found = against_server(OLH(4.0, 1000, 16), 100_000, 50_000, 1e-9)
+    >>> round(found.epsilon, 4), round(against_server(OLH(4.0, 1000, 16), 100_000, 50_000, 1e-9, "thesis").epsilon, 4)
+    (0.0777, 0.2564)
+    """
+    _check(mechanism, fakes, bound)
+    users, delta = check_users(users), check_delta(delta)
+    if not fakes:
+        return amplify(mechanism, users, delta, bound)
+    if bound == "blanket":
+        low, ratio = certified(blanket_of(mechanism), users, delta, fakes_of(mechanism, fakes))
+    else:
+        share = 1 / (math.exp(mechanism.guarantee.epsilon) + buckets_of(mechanism) - 1)
+        low, ratio = _by_thesis((users - 1) * share + fakes * float(least_share(mechanism)), delta)
+    return promised(mechanism, users, delta, bound, low, ratio, fakes)
+
+
+def against_server_and_users(mechanism: Mechanism, fakes: int, delta: float, bound: FakeBound = "blanket") -> Amplified:
+    """The promise towards the server and all other users together: one person's report hides among the fakes alone.
+
+    >>> from veil import OLH
+    >>> found = against_server_and_users(OLH(4.0, 1000, 16), 50_000, 1e-9)
+    >>> round(found.epsilon, 4), round(against_server_and_users(OLH(4.0, 1000, 16), 50_000, 1e-9, "thesis").epsilon, 4)
+    (0.0946, 0.3098)
+    """
+    _check(mechanism, fakes, bound)
+    delta = check_delta(delta)
+    if not fakes:
+        return unshuffled(mechanism, 1, bound)
+    if bound == "blanket":
+        low, ratio = certified(blanket_of(mechanism), 1, delta, fakes_of(mechanism, fakes))
+    else:
+        low, ratio = _by_thesis(fakes * float(least_share(mechanism)), delta)
+    return promised(mechanism, 1, delta, bound, low, ratio, fakes)
+
+
+def _by_thesis(mean: float, delta: float) -> tuple[float, float]:
+    low = bounds.binomial(mean, delta)
+    return low, math.exp(low) * (1 + 2.0**-40)
+
+
+def variance_with_fakes(oracle: FrequencyOracle, users: int, fakes: int, frequency: float = 0.0) -> float:
+    """The variance of a frequency of `users` people, estimated from their reports and as many fakes (9.5.3).
+
+    What fakes are expected to add is subtracted; what they add beyond it stays, as noise.
+
+    >>> from veil import GRR
+    >>> oracle = GRR(2.0, 10)
+    >>> variance_with_fakes(oracle, 1000, 0) == oracle.variance(1000)
+    True
+    >>> f"{variance_with_fakes(oracle, 1000, 500):.3g}"
+    '0.000673'
+    """
+    check_fakeable(oracle)
+    p, q = (float(getattr(oracle, name)) for name in ("p", "q"))
+    supports = 1 / buckets_of(oracle)
+    return oracle.variance(users, frequency) + fakes * supports * (1 - supports) / (users * (p - q)) ** 2
+
+
+def least_share(mechanism: Mechanism) -> Fraction:
+    """The smallest probability that a uniform integer stands for a given value or bucket.
+
+    >>> from veil import OLH
+    >>> least_share(OLH(1.0, 1000, 16)), float(1 - 3 * least_share(OLH(1.0, 1000, 3)))
+    (Fraction(1, 16), 2.3283064365386963e-10)
+    """
+    from veil.mechanisms import GRR
+
+    buckets = buckets_of(mechanism)
+    many = 1 << (_RING_BITS if isinstance(mechanism, GRR) else _BUCKET_BITS)
+    return Fraction(many // buckets, many)
+
+
+def fakes_of(mechanism: Mechanism, fakes: int) -> Fakes:
+    """So many fake reports, as the accountant takes them."""
+    return Fakes(int(fakes), buckets_of(mechanism) * least_share(mechanism))
+
+
+def buckets_of(mechanism: Mechanism) -> int:
+    """Among how many values or buckets a fake report is uniform."""
+    from veil.mechanisms import GRR, OLH
+
+    if isinstance(mechanism, GRR):
+        return mechanism.domain.size
+    if isinstance(mechanism, OLH):
+        return mechanism.hash_range
+    raise ParameterError(
+        f"fake reports are accounted for GRR and OLH, whose blanket is uniform: not for "
+        f"{getattr(mechanism, 'name', 'this')}; expected one of these, or a shuffler without fakes"
+    )
+
+
+def check_fakeable(mechanism: Mechanism) -> None:
+    """Refuse a mechanism for which fakes are not accounted."""
+    buckets = buckets_of(mechanism)
+    if buckets > 1 << _BUCKET_BITS:
+        raise ParameterError("fake reports are uniform among at most 2^32 values or buckets")
+
+
+def _check(mechanism: Mechanism, fakes: int, bound: str) -> None:
+    if bound not in ("blanket", "thesis"):
+        raise ParameterError('a bound is "blanket" or "thesis"')
+    check_fakeable(mechanism)
+    Fakes(fakes)  # refuses what is no number of fakes
