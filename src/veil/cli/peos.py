@@ -8,6 +8,7 @@ from __future__ import annotations
 import typer
 
 from veil.cli.parties import keys, server, spot_checks, submit
+from veil.cli.peos_demo import demo
 from veil.cli.peos_planning import plan
 
 __all__ = ["peos_app"]
@@ -21,3 +22,4 @@ peos_app.command()(keys)
 peos_app.command()(submit)
 peos_app.command("spot-checks")(spot_checks)
 peos_app.command()(server)
+peos_app.command()(demo)

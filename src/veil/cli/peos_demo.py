@@ -1,0 +1,168 @@
+"""`veil peos demo`: three promises, three shufflers as processes of their own, and what the server learns."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+import typer
+
+from veil.cli.demo import TOP, step
+from veil.cli.example import APPS, QUESTION, made_up
+from veil.cli.outcome import AsJson, Document, console, reporting
+from veil.cli.tables import plain_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from veil.shuffle import PeosDesign
+    from veil.shuffle.parties.plan import Plan
+
+__all__ = ["demo"]
+
+_SERVER, _USERS, _LOCAL, _DELTA = 1.0, 2.0, 4.0, 1e-6
+_START = 60.0  # seconds for a shuffler to listen
+
+
+@reporting
+def demo(
+    people: Annotated[int, typer.Option(min=100, help="How many people to make up.")] = 2000,
+    shufflers: Annotated[int, typer.Option(help="How many shufflers: an odd number from 3.")] = 3,
+    bits: Annotated[int, typer.Option(help="Bits of the server's key; fewer than 3072 are for tests.")] = 3072,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Where keys, settings and reports go. Default: a temporary one."),
+    ] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Walk the whole way on this machine: a server, shufflers and made-up people's devices, each a process."""
+    screen = console(as_json)
+    if folder is not None:
+        return _walk(people, shufflers, bits, folder, screen)
+    with tempfile.TemporaryDirectory(prefix="veil-peos-") as temporary:
+        return _walk(people, shufflers, bits, Path(temporary) / "parties", screen)
+
+
+def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console) -> Document:
+    from veil.histogram import Histogram
+    from veil.shuffle import design_peos
+    from veil.shuffle.collection import make_folder
+    from veil.shuffle.parties.plan import Address
+
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
+    step(screen, 1, "plan", "an oracle and a number of fake reports that keep three promises")
+    found = design_peos(_SERVER, _USERS, _LOCAL, users=people, domain=APPS, delta=_DELTA)
+    _promises(screen, found)
+    study = Histogram(found.oracle, shuffler=found.shuffler)
+
+    step(screen, 2, "keys", f"a key of {bits} bits for the server, and a certificate for everybody")
+    places = [Address("127.0.0.1", port) for port in _free_ports(shufflers)]
+    plan = make_folder(folder, study, places, collection="demo", bits=bits)
+    screen.print(
+        f"  {folder}: plan.json, study.json, and a file of settings for each party", markup=False, soft_wrap=True
+    )
+
+    held, start = made_up(people), time.monotonic()
+    values = folder / "values.csv"
+    values.write_text("app\n" + "\n".join(APPS[i] for i in held) + "\n")
+    with _listening(plan, folder):
+        step(screen, 3, "submit", "on the devices: randomize, split into shares, encrypt one; each shuffler gets one")
+        told = _veil("peos", "submit", str(values), "--config", str(folder / "device.toml"))
+        screen.print(f"  {told['people']:,} people; every shuffler holds {told['people']:,} shares, on its disk")
+        step(screen, 4, "shuffle", "the shufflers hide, permute and share anew; nobody knows all the permutations")
+        done = _veil("peos", "server", "--config", str(folder / "server.toml"))
+    rows = [
+        (cost["party"], f"{cost['seconds']:.1f} s", f"{cost['sent']:,}", f"{cost['received']:,}")
+        for cost in done["costs"]
+    ]
+    screen.print(plain_table(("party", "processor", "bytes sent", "bytes received"), rows))
+
+    step(screen, 5, "estimate", "what the server learns, beside the truth that it never saw")
+    answer = _veil("estimate", str(folder / "study.json"), done["out"])
+    return _shown(screen, answer, held, time.monotonic() - start) | {"costs": done["costs"], "fakes": done["fakes"]}
+
+
+def _promises(screen: Console, found: PeosDesign) -> None:
+    rows = [
+        ("the server", str(found.server.central)),
+        ("the server and all other people together", str(found.server_and_users.central)),
+        ("the server and most of the shufflers", str(found.local)),
+    ]
+    screen.print(plain_table(("what is promised against", ""), rows))
+    screen.print(f"  {found.oracle.name} with {found.fakes:,} fakes among the reports")
+
+
+def _shown(screen: Console, answer: Document, held: Sequence[int] | np.ndarray, seconds: float) -> Document:
+    from veil.results.units import Unit
+
+    share, truth = Unit("share"), np.bincount(held, minlength=len(APPS)) / len(held)
+    known = {app: float(part) for app, part in zip(APPS, truth, strict=True)}
+    largest = sorted(answer["rows"], key=lambda row: -row["frequency"])[:TOP]
+    cells = [
+        (
+            row["value"],
+            share.text(row["frequency"]),
+            share.interval(row["low"], row["high"]),
+            share.text(known[row["value"]]),
+        )
+        for row in largest
+    ]
+    screen.print(plain_table(("value", "share", "95 % interval", "truth"), cells))
+    covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in answer["rows"])
+    screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected). It took {seconds:.0f} s.")
+    screen.print("Next: docs/peos.md; veil peos plan --help", markup=False)
+    return {"people": len(held), "answer": answer, "truth": known, "covered": covered}
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
+
+
+def _veil(*arguments: str) -> Document:
+    """Run another command of veil, and take its document."""
+    command = [sys.executable, "-m", "veil.cli", *arguments, "--json"]
+    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603  # our own command
+    if done.returncode:
+        from veil.errors import PartyError
+
+        raise PartyError("veil", f"{' '.join(arguments[:2])} failed: {done.stderr.decode().strip()}")
+    document: Document = json.loads(done.stdout)
+    return document
+
+
+@contextlib.contextmanager
+def _listening(plan: Plan, folder: Path) -> Iterator[None]:
+    """All shufflers, for the length of a block."""
+    from veil.errors import PartyError
+
+    processes = {}
+    try:
+        for name in plan.names:
+            command = [sys.executable, "-m", "veil.cli", "shuffler", "--config", str(folder / f"{name}.toml")]
+            with (folder / f"{name}.log").open("wb") as log:
+                processes[name] = subprocess.Popen(command, stderr=log)  # noqa: S603  # our own command
+        end = time.monotonic() + _START
+        for name, process in processes.items():
+            while b": ready at" not in (folder / f"{name}.log").read_bytes():
+                if process.poll() is not None or time.monotonic() > end:
+                    raise PartyError(name, f"did not start: see {folder / name}.log")
+                time.sleep(0.05)
+        yield
+    finally:
+        for process in processes.values():
+            process.terminate()
+        for process in processes.values():
+            process.wait(timeout=30)
