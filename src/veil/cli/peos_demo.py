@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from veil.shuffle import PeosDesign
-    from veil.shuffle.parties.plan import Plan
 
 __all__ = ["demo"]
 
@@ -56,7 +53,7 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
     from veil.histogram import Histogram
     from veil.shuffle import design_peos
     from veil.shuffle.collection import make_folder
-    from veil.shuffle.parties.plan import Address
+    from veil.shuffle.rehearsal import free_addresses, running
 
     screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
     step(screen, 1, "plan", "an oracle and a number of fake reports that keep three promises")
@@ -65,8 +62,7 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
     study = Histogram(found.oracle, shuffler=found.shuffler)
 
     step(screen, 2, "keys", f"a key of {bits} bits for the server, and a certificate for everybody")
-    places = [Address("127.0.0.1", port) for port in _free_ports(shufflers)]
-    plan = make_folder(folder, study, places, collection="demo", bits=bits)
+    plan = make_folder(folder, study, free_addresses(shufflers), collection="demo", bits=bits)
     screen.print(
         f"  {folder}: plan.json, study.json, and a file of settings for each party", markup=False, soft_wrap=True
     )
@@ -74,7 +70,7 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
     held, start = made_up(people), time.monotonic()
     values = folder / "values.csv"
     values.write_text("app\n" + "\n".join(APPS[i] for i in held) + "\n")
-    with _listening(plan, folder):
+    with running(plan, folder):
         step(screen, 3, "submit", "on the devices: randomize, split into shares, encrypt one; each shuffler gets one")
         told = _veil("peos", "submit", str(values), "--config", str(folder / "device.toml"))
         screen.print(f"  {told['people']:,} people; every shuffler holds {told['people']:,} shares, on its disk")
@@ -87,7 +83,7 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
     screen.print(plain_table(("party", "processor", "bytes sent", "bytes received"), rows))
 
     step(screen, 5, "estimate", "what the server learns, beside the truth that it never saw")
-    answer = _veil("estimate", str(folder / "study.json"), done["out"])
+    answer = _veil("estimate", str(folder / "study.json"), done["out"], "--all", "--top", str(len(APPS)))
     return _shown(screen, answer, held, time.monotonic() - start) | {"costs": done["costs"], "fakes": done["fakes"]}
 
 
@@ -123,14 +119,6 @@ def _shown(screen: Console, answer: Document, held: Sequence[int] | np.ndarray, 
     return {"people": len(held), "answer": answer, "truth": known, "covered": covered}
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-
-
 def _veil(*arguments: str) -> Document:
     """Run another command of veil, and take its document."""
     command = [sys.executable, "-m", "veil.cli", *arguments, "--json"]
@@ -141,28 +129,3 @@ def _veil(*arguments: str) -> Document:
         raise PartyError("veil", f"{' '.join(arguments[:2])} failed: {done.stderr.decode().strip()}")
     document: Document = json.loads(done.stdout)
     return document
-
-
-@contextlib.contextmanager
-def _listening(plan: Plan, folder: Path) -> Iterator[None]:
-    """All shufflers, for the length of a block."""
-    from veil.errors import PartyError
-
-    processes = {}
-    try:
-        for name in plan.names:
-            command = [sys.executable, "-m", "veil.cli", "shuffler", "--config", str(folder / f"{name}.toml")]
-            with (folder / f"{name}.log").open("wb") as log:
-                processes[name] = subprocess.Popen(command, stderr=log)  # noqa: S603  # our own command
-        end = time.monotonic() + _START
-        for name, process in processes.items():
-            while b": ready at" not in (folder / f"{name}.log").read_bytes():
-                if process.poll() is not None or time.monotonic() > end:
-                    raise PartyError(name, f"did not start: see {folder / name}.log")
-                time.sleep(0.05)
-        yield
-    finally:
-        for process in processes.values():
-            process.terminate()
-        for process in processes.values():
-            process.wait(timeout=30)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,8 @@ class Shuffled:
     costs: tuple[Costs, ...]
     received: int
     """Bytes that the server received."""
+    seconds: float
+    """Seconds of the server's processor."""
 
 
 class Coordinator:
@@ -156,8 +159,10 @@ class Coordinator:
         outcomes = {i: outcome for i, (outcome, _) in results.items() if outcome is not None}
         received = sum(channel.received for channel in channels) - before
         enter_stage(SERVER, "opening the outcome")
+        start = time.process_time()
         elements = await asyncio.to_thread(self._protocol.combine, outcomes)
-        return Shuffled(elements, people, tuple(costs for _, costs in results.values()), received)
+        costs = tuple(cost for _, cost in results.values())
+        return Shuffled(elements, people, costs, received, time.process_time() - start)
 
     async def _follow(self, i: int, channel: Channel, name: str, people: int) -> tuple[Bytes | None, Costs]:
         """One shuffler's attempt: what it sends in the end, and what it took."""

@@ -107,7 +107,10 @@ class ShufflerProcess:
 
     async def _follow(self, channel: Channel) -> None:
         while True:
-            request = await channel.receive()
+            try:
+                request = await channel.receive()
+            except PartyError:
+                return  # the server has nothing more to ask for; attempts notice by themselves if it goes away
             try:
                 await self._do(channel, request)
             except PartyError as problem:
