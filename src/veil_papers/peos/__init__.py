@@ -14,8 +14,8 @@ __all__ = ["CRITERIA", "SEED", "reproduce"]
 
 CRITERIA = (
     'numbers in brackets that decide are ours; "(ours)" are claims of this project. Everything is computed, without '
-    "any chance: the seed is not used. Settled after a first look at the results: where fakes are said to be necessary, "
-    "and where the closed form for d' is held against all d'"
+    "any chance: the seed is not used. Settled after a first look at the results: where fakes are said to be "
+    "necessary, and where the closed form for d' is held against all d'"
 )
 
 

@@ -52,8 +52,8 @@ def best_buckets(plan: Plan) -> Parts:
     told = by_point(plan.fake_shares, tried, brief, "n_r / n")
     yield Says("Introducing n_r will reduce the optimal d'").exactly(told, tried[-1] < tried[0])
     says = (
-        "(ours) It raises it, as the derivation above that sentence says: (n - 1 + n_r) in place of minus (here: within "
-        "one bucket, while n_r / d' is below the 14 ln(2 / delta) / eps_1^2 that the closed form divides by)"
+        "(ours) It raises it, as the derivation above that sentence says: (n - 1 + n_r) in place of minus (here: "
+        "within one bucket, while n_r / d' is below the 14 ln(2 / delta) / eps_1^2 that the closed form divides by)"
     )
     meant = [i for i, fakes in enumerate(counts) if fakes / plus[i] < needed(_SERVER)]
     rises = all(one < other for one, other in pairwise(tried))
