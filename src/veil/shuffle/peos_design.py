@@ -115,7 +115,7 @@ def design_peos(
 
     >>> found = design_peos(0.2, 0.5, 4.0, users=100_000, domain=100, delta=1e-9, bound="thesis")
     >>> found.oracle.name, found.oracle.hash_range, found.fakes
-    ('OLH', 13, 52142)
+    ('OLH', 18, 109784)
     """
     problem = _problem(epsilon_server, epsilon_users, epsilon_local, users, domain, delta, bound, most_fakes)
     return _certified(problem, min(_candidates(problem), key=lambda one: one.error))

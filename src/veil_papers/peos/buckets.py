@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from veil_papers.common.claims import Says, by_point
 from veil_papers.common.exhibits import Curve, Panel, Parts, brief, exhibit
@@ -11,20 +12,22 @@ from veil_papers.peos.plan import DELTA, Plan
 _SERVER = 0.2
 
 
+def needed(epsilon: float) -> float:
+    """How many random reports there have to be at each bucket."""
+    return 14 * math.log(2 / DELTA) / epsilon**2
+
+
 def best(people: int, fakes: float, epsilon: float) -> int:
-    """The d' of least variance, by trying all for which m = e^eps_l + d' - 1 keeps eps_1 (9.5.3)."""
-    needed = 14 * math.log(2 / DELTA) / epsilon**2
+    """The d' of least variance, by trying all for which some m = e^eps_l + d' - 1 keeps eps_1 (9.5.3)."""
 
     def variance(buckets: int) -> float:
-        left = needed - fakes / buckets
-        m = (people - 1) / left if left > 0 else math.inf
+        left = needed(epsilon) - fakes / buckets
+        m = (people - 1) / left if left > 0 else math.inf  # fakes alone are enough, whatever eps_l is
         if m <= buckets:
             return math.inf
         return (1 if math.isinf(m) else (m / (m - buckets)) ** 2) / (buckets - 1)
 
-    most = int((people + fakes) / needed) + 1
-    closed = [buckets for buckets in range(2, most + 1) if fakes / buckets < needed]
-    return min(closed, key=variance)
+    return min(range(2, int((people + fakes) / needed(epsilon)) + 2), key=variance)
 
 
 def printed(people: int, fakes: float, epsilon: float, sign: int) -> float:
@@ -48,9 +51,13 @@ def best_buckets(plan: Plan) -> Parts:
     yield "Corollary 9.5.2 decides, with a free local eps: m = e^eps_l + d' - 1 follows from d' and the fakes."
     told = by_point(plan.fake_shares, tried, brief, "n_r / n")
     yield Says("Introducing n_r will reduce the optimal d'").exactly(told, tried[-1] < tried[0])
-    yield Says(
-        "(ours) It raises it, as the derivation above that sentence says: (n - 1 + n_r) in place of minus"
-    ).exactly(
-        f"{told}; derived {by_point(plan.fake_shares, plus, brief, 'n_r / n')}",
-        all(abs(mine - derived) <= 1 for mine, derived in zip(tried, plus, strict=True)),
+    says = (
+        "(ours) It raises it, as the derivation above that sentence says: (n - 1 + n_r) in place of minus (here: "
+        "within one bucket, while n_r / d' is below the 14 ln(2 / delta) / eps_1^2 that the closed form divides by)"
+    )
+    meant = [i for i, fakes in enumerate(counts) if fakes / plus[i] < needed(_SERVER)]
+    rises = all(one < other for one, other in pairwise(tried))
+    yield Says(says).exactly(
+        f"derived {by_point(plan.fake_shares, plus, brief, 'n_r / n')}, of which the first {len(meant)} are meant",
+        rises and all(abs(tried[i] - plus[i]) <= 1 for i in meant),
     )
