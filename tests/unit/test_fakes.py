@@ -78,6 +78,8 @@ def test_a_wrong_number_of_fakes_is_refused(fakes: Any) -> None:
 def test_weights_and_fakes_do_not_go_together() -> None:
     with pytest.raises(InputError, match="no weights"):
         ORACLE.tally(ORACLE.randomize(["tea"] * 3), weights=[1, 2, 3]).with_fakes(1)
+    with pytest.raises(InputError, match="no weights"):
+        ORACLE.estimate(replace(ORACLE.tally(ORACLE.randomize(["tea"] * 3), weights=[1, 2, 3]), fakes=1))
 
 
 def test_others_do_not_know_what_fakes_support() -> None:

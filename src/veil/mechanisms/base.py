@@ -181,6 +181,8 @@ class Mechanism(ABC):
             raise MismatchError("this tally does not have the counts of its candidates")
         if tally.fakes and self.fake_support is None:
             raise InputError(f"{self.name} does not know what uniform fakes support: GRR and OLH remove them")
+        if tally.fakes and not tally.people == tally.weight == tally.square:
+            raise InputError("reports with fakes among them have no weights: nobody knows which are fakes")
         if not tally.people:
             raise EmptyError("expected at least one report to estimate from")
         if not tally.weight:

@@ -95,7 +95,7 @@ def em(mechanism: Oracle, reports: Reports, *, gap: float = 1e-8, most: int = 10
 
     Also known as iterative Bayesian update (IBU). It sees what a tally forgets: which bits came together. For oracles
     without a random seed and with at most 4,096 different reports (OUE: 12 values). Stops when no histogram can have a
-    log-likelihood a person that is better by `gap`; after `most` steps it warns.
+    log-likelihood a person that is better by `gap`; after `most` steps it warns. All reports are taken for people's.
 
     >>> from veil import OUE
     >>> oracle = OUE(epsilon=2.0, domain=3)
