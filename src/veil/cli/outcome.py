@@ -64,7 +64,7 @@ EXIT_CODES = {
     4: "mismatch: reports, tallies or a run of another study",
     5: "damaged or foreign bytes: not a whole study, report file or tally",
     6: "budget: the ledger refuses to spend",
-    7: "the collector refuses: a survey in another state, or a database that is down, full or foreign",
+    7: "the collector refuses (a survey in another state, a database that is down), or a party of a shuffle failed",
 }
 _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (InputError, 3),

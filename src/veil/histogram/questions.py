@@ -56,9 +56,7 @@ class Histogram(OneRound[Estimate]):
         if self.shuffler is not None:
             if not isinstance(self.shuffler, Shuffler):
                 raise ParameterError("a shuffler is said as Shuffler(users, delta)")
-            self.shuffler.check(
-                self.oracle
-            )  # refuses an oracle whose central promise is not known, before anybody is asked
+            self.shuffler.check(self.oracle)  # refuses one whose central promise is not known, before anybody is asked
         _check_post(self.post)
         if self.candidates is not None:
             object.__setattr__(self, "candidates", _labels(self.candidates))
@@ -88,20 +86,22 @@ class Histogram(OneRound[Estimate]):
         tally = collected.tally(candidates=chosen)
         found: Estimate = self.survey.estimate_question(tally, 0, population=collected.population)
         if self.shuffler is not None:
-            found = replace(found, lineage=(*found.lineage, self._shuffled(collected.people)))
+            found = replace(found, lineage=(*found.lineage, self._shuffled(collected)))
         return found if self.post is None else found.post(self.post)
 
-    def _shuffled(self, people: int) -> str:
-        """The shuffle as a step of the lineage, with the promise that so many reports are worth."""
+    def _shuffled(self, collected: Collected) -> str:
+        """The shuffle as a step of the lineage, with the promise that so many reports and fakes are worth."""
         assert self.shuffler is not None
-        shuffler = self.shuffler
-        alone = people < 2 and not shuffler.fakes
-        promised = self.guarantee if alone else shuffler.central(self.oracle, people).central
-        fewer = f", with {people:,} people instead of {shuffler.users:,}" if people < shuffler.users else ""
-        if not shuffler.fakes:
-            return f"shuffled{fewer}: {promised}"
+        planned, people, fakes = self.shuffler, collected.people, collected.fakes
+        shuffler = replace(planned, fakes=fakes)
+        promised = self.guarantee if people < 2 and not fakes else shuffler.central(self.oracle, people).central
+        fewer = [f"{people:,} people instead of {planned.users:,}"] if people < planned.users else []
+        fewer += [f"{fakes:,} fakes instead of {planned.fakes:,}"] if fakes < planned.fakes else []
+        step = f"shuffled, with {' and '.join(fewer)}" if fewer else "shuffled"
+        if not fakes:
+            return f"{step}: {promised}"
         among = shuffler.among_fakes(self.oracle).central
-        return f"shuffled{fewer}, among {shuffler.fakes:,} fakes: {promised}; if all others tell: {among}"
+        return f"{step}, among {fakes:,} fakes: {promised}; if all others tell: {among}"
 
 
 @dataclass(frozen=True)

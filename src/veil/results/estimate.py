@@ -395,7 +395,7 @@ class Estimate(Result):
 
     def remarks(self) -> list[str]:
         fewer = [
-            f"Fewer people answered than were to be shuffled together, so that less is promised: {step}."
+            f"Fewer reports were shuffled together than were planned, so that less is promised: {step}."
             for step in self.lineage
             if step.startswith("shuffled, with")
         ]

@@ -98,6 +98,8 @@ def make_folder(
     own = getattr(getattr(study, "shuffler", None), "fakes", 0)
     if fakes is not None and own and fakes != own:
         raise ParameterError(f"the study was planned with {own:,} fakes, and its promises rest on them")
+    if own and ring != 64:
+        raise ParameterError("promises with fakes are for reports of 64 bits on the way: of 32, fakes are less even")
     names = tuple(f"shuffler-{i + 1}" for i in range(len(addresses)))
     public, secrets = _keys(protocol, names, ring, bits)
     document = parse(study.to_bytes())

@@ -7,7 +7,6 @@ end is settled and certified by the accountant.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -46,7 +45,7 @@ _GRID = 6
 _REFINED = {False: 5, True: 24}
 """Golden sections around the best local epsilon of a grid: for each number of buckets, and for the best one."""
 _MOST_TRIES = 40
-_SEEDS = {"seed_bytes": 4} if "seed_bytes" in inspect.signature(OLH).parameters else {}
+_SEED_BYTES = 4
 """A report has to fit an integer of 64 bits: 32 for the seed, 32 for the bucket."""
 
 
@@ -327,7 +326,7 @@ def _least_of(error: Callable[[float], float], low: float, high: float, steps: i
 
 def _olh(epsilon: float, domain: Domain, hash_range: int) -> OLH:
     """Local hashing whose reports fit an integer of 64 bits."""
-    return OLH(epsilon, domain, hash_range, **_SEEDS)
+    return OLH(epsilon, domain, hash_range, _SEED_BYTES)
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,309 @@
+"""Parties: frames that are wrong, what a shuffler keeps through crashes, and settings that do not fit."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.in_memory import small_plan
+
+from veil.errors import InputError, MismatchError, ParameterError, PartyError, StoreError, VeilError, WireError
+from veil.shuffle.parties.channel import LONGEST, Channel, as_pieces
+from veil.shuffle.parties.device import Outbox, Submission
+from veil.shuffle.parties.kept import Kept, Seal
+from veil.shuffle.parties.listing import pack, unpack
+from veil.shuffle.parties.plan import Address, Plan
+from veil.shuffle.parties.settings import Settings
+from veil.shuffle.peos import Peos
+
+
+def between(talk: Callable[[Channel, asyncio.StreamWriter], Awaitable[Any]], silence: float = 5.0) -> Any:
+    """Run `talk` with a channel, and with the raw other end of it."""
+
+    async def run() -> Any:
+        arrived: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            arrived.set_result((reader, writer))
+
+        server = await asyncio.start_server(take, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        raw_reader, raw = await asyncio.open_connection("127.0.0.1", port)
+        channel = Channel(*await arrived, "shuffler-9", silence)
+        try:
+            return await talk(channel, raw)
+        finally:
+            await channel.close()
+            raw.close()
+            server.close()
+            del raw_reader
+
+    return asyncio.run(run())
+
+
+def frame(kind: bytes, body: bytes) -> bytes:
+    return (len(body) + 1).to_bytes(4) + kind + body
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ((LONGEST + 1).to_bytes(4), "announced a frame of"),
+        ((0).to_bytes(4), "announced a frame of 0 bytes"),
+        (frame(b"J", b"{}")[:-1], "broke off in the middle of a frame"),
+        ((10).to_bytes(4)[:2], "broke off in the middle of a frame"),
+        (b"", "went away"),
+        (frame(b"J", b"[1]"), "is not a document"),
+        (frame(b"J", b"\xff"), "is not a document"),
+        (frame(b"Z", b"{}"), "something else than the document"),
+        (frame(b"J", b'{"failed":{"party":"shuffler-3","reason":"fell over"}}'), "shuffler-3 fell over"),
+    ],
+)
+def test_frames_that_are_wrong_name_the_party(sent: bytes, said: str) -> None:
+    async def talk(channel: Channel, raw: asyncio.StreamWriter) -> None:
+        raw.write(sent)
+        raw.write_eof()
+        await channel.receive()
+
+    with pytest.raises(PartyError, match=said) as found:
+        between(talk)
+    assert found.value.party in ("shuffler-9", "shuffler-3")
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        frame(b"V", (8).to_bytes(4) + (0).to_bytes(8) + bytes(10)),  # another label
+        frame(b"V", (7).to_bytes(4) + (1).to_bytes(8) + bytes(10)),  # another place
+        frame(b"V", (7).to_bytes(4) + (0).to_bytes(8)),  # empty
+        frame(b"V", (7).to_bytes(4) + (0).to_bytes(8) + bytes(11)),  # longer than expected
+        frame(b"J", b"{}"),
+    ],
+)
+def test_vectors_that_are_wrong_are_refused(piece: bytes) -> None:
+    async def talk(channel: Channel, raw: asyncio.StreamWriter) -> None:
+        raw.write(piece)
+        await channel.receive_vector(7, 10)
+
+    with pytest.raises(PartyError, match="shuffler-9 sent"):
+        between(talk)
+
+
+def test_silence_is_noticed_and_signs_of_life_are_not_silence() -> None:
+    async def silent(channel: Channel, raw: asyncio.StreamWriter) -> None:
+        await channel.receive()
+
+    with pytest.raises(PartyError, match=r"silent for 0\.3 seconds"):
+        between(silent, silence=0.3)
+
+    async def busy(channel: Channel, raw: asyncio.StreamWriter) -> dict[str, Any]:
+        for _ in range(6):
+            raw.write(frame(b"K", b""))
+            await asyncio.sleep(0.1)
+        raw.write(frame(b"J", b'{"done":1}'))
+        return await channel.receive()
+
+    assert between(busy, silence=0.3) == {"done": 1}
+
+
+def test_a_long_vector_comes_in_pieces_and_is_counted() -> None:
+    whole = np.random.default_rng(0).integers(0, 256, 3 * LONGEST, dtype=np.uint8)
+
+    async def both() -> tuple[Any, int, int]:
+        arrived: asyncio.Future[Channel] = asyncio.get_running_loop().create_future()
+
+        async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            arrived.set_result(Channel(reader, writer, "a"))
+
+        server = await asyncio.start_server(take, "127.0.0.1", 0)
+        one = Channel(*await asyncio.open_connection(*server.sockets[0].getsockname()), "b")
+        other = await arrived
+        _, got = await asyncio.gather(one.send_vector(1, as_pieces(whole)), other.receive_vector(1, len(whole)))
+        counted = one.sent, other.received
+        await asyncio.gather(one.close(), other.close())
+        server.close()
+        return got, *counted
+
+    got, sent, received = asyncio.run(both())
+    assert np.array_equal(got, whole)
+    assert sent == received
+    assert len(whole) < sent < len(whole) * 1.0001
+
+
+# -- what a shuffler keeps ---------------------------------------------------------------------------------------------
+
+
+def body(name: int, people: int, fill: int = 1, size: int = 8) -> bytes:
+    return name.to_bytes(16) + people.to_bytes(4) + bytes([fill]) * size * people
+
+
+def keep(kept: Kept, *bodies: bytes) -> None:
+    async def all_of_them() -> None:
+        await asyncio.gather(*(kept.keep(one) for one in bodies))
+
+    asyncio.run(all_of_them())
+
+
+def test_what_is_kept_is_there_after_a_restart_and_half_a_record_is_not(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 8)
+    keep(kept, body(2, 3), body(1, 1, 7))
+    kept.close()
+    log = tmp_path / "shares.log"
+    whole = log.read_bytes()
+    for cut in (1, 4, 20, len(whole) // 2):
+        log.write_bytes(whole + body(3, 2)[:cut])
+        again = Kept(tmp_path, 8)
+        assert [(name[-1], people) for name, people in again.submissions] == [(1, 1), (2, 3)]
+        again.close()
+        assert log.read_bytes() == whole  # what was cut off never was acknowledged
+    damaged = bytearray(whole)
+    damaged[25] ^= 1
+    log.write_bytes(bytes(damaged))
+    assert Kept(tmp_path, 8).submissions == []
+    assert (log.stat().st_mode & 0o777) == 0o600
+
+
+def test_shares_are_in_the_order_of_ids_whatever_the_order_they_came_in(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 8)
+    keep(kept, body(9, 1, 9), body(2, 2, 2))
+    kept.seal(None, kept.held)
+    assert kept.shares().tolist() == [[2] * 8, [2] * 8, [9] * 8]
+
+
+def test_doubles_are_kept_once_and_other_content_is_refused(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 8)
+    keep(kept, body(1, 2), body(1, 2))
+    size = (tmp_path / "shares.log").stat().st_size
+    for other in (body(1, 2, 5), body(1, 1)):
+        with pytest.raises(MismatchError, match="other content"):
+            keep(kept, other)
+    assert (tmp_path / "shares.log").stat().st_size == size
+    for bad in (b"", body(3, 0), body(3, 2)[:-1], body(3, 2) + b"x"):
+        with pytest.raises(InputError, match="a submission is"):
+            keep(kept, bad)
+
+
+def test_a_full_disk_keeps_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(tmp_path, 8)
+    keep(kept, body(1, 1))
+    real = os.write
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", lambda file, data: real(file, data[:10]))
+        with pytest.raises(StoreError, match="nothing was kept"):
+            keep(kept, body(2, 1))
+    keep(kept, body(3, 1))
+    kept.close()
+    assert [name[-1] for name, _ in Kept(tmp_path, 8).submissions] == [1, 3]
+
+
+def test_a_collection_is_closed_once(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 8)
+    keep(kept, body(1, 1), body(2, 1))
+    with pytest.raises(MismatchError, match="holds shares of 2 of the 3 people"):
+        kept.seal(None, Seal(3, "0" * 64))
+    chosen = Seal.of([(body(1, 1)[:16], 1)])
+    kept.seal([body(1, 1)[:16]], chosen)
+    secret = kept.secret
+    kept.close()
+    again = Kept(tmp_path, 8)
+    assert (again.secret, again.sealed, len(again.shares())) == (secret, chosen, 1)
+    again.seal(None, chosen)  # the same again
+    with pytest.raises(MismatchError, match="with other people"):
+        again.seal(None, Seal.of([(body(2, 1)[:16], 1)]))
+    with pytest.raises(MismatchError, match="closed"):
+        keep(again, body(3, 1))
+    keep(again, body(2, 1))  # what it holds already it may acknowledge again
+    again.finish()
+    assert (tmp_path / "shares.log").read_bytes() == b""
+    assert secret.hex() not in "".join(p.read_text(errors="ignore") for p in tmp_path.iterdir())
+    with pytest.raises(MismatchError, match="shuffled before"):
+        again.seal(None, Seal.of([]))
+
+
+def test_sealed_shares_that_are_lost_stop_the_shuffler(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 8)
+    keep(kept, body(1, 1))
+    kept.seal(None, kept.held)
+    kept.close()
+    (tmp_path / "shares.log").write_bytes(b"")
+    with pytest.raises(InputError, match="has lost shares that were sealed"):
+        Kept(tmp_path, 8)
+
+
+# -- devices, plans, settings ------------------------------------------------------------------------------------------
+
+
+def test_an_outbox_has_all_or_nothing_and_the_same_bytes(tmp_path: Path) -> None:
+    protocol = Peos(small_plan(3))
+    made = [Submission.of(protocol, np.arange(3, dtype=np.uint64)) for _ in range(4)]
+    outbox = Outbox(tmp_path / "outbox")
+    assert not len(outbox)
+
+    def broken() -> Any:
+        yield made[0]
+        raise VeilError("the device died")
+
+    with pytest.raises(VeilError):
+        outbox.fill(broken())
+    assert not len(outbox)
+    outbox.fill(made)
+    assert {one.to_bytes() for one in outbox} == {one.to_bytes() for one in made}
+    outbox.remove(made[0])
+    assert len(outbox) == 3
+    with pytest.raises(WireError):
+        Submission.from_bytes(made[0].to_bytes()[:-1])
+
+
+def test_lists_of_submissions_as_bytes() -> None:
+    rows = [(bytes(15) + b"\0", 1), (b"\0" * 15 + b"\1", 70_000)]
+    assert unpack(pack(rows)) == rows
+    assert unpack(pack([])) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"collection": "Has Capitals"},
+        {"ring": 16},
+        {"fakes": -1},
+        {"shufflers": (("a", Address("h", 1)), ("a", Address("h", 2)))},
+        {"shufflers": (("server", Address("h", 1)),)},
+    ],
+)
+def test_plans_that_do_not_fit_are_refused(change: dict[str, Any]) -> None:
+    facts = {"protocol": "peos", "collection": "c", "study": {}, "fakes": 0, "ring": 64, "shufflers": (), "keys": {}}
+    with pytest.raises(ParameterError):
+        Plan(**{**facts, **change})
+
+
+def test_plans_as_documents() -> None:
+    plan = small_plan(3, fakes=5)
+    assert Plan.from_json(json.loads(plan.to_bytes())) == plan
+    for broken in ({}, {**plan.to_json(), "more": 1}, {**plan.to_json(), "shufflers": [["a"]]}, [1]):
+        with pytest.raises(WireError):
+            Plan.from_json(broken)
+    with pytest.raises(ParameterError, match="HOST:PORT"):
+        Address.read("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("party = ", "is not a TOML file"),
+        ('party = "a"', "lacks the setting plan"),
+        ('colour = "red"', "has a setting 'colour'"),
+    ],
+)
+def test_settings_that_are_wrong_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "party.toml").write_text(text)
+    with pytest.raises(InputError, match=said):
+        Settings.read(tmp_path / "party.toml")
