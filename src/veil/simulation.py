@@ -15,6 +15,7 @@ from veil.mechanisms import FrequencyOracle, Mechanism
 from veil.results.answers import Answers
 from veil.results.base import Result
 from veil.results.estimate import Estimate
+from veil.shuffle.ring import ring_of
 from veil.study import Study, StudyRun
 from veil.survey import People, Survey
 from veil.wire.frames import decode_batch, encode_batch
@@ -69,9 +70,10 @@ class Simulated(Streamed):
     """What the collector decodes of what people's devices send, a chunk of people at a time.
 
     Reports are made once and kept while they are small; more of them are made again, the same ones, at every pass.
+    Behind people's come `fakes` uniform ones, as shufflers add them.
     """
 
-    def __init__(self, survey: Survey, codes: Any, source: Source, watch: Watch = unwatched) -> None:
+    def __init__(self, survey: Survey, codes: Any, source: Source, watch: Watch = unwatched, *, fakes: int = 0) -> None:
         super().__init__(survey, watch)
         if not len(codes):
             raise EmptyError("expected at least one person")
@@ -80,17 +82,23 @@ class Simulated(Streamed):
             raise InputError("this survey has public columns: expected people with those columns (study.encode)")
         self._source = copy.copy(source)
         self._kept: list[Reports] | None = None
-        for _ in source.chunks(len(codes)):
-            pass  # streams that are used here
+        self._fakes = fakes
+        for part in (len(codes), fakes):
+            for _ in source.chunks(part):
+                pass  # streams that are used here
+
+    @property
+    def fakes(self) -> int:
+        return self._fakes
 
     @property
     def expected(self) -> int:
-        return len(self._held)
+        return len(self._held) + self._fakes
 
     def chunks(self) -> Iterator[Reports]:
         if self._kept is not None:
             return iter(self._kept)
-        if self.survey.layout.size * len(self._held) > _KEPT_BYTES:
+        if self.survey.layout.size * self.expected > _KEPT_BYTES:
             return self._received()
         self._kept = list(self._received())
         return iter(self._kept)
@@ -100,6 +108,16 @@ class Simulated(Streamed):
             some = self._held[rows]
             sent = encode_batch(self.survey.reports(some.codes, stream, some.public))  # on the devices
             yield decode_batch(self.survey, sent)  # at the collector
+        if self._fakes:
+            yield from self._added()
+
+    def _added(self) -> Iterator[Reports]:
+        """The shufflers' fakes, from streams behind those of the people."""
+        ring, source = ring_of(self.survey), copy.copy(self._source)
+        for _ in source.chunks(len(self._held)):
+            pass
+        for rows, stream in source.chunks(self._fakes):
+            yield ring.reports(ring.uniform(rows.stop - rows.start, stream))
 
 
 def walk_rounds(run: StudyRun, codes: Any, order: Source, devices: Source, watch: Watch = unwatched) -> Iterator[int]:
@@ -111,7 +129,7 @@ def walk_rounds(run: StudyRun, codes: Any, order: Source, devices: Source, watch
     """
     shares = [asked.people for asked in run.answered]
     if run.round is not None and not shares and run.round.people == 1:  # nobody is left out: no need to draw
-        run.answer(Simulated(run.round.survey, codes, devices, watch))
+        run.answer(Simulated(run.round.survey, codes, devices, watch, fakes=run.study.planned_fakes))
         yield len(codes)
         return
     waiting = _shuffled(len(codes), order)

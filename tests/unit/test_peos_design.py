@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from veil import GRR, OLH, OUE, simulate
+from veil.engines import InMemory
 from veil.errors import ParameterError, VeilError, WireError
 from veil.histogram import Histogram
 from veil.shuffle import (
@@ -109,15 +110,18 @@ def test_a_histogram_knows_its_fakes() -> None:
     assert among == against_server_and_users(oracle, 300, 1e-6)
     assert among is not None
     found = simulate(study, [0] * 200, seed=1)
-    assert found.lineage[1] == (
-        f"shuffled, among 300 fakes: {study.central.central}; if all others tell: {among.central}"
-    )
-    assert not any("Fewer people" in remark for remark in found.remarks())
+    step = f"shuffled, among 300 fakes: {study.central.central}; if all others tell: {among.central}"
+    assert found.lineage == ("GRR(epsilon=2)", "300 uniform fakes removed", step)
+    assert not any("Fewer reports" in remark for remark in found.remarks())
     fewer = simulate(study, [0] * 100, seed=1)
-    assert any("Fewer people" in remark for remark in fewer.remarks())
-    assert str(against_server(oracle, 100, 300, 1e-6).central) in fewer.lineage[1]
+    assert any("Fewer reports" in remark for remark in fewer.remarks())
+    assert str(against_server(oracle, 100, 300, 1e-6).central) in fewer.lineage[2]
     alone = simulate(study, [0], seed=1)  # nobody else: all that is left are the fakes
-    assert alone.lineage[1].count(str(among.central)) == 2
+    assert alone.lineage[2].count(str(among.central)) == 2
+    # who reads reports without the fakes that were planned is told that less is promised
+    bare = study.read(InMemory(study.survey, study.survey.randomize([0] * 200)))
+    assert any("0 fakes instead of 300" in remark for remark in bare.remarks())
+    assert str(against_server(oracle, 200, 0, 1e-6).central) in bare.lineage[1]
     assert Histogram(oracle, shuffler=Shuffler(200, 1e-6)).among_fakes is None
 
 

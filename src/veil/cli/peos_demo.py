@@ -7,19 +7,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
-from veil.cli.demo import TOP, step
-from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.outcome import AsJson, Document, console, reporting
 from veil.cli.tables import plain_table
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import Console
 
     from veil.shuffle import PeosDesign
@@ -50,6 +48,8 @@ def demo(
 
 
 def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console) -> Document:
+    from veil.cli.demo import step
+    from veil.cli.example import APPS, QUESTION, made_up
     from veil.histogram import Histogram
     from veil.shuffle import design_peos
     from veil.shuffle.collection import make_folder
@@ -97,7 +97,11 @@ def _promises(screen: Console, found: PeosDesign) -> None:
     screen.print(f"  {found.oracle.name} with {found.fakes:,} fakes among the reports")
 
 
-def _shown(screen: Console, answer: Document, held: Sequence[int] | np.ndarray, seconds: float) -> Document:
+def _shown(screen: Console, answer: Document, held: NDArray[np.int64], seconds: float) -> Document:
+    import numpy as np
+
+    from veil.cli.demo import TOP
+    from veil.cli.example import APPS
     from veil.results.units import Unit
 
     share, truth = Unit("share"), np.bincount(held, minlength=len(APPS)) / len(held)

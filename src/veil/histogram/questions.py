@@ -69,6 +69,10 @@ class Histogram(OneRound[Estimate]):
     def survey(self) -> Survey:
         return Survey(self.oracle)
 
+    @property
+    def planned_fakes(self) -> int:
+        return 0 if self.shuffler is None else self.shuffler.fakes
+
     @cached_property
     def central(self) -> Amplified | None:
         """What people are promised towards whoever sees only shuffled reports, where there is a shuffler."""

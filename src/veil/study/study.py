@@ -77,6 +77,11 @@ class Study(ABC):
         """Whether two of its rounds may ask the same survey, of different people."""
         return False
 
+    @property
+    def planned_fakes(self) -> int:
+        """How many uniform reports shufflers add to those of its people."""
+        return 0
+
     def check_fakes(self, collected: Collected) -> None:
         """Refuse fakes that this study would take for people."""
         if collected.fakes and not self.reads_fakes:
