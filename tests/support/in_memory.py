@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,7 +17,7 @@ from veil.shuffle.parties.plan import Address, Plan
 from veil.shuffle.peos import Peos, PublicKey, SecretKey, make_keys
 from veil.shuffle.peos.protocol import permutation
 
-__all__ = ["Seen", "small_keys", "small_plan", "walk"]
+__all__ = ["Seen", "secret_of", "small_keys", "small_plan", "walk"]
 
 
 @lru_cache
@@ -70,7 +71,12 @@ class _Wire:
         return self._queues.setdefault(key, asyncio.Queue())
 
 
-def walk(parties: Sequence[Peos], reports: NDArray[np.uint64]) -> Seen:
+def secret_of(party: int, salt: int = 0) -> bytes:
+    """What a party draws its fakes from."""
+    return hashlib.sha256(f"{party} {salt}".encode()).digest()
+
+
+def walk(parties: Sequence[Peos], reports: NDArray[np.uint64], salt: int = 0) -> Seen:
     """Split reports, shuffle them between the given parties, open the outcome."""
     many, server = len(parties), Peos(parties[0].plan, small_keys(parties[0].plan.ring)[1])
     shares = parties[0].split(reports)
@@ -83,7 +89,7 @@ def walk(parties: Sequence[Peos], reports: NDArray[np.uint64]) -> Seen:
             i,
             len(reports),
             shares[i],
-            bytes([i]) * 32,
+            secret_of(i, salt),
             peers,  # type: ignore[arg-type]  # as much of a channel as an attempt uses
             _Wire(seen, queues, i, -1),  # type: ignore[arg-type]
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.significance import counts_fit
-from tests.support.in_memory import Seen, small_keys, small_plan, walk
+from tests.support.in_memory import Seen, secret_of, small_keys, small_plan, walk
 
 from veil.entropy import Keyed
 from veil.errors import ParameterError, PartyError, WireError
@@ -26,7 +26,7 @@ def drawn(count: int, seed: int = 0, ring: int = 64) -> Elements:
 
 def fakes_of(shufflers: int, count: int, ring: int = 64) -> Elements:
     """What the harness's secrets make of the shufflers' shares of the fakes."""
-    shares = [Keyed(bytes([i]) * 32).words(count) for i in range(shufflers)]
+    shares = [Keyed(secret_of(i)).words(count) for i in range(shufflers)]
     return sum(shares, start=np.zeros(count, dtype=np.uint64)) & np.uint64((1 << ring) - 1)
 
 
