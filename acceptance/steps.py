@@ -264,6 +264,16 @@ def shuffle_claims() -> Outcome:
     return Outcome(*judge_claims(claims_of("shuffle"), GOALS), seed="16")
 
 
+def peos_claims() -> Outcome:
+    """Table 9.3 with 20,000 people, full keys and each shuffler a process; what `design_peos` chooses."""
+    return Outcome(*judge_claims(claims_of("peos"), GOALS), seed="none")
+
+
+def peos_parties() -> Outcome:
+    """PEOS with 20,000 people and full keys: the exact outcome; every shuffler killed at every stage."""
+    return _pytest("tests/e2e/test_peos_parties.py", "outcomes and kills between processes", "-m", "acceptance")
+
+
 def sql_claims(*, sampled: bool = False) -> Outcome:
     """All claims of the reproduction of SQL (chapter 7), and what goes beyond; what was promised is required."""
     claims = claims_of("sql", SQL if sampled else None, sample_too=True)
@@ -351,6 +361,8 @@ STEPS = {
     "numeric-claims": Step(partial(numeric_claims, sampled=True), 350, numeric_claims, 3_450),
     "coverage": Step(partial(coverage, sampled=True), 570, coverage, 1_600),
     "shuffle-claims": Step(shuffle_claims, 90),
+    "peos-claims": Step(peos_claims, 480, alone=True),
+    "peos-parties": Step(peos_parties, 240, code=TESTED),
     "sql-claims": Step(partial(sql_claims, sampled=True), 420, sql_claims, 2_400),
     "sql-speed": Step(sql_speed, 100, alone=True, code=("src", "acceptance", "bench")),
     "spikes-auto": Step(spikes_auto, 475),

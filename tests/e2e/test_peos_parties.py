@@ -66,6 +66,23 @@ def test_the_outcome_is_the_reports_and_the_fakes(tmp_path: Path, shufflers: int
         world.end()
 
 
+@pytest.mark.acceptance
+@pytest.mark.parametrize("shufflers", [3, 5])
+def test_the_outcome_with_full_keys(tmp_path: Path, shufflers: int) -> None:
+    """20,000 people and 2,000 fakes: the reports and the fakes, exactly."""
+    world = World(tmp_path, shufflers, fakes=2_000, full_keys=True)
+    try:
+        world.start()
+        reports = drawn(20_000)
+        world.leave(world.submissions(reports, together=1_000))
+        found = world.shuffle()
+        assert whole(found, reports)
+        sent = sum(cost.sent for cost in found[0].costs)
+        assert sent == pytest.approx(22_000 * Schedule(shufflers).bytes_per_report(), rel=0.01)
+    finally:
+        world.end()
+
+
 # -- killed, restarted, silent -----------------------------------------------------------------------------------------
 
 STAGES = ["closing", "meeting the others", "taking shares"]

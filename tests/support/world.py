@@ -23,7 +23,7 @@ from veil.shuffle.parties.coordinator import Coordinator, Shuffled
 from veil.shuffle.parties.device import Submission, leave
 from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
 from veil.shuffle.parties.settings import Settings
-from veil.shuffle.peos import Peos
+from veil.shuffle.peos import Peos, make_keys
 
 __all__ = ["World", "free_ports"]
 
@@ -45,13 +45,16 @@ def free_ports(count: int) -> list[int]:
 class World:
     """A folder with all parties' settings, and their processes."""
 
-    def __init__(self, folder: Path, shufflers: int = 3, fakes: int = 50, silence: float = 20.0) -> None:
+    def __init__(
+        self, folder: Path, shufflers: int = 3, fakes: int = 50, silence: float = 20.0, *, full_keys: bool = False
+    ) -> None:
         self.folder = folder
+        public, self.secret = make_keys() if full_keys else small_keys()
         ports = free_ports(shufflers)
         names = [f"shuffler-{i + 1}" for i in range(shufflers)]
         places = tuple((name, Address("127.0.0.1", port)) for name, port in zip(names, ports, strict=True))
-        self.plan: Plan = replace(small_plan(shufflers, fakes), shufflers=places)
-        self.secret = small_keys()[1]
+        keys = {"server": public.to_json()}
+        self.plan: Plan = replace(small_plan(shufflers, fakes), shufflers=places, keys=keys)
         make_authority(folder, [*names, SERVER, DEVICE])
         (folder / "plan.json").write_bytes(self.plan.to_bytes())
         (folder / "secret.json").write_text(json.dumps(self.secret.to_json()))
