@@ -26,6 +26,13 @@ def test_what_is_encrypted_is_decrypted(ring: int) -> None:
 
 
 @pytest.mark.parametrize("ring", [32, 64])
+def test_many_are_decrypted_by_wide_digits(ring: int) -> None:
+    public, secret = small_keys(ring)
+    plaintexts = np.random.default_rng(2).integers(0, 1 << ring, 6000, dtype=np.uint64)
+    assert np.array_equal(secret.decrypt_all(public.encrypt_all(plaintexts)), plaintexts)
+
+
+@pytest.mark.parametrize("ring", [32, 64])
 def test_sums_are_modulo_the_ring(ring: int) -> None:
     public, secret = small_keys(ring)
     rng = np.random.default_rng(3)
