@@ -21,6 +21,7 @@ from bench.memory import memory_rows
 from bench.numeric_rows import numeric_rows
 from bench.oracles import Effort, OracleLine, all_oracles
 from bench.peers import MULTI_FREQ, PURE_LDP, Peer
+from bench.peos_rows import peos_rows
 from bench.post_rows import post_rows
 from bench.rows import speed_rows, start_row, transform_rows
 from bench.shuffle_rows import shuffle_rows
@@ -79,7 +80,16 @@ def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome],
             note(outcome)
         for outcome in transform_rows(repeats, reports // 10):
             note(outcome)
-        for rows in (interval_rows, post_rows, numeric_rows, tree_rows, hitters_rows, marginal_rows, shuffle_rows):
+        for rows in (
+            interval_rows,
+            post_rows,
+            numeric_rows,
+            tree_rows,
+            hitters_rows,
+            marginal_rows,
+            shuffle_rows,
+            peos_rows,
+        ):
             for outcome in rows(repeats):
                 note(outcome)
         for outcome in sql_rows(repeats, reports):
