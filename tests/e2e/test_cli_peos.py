@@ -120,7 +120,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 def test_parties_that_are_set_up_wrong(tmp_path: Path) -> None:
     folder, _ = parties(tmp_path, "--bits", 512)
-    assert "names no secret key" in veil("peos", "server", "--config", folder / "device.toml", code=3).output
+    assert "expected the server's" in veil("peos", "server", "--config", folder / "device.toml", code=3).output
+    said = veil("peos", "submit", values(tmp_path), "--config", folder / "shuffler-1.toml", code=3)
+    assert "is the file of shuffler-1" in " ".join(said.output.split())
     assert "has no shuffler device" in veil("shuffler", "--config", folder / "device.toml", code=3).output
     assert "there is no file" in veil("shuffler", "--config", folder / "nobody.toml", code=3).output
     # a secret key of another folder

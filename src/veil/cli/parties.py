@@ -103,9 +103,12 @@ def submit(
     from veil.errors import InputError
     from veil.shuffle.collection import Collection
     from veil.shuffle.parties.device import Outbox, Submission, leave, most_together
+    from veil.shuffle.parties.plan import DEVICE
     from veil.shuffle.protocols import protocol_of
 
     settings = _read(config)
+    if settings.party != DEVICE:
+        raise InputError(f"{config} is the file of {settings.party}: shares are left with that of a device")
     protocol, collection = protocol_of(settings.plan), Collection(settings.plan)
     outbox = Outbox(settings.folder / "outbox")
     if again != bool(len(outbox)):
@@ -195,12 +198,13 @@ def server(
     from veil.errors import InputError
     from veil.shuffle.collection import Collection
     from veil.shuffle.parties.coordinator import Coordinator, Shuffled
+    from veil.shuffle.parties.plan import SERVER
     from veil.shuffle.protocols import protocol_of
 
     _log_lines(logging.WARNING)
     settings = _read(config)
-    if settings.secret is None:
-        raise InputError(f"{config} names no secret key: it is not the server's")
+    if settings.party != SERVER or settings.secret is None:
+        raise InputError(f"{config} is the file of {settings.party}, without the server's key: expected the server's")
     collection = Collection(settings.plan)
     coordinator = Coordinator(settings, protocol_of(settings.plan, settings.secret))
     outcome, found = collection.outcome(settings), []

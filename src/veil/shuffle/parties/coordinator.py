@@ -67,7 +67,7 @@ class Coordinator:
         without people whose shares are not at every shuffler.
         """
         names = self._settings.plan.names
-        found = await asyncio.gather(*(dial(self._settings, name) for name in names), return_exceptions=True)
+        found = await asyncio.gather(*(dial(self._settings, name, "control") for name in names), return_exceptions=True)
         channels = [channel for channel in found if isinstance(channel, Channel)]
         try:
             for problem in found:

@@ -115,7 +115,7 @@ async def leave(
 ) -> None:
     """Leave submissions with all shufflers that keep something; `left` is called for each that all of them have."""
     names = [name for i, name in enumerate(settings.plan.names) if protocol.share_size(i)]
-    found = await asyncio.gather(*(dial(settings, name) for name in names), return_exceptions=True)
+    found = await asyncio.gather(*(dial(settings, name, "leave") for name in names), return_exceptions=True)
     channels = [channel for channel in found if isinstance(channel, Channel)]
     try:
         for problem in found:

@@ -5,25 +5,30 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from typing import Any
+from typing import Any, Literal
 
 from veil.errors import PartyError
 from veil.shuffle.parties.channel import Channel
+from veil.shuffle.parties.plan import DEVICE, SERVER
 from veil.shuffle.parties.settings import Settings
 
-__all__ = ["VERSION", "dial", "greet"]
+__all__ = ["VERSION", "Purpose", "dial", "greet"]
 
 VERSION = 1
 """Of what is spoken between parties."""
 
+Purpose = Literal["leave", "control", "attempt"]
+"""Why somebody connects: devices leave shares, the server closes and starts, shufflers meet for an attempt."""
+
 _PAUSE = 0.1
 
 
-async def dial(settings: Settings, name: str, **more: Any) -> Channel:
+async def dial(settings: Settings, name: str, purpose: Purpose, **more: Any) -> Channel:
     """A channel to a shuffler who has shown its certificate and has the same plan."""
     channel = await _connected(settings, name)
     try:
-        await channel.send({"version": VERSION, "plan": settings.plan.fingerprints(), **more})
+        greeting = {"version": VERSION, "plan": settings.plan.fingerprints(), "purpose": purpose, **more}
+        await channel.send(greeting)
         answer = await channel.receive()
         if "welcome" not in answer:
             raise PartyError(name, str(answer.get("refused", "does not speak this protocol")))
@@ -61,8 +66,19 @@ async def greet(settings: Settings, channel: Channel) -> dict[str, Any]:
         reason = f"speaks version {VERSION} of this protocol"
     elif different := settings.plan.differences(greeting.get("plan")):
         reason = f"has another plan than {channel.peer}: they differ in {', '.join(different)}"
+    elif greeting.get("purpose") != _allowed(settings, channel.peer):
+        reason = (
+            f"does not let {channel.peer} do this: only devices leave shares, and only the server closes and starts"
+        )
     if reason is not None:
         await channel.send({"refused": reason})
         raise PartyError(channel.peer, f"was refused: {settings.party} {reason}")
     await channel.send({"welcome": settings.party})
     return greeting
+
+
+def _allowed(settings: Settings, peer: str) -> Purpose | None:
+    """What a party may connect for, by the name in its certificate."""
+    if peer in (DEVICE, SERVER):
+        return "leave" if peer == DEVICE else "control"
+    return "attempt" if peer in settings.plan.names else None

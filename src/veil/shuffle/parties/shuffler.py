@@ -16,7 +16,7 @@ from veil.shuffle.parties.channel import Channel, as_pieces
 from veil.shuffle.parties.dialing import dial, greet
 from veil.shuffle.parties.kept import Kept, Seal
 from veil.shuffle.parties.listing import pack, unpack
-from veil.shuffle.parties.plan import DEVICE, SERVER
+from veil.shuffle.parties.plan import SERVER
 from veil.shuffle.parties.protocol import Protocol
 from veil.shuffle.parties.settings import Settings
 
@@ -64,14 +64,12 @@ class ShufflerProcess:
         channel = Channel(reader, writer, peer, self._settings.silence)
         try:
             greeting = await greet(self._settings, channel)
-            if peer == DEVICE:
+            if greeting["purpose"] == "leave":
                 await self._take_shares(channel)
-            elif peer == SERVER:
+            elif greeting["purpose"] == "control":
                 await self._obey(channel)
-            elif peer in self._settings.plan.names:
-                await self._meet(channel, str(greeting.get("attempt")))
             else:
-                raise PartyError(peer, "is not in the plan")
+                await self._meet(channel, str(greeting.get("attempt")))
         except (VeilError, OSError, ssl.SSLError) as problem:
             _log.warning("%s", problem)
         finally:
@@ -206,7 +204,7 @@ class ShufflerProcess:
 
         async def met(i: int, name: str) -> Channel:
             if i > self._index:
-                return await dial(self._settings, name, attempt=attempt)
+                return await dial(self._settings, name, "attempt", attempt=attempt)
             try:
                 return await asyncio.wait_for(self._arrival(name, attempt), self._settings.patience)
             except TimeoutError:
