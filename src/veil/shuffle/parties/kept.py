@@ -67,6 +67,8 @@ class Kept:
         self._waiting: asyncio.Task[None] | None = None
         self._syncing = asyncio.Lock()
         self._file = os.open(self._log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        sync_folder(folder)  # the file's and the folder's own names have to be there as well as what is in them
+        sync_folder(folder.parent)
         if self.finished:
             self.finish()  # what a crash may have left over
         self._read_log()
@@ -86,7 +88,7 @@ class Kept:
             if (known.people, known.check) != (count, check) or self._payload(known) != payload:
                 raise MismatchError("these shares came before, with other content: they are counted once, as they were")
         else:
-            if self.sealed is not None or self.finished:
+            if self._sealed is not None or self.finished:
                 raise MismatchError("this collection is closed: it takes no more shares")
             self._records[name] = _Record(self._append(body + check.to_bytes(_CHECK)) + _HEAD, count, check)
         await self._flushed()
@@ -169,6 +171,7 @@ class Kept:
         found = Seal.of([(name, self._records[name].people) for name in chosen])
         if found != expected:
             raise MismatchError(f"holds shares of {found.people:,} of the {expected.people:,} people who take part")
+        os.fsync(self._file)  # some may still wait for their flush: sealed shares must not be lost
         document = {"submissions": [name.hex() for name in sorted(chosen)], "secret": os.urandom(_SECRET_BYTES).hex()}
         write_atomically(self._folder / "seal.json", json.dumps(document).encode())
         self._read_seal()
@@ -201,6 +204,8 @@ class Kept:
 
     def finish(self) -> None:
         """Forget everything: the server has the outcome for good."""
+        if self._sealed is None and not self.finished:
+            raise MismatchError("was asked to forget shares that were never shuffled: it keeps them")
         write_atomically(self._folder / "finished", b"")
         os.ftruncate(self._file, 0)
         os.fsync(self._file)
