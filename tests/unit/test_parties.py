@@ -194,6 +194,19 @@ def test_doubles_are_kept_once_and_other_content_is_refused(tmp_path: Path) -> N
             keep(kept, bad)
 
 
+def test_what_cannot_be_a_ciphertext_is_refused_before_the_collection_is_closed(tmp_path: Path) -> None:
+    """Afterwards nobody could take it out again: one device would stop everybody's collection."""
+    protocol = Peos(small_plan(3))
+    process, size = shuffler_process(tmp_path, protocol), protocol.share_size(0)
+    good = Submission.of(protocol, np.arange(3, dtype=np.uint64))
+    keep(process._kept, good.body(0))
+    modulus = int(protocol.plan.keys["server"]["modulus"], 16)
+    for bad in (0, modulus, 2 ** (8 * size) - 1):
+        with pytest.raises(WireError, match="not a ciphertext"):
+            keep(process._kept, bytes(16) + (1).to_bytes(4) + bad.to_bytes(size))
+    assert process._kept.held.people == 3
+
+
 def test_a_full_disk_keeps_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Kept(tmp_path, 8)
     keep(kept, body(1, 1))

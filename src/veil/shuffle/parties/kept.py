@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,11 +56,11 @@ class _Record(NamedTuple):
 
 
 class Kept:
-    """The shares that one shuffler holds, `size` bytes for each person."""
+    """The shares that one shuffler holds, `size` bytes for each person. `check` refuses what cannot be shares."""
 
-    def __init__(self, folder: Path, size: int) -> None:
+    def __init__(self, folder: Path, size: int, check: Callable[[Bytes], None] = lambda shares: None) -> None:
         make_private_folder(folder)
-        self._folder, self._size = folder, size
+        self._folder, self._size, self._check = folder, size, check
         self._log = folder / "shares.log"
         self._records: dict[bytes, _Record] = {}
         self._sealed: list[bytes] | None = None
@@ -90,6 +90,7 @@ class Kept:
         else:
             if self._sealed is not None or self.finished:
                 raise MismatchError("this collection is closed: it takes no more shares")
+            self._check(np.frombuffer(payload, dtype=np.uint8).reshape(count, self._size))
             self._records[name] = _Record(self._append(body + check.to_bytes(_CHECK)) + _HEAD, count, check)
         await self._flushed()
         return name

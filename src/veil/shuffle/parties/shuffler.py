@@ -8,9 +8,10 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
-from veil.errors import InputError, MismatchError, PartyError, StoreError, VeilError
+from veil.errors import InputError, MismatchError, PartyError, StoreError, VeilError, WireError
 from veil.shuffle.parties.attempt import Attempt, enter_stage
 from veil.shuffle.parties.certificates import name_in
 from veil.shuffle.parties.channel import Channel, as_pieces
@@ -41,7 +42,8 @@ class ShufflerProcess:
             raise InputError(f"the plan has no shuffler {settings.party}: it has {', '.join(settings.plan.names)}")
         self._settings, self._protocol = settings, protocol
         self._index = settings.plan.index(settings.party)
-        self._kept = Kept(settings.folder, protocol.share_size(self._index))
+        check = partial(protocol.check_shares, self._index)
+        self._kept = Kept(settings.folder, protocol.share_size(self._index), check)
         self._arrived: dict[tuple[str, str], asyncio.Future[Channel]] = {}
         self._control: asyncio.Task[None] | None = None
 
@@ -86,7 +88,7 @@ class ShufflerProcess:
         while (body := await channel.receive_shares()) is not None:
             try:
                 name = await self._kept.keep(body)
-            except (InputError, MismatchError, StoreError) as problem:
+            except (InputError, MismatchError, StoreError, WireError) as problem:
                 await channel.send({"refused": str(problem)})
             else:
                 await channel.send({"kept": name.hex()})
