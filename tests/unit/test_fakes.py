@@ -27,6 +27,7 @@ from veil.mechanisms import Mechanism
 from veil.results.base import Result
 from veil.results.estimate import Estimate
 from veil.results.noise import Fakes
+from veil.shuffle import Shuffler
 from veil.shuffle.ring import ring_of
 from veil.study import Collected, OneRound, StudyRun
 from veil.study.collected import Kept
@@ -320,3 +321,13 @@ def test_an_upload_with_fakes_is_refused() -> None:
         writer.write_batch(pa.RecordBatch.from_arrays([*batch.columns, ids], schema=with_ids))
     with pytest.raises(VeilError, match="fakes"):
         frames_of_arrow(SURVEY, sink.getvalue().to_pybytes(), 1000)
+
+
+def test_two_collections_promise_no_more_fakes_than_each_had() -> None:
+    """Nobody hides among the fakes of another collection."""
+    study = Histogram(GRR(4.0, 4), shuffler=Shuffler(1000, 1e-6, 50))
+    ring = ring_of(study.survey)
+    reports = [ring.reports(ring.uniform(1050, Seeded(seed))) for seed in (1, 2)]
+    one, both = (study.answer(InMemory(study.survey, reports[:k], fakes=50 * k)).lineage for k in (1, 2))
+    assert one[-1] == both[-1]
+    assert "among 50 fakes" in both[-1]

@@ -14,12 +14,14 @@ import pytest
 from tests.support.in_memory import small_plan
 
 from veil.errors import InputError, MismatchError, ParameterError, PartyError, StoreError, VeilError, WireError
+from veil.shuffle.parties.certificates import Identity
 from veil.shuffle.parties.channel import LONGEST, Channel, as_pieces
 from veil.shuffle.parties.device import Outbox, Submission
 from veil.shuffle.parties.kept import Kept, Seal
 from veil.shuffle.parties.listing import pack, unpack
 from veil.shuffle.parties.plan import Address, Plan
 from veil.shuffle.parties.settings import Settings
+from veil.shuffle.parties.shuffler import ShufflerProcess
 from veil.shuffle.peos import Peos
 
 
@@ -192,6 +194,19 @@ def test_doubles_are_kept_once_and_other_content_is_refused(tmp_path: Path) -> N
             keep(kept, bad)
 
 
+def test_what_cannot_be_a_ciphertext_is_refused_before_the_collection_is_closed(tmp_path: Path) -> None:
+    """Afterwards nobody could take it out again: one device would stop everybody's collection."""
+    protocol = Peos(small_plan(3))
+    process, size = shuffler_process(tmp_path, protocol), protocol.share_size(0)
+    good = Submission.of(protocol, np.arange(3, dtype=np.uint64))
+    keep(process._kept, good.body(0))
+    modulus = int(protocol.plan.keys["server"]["modulus"], 16)
+    for bad in (0, modulus, 2 ** (8 * size) - 1):
+        with pytest.raises(WireError, match="not a ciphertext"):
+            keep(process._kept, bytes(16) + (1).to_bytes(4) + bad.to_bytes(size))
+    assert process._kept.held.people == 3
+
+
 def test_a_full_disk_keeps_nothing_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Kept(tmp_path, 8)
     keep(kept, body(1, 1))
@@ -237,6 +252,126 @@ def test_sealed_shares_that_are_lost_stop_the_shuffler(tmp_path: Path) -> None:
     (tmp_path / "shares.log").write_bytes(b"")
     with pytest.raises(InputError, match="has lost shares that were sealed"):
         Kept(tmp_path, 8)
+
+
+def test_shares_that_were_never_shuffled_are_not_forgotten(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 8)
+    keep(kept, body(1, 1))
+    with pytest.raises(MismatchError, match="never shuffled"):
+        kept.finish()
+    kept.close()
+    assert len(Kept(tmp_path, 8).submissions) == 1
+
+
+def test_shares_are_on_disk_before_the_seal_that_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept(tmp_path, 8)
+    keep(kept, body(1, 1))
+    synced: list[bool] = []
+    real = os.fsync
+
+    def watched(file: int) -> None:
+        synced.append((tmp_path / "seal.json").exists())
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    kept.seal(None, kept.held)
+    assert synced[0] is False
+    assert len(synced) >= 3  # the log, the seal, the folder
+
+
+# -- failures between shufflers ----------------------------------------------------------------------------------------
+
+
+class _Peer:
+    """As much of a channel as a failed attempt uses."""
+
+    sent = received = 0
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.closed = False
+
+    async def send_failure(self, failure: PartyError) -> None:
+        self.told.append(failure.party)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def shuffler_process(tmp_path: Path, protocol: Any) -> ShufflerProcess:
+    identity = Identity(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    return ShufflerProcess(Settings("shuffler-1", protocol.plan, identity, tmp_path, patience=0.1), protocol)
+
+
+def test_whoever_notices_a_failure_tells_the_others_whose_it_was(tmp_path: Path) -> None:
+    """Else they only see that this shuffler goes away, and outvote it with its own name."""
+
+    class Failing(Peos):
+        async def shuffle(self, attempt: Any) -> None:
+            raise PartyError("shuffler-3", "has been silent")
+
+    process, peers = shuffler_process(tmp_path, Failing(small_plan(3))), {1: _Peer(), 2: _Peer()}
+    process._kept.seal([], Seal.of([]))
+    process._people = 0
+
+    async def met(attempt: str) -> Any:
+        return peers
+
+    process._peers = met  # type: ignore[method-assign]
+    with pytest.raises(PartyError, match="shuffler-3"):
+        asyncio.run(process._attempt(_Peer(), "a"))  # type: ignore[arg-type]
+    assert [peer.told for peer in peers.values()] == [["shuffler-3"], ["shuffler-3"]]
+    assert all(peer.closed for peer in peers.values())
+
+
+def test_connections_do_not_stay_behind_where_an_attempt_ends_while_others_are_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = shuffler_process(tmp_path, Peos(small_plan(3)))
+    made: list[Channel] = []
+
+    async def dialled(settings: Settings, name: str, **more: Any) -> Channel:
+        if name == "shuffler-3":
+            await asyncio.sleep(60)
+        return made[0]
+
+    async def talk(channel: Channel, raw: asyncio.StreamWriter) -> None:
+        made.append(channel)
+        work = asyncio.ensure_future(process._peers("a"))
+        await asyncio.sleep(0.05)
+        work.cancel()  # as when the server goes away
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        assert channel.closed.is_set()
+
+    monkeypatch.setattr("veil.shuffle.parties.shuffler.dial", dialled)
+    between(talk)
+
+
+def test_the_newest_of_three_servers_is_the_one_that_is_obeyed(tmp_path: Path) -> None:
+    process = shuffler_process(tmp_path, Peos(small_plan(3)))
+    working: set[Any] = set()
+
+    async def follow(channel: Any) -> None:
+        working.add(channel)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.01)
+            working.discard(channel)
+
+    async def run() -> None:
+        process._follow = follow  # type: ignore[method-assign]
+        first = asyncio.ensure_future(process._obey("first"))  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        others = [asyncio.ensure_future(process._obey(name)) for name in ("second", "third")]  # type: ignore[arg-type]
+        await asyncio.sleep(0.1)
+        assert len(working) == 1
+        for task in (first, *others):
+            task.cancel()
+        await asyncio.gather(first, *others, return_exceptions=True)
+
+    asyncio.run(run())
 
 
 # -- devices, plans, settings ------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,14 @@ from numpy.typing import NDArray
 from tests.significance import counts_fit
 from tests.support.in_memory import Seen, secret_of, small_keys, small_plan, walk
 
+from veil import GRR
 from veil.entropy import Keyed
 from veil.errors import ParameterError, PartyError, WireError
+from veil.histogram import Histogram
+from veil.shuffle import Shuffler
+from veil.shuffle.collection import make_folder
 from veil.shuffle.parties.attempt import OUTCOME, Attempt
+from veil.shuffle.parties.plan import Address
 from veil.shuffle.peos import Peos, Schedule
 from veil.shuffle.peos.protocol import permutation
 
@@ -251,3 +257,18 @@ def test_an_outcome_that_does_not_open_names_the_party() -> None:
 def test_the_server_needs_the_plan_s_secret_key() -> None:
     with pytest.raises(WireError, match="does not belong"):
         Peos(small_plan(3), small_keys(32)[1]).combine({})
+
+
+def test_promises_with_fakes_are_for_64_bits_whoever_says_how_many(tmp_path: Path) -> None:
+    """Of 32 bits fakes are less even than the accountant takes them for."""
+    places = [Address("127.0.0.1", 7000 + i) for i in range(3)]
+    for fakes, planned in ((None, 50), (50, 0)):
+        study = Histogram(GRR(2.0, 4), shuffler=Shuffler(1000, 1e-6, planned))
+        with pytest.raises(ParameterError, match="64 bits"):
+            make_folder(tmp_path, study, places, collection="c", fakes=fakes, ring=32, bits=512)
+
+
+def test_orders_have_256_bits_where_there_is_room(tmp_path: Path) -> None:
+    places = [Address("127.0.0.1", 7000 + i) for i in range(3)]
+    plan = make_folder(tmp_path / "p", Histogram(GRR(2.0, 4)), places, collection="c", bits=1024)
+    assert plan.keys["server"]["order_bits"] == 256

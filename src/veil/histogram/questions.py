@@ -96,7 +96,8 @@ class Histogram(OneRound[Estimate]):
     def _shuffled(self, collected: Collected) -> str:
         """The shuffle as a step of the lineage, with the promise that so many reports and fakes are worth."""
         assert self.shuffler is not None
-        planned, people, fakes = self.shuffler, collected.people, collected.fakes
+        # no more than were planned: the fakes of several collections add up, but each hides its own people alone
+        planned, people, fakes = self.shuffler, collected.people, min(collected.fakes, self.shuffler.fakes)
         shuffler = replace(planned, fakes=fakes)
         promised = self.guarantee if people < 2 and not fakes else shuffler.central(self.oracle, people).central
         fewer = [f"{people:,} people instead of {planned.users:,}"] if people < planned.users else []

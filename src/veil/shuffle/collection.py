@@ -29,6 +29,8 @@ from veil.wire.reports import Reports
 __all__ = ["Collection", "make_folder"]
 
 _PLAN = "plan.json"
+_ROOM_FOR_ORDERS = 1024
+"""Bits of a modulus that has room for orders of 256 bits."""
 
 
 class Collection:
@@ -98,12 +100,12 @@ def make_folder(
     own = getattr(getattr(study, "shuffler", None), "fakes", 0)
     if fakes is not None and own and fakes != own:
         raise ParameterError(f"the study was planned with {own:,} fakes, and its promises rest on them")
-    if own and ring != 64:
+    chosen = own if fakes is None else fakes
+    if chosen and getattr(study, "shuffler", None) is not None and ring != 64:
         raise ParameterError("promises with fakes are for reports of 64 bits on the way: of 32, fakes are less even")
     names = tuple(f"shuffler-{i + 1}" for i in range(len(addresses)))
     public, secrets = _keys(protocol, names, ring, bits)
     document = parse(study.to_bytes())
-    chosen = own if fakes is None else fakes
     plan = Plan(protocol, collection, document, chosen, ring, tuple(zip(names, addresses, strict=True)), public)
     make_private_folder(folder)
     make_authority(folder, [*names, SERVER, DEVICE])
@@ -135,7 +137,8 @@ def _keys(protocol: str, names: Sequence[str], ring: int, bits: int | None) -> t
 
     check_shufflers(len(names))
     size = FULL_BITS if bits is None else bits
-    public, secret = make_keys(ring, size, 256 if size >= FULL_BITS else 64)
+    # with orders of 64 bits, 2^32 steps find the factors: only where the modulus itself protects nobody
+    public, secret = make_keys(ring, size, 256 if size >= _ROOM_FOR_ORDERS else 64)
     return {"server": public.to_json()}, {SERVER: ("secret.json", json.dumps(secret.to_json()).encode())}
 
 

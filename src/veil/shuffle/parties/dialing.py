@@ -32,7 +32,7 @@ async def dial(settings: Settings, name: str, purpose: Purpose, **more: Any) -> 
         answer = await channel.receive()
         if "welcome" not in answer:
             raise PartyError(name, str(answer.get("refused", "does not speak this protocol")))
-    except PartyError:
+    except BaseException:  # also where nobody waits for it any more: it would show signs of life for ever
         await channel.close()
         raise
     return channel

@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,17 +56,19 @@ class _Record(NamedTuple):
 
 
 class Kept:
-    """The shares that one shuffler holds, `size` bytes for each person."""
+    """The shares that one shuffler holds, `size` bytes for each person. `check` refuses what cannot be shares."""
 
-    def __init__(self, folder: Path, size: int) -> None:
+    def __init__(self, folder: Path, size: int, check: Callable[[Bytes], None] = lambda shares: None) -> None:
         make_private_folder(folder)
-        self._folder, self._size = folder, size
+        self._folder, self._size, self._check = folder, size, check
         self._log = folder / "shares.log"
         self._records: dict[bytes, _Record] = {}
         self._sealed: list[bytes] | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._syncing = asyncio.Lock()
         self._file = os.open(self._log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        sync_folder(folder)  # the file's and the folder's own names have to be there as well as what is in them
+        sync_folder(folder.parent)
         if self.finished:
             self.finish()  # what a crash may have left over
         self._read_log()
@@ -86,8 +88,9 @@ class Kept:
             if (known.people, known.check) != (count, check) or self._payload(known) != payload:
                 raise MismatchError("these shares came before, with other content: they are counted once, as they were")
         else:
-            if self.sealed is not None or self.finished:
+            if self._sealed is not None or self.finished:
                 raise MismatchError("this collection is closed: it takes no more shares")
+            self._check(np.frombuffer(payload, dtype=np.uint8).reshape(count, self._size))
             self._records[name] = _Record(self._append(body + check.to_bytes(_CHECK)) + _HEAD, count, check)
         await self._flushed()
         return name
@@ -169,6 +172,7 @@ class Kept:
         found = Seal.of([(name, self._records[name].people) for name in chosen])
         if found != expected:
             raise MismatchError(f"holds shares of {found.people:,} of the {expected.people:,} people who take part")
+        os.fsync(self._file)  # some may still wait for their flush: sealed shares must not be lost
         document = {"submissions": [name.hex() for name in sorted(chosen)], "secret": os.urandom(_SECRET_BYTES).hex()}
         write_atomically(self._folder / "seal.json", json.dumps(document).encode())
         self._read_seal()
@@ -201,6 +205,8 @@ class Kept:
 
     def finish(self) -> None:
         """Forget everything: the server has the outcome for good."""
+        if self._sealed is None and not self.finished:
+            raise MismatchError("was asked to forget shares that were never shuffled: it keeps them")
         write_atomically(self._folder / "finished", b"")
         os.ftruncate(self._file, 0)
         os.fsync(self._file)

@@ -34,6 +34,9 @@ class Protocol(ABC):
     def share_size(self, shuffler: int) -> int:
         """How many bytes of one person a shuffler keeps; 0 where it keeps nothing."""
 
+    def check_shares(self, shuffler: int, shares: Bytes) -> None:  # noqa: B027  # nothing to refuse, by default
+        """Runs at a shuffler when shares come: refuse (WireError) what would stop the collection once it is closed."""
+
     @abstractmethod
     def split(self, reports: Elements) -> list[Bytes]:
         """Runs on the device: for each shuffler, a row of `share_size` bytes per report."""

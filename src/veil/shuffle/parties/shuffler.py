@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
-from veil.errors import InputError, MismatchError, PartyError, StoreError, VeilError
+from veil.errors import InputError, MismatchError, PartyError, StoreError, VeilError, WireError
 from veil.shuffle.parties.attempt import Attempt, enter_stage
 from veil.shuffle.parties.certificates import name_in
 from veil.shuffle.parties.channel import Channel, as_pieces
@@ -24,6 +26,8 @@ __all__ = ["ShufflerProcess"]
 
 _log = logging.getLogger("veil.parties")
 _LISTING = 1
+_TELLING = 0.5
+"""Seconds for telling the others who failed: less than the server waits for what they say."""
 
 
 class ShufflerProcess:
@@ -38,7 +42,8 @@ class ShufflerProcess:
             raise InputError(f"the plan has no shuffler {settings.party}: it has {', '.join(settings.plan.names)}")
         self._settings, self._protocol = settings, protocol
         self._index = settings.plan.index(settings.party)
-        self._kept = Kept(settings.folder, protocol.share_size(self._index))
+        check = partial(protocol.check_shares, self._index)
+        self._kept = Kept(settings.folder, protocol.share_size(self._index), check)
         self._arrived: dict[tuple[str, str], asyncio.Future[Channel]] = {}
         self._control: asyncio.Task[None] | None = None
 
@@ -81,7 +86,7 @@ class ShufflerProcess:
         while (body := await channel.receive_shares()) is not None:
             try:
                 name = await self._kept.keep(body)
-            except (InputError, MismatchError, StoreError) as problem:
+            except (InputError, MismatchError, StoreError, WireError) as problem:
                 await channel.send({"refused": str(problem)})
             else:
                 await channel.send({"kept": name.hex()})
@@ -90,9 +95,12 @@ class ShufflerProcess:
 
     async def _obey(self, channel: Channel) -> None:
         """Do what the server asks for. A new connection of the server ends what an older one was about."""
-        if self._control is not None:
-            self._control.cancel()
-            await asyncio.wait([self._control])
+        while self._control is not None:  # again, where somebody else came while this one waited
+            older = self._control
+            older.cancel()
+            await asyncio.wait([older])
+            if self._control is older:
+                self._control = None
         task = self._control = asyncio.ensure_future(self._follow(channel))
         try:
             await task
@@ -189,7 +197,11 @@ class ShufflerProcess:
                 peers,
                 control,
             )
-            await self._protocol.shuffle(attempt)
+            try:
+                await self._protocol.shuffle(attempt)
+            except PartyError as problem:
+                await _tell(peers.values(), problem)
+                raise
             sent = sum(peer.sent for peer in peers.values()) + control.sent - before[0]
             received = sum(peer.received for peer in peers.values()) + control.received - before[1]
         finally:
@@ -207,17 +219,24 @@ class ShufflerProcess:
                 return await dial(self._settings, name, "attempt", attempt=attempt)
             try:
                 return await asyncio.wait_for(self._arrival(name, attempt), self._settings.patience)
-            except TimeoutError:
-                raise PartyError(name, f"did not join within {self._settings.patience:g} seconds") from None
+            except BaseException as problem:
+                self._arrived.pop((name, attempt), None)
+                if isinstance(problem, TimeoutError):
+                    reason = f"did not join within {self._settings.patience:g} seconds"
+                    raise PartyError(name, reason) from None
+                raise
 
-        found = await asyncio.gather(*(met(i, name) for i, name in others.items()), return_exceptions=True)
-        channels = {i: channel for i, channel in zip(others, found, strict=True) if isinstance(channel, Channel)}
-        for problem in found:
-            if isinstance(problem, BaseException):
-                for channel in channels.values():
+        tasks = {i: asyncio.ensure_future(met(i, name)) for i, name in others.items()}
+        try:
+            await asyncio.wait(tasks.values())
+            return {i: task.result() for i, task in tasks.items()}
+        except BaseException:  # also where the server goes away in the meantime: connections must not stay behind
+            for task in tasks.values():
+                task.cancel()
+            for channel in await asyncio.gather(*tasks.values(), return_exceptions=True):
+                if isinstance(channel, Channel):
                     await channel.close()
-                raise problem
-        return channels
+            raise
 
     def _arrival(self, name: str, attempt: str) -> asyncio.Future[Channel]:
         return self._arrived.setdefault((name, attempt), asyncio.get_running_loop().create_future())
@@ -230,3 +249,10 @@ class ShufflerProcess:
         arrival.set_result(channel)
         await channel.closed.wait()
         self._arrived.pop((channel.peer, attempt), None)
+
+
+async def _tell(peers: Iterable[Channel], problem: PartyError) -> None:
+    """Say who is to blame to all who wait: else they would only see that this party went away, and blame it."""
+    sends = asyncio.gather(*(peer.send_failure(problem) for peer in peers), return_exceptions=True)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(sends, _TELLING)

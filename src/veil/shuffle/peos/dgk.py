@@ -161,6 +161,13 @@ class PublicKey:
         for _ in range(count):
             yield powers.multiplied(1, powers.random_digits(source.words(powers.rows)).tolist())
 
+    def check(self, ciphertexts: Bytes) -> None:
+        """Refuse rows that cannot be ciphertexts, as far as anybody can tell who lacks the secret key."""
+        gmpy2 = _gmpy2()
+        for row in ciphertexts:
+            if gmpy2.jacobi(self._read(row.tobytes()), self._n) != 1:  # 0 where it has a factor of the modulus
+                raise WireError("this is not a ciphertext of this key")
+
     def _reduced(self, numbers: Elements) -> Elements:
         return numbers & np.uint64((1 << self.ring) - 1)
 

@@ -100,6 +100,10 @@ class Peos(Protocol):
     def share_size(self, shuffler: int) -> int:
         return self._width if shuffler else self._key.size
 
+    def check_shares(self, shuffler: int, shares: Bytes) -> None:
+        if not shuffler:
+            self._key.check(shares)
+
     def split(self, reports: Elements) -> list[Bytes]:
         source = Batch()
         first, *others = ShufflerState(self.plan.ring, reports).split(len(self.plan.shufflers), source)

@@ -7,7 +7,6 @@ layer, adds its fakes, mixes and hands on; the last one sends the server what on
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from veil.entropy import Batch
-from veil.errors import InputError, MismatchError, ParameterError, PartyError
+from veil.errors import InputError, MismatchError, ParameterError
 from veil.shuffle.parties.attempt import Attempt
 from veil.shuffle.parties.channel import as_pieces
 from veil.shuffle.parties.plan import DEVICE, SERVER, Plan
@@ -107,11 +106,7 @@ class Sequential(Protocol):
         place = attempt.index
         messages = attempt.shares if place == 0 else await self._received(attempt)
         attempt.stage(f"opening and mixing {len(messages):,} messages")
-        try:
-            mixed = await asyncio.to_thread(self._step, place, messages, attempt.secret)
-        except PartyError as problem:
-            await _tell_others(attempt, problem)
-            raise
+        mixed = await asyncio.to_thread(self._step, place, messages, attempt.secret)
         attempt.stage(f"handing on {len(mixed):,} messages")
         if place == self._last:
             await attempt.hand_over(as_pieces(mixed))
@@ -163,10 +158,3 @@ class Sequential(Protocol):
         opened = open_batch(self.route, layer, key, rows, sender=sender, workers=self._workers)
         # A device may have sent more bits than reports have: what counts is the report modulo 2^ring, as in sums.
         return reports_in(opened) & np.uint64((1 << self.plan.ring) - 1)
-
-
-async def _tell_others(attempt: Attempt, problem: PartyError) -> None:
-    """Say who is to blame to all who wait: else they would only see that this party went away."""
-    for peer in attempt.peers.values():
-        with contextlib.suppress(PartyError):  # those before this one are done, and gone
-            await peer.send_failure(problem)
