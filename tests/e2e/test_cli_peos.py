@@ -102,7 +102,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         return " ".join(said.output.replace("│", " ").split())
 
     assert "at least 3 shufflers" in refused("--shufflers", 2)
-    assert "odd number of shufflers: 4 tolerate no more corrupt ones than 3, 1" in refused("--shufflers", 4)
+    assert "odd number of shufflers: with 4 as with 3, no more than 1 may be corrupt" in refused("--shufflers", 4)
     assert "HOST:PORT" in refused("--address", "here")
     assert "32 or 64" in refused("--ring", 16) or "64 bits, or 32" in refused("--ring", 16)
     assert "expected peos or sequential" in refused("--protocol", "magic")

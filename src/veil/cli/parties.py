@@ -12,23 +12,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.options import Column, Values
-from veil.cli.outcome import AsJson, Document, console, flag, reporting
+from veil.cli.options import Column
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
 
 if TYPE_CHECKING:
     from veil.shuffle.parties.settings import Settings
 
-__all__ = ["keys", "server", "shuffler", "spot_checks", "submit"]
+__all__ = ["keys", "secret", "server", "shuffler", "spot_checks", "status", "submit"]
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The party's file of settings (TOML).")]
-_TOGETHER = 1000
+_FULL_BITS = 3072
 
 
 @reporting
 def keys(
     folder: Annotated[Path, typer.Argument(help="The folder to write: it must not hold a plan yet.")],
     study: Annotated[Path, typer.Option(help="The study to collect, from `veil peos plan` or `veil plan`.")],
-    shufflers: Annotated[int, typer.Option(help="How many shufflers: an odd number from 3.")] = 3,
+    shufflers: Annotated[int | None, typer.Option(help="How many shufflers: an odd number from 3. Default: 3.")] = None,
+    least: Annotated[
+        int | None, typer.Option(help="No shuffler closes with fewer people. Default: as the study was planned.")
+    ] = None,
     fakes: Annotated[
         int | None, typer.Option(help="How many fake reports they add. Default: as the study was planned.")
     ] = None,
@@ -43,26 +46,93 @@ def keys(
     protocol: Annotated[
         str, typer.Option(help="peos, or sequential: cheaper, but every shuffler can poison the result.")
     ] = "peos",
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            help="The server's public key, from `veil peos secret`: then no key and no certificate is made here."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Set up a shuffle between parties: a test authority, keys, the plan, and each party's settings."""
-    from veil.cli.files import load
-    from veil.shuffle.collection import make_folder
+    """Set up a shuffle between parties: a test authority, keys, the plan, and each party's settings.
+
+    Whoever makes all keys could be everybody: that is for tests and first steps. With --public only what may be known
+    to all is written, and every party makes its own keys.
+    """
+    from veil.cli.files import check_inputs, load
+    from veil.errors import InputError
+    from veil.shuffle.folders import make_folder
     from veil.shuffle.parties.plan import Address
 
     loaded = load(study)
-    given = address or [f"{host}:{port + i}" for i in range(shufflers)]
+    if address and shufflers not in (None, len(address)):
+        raise InputError(f"{len(address)} addresses are given for {shufflers} shufflers")
+    given = address or [f"{host}:{port + i}" for i in range(3 if shufflers is None else shufflers)]
     places = [Address.read(one) for one in given]
+    key = None
+    if public is not None:
+        check_inputs(public)
+        key = _document(public)
     plan = make_folder(
-        folder, loaded.study, places, collection=collection, fakes=fakes, bits=bits, ring=ring, protocol=protocol
+        folder,
+        loaded.study,
+        places,
+        collection=collection,
+        fakes=fakes,
+        bits=bits,
+        ring=ring,
+        protocol=protocol,
+        least=least,
+        public=key,
     )
     screen = console(as_json)
-    screen.print(f"{folder}: {len(places)} shufflers, {plan.fakes:,} fakes, collection {plan.collection}", markup=False)
+    numbers = f"{len(places)} shufflers, {plan.fakes:,} fakes, at least {plan.least:,} people"
+    screen.print(f"{folder}: collection {plan.collection}, {numbers}", markup=False, soft_wrap=True)
+    if not plan.fakes:
+        warn("without fakes nothing hides a person from the server and all others together: see `veil peos plan`")
+    if protocol == "peos" and key is None and bits < _FULL_BITS:
+        warn(f"a key of {bits} bits protects nobody: it is for tests")
+    if key is None:
+        screen.print(
+            "Everybody's keys are in this folder: for tests and first steps. docs/peos.md says how parties make"
+        )
+        screen.print("their own. Next, each on its own machine:")
     for name in plan.names:
         screen.print(f"  veil shuffler --config {folder / name}.toml", markup=False, soft_wrap=True)
-    screen.print(f"  veil peos submit values.csv --config {folder / 'device.toml'}", markup=False, soft_wrap=True)
-    screen.print(f"  veil peos server --config {folder / 'server.toml'}", markup=False, soft_wrap=True)
-    return {"folder": str(folder), "shufflers": list(plan.names), "fakes": plan.fakes, "collection": plan.collection}
+    server_file, device_file = folder / "server.toml", folder / "device.toml"
+    screen.print(f"  veil peos submit values.csv --config {device_file}", markup=False, soft_wrap=True)
+    if protocol == "sequential":
+        checks = f"  veil peos spot-checks 100 --config {server_file} --device {device_file}"
+        screen.print(checks, markup=False, soft_wrap=True)
+    screen.print(f"  veil peos server --config {server_file}", markup=False, soft_wrap=True)
+    facts = {"fakes": plan.fakes, "least": plan.least, "collection": plan.collection}
+    return {"folder": str(folder), "shufflers": list(plan.names), **facts}
+
+
+@reporting
+def secret(
+    folder: Annotated[Path, typer.Argument(help="Where secret.json and public.json go: the server's own machine.")],
+    bits: Annotated[int, typer.Option(help="Bits of the key; fewer than 3072 are for tests.")] = 3072,
+    ring: Annotated[int, typer.Option(help="Bits of a report on the way: 32 or 64.")] = 64,
+    as_json: AsJson = False,
+) -> Document:
+    """Make the server's own key: secret.json stays where it is, public.json goes into the plan."""
+    import json
+
+    from veil.errors import InputError
+    from veil.shuffle.peos import make_keys
+    from veil.tools.durable import make_private_folder, write_atomically
+
+    kept = folder / "secret.json"
+    if kept.exists():
+        raise InputError(f"{kept} is there already: what was encrypted for it could not be opened any more")
+    public, own = make_keys(ring, bits, 256 if bits >= 1024 else 64)
+    make_private_folder(folder)
+    kept.touch(mode=0o600)
+    kept.write_text(json.dumps(own.to_json()))
+    write_atomically(folder / "public.json", json.dumps(public.to_json()).encode())
+    console(as_json).print(f"wrote {kept} and {folder / 'public.json'}", markup=False, soft_wrap=True)
+    return {"secret": str(kept), "public": str(folder / "public.json"), "fingerprint": public.fingerprint}
 
 
 @reporting
@@ -84,62 +154,100 @@ def shuffler(config: Config, as_json: AsJson = False) -> Document:
 
 @reporting
 def submit(
-    values: Values,
     config: Config,
+    values: Annotated[
+        Path | None, typer.Argument(help="A file of values, one row per person: CSV, TSV, Parquet or Arrow.")
+    ] = None,
     column: Column = None,
+    together: Annotated[
+        int, typer.Option(min=1, help="People in one submission. A real device sends one person's.")
+    ] = 1000,
     again: Annotated[
         bool, flag("--again", "Send only what an earlier run could not: the very same shares, nothing new.")
     ] = False,
+    discard: Annotated[bool, flag("--discard", "Throw away what an earlier run could not send.")] = False,
+    twice: Annotated[bool, flag("--twice", "Submit a file that was submitted before: its people count twice.")] = False,
     as_json: AsJson = False,
 ) -> Document:
     """Play devices: randomize every person's value, split the report, and leave a share with every shuffler.
 
     Shares are written down before they are sent, so that a run that was broken off goes on with the same ones.
     """
-    import asyncio
-
     from veil.cli.progress import progress
     from veil.cli.values import Randomized
     from veil.errors import InputError
-    from veil.shuffle.collection import Collection
-    from veil.shuffle.parties.device import Outbox, Submission, leave, most_together
-    from veil.shuffle.parties.plan import DEVICE
-    from veil.shuffle.protocols import protocol_of
+    from veil.shuffle.collection import Device
 
     settings = _read(config)
-    if settings.party != DEVICE:
-        raise InputError(f"{config} is the file of {settings.party}: shares are left with that of a device")
-    protocol, collection = protocol_of(settings.plan), Collection(settings.plan)
-    outbox = Outbox(settings.folder / "outbox")
-    if again != bool(len(outbox)):
+    device, screen = Device(settings), console(as_json)
+    waiting = len(device.outbox)
+    if discard:
+        device.outbox.clear()
+        screen.print(f"threw away {plural(waiting, 'submission')}")
+        return {"people": 0, "discarded": waiting, "collection": settings.plan.collection}
+    if again != bool(waiting):
         raise InputError(
-            f"shares of an earlier run are still to be sent, in {settings.folder}: send them with --again first"
-            if len(outbox)
+            "shares of an earlier run are still to be sent: send them with --again first, or --discard them"
+            if waiting
             else "nothing of an earlier run is left to send: leave out --again"
         )
     if not again:
-        randomized = Randomized(collection.study, collection.survey, values, progress, column=column)
-        together = min(_TOGETHER, most_together(protocol))
-
-        def submissions() -> Iterator[Submission]:
-            for reports in randomized:
-                elements = collection.elements(reports)
-                for start in range(0, len(elements), together):
-                    yield Submission.of(protocol, elements[start : start + together])
-
-        outbox.fill(submissions())
-    people = 0
-    with progress("leaving shares", len(outbox)) as advance:
-
-        def left(submission: Submission) -> None:
-            nonlocal people
-            people += submission.people
-            outbox.remove(submission)
-            advance(1)
-
-        asyncio.run(leave(settings, protocol, outbox, left))
-    console(as_json).print(f"every shuffler holds its shares of {people:,} people")
+        if values is None:
+            raise InputError("expected a file of values")
+        known = _Submitted(settings.folder / "submitted", values)
+        if known and not twice:
+            raise InputError(f"{values} was submitted before: its people would count twice (--twice does so)")
+        randomized = Randomized(device.collection.study, device.collection.survey, values, progress, column=column)
+        device.prepare(randomized, together)
+        known.note()
+    with progress("leaving shares", len(device.outbox)) as advance:
+        people = device.leave(advance)
+    holds = (
+        "every shuffler holds its shares" if settings.plan.protocol == "peos" else "the first shuffler holds messages"
+    )
+    screen.print(f"{holds} of {people:,} {'person' if people == 1 else 'people'} more")
     return {"people": people, "collection": settings.plan.collection}
+
+
+class _Submitted:
+    """Which files were submitted, by their digests."""
+
+    def __init__(self, notes: Path, values: Path) -> None:
+        import hashlib
+
+        from veil.cli.files import check_inputs
+
+        check_inputs(values)
+        self._notes = notes
+        with values.open("rb") as file:
+            self._digest = hashlib.file_digest(file, "sha256").hexdigest()
+
+    def __bool__(self) -> bool:
+        return self._notes.exists() and self._digest in self._notes.read_text().split()
+
+    def note(self) -> None:
+        with self._notes.open("a") as notes:
+            notes.write(self._digest + "\n")
+
+
+@reporting
+def status(config: Config, as_json: AsJson = False) -> Document:
+    """Ask every shuffler how many people's shares it holds, and whether the collection is closed."""
+    import asyncio
+
+    from veil.cli.tables import plain_table
+    from veil.shuffle.parties.coordinator import Coordinator
+    from veil.shuffle.protocols import protocol_of
+
+    settings = _read_server(config)
+    with _alone(settings):
+        found = asyncio.run(Coordinator(settings, protocol_of(settings.plan)).status())
+    rows = [
+        (name, f"{one.people:,}", "shuffled and forgotten" if one.finished else "closed" if one.closed else "open")
+        for name, one in found.items()
+    ]
+    console(as_json).print(plain_table(("party", "people", "collection"), rows))
+    return {"collection": settings.plan.collection, "parties": {name: one._asdict() for name, one in found.items()}}
 
 
 @reporting
@@ -195,16 +303,14 @@ def server(
     import asyncio
 
     from veil.cli.tables import plain_table
-    from veil.errors import InputError
+    from veil.errors import PartyError
+    from veil.files import count_rows
     from veil.shuffle.collection import Collection
     from veil.shuffle.parties.coordinator import Coordinator, Shuffled
-    from veil.shuffle.parties.plan import SERVER
     from veil.shuffle.protocols import protocol_of
 
     _log_lines(logging.WARNING)
-    settings = _read(config)
-    if settings.party != SERVER or settings.secret is None:
-        raise InputError(f"{config} is the file of {settings.party}, without the server's key: expected the server's")
+    settings = _read_server(config)
     collection = Collection(settings.plan)
     coordinator = Coordinator(settings, protocol_of(settings.plan, settings.secret))
     outcome, found = collection.outcome(settings), []
@@ -212,8 +318,13 @@ def server(
     def keep(shuffled: Shuffled) -> None:
         found.append(collection.keep(settings, shuffled))
 
-    asyncio.run(coordinator.run(keep, kept=outcome.exists(), leave_out=leave_out))
-    screen = console(as_json)
+    with _alone(settings):
+        try:
+            asyncio.run(coordinator.run(keep, kept=outcome.exists(), leave_out=leave_out))
+        except PartyError as problem:
+            reason = f"{problem.reason}. Nothing was counted and nothing is lost: run this again once that is mended"
+            raise PartyError(problem.party, reason) from None
+    screen, fakes = console(as_json), settings.plan.fakes
     costs = [
         {"party": name, "seconds": round(cost.seconds, 3), "sent": cost.sent, "received": cost.received}
         for shuffled in found
@@ -222,11 +333,58 @@ def server(
     if costs:
         rows = [(str(c["party"]), f"{c['seconds']:.1f} s", f"{c['sent']:,}", f"{c['received']:,}") for c in costs]
         screen.print(plain_table(("party", "processor", "bytes sent", "bytes received"), rows))
-    people = found[0].people if found else None
-    told = "the outcome of an earlier run" if people is None else f"{people:,} people and {settings.plan.fakes:,} fakes"
-    screen.print(f"{outcome}: {told}", markup=False, soft_wrap=True)
-    screen.print(f"Next: veil estimate STUDY {outcome}", markup=False, soft_wrap=True)
-    return {"out": str(outcome), "people": people, "fakes": settings.plan.fakes, "costs": costs}
+    people = (count_rows(outcome) or 0) - fakes
+    told = "" if found else ", of an earlier run"
+    screen.print(f"{outcome}: {plural(people, 'report')} and {fakes:,} fakes{told}", markup=False, soft_wrap=True)
+    unopened = sum(shuffled.unopened for shuffled in found)
+    if collection.spot_checks(settings).exists():
+        screen.print("All reports of the server's own accounts came out, and were taken out again.")
+    if coordinator.left_out:
+        warn(f"{coordinator.left_out:,} people were left out: not every shuffler had their shares")
+    if unopened:
+        warn(f"{plural(unopened, 'report')} could not be opened, and are not counted: no device of veil sends such")
+    screen.print(f"Next: veil estimate {config.parent / 'study.json'} {outcome}", markup=False, soft_wrap=True)
+    left = {"left_out": coordinator.left_out, "unopened": unopened}
+    return {"out": str(outcome), "people": people, "fakes": fakes, **left, "costs": costs}
+
+
+@contextlib.contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """One run of the server at a time: shufflers would break an older one off for a newer."""
+    import fcntl
+
+    from veil.errors import InputError
+    from veil.tools.durable import make_private_folder
+
+    make_private_folder(settings.folder)
+    with (settings.folder / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError("another run of this collection's server is under way: wait for it, or end it") from None
+        yield
+
+
+def _read_server(config: Path) -> Settings:
+    from veil.errors import InputError
+    from veil.shuffle.parties.plan import SERVER
+
+    settings = _read(config)
+    if settings.party != SERVER or settings.secret is None:
+        raise InputError(f"{config} is the file of {settings.party}, without the server's key: expected the server's")
+    return settings
+
+
+def _document(path: Path) -> Document:
+    import json
+
+    from veil.errors import WireError
+
+    try:
+        found: Document = json.loads(path.read_bytes())
+    except ValueError:
+        raise WireError(f"{path} is not a JSON document") from None
+    return found
 
 
 def _read(config: Path) -> Settings:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from veil.cli.parties import keys, server, spot_checks, submit
+from veil.cli.parties import keys, secret, server, spot_checks, status, submit
 from veil.cli.peos_demo import demo
 from veil.cli.peos_planning import plan
 
@@ -19,7 +19,9 @@ peos_app = typer.Typer(
 )
 peos_app.command()(plan)
 peos_app.command()(keys)
+peos_app.command()(secret)
 peos_app.command()(submit)
+peos_app.command()(status)
 peos_app.command("spot-checks")(spot_checks)
 peos_app.command()(server)
 peos_app.command()(demo)

@@ -52,9 +52,11 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
     from veil.cli.example import APPS, QUESTION, made_up
     from veil.histogram import Histogram
     from veil.shuffle import design_peos
-    from veil.shuffle.collection import make_folder
+    from veil.shuffle.folders import make_folder
+    from veil.shuffle.peos.dgk import import_gmpy2
     from veil.shuffle.rehearsal import free_addresses, running
 
+    import_gmpy2()
     screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
     step(screen, 1, "plan", "an oracle and a number of fake reports that keep three promises")
     found = design_peos(_SERVER, _USERS, _LOCAL, users=people, domain=APPS, delta=_DELTA)

@@ -1,9 +1,9 @@
-"""A study collected between parties: the folder that sets it up, people's reports in, shuffled reports out."""
+"""A study collected between parties: people's reports in, shuffled reports out."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,25 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.entropy import Batch
-from veil.errors import InputError, ParameterError
+from veil.errors import InputError
 from veil.files import ReportWriter
-from veil.shuffle.parties.certificates import make_authority
 from veil.shuffle.parties.coordinator import Shuffled
-from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
+from veil.shuffle.parties.device import Outbox, Submission, leave, most_together
+from veil.shuffle.parties.plan import DEVICE, Plan
 from veil.shuffle.parties.settings import Settings
+from veil.shuffle.protocols import protocol_of
 from veil.shuffle.ring import Ring, ring_of
 from veil.study import Study
 from veil.study.registry import study_from_json
 from veil.survey import Survey
-from veil.tools.canonical import parse
-from veil.tools.durable import make_private_folder, write_atomically
+from veil.tools.durable import make_private_folder
 from veil.wire.reports import Reports
 
-__all__ = ["Collection", "make_folder"]
-
-_PLAN = "plan.json"
-_ROOM_FOR_ORDERS = 1024
-"""Bits of a modulus that has room for orders of 256 bits."""
+__all__ = ["Collection", "Device"]
 
 
 class Collection:
@@ -78,78 +74,49 @@ class Collection:
         return shuffled
 
 
-def make_folder(
-    folder: Path,
-    study: Study,
-    addresses: Sequence[Address],
-    *,
-    collection: str,
-    fakes: int | None = None,
-    ring: int = 64,
-    bits: int | None = None,
-    protocol: str = "peos",
-) -> Plan:
-    """Set up a collection: keys, certificates of a test authority, the plan, and a file of settings for each party.
+class Device:
+    """Plays devices: randomizes, splits, writes down, and leaves shares with every shuffler.
 
-    Without `fakes`, as many as the study's shuffler adds. In production every party makes its own key, and only the
-    plan and certificates are the same everywhere: here one folder has everything, to be taken apart or tried out.
+    Reports are drawn once. What could not be sent stays in an outbox and is sent again as it is: `leave`.
     """
-    if (folder / _PLAN).exists():
-        raise InputError(f"{folder} holds a plan already: its keys would be lost")
-    ring_of(study.survey, ring)  # refuses reports that cannot be shuffled, before keys are made
-    own = getattr(getattr(study, "shuffler", None), "fakes", 0)
-    if fakes is not None and own and fakes != own:
-        raise ParameterError(f"the study was planned with {own:,} fakes, and its promises rest on them")
-    chosen = own if fakes is None else fakes
-    if chosen and getattr(study, "shuffler", None) is not None and ring != 64:
-        raise ParameterError("promises with fakes are for reports of 64 bits on the way: of 32, fakes are less even")
-    names = tuple(f"shuffler-{i + 1}" for i in range(len(addresses)))
-    public, secrets = _keys(protocol, names, ring, bits)
-    document = parse(study.to_bytes())
-    plan = Plan(protocol, collection, document, chosen, ring, tuple(zip(names, addresses, strict=True)), public)
-    make_private_folder(folder)
-    make_authority(folder, [*names, SERVER, DEVICE])
-    for file, data in secrets.values():
-        (folder / file).touch(mode=0o600)
-        (folder / file).write_bytes(data)
-    write_atomically(folder / "study.json", study.to_bytes())
-    for name in (*names, SERVER, DEVICE):
-        own_secret = secrets[name][0] if name in secrets else None
-        write_atomically(folder / f"{name}.toml", _settings_file(name, own_secret).encode())
-    write_atomically(folder / _PLAN, plan.to_bytes())
-    return plan
 
+    def __init__(self, settings: Settings) -> None:
+        if settings.party != DEVICE:
+            raise InputError(f"these are the settings of {settings.party}: shares are left with those of a device")
+        self._settings = settings
+        self.collection = Collection(settings.plan)
+        self._protocol = protocol_of(settings.plan)
+        self.outbox = Outbox(settings.folder / "outbox")
 
-Secrets = dict[str, tuple[str, bytes]]
+    def answer(self, values: Any, *, together: int = 1) -> int:
+        """Answer for people with these values, and say how many; in submissions of so many people each.
 
+        A person's own device answers for one person.
+        """
+        self.prepare([self.collection.survey.randomize(values)], together)
+        return self.leave()
 
-def _keys(protocol: str, names: Sequence[str], ring: int, bits: int | None) -> tuple[dict[str, Any], Secrets]:
-    """What stands in the plan, and for each party that has a secret the name of its file and what is in it."""
-    if protocol == "sequential":
-        from veil.shuffle.sequential import Key, keys_in_plan
+    def prepare(self, reports: Iterable[Reports], together: int) -> None:
+        """Split reports into shares and write them down: all of them, or none."""
+        if len(self.outbox):
+            raise InputError(f"shares of an earlier run are still to be sent, in {self._settings.folder}")
+        self.outbox.fill(self._submissions(reports, min(together, most_together(self._protocol))))
 
-        keys = {name: Key.new() for name in (*names, SERVER)}
-        public_keys = keys_in_plan([keys[name].public for name in names], keys[SERVER].public)
-        return public_keys, {name: (f"{name}.secret", key.to_bytes()) for name, key in keys.items()}
-    if protocol != "peos":
-        raise InputError(f"there is no protocol {protocol!r} between parties: expected peos or sequential")
-    from veil.shuffle.peos import FULL_BITS, check_shufflers, make_keys
+    def _submissions(self, reports: Iterable[Reports], together: int) -> Iterator[Submission]:
+        for some in reports:
+            elements = self.collection.elements(some)
+            for start in range(0, len(elements), together):
+                yield Submission.of(self._protocol, elements[start : start + together])
 
-    check_shufflers(len(names))
-    size = FULL_BITS if bits is None else bits
-    # with orders of 64 bits, 2^32 steps find the factors: only where the modulus itself protects nobody
-    public, secret = make_keys(ring, size, 256 if size >= _ROOM_FOR_ORDERS else 64)
-    return {"server": public.to_json()}, {SERVER: ("secret.json", json.dumps(secret.to_json()).encode())}
+    def leave(self, advance: Callable[[int], None] = lambda steps: None) -> int:
+        """Send what is written down, and say for how many people; `advance` is called after each submission."""
+        people = 0
 
+        def left(submission: Submission) -> None:
+            nonlocal people
+            people += submission.people
+            self.outbox.remove(submission)
+            advance(1)
 
-def _settings_file(name: str, secret: str | None) -> str:
-    lines = {
-        "party": name,
-        "plan": _PLAN,
-        "certificate": f"{name}.crt",
-        "key": f"{name}.key",
-        "authority": "authority.crt",
-        "data": f"data/{name}",
-        **({} if secret is None else {"secret": secret}),
-    }
-    return "".join(f'{key} = "{value}"\n' for key, value in lines.items())
+        asyncio.run(leave(self._settings, self._protocol, self.outbox, left))
+        return people

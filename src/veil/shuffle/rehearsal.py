@@ -19,7 +19,7 @@ from veil.entropy import Batch
 from veil.errors import PartyError
 from veil.histogram import Histogram
 from veil.mechanisms import OLH
-from veil.shuffle.collection import make_folder
+from veil.shuffle.folders import make_folder
 from veil.shuffle.parties.coordinator import Coordinator, Costs, Shuffled
 from veil.shuffle.parties.device import Submission, leave, most_together
 from veil.shuffle.parties.plan import Address, Plan

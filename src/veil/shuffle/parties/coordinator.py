@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from veil.shuffle.parties.plan import SERVER
 from veil.shuffle.parties.protocol import Elements, Protocol
 from veil.shuffle.parties.settings import Settings
 
-__all__ = ["Coordinator", "Costs", "Shuffled"]
+__all__ = ["Coordinator", "Costs", "Shuffled", "Status"]
 
 _LISTING = 1
 _GRACE = 1.0
@@ -41,6 +41,14 @@ class Costs:
     received: int
 
 
+class Status(NamedTuple):
+    """Where a shuffler stands: how many people's shares it holds, whether they are closed, or shuffled and forgotten."""
+
+    people: int
+    closed: bool
+    finished: bool
+
+
 @dataclass(frozen=True)
 class Shuffled:
     """What came out: mixed reports of so many people, the plan's fakes among them, and what it took."""
@@ -52,6 +60,8 @@ class Shuffled:
     """Bytes that the server received."""
     seconds: float
     """Seconds of the server's processor."""
+    unopened: int = 0
+    """Reports that are not counted, because a device sent what cannot be opened."""
 
 
 class Coordinator:
@@ -59,6 +69,20 @@ class Coordinator:
 
     def __init__(self, settings: Settings, protocol: Protocol) -> None:
         self._settings, self._protocol = settings, protocol
+        self.left_out = 0
+        """How many people a run went on without, because not every shuffler had their shares."""
+
+    async def status(self) -> dict[str, Status]:
+        """What each shuffler holds."""
+        channels = await self._dialled()
+        try:
+            found = await asyncio.gather(*(self._ask(channel, do="status") for channel in channels))
+        finally:
+            await asyncio.gather(*(channel.close() for channel in channels))
+        return {
+            channel.peer: Status(int(one["held"][0]), bool(one["sealed"]), bool(one["finished"]))
+            for channel, one in zip(channels, found, strict=True)
+        }
 
     async def run(self, keep: Callable[[Shuffled], None], *, kept: bool = False, leave_out: bool = False) -> None:
         """Shuffle the collection; `keep` has to write the outcome down for good before it returns.
@@ -66,19 +90,25 @@ class Coordinator:
         `kept` says that an earlier run wrote it down, and was ended before all shufflers knew. `leave_out` goes on
         without people whose shares are not at every shuffler.
         """
-        names = self._settings.plan.names
-        found = await asyncio.gather(*(dial(self._settings, name, "control") for name in names), return_exceptions=True)
-        channels = [channel for channel in found if isinstance(channel, Channel)]
+        channels = await self._dialled()
         try:
-            for problem in found:
-                if isinstance(problem, BaseException):
-                    raise problem
             if not kept:
                 keep(await self._shuffle(channels, leave_out))
             enter_stage(SERVER, "acknowledging")
             await asyncio.gather(*(self._ask(channel, do="finish") for channel in channels))
         finally:
             await asyncio.gather(*(channel.close() for channel in channels))
+
+    async def _dialled(self) -> list[Channel]:
+        names = self._settings.plan.names
+        dials = (dial(self._settings, name, "control") for name in names)
+        found = await asyncio.gather(*dials, return_exceptions=True)
+        channels = [channel for channel in found if isinstance(channel, Channel)]
+        for problem in found:
+            if isinstance(problem, BaseException):
+                await asyncio.gather(*(channel.close() for channel in channels))
+                raise problem
+        return channels
 
     async def _ask(self, channel: Channel, **request: Any) -> dict[str, Any]:
         await channel.send(request)
@@ -116,13 +146,14 @@ class Coordinator:
         lists = await asyncio.gather(*(self._listed(channel) for channel in holders))
         everybody, common = set().union(*lists), set(lists[0]).intersection(*lists)
         if not leave_out:
-            lacking = {channel.peer: len(everybody - set(one)) for channel, one in zip(holders, lists, strict=True)}
+            lacking = {c.peer: Seal.of(everybody - set(one)).people for c, one in zip(holders, lists, strict=True)}
             name = max(lacking, key=lambda one: lacking[one])
             raise PartyError(
                 name,
-                f"lacks {lacking[name]:,} of the {len(everybody):,} submissions that others hold: run again once they "
-                "have arrived, or leave those people out",
+                f"lacks the shares of {lacking[name]:,} of the {Seal.of(everybody).people:,} people that others hold: run "
+                "again once they have arrived, or with --leave-out, which goes on without them",
             )
+        self.left_out = Seal.of(everybody - common).people
         return Seal.of(common), sorted(common)
 
     async def _listed(self, channel: Channel) -> Submissions:
@@ -162,7 +193,8 @@ class Coordinator:
         start = time.process_time()
         elements = await asyncio.to_thread(self._protocol.combine, outcomes)
         costs = tuple(cost for _, cost in results.values())
-        return Shuffled(elements, people, costs, received, time.process_time() - start)
+        opened = len(elements) - self._settings.plan.fakes
+        return Shuffled(elements, opened, costs, received, time.process_time() - start, people - opened)
 
     async def _follow(self, i: int, channel: Channel, name: str, people: int) -> tuple[Bytes | None, Costs]:
         """One shuffler's attempt: what it sends in the end, and what it took."""

@@ -97,6 +97,10 @@ class Outbox:
         """Every shuffler has it."""
         (self._folder / self._name(submission)).unlink(missing_ok=True)
 
+    def clear(self) -> None:
+        """Throw away everything that is still to be sent."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
     def _name(self, submission: Submission) -> str:
         return f"{submission.name.hex()}.shares"
 

@@ -89,7 +89,7 @@ class Kept:
                 raise MismatchError("these shares came before, with other content: they are counted once, as they were")
         else:
             if self._sealed is not None or self.finished:
-                raise MismatchError("this collection is closed: it takes no more shares")
+                raise MismatchError("this collection is closed: these shares come too late, and belong to another one")
             self._check(np.frombuffer(payload, dtype=np.uint8).reshape(count, self._size))
             self._records[name] = _Record(self._append(body + check.to_bytes(_CHECK)) + _HEAD, count, check)
         await self._flushed()

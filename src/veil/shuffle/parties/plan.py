@@ -19,7 +19,7 @@ DEVICE = "device"
 """The name in a device's certificate: it may leave shares, and nothing else."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-_FIELDS = ("protocol", "collection", "study", "fakes", "ring", "shufflers", "keys")
+_FIELDS = ("protocol", "collection", "study", "fakes", "ring", "shufflers", "keys", "least")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Plan:
     """The plan of a collection.
 
     `study` is the study file's document, `fakes` how many uniform reports the shufflers add, `ring` the number of bits
-    of a report, `shufflers` their names and addresses in their order, `keys` what the protocol needs to be public.
+    of a report, `shufflers` their names and addresses in their order, `keys` what the protocol needs to be public. No
+    shuffler closes the collection with fewer than `least` people: that is what central promises rest on.
     """
 
     protocol: str
@@ -60,6 +61,7 @@ class Plan:
     ring: int
     shufflers: tuple[tuple[str, Address], ...]
     keys: Json
+    least: int = 1
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.collection):
@@ -71,6 +73,8 @@ class Plan:
             raise ParameterError("no shuffler is named server or device")
         if not is_int(self.fakes) or self.fakes < 0:
             raise ParameterError("a number of fake reports is an integer of at least 0")
+        if not is_int(self.least) or self.least < 1:
+            raise ParameterError("the least number of people is an integer of at least 1")
         if self.ring not in (32, 64):
             raise ParameterError("reports are integers of 32 or 64 bits")
 
@@ -98,6 +102,7 @@ class Plan:
             "ring": self.ring,
             "shufflers": [[name, str(address)] for name, address in self.shufflers],
             "keys": self.keys,
+            "least": self.least,
         }
 
     @classmethod

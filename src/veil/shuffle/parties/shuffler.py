@@ -152,15 +152,20 @@ class ShufflerProcess:
         }
 
     async def _seal(self, channel: Channel, request: dict[str, Any]) -> None:
-        people, digest, size = request["people"], request["digest"], request.get("bytes")
+        people, digest, size = int(request["people"]), request["digest"], request.get("bytes")
+        if people < self._settings.plan.least:
+            raise MismatchError(
+                f"does not close the collection with {people:,} of the {self._settings.plan.least:,} people that the "
+                "plan promises at least: wait until more have reported"
+            )
         names = None
         if size is not None:
             names = [name for name, _ in unpack(await channel.receive_vector(_LISTING, int(size)))]
         if self._protocol.share_size(self._index):
-            self._kept.seal(names, Seal(int(people), str(digest)))
+            self._kept.seal(names, Seal(people, str(digest)))
         else:
             self._kept.seal([], Seal.of([]))
-        self._people = int(people)
+        self._people = people
         await channel.send({"sealed": True})
 
     # -- attempts ------------------------------------------------------------------------------------------------------

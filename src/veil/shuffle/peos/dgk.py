@@ -40,7 +40,7 @@ from veil.tools.canonical import Json, digest
 if TYPE_CHECKING:
     from gmpy2 import mpz
 
-__all__ = ["FULL_BITS", "Pool", "PublicKey", "SecretKey", "make_keys"]
+__all__ = ["FULL_BITS", "Pool", "PublicKey", "SecretKey", "import_gmpy2", "make_keys"]
 
 FULL_BITS = 3072
 """Bits of a modulus that is as hard to factor as AES-128 is to break (NIST SP 800-57)."""
@@ -54,7 +54,8 @@ Bytes = NDArray[np.uint8]
 Elements = NDArray[np.uint64]
 
 
-def _gmpy2() -> Any:
+def import_gmpy2() -> Any:
+    """The library for large numbers, or a sentence that says how to get it."""
     try:
         import gmpy2
     except ModuleNotFoundError:
@@ -83,7 +84,7 @@ class PublicKey:
     def __post_init__(self) -> None:
         if self.ring not in (32, 64):
             raise ParameterError("plaintexts are integers of 32 or 64 bits")
-        gmpy2 = _gmpy2()
+        gmpy2 = import_gmpy2()
         within = all(1 < number < self.modulus for number in (self.g, self.h))
         if not within or self.modulus.bit_length() < _SMALLEST or self.modulus % 2 == 0:
             raise ParameterError("this is not a public key: its numbers do not belong together")
@@ -104,7 +105,7 @@ class PublicKey:
 
     @cached_property
     def _n(self) -> mpz:
-        return _gmpy2().mpz(self.modulus)
+        return import_gmpy2().mpz(self.modulus)
 
     @cached_property
     def _powers_of_g(self) -> FixedBase:
@@ -153,7 +154,7 @@ class PublicKey:
 
     def trivial(self, count: int) -> Bytes:
         """Encryptions of 0 without any randomness: for what is renewed before anybody else sees it."""
-        return self._rows(_gmpy2().mpz(1) for _ in range(count))
+        return self._rows(import_gmpy2().mpz(1) for _ in range(count))
 
     def randomizers(self, count: int, source: Source) -> Iterator[mpz]:
         """So many h^r, each with an r of its own."""
@@ -163,7 +164,7 @@ class PublicKey:
 
     def check(self, ciphertexts: Bytes) -> None:
         """Refuse rows that cannot be ciphertexts, as far as anybody can tell who lacks the secret key."""
-        gmpy2 = _gmpy2()
+        gmpy2 = import_gmpy2()
         for row in ciphertexts:
             if gmpy2.jacobi(self._read(row.tobytes()), self._n) != 1:  # 0 where it has a factor of the modulus
                 raise WireError("this is not a ciphertext of this key")
@@ -181,7 +182,7 @@ class PublicKey:
     def _read(self, ciphertext: bytes) -> mpz:
         if len(ciphertext) != self.size:
             raise WireError(f"a ciphertext of this key has {self.size} bytes")
-        number = _gmpy2().mpz.from_bytes(ciphertext, "big")
+        number = import_gmpy2().mpz.from_bytes(ciphertext, "big")
         if not 0 < number < self._n:
             raise WireError("this is not a ciphertext of this key: it is out of range")
         return number
@@ -244,7 +245,7 @@ class SecretKey:
 
         With G = g^(v_p) mod p of order 2^l: G^(d 2^(l-bits)) -> d, and G^(-d 2^(bits j)) for each place j but the last.
         """
-        gmpy2 = _gmpy2()
+        gmpy2 = import_gmpy2()
         p, count = gmpy2.mpz(self.p), 1 << bits
         base = gmpy2.powmod(self.public.g, self.order, p)
         last = gmpy2.powmod(base, 1 << (self.public.ring - bits), p)
@@ -266,12 +267,25 @@ class SecretKey:
         return self._opener(_DIGIT)(ciphertext)
 
     def decrypt_all(self, ciphertexts: Bytes) -> Elements:
-        """The plaintext of each row."""
-        opened = self._opener(_WIDE_DIGIT if len(ciphertexts) > _MANY else _DIGIT)
-        return np.array([opened(row.tobytes()) for row in ciphertexts], dtype=np.uint64)
+        """The plaintext of each row; refuses a row that is not a ciphertext of this key."""
+        plaintexts, opened = self.decrypt_each(ciphertexts)
+        if not opened.all():
+            raise WireError("this is not a ciphertext of this key: it does not decrypt")
+        return plaintexts
+
+    def decrypt_each(self, ciphertexts: Bytes) -> tuple[Elements, NDArray[np.bool_]]:
+        """The plaintext of each row, and whether it is one: 0 where a row is not a ciphertext of this key."""
+        decrypt = self._opener(_WIDE_DIGIT if len(ciphertexts) > _MANY else _DIGIT)
+        plaintexts, opened = np.zeros(len(ciphertexts), dtype=np.uint64), np.ones(len(ciphertexts), dtype=np.bool_)
+        for i, row in enumerate(ciphertexts):
+            try:
+                plaintexts[i] = decrypt(row.tobytes())
+            except WireError:
+                opened[i] = False
+        return plaintexts, opened
 
     def _opener(self, bits: int) -> Callable[[bytes], int]:
-        gmpy2 = _gmpy2()
+        gmpy2 = import_gmpy2()
         powmod, p, order = gmpy2.powmod, gmpy2.mpz(self.p), gmpy2.mpz(self.order)
         known, inverses = self._tables(bits)
         places, step, read = self.public.ring // bits, 1 << bits, self.public._read
@@ -317,7 +331,7 @@ def make_keys(ring: int = 64, bits: int = FULL_BITS, order_bits: int = 256) -> t
 
     Two primes p = 2^l v c + 1, each with a prime v of `order_bits` bits and an odd c.
     """
-    gmpy2 = _gmpy2()
+    gmpy2 = import_gmpy2()
     if ring not in (32, 64):
         raise ParameterError("plaintexts are integers of 32 or 64 bits")
     if not is_int(bits) or bits % 2 or not _SMALLEST <= bits <= 1 << 14:
@@ -336,7 +350,7 @@ def make_keys(ring: int = 64, bits: int = FULL_BITS, order_bits: int = 256) -> t
 
 def _prime(ring: int, bits: int, order_bits: int) -> tuple[mpz, mpz]:
     """A prime p = 2^ring v c + 1 of so many bits, its two highest set, with v prime and c odd; and v."""
-    gmpy2 = _gmpy2()
+    gmpy2 = import_gmpy2()
     v = gmpy2.next_prime(secrets.randbits(order_bits) | 1 << (order_bits - 1))
     unit = v << ring
     low, high = (gmpy2.mpz(3) << (bits - 2)) // unit + 1, (gmpy2.mpz(1) << bits) // unit
@@ -349,7 +363,7 @@ def _prime(ring: int, bits: int, order_bits: int) -> tuple[mpz, mpz]:
 
 def _element(p: mpz, v: mpz, ring: int, *, full: bool) -> mpz:
     """An element modulo p of order v, or with `full` of order 2^ring v."""
-    gmpy2 = _gmpy2()
+    gmpy2 = import_gmpy2()
     order = v << ring if full else v
     while True:
         found = gmpy2.powmod(2 + secrets.randbelow(int(p) - 3), (p - 1) // order, p)
@@ -361,4 +375,4 @@ def _element(p: mpz, v: mpz, ring: int, *, full: bool) -> mpz:
 
 def _crt(a: mpz, p: mpz, b: mpz, q: mpz) -> mpz:
     """The number that is a modulo p and b modulo q."""
-    return (a + p * ((b - a) * _gmpy2().invert(p, q) % q)) % (p * q)
+    return (a + p * ((b - a) * import_gmpy2().invert(p, q) % q)) % (p * q)

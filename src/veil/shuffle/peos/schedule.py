@@ -61,8 +61,8 @@ def check_shufflers(count: int) -> int:
         )
     if count % 2 == 0:
         raise ParameterError(
-            f"PEOS takes an odd number of shufflers: {count} tolerate no more corrupt ones than {count - 1}, "
-            f"{(count - 1) // 2}, and cost more"
+            f"PEOS takes an odd number of shufflers: with {count} as with {count - 1}, no more than {(count - 1) // 2} may "
+            "be corrupt, and they cost more"
         )
     if count > _MOST:
         raise ParameterError(f"PEOS takes at most {_MOST} shufflers: the number of rounds doubles with each")
