@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.e2e.test_cli import veil, veil_json
-from tests.support.world import free_ports
 
 from veil import GRR, OLH, SubsetSelection
 from veil.histogram import Histogram
 from veil.shuffle import Shuffler
+from veil.shuffle.collection import Device
+from veil.shuffle.parties.certificates import make_authority
 from veil.shuffle.parties.plan import Plan
-from veil.shuffle.rehearsal import running
+from veil.shuffle.parties.settings import Settings
+from veil.shuffle.rehearsal import free_addresses, running
 
 PEOPLE, VALUES, FAKES = 300, 4, 120
 HELD = np.arange(PEOPLE) % 8 % VALUES
@@ -29,8 +31,8 @@ def study_file(folder: Path, oracle: Any = None) -> Path:
 
 
 def parties(tmp_path: Path, *more: Any, oracle: Any = None) -> tuple[Path, Plan]:
-    folder, ports = tmp_path / "parties", free_ports(3)
-    places = [word for port in ports for word in ("--address", f"127.0.0.1:{port}")]
+    folder = tmp_path / "parties"
+    places = [word for place in free_addresses(3) for word in ("--address", place)]
     veil("peos", "keys", folder, "--study", study_file(tmp_path, oracle), "--fakes", FAKES, *places, *more)
     return folder, Plan.read(folder / "plan.json")
 
@@ -47,12 +49,15 @@ def values(tmp_path: Path) -> Path:
 def test_the_whole_way(tmp_path: Path, oracle: Any, ring: int) -> None:
     folder, plan = parties(tmp_path, "--bits", 512, "--ring", ring, oracle=oracle)
     with running(plan, folder):
-        told = veil_json("peos", "submit", values(tmp_path), "--config", folder / "device.toml")
-        assert told["people"] == PEOPLE
+        device = ("--config", folder / "device.toml")
+        assert veil_json("peos", "submit", values(tmp_path), *device)["people"] == PEOPLE
+        assert "--twice" in veil("peos", "submit", values(tmp_path), *device, code=3).output
+        held = veil_json("peos", "status", "--config", folder / "server.toml")["parties"]
+        assert {one["people"] for one in held.values()} == {PEOPLE}
         done = veil_json("peos", "server", "--config", folder / "server.toml")
         assert (done["people"], done["fakes"], len(done["costs"])) == (PEOPLE, FAKES, 3)
         again = veil_json("peos", "server", "--config", folder / "server.toml")  # acknowledges, and nothing else
-        assert (again["people"], again["out"]) == (None, done["out"])
+        assert (again["people"], again["out"], again["costs"]) == (PEOPLE, done["out"], [])
     found = veil_json("estimate", folder / "study.json", done["out"], "--all")
     assert found["people"] == PEOPLE
     assert found["fakes"] == FAKES
@@ -84,13 +89,37 @@ def test_shares_that_could_not_be_sent_are_sent_again(tmp_path: Path) -> None:
     assert "cannot be reached" in said.output
     kept = sorted((folder / "data").rglob("*.shares"))
     assert len(kept) == 1
-    assert "--again" in veil("peos", "submit", values(tmp_path), *config, code=3).output
+    assert "--again" in veil("peos", "submit", values(tmp_path), *config, "--twice", code=3).output
     with running(plan, folder):
         assert veil_json("peos", "submit", values(tmp_path), *config, "--again")["people"] == PEOPLE
         assert (
             "nothing of an earlier run" in veil("peos", "submit", values(tmp_path), *config, "--again", code=3).output
         )
-        assert veil_json("peos", "server", "--config", folder / "server.toml")["people"] == PEOPLE
+        server = ("--config", folder / "server.toml")
+        assert veil_json("peos", "server", *server)["people"] == PEOPLE
+        late = veil("peos", "submit", values(tmp_path), *config, "--twice", code=7)
+        assert "too late" in " ".join(late.output.split())
+        assert veil_json("peos", "submit", *config, "--discard")["discarded"] == 1
+        assert not list((folder / "data").rglob("*.shares"))
+
+
+def test_parties_that_make_their_own_keys(tmp_path: Path) -> None:
+    """The server makes its key alone; who writes the plan has nothing secret."""
+    own = tmp_path / "server"
+    veil("peos", "secret", own, "--bits", 512)
+    assert (own / "secret.json").stat().st_mode & 0o077 == 0
+    assert "is there already" in " ".join(veil("peos", "secret", own, "--bits", 512, code=3).output.split())
+    folder, plan = parties(tmp_path, "--public", own / "public.json")
+    assert not list(folder.glob("*.key")) + list(folder.glob("secret*"))
+    assert plan.keys["server"] == json.loads((own / "public.json").read_text())
+    names = [*plan.names, "server", "device"]
+    make_authority(folder, names)
+    shutil.copy(own / "secret.json", folder / "secret.json")
+    with running(plan, folder):
+        device = Device(Settings.read(folder / "device.toml"))
+        assert device.answer([0, 1, 2]) == 3  # as a person's own device does, one after the other
+        assert device.answer([3]) == 1
+        assert veil_json("peos", "server", "--config", folder / "server.toml")["people"] == 4
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -122,7 +151,7 @@ def test_parties_that_are_set_up_wrong(tmp_path: Path) -> None:
     folder, _ = parties(tmp_path, "--bits", 512)
     assert "expected the server's" in veil("peos", "server", "--config", folder / "device.toml", code=3).output
     said = veil("peos", "submit", values(tmp_path), "--config", folder / "shuffler-1.toml", code=3)
-    assert "is the file of shuffler-1" in " ".join(said.output.split())
+    assert "these are the settings of shuffler-1" in " ".join(said.output.split())
     assert "has no shuffler device" in veil("shuffler", "--config", folder / "device.toml", code=3).output
     assert "there is no file" in veil("shuffler", "--config", folder / "nobody.toml", code=3).output
     # a secret key of another folder

@@ -234,6 +234,20 @@ def _leave_with(world: World, submission: Submission, *names: str) -> None:
     asyncio.run(send())
 
 
+def test_no_shuffler_closes_with_fewer_people_than_were_promised(tmp_path: Path) -> None:
+    world = World(tmp_path, least=100)
+    try:
+        world.start()
+        reports = drawn(120)
+        world.leave(world.submissions(reports[:99]))
+        with pytest.raises(PartyError, match="does not close the collection with 99 of the 100 people"):
+            world.shuffle()
+        world.leave(world.submissions(reports[99:]))  # it is still open
+        assert whole(world.shuffle(), reports)
+    finally:
+        world.end()
+
+
 def test_shares_that_come_twice_count_once(world: World) -> None:
     world.start()
     reports = drawn(60)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,40 +20,36 @@ from veil.entropy import Keyed
 from veil.shuffle.parties.certificates import make_authority
 from veil.shuffle.parties.coordinator import Coordinator, Shuffled
 from veil.shuffle.parties.device import Submission, leave
-from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
+from veil.shuffle.parties.plan import DEVICE, SERVER, Plan
 from veil.shuffle.parties.settings import Settings
 from veil.shuffle.peos import Peos, make_keys
+from veil.shuffle.rehearsal import free_addresses
 
-__all__ = ["World", "free_ports"]
+__all__ = ["World"]
 
 Elements = NDArray[np.uint64]
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class World:
     """A folder with all parties' settings, and their processes."""
 
     def __init__(
-        self, folder: Path, shufflers: int = 3, fakes: int = 50, silence: float = 20.0, *, full_keys: bool = False
+        self,
+        folder: Path,
+        shufflers: int = 3,
+        fakes: int = 50,
+        silence: float = 20.0,
+        *,
+        full_keys: bool = False,
+        least: int = 1,
     ) -> None:
         self.folder = folder
         public, self.secret = make_keys() if full_keys else small_keys()
-        ports = free_ports(shufflers)
         names = [f"shuffler-{i + 1}" for i in range(shufflers)]
-        places = tuple((name, Address("127.0.0.1", port)) for name, port in zip(names, ports, strict=True))
+        places = tuple(zip(names, free_addresses(shufflers), strict=True))
         keys = {"server": public.to_json()}
-        self.plan: Plan = replace(small_plan(shufflers, fakes), shufflers=places, keys=keys)
+        self.plan: Plan = replace(small_plan(shufflers, fakes), shufflers=places, keys=keys, least=least)
         make_authority(folder, [*names, SERVER, DEVICE])
         (folder / "plan.json").write_bytes(self.plan.to_bytes())
         (folder / "secret.json").write_text(json.dumps(self.secret.to_json()))

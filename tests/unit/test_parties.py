@@ -167,10 +167,12 @@ def test_what_is_kept_is_there_after_a_restart_and_half_a_record_is_not(tmp_path
         assert [(name[-1], people) for name, people in again.submissions] == [(1, 1), (2, 3)]
         again.close()
         assert log.read_bytes() == whole  # what was cut off never was acknowledged
-    damaged = bytearray(whole)
-    damaged[25] ^= 1
-    log.write_bytes(bytes(damaged))
-    assert Kept(tmp_path, 8).submissions == []
+    for place in (2, 18, 25):  # of the id, the number of people, the shares
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        log.write_bytes(bytes(damaged))
+        assert Kept(tmp_path, 8).submissions == []
+    assert (tmp_path / "shares.damaged").read_bytes() == bytes(damaged)  # what is behind it can still be found
     assert (log.stat().st_mode & 0o777) == 0o600
 
 
@@ -312,7 +314,7 @@ def test_whoever_notices_a_failure_tells_the_others_whose_it_was(tmp_path: Path)
 
     process, peers = shuffler_process(tmp_path, Failing(small_plan(3))), {1: _Peer(), 2: _Peer()}
     process._kept.seal([], Seal.of([]))
-    process._people = 0
+    process._people = 1
 
     async def met(attempt: str) -> Any:
         return peers
@@ -330,7 +332,7 @@ def test_connections_do_not_stay_behind_where_an_attempt_ends_while_others_are_a
     process = shuffler_process(tmp_path, Peos(small_plan(3)))
     made: list[Channel] = []
 
-    async def dialled(settings: Settings, name: str, **more: Any) -> Channel:
+    async def dialled(settings: Settings, name: str, purpose: str, **more: Any) -> Channel:
         if name == "shuffler-3":
             await asyncio.sleep(60)
         return made[0]

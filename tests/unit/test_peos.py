@@ -121,57 +121,6 @@ def test_ciphertexts_cannot_be_followed_and_could_without_renewing() -> None:
     assert linked_by_ciphertexts(walk([Peos(small_plan(3), renewing=False) for _ in range(3)], reports)) == 50
 
 
-class Keeping(Peos):
-    """A rival whose hiders do not split what they have anew: parts are zero, and they keep everything."""
-
-    async def _reshare(self, one: Any, attempt: Attempt, state: Any, source: Any) -> None:
-        class Zeros:
-            def words(self, count: int) -> Elements:
-                return np.zeros(count, dtype=np.uint64)
-
-        await super()._reshare(one, attempt, state, Zeros())  # type: ignore[arg-type]
-
-
-def linked_by_shares(seen: Seen, corrupt: int, *, server: bool) -> int:
-    """How many rows a coalition links over the round that it does not hide in, by equal numbers or equal sums.
-
-    Everything that it saw is put into columns, by whether it was seen before or after that round's permutation; where
-    the server is in it, ciphertexts are decrypted. Then any sum of one or two columns is compared with any of the
-    other side.
-    """
-    honest = next(one.number for one in Schedule(3).rounds if corrupt not in one.hiders)
-    own = [(label, v) for (a, b, label), v in seen.of(corrupt).items() if -1 not in (a, b)]
-    people = seen.initial[corrupt].reshape(-1)
-    before = [v for label, v in own if label >> 4 < honest or (label >> 4 == honest and label & 15 == 1)]
-    after = [v for label, v in own if label >> 4 > honest or (label >> 4 == honest and label & 15 == 3)]
-    if server:
-        after += [v for (_, to, _), v in seen.vectors.items() if to == -1]
-    (public, secret), rows = small_keys(), 0 if seen.elements is None else len(seen.elements)
-
-    def columns(vectors: list[NDArray[np.uint8]]) -> list[Elements]:
-        plain = [np.frombuffer(v.tobytes(), dtype="<u8") for v in vectors if v.size == 8 * rows]
-        if server:
-            closed = [v.reshape(rows, -1) for v in vectors if v.size == public.size * rows]
-            plain += [secret.decrypt_all(ciphertexts) for ciphertexts in closed]
-        pairs = [a + b for a, b in combinations(plain, 2)] + [a - b for a, b in combinations(plain, 2)]
-        return [*plain, *pairs]
-
-    known = {x for column in columns([people, *before]) for x in column.tolist()} - {0}
-    return len({row for column in columns(after) for row, x in enumerate(column.tolist()) if x in known})
-
-
-@pytest.mark.parametrize("corrupt", [0, 1, 2])
-@pytest.mark.parametrize("server", [False, True])
-def test_shares_cannot_be_followed(corrupt: int, server: bool) -> None:
-    seen = walk([Peos(small_plan(3)) for _ in range(3)], drawn(40))
-    assert linked_by_shares(seen, corrupt, server=server) == 0
-
-
-def test_shares_could_be_followed_without_sharing_anew() -> None:
-    seen = walk([Keeping(small_plan(3)) for _ in range(3)], drawn(40))
-    assert linked_by_shares(seen, 0, server=True) == 40
-
-
 def test_what_a_shuffler_does_not_know_of_the_order_is_uniform() -> None:
     """The position of a report, as far as a shuffler can follow it: all are equally likely, also with the server."""
     people, runs = 4, 150

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["demo"]
 
 _SERVER, _USERS, _LOCAL, _DELTA = 1.0, 2.0, 4.0, 1e-6
-_START = 60.0  # seconds for a shuffler to listen
 
 
 @reporting

@@ -108,11 +108,11 @@ def _formulas(found: Found) -> Iterator[Claim]:
 def _goals(found: Found) -> Iterator[Claim]:
     """What was to be reached."""
     peos = {r: one for (name, r), one in found.items() if name == "PEOS"}
-    user = min(1000 * one.user_seconds for one in peos.values())
+    user = max(1000 * one.user_seconds for one in peos.values())
     yield Says("(goal) Encryption takes less than 0.4 ms, with splitting, on one core").given(
         f"{user:.3f} ms", user < 0.4
     )
-    server = min(1000 * one.server_seconds / one.reports for one in peos.values())
+    server = max(1000 * one.server_seconds / one.reports for one in peos.values())
     yield Says("(goal) Decryption takes less than 0.45 ms for each report, on one core").given(
         f"{server:.3f} ms", server < 0.45
     )

@@ -38,13 +38,19 @@ class Channel:
     """One connection to another party. `sent` and `received` count bytes, frames' heads included, TLS's not."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer: str, silence: float = 20.0
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        peer: str,
+        silence: float = 20.0,
+        backlog: int = 0,
     ) -> None:
         self.peer = peer
         self.sent = 0
         self.received = 0
         self._reader, self._writer, self._silence = reader, writer, silence
-        self._frames: asyncio.Queue[tuple[bytes, bytes] | PartyError] = asyncio.Queue()
+        # without a limit for parties, who send no more than the protocol has; a stranger must not fill the memory
+        self._frames: asyncio.Queue[tuple[bytes, bytes] | PartyError] = asyncio.Queue(backlog)
         self._failure: PartyError | None = None
         self.closed = asyncio.Event()
         """Set once the connection is over, by either end."""
@@ -133,12 +139,17 @@ class Channel:
     async def _next(self) -> tuple[bytes, bytes]:
         found = await self._frames.get()
         if isinstance(found, PartyError):
-            self._frames.put_nowait(found)  # for whoever asks next
+            if self._frames.empty():
+                self._frames.put_nowait(found)  # for whoever asks next
             raise found
         kind, body = found
         if kind == _DOCUMENT and body.startswith(_FAILED):
-            failed = json.loads(body)["failed"]
-            raise PartyError(str(failed["party"]), str(failed["reason"]))
+            try:
+                failed = json.loads(body)["failed"]
+                told = PartyError(str(failed["party"]), str(failed["reason"]))
+            except (ValueError, TypeError, LookupError):
+                told = PartyError(self.peer, "failed, and does not say why")
+            raise told
         return found
 
     async def _read(self) -> None:
@@ -152,9 +163,9 @@ class Channel:
                 body = await asyncio.wait_for(self._reader.readexactly(length), self._silence)
                 self.received += _HEAD + length
                 if body[:1] != _ALIVE:
-                    self._frames.put_nowait((body[:1], body[1:]))
+                    await self._frames.put((body[:1], body[1:]))
         except (OSError, EOFError, TimeoutError, ssl.SSLError, PartyError) as problem:
-            self._frames.put_nowait(self._failed(problem))
+            await self._frames.put(self._failed(problem))
 
     def _failed(self, problem: Exception) -> PartyError:
         """What went wrong first, in words."""

@@ -17,14 +17,13 @@ from veil.shuffle.parties.attempt import OUTCOME, enter_stage
 from veil.shuffle.parties.channel import Channel, as_pieces
 from veil.shuffle.parties.dialing import dial
 from veil.shuffle.parties.kept import Seal
-from veil.shuffle.parties.listing import pack, unpack
+from veil.shuffle.parties.listing import LISTING, pack, unpack
 from veil.shuffle.parties.plan import SERVER
 from veil.shuffle.parties.protocol import Elements, Protocol
 from veil.shuffle.parties.settings import Settings
 
 __all__ = ["Coordinator", "Costs", "Shuffled", "Status"]
 
-_LISTING = 1
 _GRACE = 1.0
 """Seconds in which other parties may still say what they saw, after the first of them failed."""
 
@@ -42,7 +41,7 @@ class Costs:
 
 
 class Status(NamedTuple):
-    """Where a shuffler stands: how many people's shares it holds, whether they are closed, or shuffled and forgotten."""
+    """Where a shuffler stands: of how many people it holds shares; whether it is closed, or has forgotten them."""
 
     people: int
     closed: bool
@@ -150,15 +149,15 @@ class Coordinator:
             name = max(lacking, key=lambda one: lacking[one])
             raise PartyError(
                 name,
-                f"lacks the shares of {lacking[name]:,} of the {Seal.of(everybody).people:,} people that others hold: run "
-                "again once they have arrived, or with --leave-out, which goes on without them",
+                f"lacks the shares of {lacking[name]:,} of the {Seal.of(everybody).people:,} people that others hold: "
+                "run again once they have arrived, or with --leave-out, which goes on without them",
             )
         self.left_out = Seal.of(everybody - common).people
         return Seal.of(common), sorted(common)
 
     async def _listed(self, channel: Channel) -> Submissions:
         size = int((await self._ask(channel, do="list"))["bytes"])
-        return unpack(await channel.receive_vector(_LISTING, size))
+        return unpack(await channel.receive_vector(LISTING, size))
 
     async def _seal(self, channel: Channel, seal: Seal, people: Submissions | None) -> None:
         request = {"do": "seal", "people": seal.people, "digest": seal.digest}
@@ -167,7 +166,7 @@ class Coordinator:
         else:
             listed = pack(people)
             await channel.send({**request, "bytes": len(listed)})
-            await channel.send_vector(_LISTING, as_pieces(listed))
+            await channel.send_vector(LISTING, as_pieces(listed))
         await channel.receive()
 
     # -- one attempt ---------------------------------------------------------------------------------------------------

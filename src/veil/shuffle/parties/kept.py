@@ -66,6 +66,7 @@ class Kept:
         self._sealed: list[bytes] | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._syncing = asyncio.Lock()
+        self._broken = False
         self._file = os.open(self._log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         sync_folder(folder)  # the file's and the folder's own names have to be there as well as what is in them
         sync_folder(folder.parent)
@@ -81,8 +82,10 @@ class Kept:
 
         Many may wait for one flush of the disk together.
         """
+        if self._broken:
+            raise StoreError(f"{self._log} could not be written: this shuffler takes shares again once it is restarted")
         name, count, payload = self._parsed(body)
-        check = zlib.crc32(payload)
+        check = zlib.crc32(body)
         known = self._records.get(name)
         if known is not None:
             if (known.people, known.check) != (count, check) or self._payload(known) != payload:
@@ -121,7 +124,11 @@ class Kept:
     async def _flush(self) -> None:
         async with self._syncing:
             self._waiting = None  # whoever comes from now on waits for the next flush
-            await asyncio.to_thread(os.fsync, self._file)
+            try:
+                await asyncio.to_thread(os.fsync, self._file)
+            except OSError:
+                self._broken = True  # what the system has dropped, a later flush would not bring back
+                raise StoreError(f"{self._log} cannot be written: nothing was kept") from None
 
     def _payload(self, record: _Record) -> bytes:
         return os.pread(self._file, record.people * self._size, record.start)
@@ -134,11 +141,14 @@ class Kept:
             record = _Record(end + _HEAD, int.from_bytes(head[ID_BYTES:]), 0)
             payload = os.pread(self._file, record.people * self._size + _CHECK, record.start)
             whole = len(payload) == record.people * self._size + _CHECK
-            if not whole or zlib.crc32(payload[:-_CHECK]) != int.from_bytes(payload[-_CHECK:]):
+            if not whole or zlib.crc32(head + payload[:-_CHECK]) != int.from_bytes(payload[-_CHECK:]):
                 break
             self._records[head[:ID_BYTES]] = record._replace(check=int.from_bytes(payload[-_CHECK:]))
             end = record.start + len(payload)
         if end < length:
+            rest = os.pread(self._file, length - end, end)
+            if len(rest) > _HEAD and whole:  # not cut off, but damaged: there may be shares behind it
+                write_atomically(self._folder / "shares.damaged", rest)
             os.ftruncate(self._file, end)
             os.fsync(self._file)
 
@@ -180,9 +190,12 @@ class Kept:
     def _read_seal(self) -> None:
         path = self._folder / "seal.json"
         if path.exists():
-            document = json.loads(path.read_bytes())
-            self._sealed = [bytes.fromhex(name) for name in document["submissions"]]
-            self._secret = bytes.fromhex(document["secret"])
+            try:
+                document = json.loads(path.read_bytes())
+                self._sealed = [bytes.fromhex(name) for name in document["submissions"]]
+                self._secret = bytes.fromhex(document["secret"])
+            except (ValueError, TypeError, LookupError):
+                raise InputError(f"{path} is damaged: this collection cannot be shuffled") from None
             if any(name not in self._records for name in self._sealed):
                 raise InputError(f"{self._log} has lost shares that were sealed: this collection cannot be shuffled")
 

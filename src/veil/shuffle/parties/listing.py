@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 
 from veil.shuffle.parties.kept import ID_BYTES
 
-__all__ = ["pack", "unpack"]
+__all__ = ["LISTING", "pack", "unpack"]
+
+LISTING = 1
+"""The label of a list on the way."""
 
 _ROW = np.dtype([("name", f"V{ID_BYTES}"), ("count", ">u4")])
 

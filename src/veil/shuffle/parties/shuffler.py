@@ -17,15 +17,16 @@ from veil.shuffle.parties.certificates import name_in
 from veil.shuffle.parties.channel import Channel, as_pieces
 from veil.shuffle.parties.dialing import dial, greet
 from veil.shuffle.parties.kept import Kept, Seal
-from veil.shuffle.parties.listing import pack, unpack
-from veil.shuffle.parties.plan import SERVER
+from veil.shuffle.parties.listing import LISTING, pack, unpack
+from veil.shuffle.parties.plan import DEVICE, SERVER
 from veil.shuffle.parties.protocol import Protocol
 from veil.shuffle.parties.settings import Settings
 
 __all__ = ["ShufflerProcess"]
 
 _log = logging.getLogger("veil.parties")
-_LISTING = 1
+_BACKLOG = 8
+"""Submissions of one device that may wait for the disk."""
 _TELLING = 0.5
 """Seconds for telling the others who failed: less than the server waits for what they say."""
 
@@ -44,6 +45,7 @@ class ShufflerProcess:
         self._index = settings.plan.index(settings.party)
         check = partial(protocol.check_shares, self._index)
         self._kept = Kept(settings.folder, protocol.share_size(self._index), check)
+        self._people = 0
         self._arrived: dict[tuple[str, str], asyncio.Future[Channel]] = {}
         self._control: asyncio.Task[None] | None = None
 
@@ -66,7 +68,7 @@ class ShufflerProcess:
             _log.warning("%s", problem)
             writer.close()
             return
-        channel = Channel(reader, writer, peer, self._settings.silence)
+        channel = Channel(reader, writer, peer, self._settings.silence, _BACKLOG if peer == DEVICE else 0)
         try:
             greeting = await greet(self._settings, channel)
             if greeting["purpose"] == "leave":
@@ -87,6 +89,7 @@ class ShufflerProcess:
             try:
                 name = await self._kept.keep(body)
             except (InputError, MismatchError, StoreError, WireError) as problem:
+                _log.warning("%s: refused shares: %s", self._settings.party, problem)
                 await channel.send({"refused": str(problem)})
             else:
                 await channel.send({"kept": name.hex()})
@@ -121,7 +124,7 @@ class ShufflerProcess:
                 await self._do(channel, request)
             except PartyError as problem:
                 await channel.send_failure(problem)
-            except VeilError as problem:
+            except (VeilError, OSError) as problem:
                 await channel.send_failure(PartyError(self._settings.party, str(problem)))
 
     async def _do(self, channel: Channel, request: dict[str, Any]) -> None:
@@ -131,7 +134,7 @@ class ShufflerProcess:
             case "list":
                 listed = pack(self._kept.submissions)
                 await channel.send({"bytes": len(listed)})
-                await channel.send_vector(_LISTING, as_pieces(listed))
+                await channel.send_vector(LISTING, as_pieces(listed))
             case "seal":
                 enter_stage(self._settings.party, "closing")
                 await self._seal(channel, request)
@@ -160,7 +163,7 @@ class ShufflerProcess:
             )
         names = None
         if size is not None:
-            names = [name for name, _ in unpack(await channel.receive_vector(_LISTING, int(size)))]
+            names = [name for name, _ in unpack(await channel.receive_vector(LISTING, int(size)))]
         if self._protocol.share_size(self._index):
             self._kept.seal(names, Seal(people, str(digest)))
         else:
@@ -187,7 +190,7 @@ class ShufflerProcess:
         await control.send({"done": work.result()})
 
     async def _attempt(self, control: Channel, name: str) -> dict[str, Any]:
-        if self._kept.sealed is None:
+        if not self._people or self._kept.sealed is None:
             raise PartyError(self._settings.party, "was asked to shuffle a collection that is not closed")
         cpu, before = time.process_time(), (control.sent, control.received)
         enter_stage(self._settings.party, "meeting the others")

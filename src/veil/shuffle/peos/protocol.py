@@ -2,7 +2,8 @@
 
 A report is split into r shares that add up to it modulo 2^l. The first shuffler gets its share under the server's key,
 the others get theirs in the clear. Each shuffler adds one share of each of the n_r fakes: as long as one of them draws
-uniformly, the fakes are uniform, whatever the others do. `schedule` says who does what in which round.
+uniformly, the fakes are uniform, whatever the others draw. (More than r - t that deviate together see the others'
+shares in the first round, and could choose theirs after that.) `schedule` says who does what in which round.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ from veil.shuffle.peos.schedule import Round, Schedule
 
 __all__ = ["Peos", "ShufflerState", "permutation"]
 
+Filling = asyncio.Future[None]
+"""Work on randomizers that are not needed yet."""
+
 _SEED_BYTES = 32
 _SOME = 512
 """Ciphertexts that are renewed and sent at once: about a fifth of a second of work."""
 _MOST_OPEN = 0.99
-"""Devices may send what only the server can tell from a ciphertext. A few such reports are left out; were they to stop the
-run, one device could. Where more do not open, it was a shuffler."""
+"""Devices may send what only the server can tell from a ciphertext. A few such reports are left out: were they to stop
+the run, one device could. Where more do not open, it was a shuffler."""
 _MANY, _WIDE = 5000, 10
 """For so many people, tables with wider windows are worth making: a fifth of the work less."""
 _HIDE, _SEED, _RESHARE = 1, 2, 3
@@ -125,16 +129,26 @@ class Peos(Protocol):
             self._key = replace(self._key, window=_WIDE)
         source, pool = Batch(), Pool(self._key)
         state = self._begin(attempt)
-        for one in self._schedule.rounds:
-            await self._hide(one, attempt, state, source, pool)
-            if attempt.index in one.hiders:
-                attempt.stage(f"round {one.number}: permuting")
-                state.permute(permutation(await self._agreed(one, attempt), len(state.shares)))
-            if not one.last:
-                await self._reshare(one, attempt, state, source)
-        if attempt.index in self._schedule.last_hiders:
-            attempt.stage("handing over to the server")
-            await attempt.hand_over(self._outcome(state, pool))
+        # all who will renew ciphertexts prepare for it at once, not one after the other when their turn comes
+        rows = len(state.shares) if attempt.index <= self._schedule.tolerated else 0
+        filling = asyncio.ensure_future(self._fill(pool, rows))
+        try:
+            for one in self._schedule.rounds:
+                await self._hide(one, attempt, state, source, pool, filling)
+                if attempt.index in one.hiders:
+                    attempt.stage(f"round {one.number}: permuting")
+                    state.permute(permutation(await self._agreed(one, attempt), len(state.shares)))
+                if not one.last:
+                    await self._reshare(one, attempt, state, source)
+            if attempt.index in self._schedule.last_hiders:
+                attempt.stage("handing over to the server")
+                await attempt.hand_over(self._outcome(state, pool, filling))
+        finally:
+            filling.cancel()
+
+    async def _fill(self, pool: Pool, rows: int) -> None:
+        for start in range(0, rows, _SOME):
+            await asyncio.to_thread(pool.fill, min(_SOME, rows - start))
 
     def _begin(self, attempt: Attempt) -> ShufflerState:
         """People's shares, and behind them this shuffler's shares of the fakes: the same in every attempt."""
@@ -152,7 +166,9 @@ class Peos(Protocol):
         """One shuffler's share of each fake."""
         return Keyed(attempt.secret).words(self.plan.fakes)
 
-    async def _hide(self, one: Round, attempt: Attempt, state: ShufflerState, source: Batch, pool: Pool) -> None:
+    async def _hide(
+        self, one: Round, attempt: Attempt, state: ShufflerState, source: Batch, pool: Pool, filling: Filling
+    ) -> None:
         """Seekers pass on what they have; hiders add up what they get."""
         attempt.stage(f"round {one.number}: hiding")
         label, own = one.number << 4 | _HIDE, attempt.index
@@ -162,7 +178,7 @@ class Peos(Protocol):
             sends = [attempt.send(to, label, self._written(part)) for to, part in zip(others, parts, strict=True)]
             if own == one.holder:
                 state.shares = rest
-                sends.append(attempt.stream(heir, label, self._renewed(state, pool)))
+                sends.append(attempt.stream(heir, label, self._renewed(state, pool, filling)))
             else:
                 sends.append(attempt.send(heir, label, self._written(rest)))
             await asyncio.gather(*sends)
@@ -179,7 +195,7 @@ class Peos(Protocol):
         state.add([self._read(data) for data in found.values()])
 
     async def _agreed(self, one: Round, attempt: Attempt) -> bytes:
-        """A seed that all hiders contributed to: it is random if one of them is honest."""
+        """A seed that all hiders contributed to, each before it saw the others' parts."""
         label, own = one.number << 4 | _SEED, os.urandom(_SEED_BYTES)
         others = [i for i in one.hiders if i != attempt.index]
         drawn = np.frombuffer(own, dtype=np.uint8)
@@ -202,9 +218,10 @@ class Peos(Protocol):
         results = await asyncio.gather(*sends, *receives)
         state.add([self._read(data) for data in results[len(sends) :] if data is not None])
 
-    async def _renewed(self, state: ShufflerState, pool: Pool) -> AsyncIterator[Bytes]:
+    async def _renewed(self, state: ShufflerState, pool: Pool, filling: Filling) -> AsyncIterator[Bytes]:
         """Fresh encryptions of what the holder has, some at a time."""
         assert state.ciphertexts is not None
+        await filling
         for start in range(0, len(state.shares), _SOME):
             rows = slice(start, start + _SOME)
             yield await asyncio.to_thread(self._renew, state.ciphertexts[rows], state.shares[rows], pool)
@@ -214,11 +231,11 @@ class Peos(Protocol):
             return self._key.renewed(ciphertexts, offsets, pool).reshape(-1)
         return self._key.shifted(ciphertexts, offsets).reshape(-1)
 
-    async def _outcome(self, state: ShufflerState, pool: Pool) -> AsyncIterator[Bytes]:
+    async def _outcome(self, state: ShufflerState, pool: Pool, filling: Filling) -> AsyncIterator[Bytes]:
         if state.ciphertexts is None:
             yield self._written(state.shares).reshape(-1)
         else:
-            async for piece in self._renewed(state, pool):
+            async for piece in self._renewed(state, pool, filling):
                 yield piece
 
     # -- at the server -------------------------------------------------------------------------------------------------

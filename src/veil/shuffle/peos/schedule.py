@@ -12,8 +12,9 @@ nobody else sees. When it hands over, and when the last one hands over to the se
 a fresh h^r, after permuting. In lexicographic order the holders are 1, 2, ..., r - t + 1, so that there are r - t + 1
 passes over the ciphertexts in all, where a new holder in every round would need C(r, t).
 
-**Why the server and r - t shufflers together learn nothing about who sent what** (they follow the protocol, but tell
-each other everything; the thesis's Corollary 9.5.1 for a random schedule rests on Laur, Willemson and Zhang 2011).
+**Why the server and r - t shufflers together learn nothing about who sent what.** They follow the protocol, but tell
+each other everything. (A holder that deviates can mark a ciphertext for the server: docs/peos.md. The thesis's
+Corollary 9.5.1 for a random schedule rests on Laur, Willemson and Zhang 2011.)
 Of r shufflers r - t are corrupt at most, so there is a round whose hiders H are all honest. Its permutation is uniform
 and unknown to the corrupt parties. It remains to show that what they see before and after that round does not tell it.
 
@@ -61,8 +62,8 @@ def check_shufflers(count: int) -> int:
         )
     if count % 2 == 0:
         raise ParameterError(
-            f"PEOS takes an odd number of shufflers: with {count} as with {count - 1}, no more than {(count - 1) // 2} may "
-            "be corrupt, and they cost more"
+            f"PEOS takes an odd number of shufflers: with {count} as with {count - 1}, no more than {(count - 1) // 2} "
+            "may be corrupt, and they cost more"
         )
     if count > _MOST:
         raise ParameterError(f"PEOS takes at most {_MOST} shufflers: the number of rounds doubles with each")
