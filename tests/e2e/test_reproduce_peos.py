@@ -14,7 +14,7 @@ from veil.histogram import Histogram
 from veil.study.registry import study_from_json
 from veil_papers.peos.buckets import best, printed
 
-EXHIBITS = ["choice-1", "choice-2", "choice-3"]
+EXHIBITS = ["table-9.3", "choice-1", "choice-2", "choice-3"]
 
 
 @pytest.fixture(scope="module")
