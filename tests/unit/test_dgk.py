@@ -25,6 +25,15 @@ def test_what_is_encrypted_is_decrypted(ring: int) -> None:
     assert np.array_equal(secret.decrypt_all(public.encrypt_all(plaintexts)), plaintexts)
 
 
+def test_a_few_are_encrypted_without_tables_and_many_with() -> None:
+    public, secret = small_keys()
+    fresh = dataclasses.replace(public)
+    assert secret.decrypt(fresh.encrypt(2**63 + 5)) == 2**63 + 5
+    assert "_powers_of_h" not in vars(fresh)
+    assert np.array_equal(secret.decrypt_all(fresh.encrypt_all(np.arange(100, dtype=np.uint64))), np.arange(100))
+    assert "_powers_of_h" in vars(fresh)
+
+
 @pytest.mark.parametrize("ring", [32, 64])
 def test_many_are_decrypted_by_wide_digits(ring: int) -> None:
     public, secret = small_keys(ring)

@@ -24,6 +24,7 @@ class Plan:
         self.local: Sequence[float] = pick((2.0, 4.0, 6.0, 8.0), (4.0,))
         self.fake_shares: Sequence[float] = pick((0.0, 0.05, 0.1, 0.2, 0.4, 0.6), (0.0, 0.1, 0.4))
         self.collected: int = pick(20_000, 300)
+        self.turns: int = pick(8, 1)
         self.added: int = pick(2_000, 30)
         self.sequential: Sequence[int] = pick((3, 7), (3,))
         self.oblivious: Sequence[int] = pick((3, 5, 7), (3,))

@@ -48,6 +48,9 @@ FULL_BITS = 3072
 _DIGIT, _WIDE_DIGIT = 8, 16  # bits of the plaintext that decryption finds at a time
 _MANY = 5000  # ciphertexts for which tables of wide digits, 60 MB, are worth making: a seventh of the work less
 _STATISTICAL = 128
+_WINDOW = 10
+"""Bits of a window of the tables for encryption: 27 MB, and 71 multiplications instead of 900."""
+_FEW = 64  # encryptions for which tables are not worth making
 _SMALLEST = 512
 
 Bytes = NDArray[np.uint8]
@@ -78,8 +81,6 @@ class PublicKey:
     h: int
     ring: int
     order_bits: int
-    window: int = 8
-    """Bits of a window of the tables: 8 for a device; 10 take 27 MB, and are a fifth faster."""
 
     def __post_init__(self) -> None:
         if self.ring not in (32, 64):
@@ -109,11 +110,16 @@ class PublicKey:
 
     @cached_property
     def _powers_of_g(self) -> FixedBase:
-        return FixedBase(self.g, self.modulus, self.ring, self.window)
+        return FixedBase(self.g, self.modulus, self.ring, _WINDOW)
 
     @cached_property
     def _powers_of_h(self) -> FixedBase:
-        return FixedBase(self.h, self.modulus, 2 * self.order_bits + _STATISTICAL, self.window)
+        return FixedBase(self.h, self.modulus, self._random_bits, _WINDOW)
+
+    @property
+    def _random_bits(self) -> int:
+        """Bits of the randomness in a ciphertext."""
+        return 2 * self.order_bits + _STATISTICAL
 
     # -- one at a time -------------------------------------------------------------------------------------------------
 
@@ -157,7 +163,12 @@ class PublicKey:
         return self._rows(import_gmpy2().mpz(1) for _ in range(count))
 
     def randomizers(self, count: int, source: Source) -> Iterator[mpz]:
-        """So many h^r, each with an r of its own."""
+        """So many h^r, each with an r of its own; a few without tables, which a person's own device need not make."""
+        if count <= _FEW and "_powers_of_h" not in vars(self):
+            powmod, words = import_gmpy2().powmod, -(-self._random_bits // 64)
+            for _ in range(count):
+                yield powmod(self.h, int.from_bytes(source.words(words).astype("<u8").tobytes(), "little"), self._n)
+            return
         powers = self._powers_of_h
         for _ in range(count):
             yield powers.multiplied(1, powers.random_digits(source.words(powers.rows)).tolist())
@@ -195,7 +206,7 @@ class PublicKey:
         return {**numbers, "ring": self.ring, "order_bits": self.order_bits}
 
     @classmethod
-    def from_json(cls, document: Any, window: int = 8) -> PublicKey:
+    def from_json(cls, document: Any) -> PublicKey:
         """The same backwards."""
         try:
             modulus, g, h = (int(document[name], 16) for name in ("modulus", "g", "h"))
@@ -204,7 +215,7 @@ class PublicKey:
             raise WireError("a public key has modulus, g, h, ring and order_bits") from None
         if not is_int(ring) or not is_int(order_bits) or not 32 <= order_bits <= 1024:
             raise WireError("a public key has modulus, g, h, ring and order_bits")
-        return cls(modulus, g, h, ring, order_bits, window)
+        return cls(modulus, g, h, ring, order_bits)
 
 
 class Pool:

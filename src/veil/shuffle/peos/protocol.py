@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -38,8 +37,6 @@ _SOME = 512
 _MOST_OPEN = 0.99
 """Devices may send what only the server can tell from a ciphertext. A few such reports are left out: were they to stop
 the run, one device could. Where more do not open, it was a shuffler."""
-_MANY, _WIDE = 5000, 10
-"""For so many people, tables with wider windows are worth making: a fifth of the work less."""
 _HIDE, _SEED, _RESHARE = 1, 2, 3
 
 
@@ -125,8 +122,6 @@ class Peos(Protocol):
     # -- at a shuffler -------------------------------------------------------------------------------------------------
 
     async def shuffle(self, attempt: Attempt) -> None:
-        if attempt.people > _MANY:
-            self._key = replace(self._key, window=_WIDE)
         source, pool = Batch(), Pool(self._key)
         state = self._begin(attempt)
         # all who will renew ciphertexts prepare for it at once, not one after the other when their turn comes
