@@ -136,9 +136,18 @@ class PublicKey:
     def encrypt_all(self, plaintexts: Elements, source: Source | None = None) -> Bytes:
         """A ciphertext for each plaintext, a row of `size` bytes each."""
         fresh = Pool(self, source or Batch()).take(len(plaintexts))
-        digits = self._powers_of_g.digits(self._reduced(plaintexts)).tolist()
-        power = self._powers_of_g.multiplied
-        return self._rows(power(start, row) for start, row in zip(fresh, digits, strict=True))
+        return self._rows(self._shifted(fresh, plaintexts))
+
+    def _shifted(self, starts: Iterable[mpz], exponents: Elements) -> Iterator[mpz]:
+        """start * g^exponent, for each."""
+        reduced = exponents & np.uint64((1 << self.ring) - 1)
+        if len(reduced) <= _FEW and "_powers_of_g" not in vars(self):
+            powmod, n = import_gmpy2().powmod, self._n
+            yield from (start * powmod(self.g, m, n) % n for start, m in zip(starts, reduced.tolist(), strict=True))
+            return
+        powers = self._powers_of_g
+        for start, digits in zip(starts, powers.digits(reduced).tolist(), strict=True):
+            yield powers.multiplied(start, digits)
 
     def renewed(self, ciphertexts: Bytes, offsets: Elements, pool: Pool) -> Bytes:
         """Fresh encryptions of each plaintext plus its offset: nobody can tell which ciphertext became which.
@@ -146,17 +155,12 @@ class PublicKey:
         Each is multiplied by g^offset h^r with a new r, so that it is distributed as a fresh encryption of the sum,
         also for whoever has the secret key.
         """
-        digits = self._powers_of_g.digits(self._reduced(offsets)).tolist()
-        power, n = self._powers_of_g.multiplied, self._n
-        fresh = pool.take(len(ciphertexts))
-        rows = zip(ciphertexts, fresh, digits, strict=True)
-        return self._rows(power(self._read(row.tobytes()) * start % n, some) for row, start, some in rows)
+        fresh = zip(self._read_all(ciphertexts), pool.take(len(ciphertexts)), strict=True)
+        return self._rows(self._shifted((number * start % self._n for number, start in fresh), offsets))
 
     def shifted(self, ciphertexts: Bytes, offsets: Elements) -> Bytes:
         """Encryptions of each plaintext plus its offset, with the randomness they had: only to show what that leaks."""
-        digits = self._powers_of_g.digits(self._reduced(offsets)).tolist()
-        power = self._powers_of_g.multiplied
-        return self._rows(power(self._read(c.tobytes()), some) for c, some in zip(ciphertexts, digits, strict=True))
+        return self._rows(self._shifted(self._read_all(ciphertexts), offsets))
 
     def trivial(self, count: int) -> Bytes:
         """Encryptions of 0 without any randomness: for what is renewed before anybody else sees it."""
@@ -176,12 +180,9 @@ class PublicKey:
     def check(self, ciphertexts: Bytes) -> None:
         """Refuse rows that cannot be ciphertexts, as far as anybody can tell who lacks the secret key."""
         gmpy2 = import_gmpy2()
-        for row in ciphertexts:
-            if gmpy2.jacobi(self._read(row.tobytes()), self._n) != 1:  # 0 where it has a factor of the modulus
+        for number in self._read_all(ciphertexts):
+            if gmpy2.jacobi(number, self._n) != 1:  # 0 where it has a factor of the modulus
                 raise WireError("this is not a ciphertext of this key")
-
-    def _reduced(self, numbers: Elements) -> Elements:
-        return numbers & np.uint64((1 << self.ring) - 1)
 
     def _rows(self, numbers: Iterable[mpz]) -> Bytes:
         whole = b"".join(self._written(number) for number in numbers)
@@ -189,6 +190,9 @@ class PublicKey:
 
     def _written(self, number: mpz) -> bytes:
         return bytes(number.to_bytes(self.size, "big"))
+
+    def _read_all(self, ciphertexts: Bytes) -> Iterator[mpz]:
+        return (self._read(row.tobytes()) for row in ciphertexts)
 
     def _read(self, ciphertext: bytes) -> mpz:
         if len(ciphertext) != self.size:
