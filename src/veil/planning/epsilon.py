@@ -31,8 +31,10 @@ def at_epsilon(study: Planned, epsilon: float) -> Planned:
     >>> from veil.histogram import Histogram
     >>> at_epsilon(Histogram(GRR(1.0, 3), post="norm-sub"), 2.0) == Histogram(GRR(2.0, 3), post="norm-sub")
     True
-    >>> at_epsilon(Histogram(OLH(1.0, 100)), 3.0).oracle.hash_range, at_epsilon(Histogram(OLH(1.0, 100, 2)), 3.0).oracle
-    (21, OLH(epsilon=3.0, domain=Categories.range(100), hash_range=2))
+    >>> for buckets in (None, 2):
+    ...     print(at_epsilon(Histogram(OLH(1.0, 100, buckets)), 3.0).oracle.hash_range)
+    21
+    2
     """
     wanted = check_epsilon(epsilon)
     values = {name: getattr(study, name) for name in study.parameters()}
