@@ -40,7 +40,7 @@ def library(changed: tuple[str, str] | None = None) -> ctypes.CDLL:
     text = folder / "kernels.cpp"
     text.write_text("\n".join([f'#include "{_SHIM}"', code, *(f"LAUNCHED({name})" for name in names)]))
     built = folder / "kernels.so"
-    options = ["-O3", "-march=native", "-std=c++20", "-shared", "-fPIC", "-pthread", "-w"]
+    options = ["-O3" if changed is None else "-O1", "-march=native", "-std=c++20", "-shared", "-fPIC", "-pthread", "-w"]
     subprocess.run([compiler, *options, "-o", built, text], check=True)
     loaded = ctypes.CDLL(str(built))
     shutil.rmtree(folder)

@@ -47,7 +47,7 @@ def available() -> bool:
 
 @cache
 def device() -> Device:
-    """This machine's GPU; refused where there is none."""
+    """The GPU of this machine; refused where there is none."""
     problem = why_not()
     if problem:
         raise EngineError(f"{problem}: there is no engine 'cuda' here")
@@ -56,7 +56,10 @@ def device() -> Device:
 
 @contextmanager
 def cuda(or_local: bool = False) -> Iterator[None]:
-    """Count on this machine's GPU while this lasts; with `or_local` on its cores where there is no GPU, with a warning."""
+    """Count on this machine's GPU while this lasts.
+
+    Where there is none it is refused; with `or_local` this machine's cores count, and a warning says so.
+    """
     problem = why_not() if or_local else None
     if problem:
         warnings.warn(f"{problem}: counting on this machine's cores instead", EngineWarning, stacklevel=3)

@@ -172,9 +172,7 @@ class Launched:
                 people += size
         yield there, room
 
-    def _fold(
-        self, there: Held, room: Held, count: int, prime: int, digits: int, kept: int, counts: Held
-    ) -> None:
+    def _fold(self, there: Held, room: Held, count: int, prime: int, digits: int, kept: int, counts: Held) -> None:
         """Add what histograms say of each suffix to the counts."""
         cells, q = prime**digits, np.uint32(prime)
         total = count * cells * prime

@@ -304,7 +304,7 @@ class Survey:
     def _joint_on_device(
         parts: Mapping[int, tuple[Question, Rows, Columns]],
         candidates: Iterable[int],
-        lists: list[Codes],
+        lists: Sequence[NDArray[Any]],
         rows: NDArray[np.int64],
     ) -> NDArray[np.int64] | None:
         """The same of two hashed questions where a device counts; None elsewhere."""
