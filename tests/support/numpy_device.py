@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veil.kernels.device import Hashed, Ints, Pieces, Words
 
-__all__ = ["NumpyDevice", "hashes"]
+__all__ = ["NumpyDevice", "hashes", "paired"]
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -19,12 +19,17 @@ def _times(x: Words, factor: int) -> Words:
     return (x * np.uint64(factor)) & _LOW
 
 
-def hashes(seeds: Words, spread: Words) -> Words:
-    """The 32 hash bits of every value under every seed, by wide arithmetic."""
-    h = (seeds[:, None] ^ spread) & _LOW
+def paired(seeds: Words, spread: Words) -> Words:
+    """The 32 hash bits of value i under seed i, by wide arithmetic; with shapes as numpy broadcasts them."""
+    h = (seeds ^ spread) & _LOW
     h = _times(h ^ (h >> np.uint64(16)), 0x7FEB352D)
-    h = h ^ ((seeds[:, None] ^ spread) >> np.uint64(32))
+    h = h ^ ((seeds ^ spread) >> np.uint64(32))
     return _times(h ^ (h >> np.uint64(15)), 0x846CA68B)
+
+
+def hashes(seeds: Words, spread: Words) -> Words:
+    """The same of every value under every seed."""
+    return paired(seeds[:, None], spread)
 
 
 def _mixed(value: Words) -> Words:

@@ -72,13 +72,13 @@ class Cupy(Driver):
 
     name = "cuda"
 
-    def __init__(self, threads: int = 256, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, threads: int = 256, code: str | None = None) -> None:
         import cupy
 
         self.threads = threads
         self._cupy = cupy
         try:
-            self._module = cupy.RawModule(code=source(), options=("--std=c++14", *options))
+            self._module = cupy.RawModule(code=code or source(), options=("--std=c++14",))
             self._module.compile()
         except (cupy.cuda.compiler.CompileException, OSError, RuntimeError) as problem:
             raise EngineError(f"the kernels could not be compiled for this GPU: {_first_line(problem)}") from problem
