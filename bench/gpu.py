@@ -1,8 +1,8 @@
 """What a GPU counts a second, and that it counts the same: one command on a machine that has one.
 
-    python bench/gpu.py FOLDER [--packages ARCHIVE] [--commit NAME] [--seconds 400]
+    python bench/gpu.py FOLDER [--packages ARCHIVE ...] [--commit NAME] [--seconds 400]
 
-Prints a table as it goes and writes FOLDER/gpu.json. ARCHIVE is a tar of packages that the machine lacks. Every part
+Prints a table as it goes and writes FOLDER/gpu.json. An ARCHIVE is a tar of packages that the machine lacks. Every part
 stands alone: what fails is printed, and the rest goes on.
 """
 
@@ -205,6 +205,7 @@ def equal_large(board: Board) -> None:
     from veil.kernels.device import count_hashed
 
     device = counter()[1]
+    count_hashed(made(9, 4, 9), None)  # compiles
     for n, candidates in (HEADLINE, (10_000_000, 1_024), (20_000_001, 333)):
         given = made(n, 4, candidates)
         start = time.perf_counter()
@@ -422,18 +423,18 @@ PARTS = [
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--packages", type=Path, help="a tar of packages that this machine lacks")
+    parser.add_argument("--packages", type=Path, nargs="*", default=[], help="tars of packages that this machine lacks")
     parser.add_argument("--commit", default="", help="where there is no git to ask")
     parser.add_argument("--seconds", type=float, default=400.0, help="no part begins later")
     parser.add_argument("--only", nargs="*", help="the parts to run")
     given = parser.parse_args()
     os.environ.setdefault("CUPY_CACHE_DIR", tempfile.mkdtemp(prefix="veil-cupy-"))
     os.environ.setdefault("NUMBA_CACHE_DIR", tempfile.mkdtemp(prefix="veil-numba-"))
-    if given.packages is not None:
-        packages = tempfile.mkdtemp(prefix="veil-packages-")
-        with tarfile.open(given.packages) as archive:
+    packages = tempfile.mkdtemp(prefix="veil-packages-")
+    for file in given.packages:
+        with tarfile.open(file) as archive:
             archive.extractall(packages, filter="data")
-        sys.path.append(packages)  # behind the machine's own
+    sys.path.append(packages)  # behind the machine's own
     asked = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
     )

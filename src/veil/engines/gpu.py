@@ -50,7 +50,7 @@ def device() -> Device:
     """The GPU of this machine; refused where there is none."""
     problem = why_not()
     if problem:
-        raise EngineError(f"{problem}: there is no engine 'cuda' here")
+        raise EngineError(f"there is no engine 'cuda' here: {problem}")
     return Launched(Cupy())
 
 
@@ -62,7 +62,7 @@ def cuda(or_local: bool = False) -> Iterator[None]:
     """
     problem = why_not() if or_local else None
     if problem:
-        warnings.warn(f"{problem}: counting on this machine's cores instead", EngineWarning, stacklevel=3)
+        warnings.warn(f"this machine's cores count instead of a GPU: {problem}", EngineWarning, stacklevel=3)
     with counting_on(None if problem else device()):
         yield
 
