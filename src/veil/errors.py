@@ -13,10 +13,12 @@ VeilError
 ├── EntropyError                      a source of randomness ran dry
 ├── ServiceError                      the collector refuses a request, with a code and a status of HTTP
 ├── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
-└── PartyError                        a party of a shuffle failed, refused or fell silent: nothing was counted
+├── PartyError                        a party of a shuffle failed, refused or fell silent: nothing was counted
+└── EngineError                       what should count is not there, or failed: nothing was counted
 
 PrivacyWarning (UserWarning)          allowed, but it may leak
 FitWarning (UserWarning)              a model does not fit, and another was used
+EngineWarning (UserWarning)           what should count is not there, and something slower does
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ __all__ = [
     "BudgetError",
     "DomainError",
     "EmptyError",
+    "EngineError",
+    "EngineWarning",
     "EntropyError",
     "FitWarning",
     "InputError",
@@ -120,9 +124,17 @@ class PartyError(VeilError):
         super().__init__(f"{party} {reason}")
 
 
+class EngineError(VeilError):
+    """What should count (a GPU, a cluster) is not there, or failed. Nothing was counted."""
+
+
 class PrivacyWarning(UserWarning):
     """Allowed, but it may tell something about the people behind the data."""
 
 
 class FitWarning(UserWarning):
     """An assumed model cannot fit the estimates; what was used in its place is in the lineage."""
+
+
+class EngineWarning(UserWarning):
+    """What should count is not on this machine; something slower does, with the same result."""

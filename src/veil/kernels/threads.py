@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -41,7 +42,8 @@ def in_order(work: Callable[[Piece], Result], pieces: Sequence[Piece], threads: 
     threads = min(threads or thread_count(), len(pieces))
     if threads <= 1 or _in_a_piece():
         return [work(piece) for piece in pieces]
-    return list(_waiting(threads).map(work, pieces))
+    under_way = [_submit(threads, work, piece) for piece in pieces]
+    return [done.result() for done in under_way]
 
 
 def ahead(work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Result]]:
@@ -56,12 +58,17 @@ def ahead(work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[
         return
     under_way: deque[tuple[Piece, Future[Result]]] = deque()
     for piece in pieces:
-        under_way.append((piece, _waiting(threads).submit(work, piece)))
+        under_way.append((piece, _submit(threads, work, piece)))
         if len(under_way) > threads:
             first, done = under_way.popleft()
             yield first, done.result()
     for first, done in under_way:
         yield first, done.result()
+
+
+def _submit(threads: int, work: Callable[[Piece], Result], piece: Piece) -> Future[Result]:
+    """Work in the caller's context, so that a device chosen there counts in our threads too."""
+    return _waiting(threads).submit(copy_context().run, work, piece)
 
 
 def _in_a_piece() -> bool:

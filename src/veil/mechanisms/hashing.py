@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.entropy import Source
+from veil.kernels.device import Hashed, count_hashed
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.shared import stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
@@ -114,13 +115,14 @@ class LocalHashing(PureOracle):
     def support(
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
-        from veil.kernels.counting import count_hashed, count_hashed_weighted, halves
-        from veil.kernels.threads import add_up
-
         codes = np.arange(self.domain.size, dtype=np.uint64) if candidates is None else candidates
-        count = count_hashed if weights is None else count_hashed_weighted
-        by_row = (self.expand(columns["seed"]), columns["bucket"], weights)
-        return add_up(count, by_row, self.buckets, *halves(self.spread(codes)), work=len(codes))
+        return count_hashed(self._hashed(columns, codes), weights)
+
+    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
+        return self._hashed(columns, candidates)
+
+    def _hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed:
+        return Hashed(self.expand(columns["seed"]), columns["bucket"], self.buckets, self.spread(candidates))
 
     def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         from veil.kernels.hashing import support_matrix

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from veil.domain import Bits, DomainLike
 from veil.entropy import Words
 from veil.errors import ParameterError, VeilError
+from veil.kernels.device import Hashed, chosen
 from veil.mechanisms.hashing import LocalHashing
 from veil.mechanisms.projective import is_prime
 from veil.tools.arguments import is_int
@@ -141,12 +142,28 @@ class LinearHashing(LocalHashing):
         seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
         return linear_matrix(seeds, buckets, *self._spread(candidates), self.hash_range, self.cells)
 
+    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
+        return None  # another hash
+
     def cosets(self, answers: Callable[[], Iterable[Columns]], prefixes: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
         """Runs at the collector: for each prefix, the support of all 2^suffix values behind it, in order.
 
         With Y(u) the sum over reports and s = 1 .. q - 1 of w^(s (h(prefix) - bucket)) where u is s times the report's
         coefficients, the support of digits j is (n + FFT(Y)(j)) / q. `answers` goes through the reports anew each time.
         """
+        device = chosen()
+        if device is None or not device.decodes(self.hash_range, self.cells):
+            return self._transforms(answers, prefixes)
+
+        def pieces() -> Iterator[tuple[NDArray[np.uint64], NDArray[Any]]]:
+            return ((self.expand(columns["seed"]), columns["bucket"]) for columns in answers())
+
+        return device.cosets(pieces, self.spread(prefixes), self.hash_range, self.digits, 1 << self.suffix)
+
+    def _transforms(
+        self, answers: Callable[[], Iterable[Columns]], prefixes: NDArray[Any]
+    ) -> Iterator[NDArray[np.int64]]:
+        """The same on this machine's cores."""
         from veil.kernels.linear import add_coset, coefficients, multiples
 
         q, t = self.hash_range, self.digits

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError, ParameterError
+from veil.kernels.device import Hashed
 from veil.mechanisms.base import Mechanism
 from veil.privacy import Guarantee
 from veil.results.estimate import Estimate
@@ -191,6 +192,10 @@ class PureOracle(FrequencyOracle):
     @abstractmethod
     def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         """Whether report i supports candidate j, as 0 and 1: for joint counts over few candidates."""
+
+    def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
+        """The same as reports of a local hash, from which a device makes it; None where they are none."""
+        return None
 
     def counts(
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None

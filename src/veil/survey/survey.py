@@ -14,6 +14,7 @@ from veil.domain import Codes, Domain
 from veil.domain.inputs import as_columns, as_int64, read_column
 from veil.entropy import Batch, Source
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
+from veil.kernels.device import chosen
 from veil.mechanisms import Mechanism
 from veil.privacy import Guarantee
 from veil.results.answers import Answers
@@ -281,6 +282,9 @@ class Survey:
             every = np.arange(self.question(i).pure.domain.size, dtype=np.uint64)
             lists.append(every if codes is None else codes)
             rows = np.intersect1d(rows, parts[i][1], assume_unique=True)
+        found = None if checked is not None else self._joint_on_device(parts, candidates, lists, rows)
+        if found is not None:
+            return found
         shape = tuple(len(codes) for codes in lists)
         total = np.zeros((int(np.prod(shape)), 1 << len(shape)), dtype=np.int64)
         step = max(1, _JOINT_CELLS // total.size)
@@ -295,6 +299,27 @@ class Survey:
                 supports.append(question.pure.incidence(mine, codes))
             total += _joint_counts(supports, kept)
         return total.reshape(shape + (2,) * len(shape))
+
+    @staticmethod
+    def _joint_on_device(
+        parts: Mapping[int, tuple[Question, Rows, Columns]],
+        candidates: Iterable[int],
+        lists: Sequence[NDArray[Any]],
+        rows: NDArray[np.int64],
+    ) -> NDArray[np.int64] | None:
+        """The same of two hashed questions where a device counts; None elsewhere."""
+        device = chosen()
+        if device is None or len(lists) != 2:
+            return None
+        asked = []
+        for i, codes in zip(candidates, lists, strict=True):
+            question, answered, columns = parts[i]
+            where = np.searchsorted(answered, rows)
+            given = question.pure.hashed({name: column[where] for name, column in columns.items()}, codes)
+            if given is None:
+                return None
+            asked.append(given)
+        return device.joint_hashed(*asked)
 
 
 def _joint_counts(supports: list[NDArray[np.uint8]], weights: NDArray[np.int64]) -> NDArray[np.int64]:
