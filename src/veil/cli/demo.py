@@ -5,11 +5,13 @@ Every step leaves its file in one folder, so that each can be tried again by han
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.files import load_tallies
@@ -28,7 +30,7 @@ from veil.wire.tallies import encode_tally
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["EPSILON", "TOP", "step", "walk"]
+__all__ = ["EPSILON", "beside_truth", "step", "walk"]
 
 EPSILON = 1.0
 TOP = 12
@@ -97,3 +99,27 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: Wa
 def step(screen: Console, number: int, name: str, what: str) -> None:
     """A heading of the demo."""
     screen.print(f"\n[bold blue]{number} {name}[/]  [dim]{what}[/]")
+
+
+def beside_truth(
+    screen: Console, rows: Sequence[Document], held: NDArray[np.int64], seconds: float
+) -> tuple[dict[str, float], int]:
+    """Show the largest estimates beside the truth; the true shares, and how many of all intervals cover them."""
+    from veil.cli.tables import plain_table
+    from veil.results.units import Unit
+
+    truth, share = np.bincount(held, minlength=len(APPS)) / len(held), Unit("share")
+    known = {app: float(part) for app, part in zip(APPS, truth, strict=True)}
+    cells = [
+        (
+            row["value"],
+            share.text(row["frequency"]),
+            share.interval(row["low"], row["high"]),
+            share.text(known[row["value"]]),
+        )
+        for row in sorted(rows, key=lambda row: -row["frequency"])[:TOP]
+    ]
+    screen.print(plain_table(("value", "share", "95 % interval", "truth"), cells))
+    covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in rows)
+    screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected). It took {seconds:.0f} s.")
+    return known, covered

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from veil.cli.crowd import call
-from veil.cli.demo import EPSILON, TOP, step
+from veil.cli.demo import EPSILON, beside_truth, step
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.outcome import Document, plural
-from veil.cli.tables import plain_table
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.tokens import issue_token
@@ -32,7 +31,6 @@ from veil.domain import Categories
 from veil.engines import Watch
 from veil.errors import StoreError
 from veil.planning import Wishes, plan
-from veil.results.units import Unit
 from veil.tools.canonical import parse
 
 if TYPE_CHECKING:
@@ -77,22 +75,7 @@ def walk_online(people: int, screen: Console, watch: Watch) -> Document:
 
 
 def _shown(screen: Console, answer: Document, held: Any, seconds: float) -> Document:
-    truth = np.bincount(held, minlength=len(APPS)) / len(held)
-    known = {app: float(share) for app, share in zip(APPS, truth, strict=True)}
-    rows, share = answer["rows"], Unit("share")
-    largest = sorted(rows, key=lambda row: -row["frequency"])[:TOP]
-    cells = [
-        (
-            row["value"],
-            share.text(row["frequency"]),
-            share.interval(row["low"], row["high"]),
-            share.text(known[row["value"]]),
-        )
-        for row in largest
-    ]
-    screen.print(plain_table(("value", "share", "95 % interval", "truth"), cells))
-    covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in rows)
-    screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected). It took {seconds:.0f} s.")
+    known, covered = beside_truth(screen, answer["rows"], held, seconds)
     screen.print("Next: veil demo --offline (the same through files), docs/collector/service.md", markup=False)
     return {"task": answer["task"], "people": answer["people"], "answer": answer, "truth": known, "covered": covered}
 

@@ -6,7 +6,7 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,9 +16,11 @@ from veil.cli.options import Column
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from veil.shuffle.parties.settings import Settings
 
-__all__ = ["keys", "secret", "server", "shuffler", "spot_checks", "status", "submit"]
+__all__ = ["costs_table", "keys", "secret", "server", "shuffler", "spot_checks", "status", "submit"]
 
 Config = Annotated[Path, typer.Option("--config", "-c", help="The party's file of settings (TOML).")]
 _FULL_BITS = 3072
@@ -121,15 +123,14 @@ def secret(
 
     from veil.errors import InputError
     from veil.shuffle.peos import make_keys
-    from veil.tools.durable import make_private_folder, write_atomically
+    from veil.tools.durable import make_private_folder, write_atomically, write_private
 
     kept = folder / "secret.json"
     if kept.exists():
         raise InputError(f"{kept} is there already: what was encrypted for it could not be opened any more")
-    public, own = make_keys(ring, bits, 256 if bits >= 1024 else 64)
+    public, own = make_keys(ring, bits)
     make_private_folder(folder)
-    kept.touch(mode=0o600)
-    kept.write_text(json.dumps(own.to_json()))
+    write_private(kept, json.dumps(own.to_json()).encode())
     write_atomically(folder / "public.json", json.dumps(public.to_json()).encode())
     console(as_json).print(f"wrote {kept} and {folder / 'public.json'}", markup=False, soft_wrap=True)
     return {"secret": str(kept), "public": str(folder / "public.json"), "fingerprint": public.fingerprint}
@@ -302,7 +303,6 @@ def server(
     """
     import asyncio
 
-    from veil.cli.tables import plain_table
     from veil.errors import PartyError
     from veil.files import count_rows
     from veil.shuffle.collection import Collection
@@ -331,8 +331,7 @@ def server(
         for name, cost in zip(settings.plan.names, shuffled.costs, strict=True)
     ]
     if costs:
-        rows = [(str(c["party"]), f"{c['seconds']:.1f} s", f"{c['sent']:,}", f"{c['received']:,}") for c in costs]
-        screen.print(plain_table(("party", "processor", "bytes sent", "bytes received"), rows))
+        screen.print(costs_table(costs))
     people = (count_rows(outcome) or 0) - fakes
     told = "" if found else ", of an earlier run"
     screen.print(f"{outcome}: {plural(people, 'report')} and {fakes:,} fakes{told}", markup=False, soft_wrap=True)
@@ -346,6 +345,14 @@ def server(
     screen.print(f"Next: veil estimate {config.parent / 'study.json'} {outcome}", markup=False, soft_wrap=True)
     left = {"left_out": coordinator.left_out, "unopened": unopened}
     return {"out": str(outcome), "people": people, "fakes": fakes, **left, "costs": costs}
+
+
+def costs_table(costs: Sequence[Document]) -> Table:
+    """What each shuffler's part took, from the server's document."""
+    from veil.cli.tables import plain_table
+
+    rows = [(c["party"], f"{c['seconds']:.1f} s", f"{c['sent']:,}", f"{c['received']:,}") for c in costs]
+    return plain_table(("party", "processor", "bytes sent", "bytes received"), rows)
 
 
 @contextlib.contextmanager

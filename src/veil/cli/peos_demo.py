@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from veil.cli.outcome import AsJson, Document, console, reporting
+from veil.cli.parties import costs_table
 from veil.cli.tables import plain_table
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.console import Console
 
     from veil.shuffle import PeosDesign
@@ -47,7 +46,7 @@ def demo(
 
 
 def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console) -> Document:
-    from veil.cli.demo import step
+    from veil.cli.demo import beside_truth, step
     from veil.cli.example import APPS, QUESTION, made_up
     from veil.histogram import Histogram
     from veil.shuffle import design_peos
@@ -77,15 +76,14 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
         screen.print(f"  {told['people']:,} people; every shuffler holds {told['people']:,} shares, on its disk")
         step(screen, 4, "shuffle", "the shufflers hide, permute and share anew; nobody knows all the permutations")
         done = _veil("peos", "server", "--config", str(folder / "server.toml"))
-    rows = [
-        (cost["party"], f"{cost['seconds']:.1f} s", f"{cost['sent']:,}", f"{cost['received']:,}")
-        for cost in done["costs"]
-    ]
-    screen.print(plain_table(("party", "processor", "bytes sent", "bytes received"), rows))
+    screen.print(costs_table(done["costs"]))
 
     step(screen, 5, "estimate", "what the server learns, beside the truth that it never saw")
     answer = _veil("estimate", str(folder / "study.json"), done["out"], "--all", "--top", str(len(APPS)))
-    return _shown(screen, answer, held, time.monotonic() - start) | {"costs": done["costs"], "fakes": done["fakes"]}
+    known, covered = beside_truth(screen, answer["rows"], held, time.monotonic() - start)
+    screen.print("Next: docs/peos.md; veil peos plan --help", markup=False)
+    found_there = {"people": people, "answer": answer, "truth": known, "covered": covered}
+    return {**found_there, "costs": done["costs"], "fakes": done["fakes"]}
 
 
 def _promises(screen: Console, found: PeosDesign) -> None:
@@ -96,32 +94,6 @@ def _promises(screen: Console, found: PeosDesign) -> None:
     ]
     screen.print(plain_table(("what is promised against", ""), rows))
     screen.print(f"  {found.oracle.name} with {found.fakes:,} fakes among the reports")
-
-
-def _shown(screen: Console, answer: Document, held: NDArray[np.int64], seconds: float) -> Document:
-    import numpy as np
-
-    from veil.cli.demo import TOP
-    from veil.cli.example import APPS
-    from veil.results.units import Unit
-
-    share, truth = Unit("share"), np.bincount(held, minlength=len(APPS)) / len(held)
-    known = {app: float(part) for app, part in zip(APPS, truth, strict=True)}
-    largest = sorted(answer["rows"], key=lambda row: -row["frequency"])[:TOP]
-    cells = [
-        (
-            row["value"],
-            share.text(row["frequency"]),
-            share.interval(row["low"], row["high"]),
-            share.text(known[row["value"]]),
-        )
-        for row in largest
-    ]
-    screen.print(plain_table(("value", "share", "95 % interval", "truth"), cells))
-    covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in answer["rows"])
-    screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected). It took {seconds:.0f} s.")
-    screen.print("Next: docs/peos.md; veil peos plan --help", markup=False)
-    return {"people": len(held), "answer": answer, "truth": known, "covered": covered}
 
 
 def _veil(*arguments: str) -> Document:

@@ -107,7 +107,8 @@ def variance_with_fakes(oracle: FrequencyOracle, users: int, fakes: int, frequen
     """
     check_fakeable(oracle)
     p, q = (float(getattr(oracle, name)) for name in ("p", "q"))
-    supports = 1 / buckets_of(oracle)
+    assert oracle.fake_support is not None  # GRR and OLH, or it would have been refused
+    supports = float(oracle.fake_support)
     return oracle.variance(users, frequency) + fakes * supports * (1 - supports) / (users * (p - q)) ** 2
 
 

@@ -12,13 +12,11 @@ from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
 from veil.shuffle.ring import ring_of
 from veil.study import Study
 from veil.tools.canonical import Json, parse
-from veil.tools.durable import make_private_folder, write_atomically
+from veil.tools.durable import make_private_folder, write_atomically, write_private
 
 __all__ = ["make_folder"]
 
 _PLAN = "plan.json"
-_ROOM_FOR_ORDERS = 1024
-"""Bits of a modulus that has room for orders of 256 bits."""
 Secrets = dict[str, tuple[str, bytes]]
 """By party, the name of its secret file and what is in it."""
 
@@ -60,8 +58,7 @@ def make_folder(
     if public is None:
         make_authority(folder, [*names, SERVER, DEVICE])
     for file, data in secrets.values():
-        (folder / file).touch(mode=0o600)
-        (folder / file).write_bytes(data)
+        write_private(folder / file, data)
     write_atomically(folder / "study.json", study.to_bytes())
     for name in (*names, SERVER, DEVICE):
         own_secret = secrets[name][0] if name in secrets else "secret.json" if public and name == SERVER else None
@@ -84,8 +81,7 @@ def _keys(protocol: str, names: Sequence[str], ring: int, bits: int | None) -> t
 
     check_shufflers(len(names))
     size = FULL_BITS if bits is None else bits
-    # with orders of 64 bits, 2^32 steps find the factors: only where the modulus itself protects nobody
-    public, secret = make_keys(ring, size, 256 if size >= _ROOM_FOR_ORDERS else 64)
+    public, secret = make_keys(ring, size)
     return {"server": public.to_json()}, {SERVER: ("secret.json", json.dumps(secret.to_json()).encode())}
 
 

@@ -8,7 +8,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["beside", "make_private_folder", "replacing", "settle", "sync_folder", "write_atomically"]
+__all__ = [
+    "beside",
+    "make_private_folder",
+    "replacing",
+    "settle",
+    "sync_folder",
+    "write_atomically",
+    "write_private",
+]
 
 
 def sync_folder(folder: Path) -> None:
@@ -59,6 +67,12 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a whole file, or leave what was there."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that its owner alone may read, from its first moment on."""
+    path.touch(mode=0o600)
+    path.write_bytes(data)
 
 
 def _umask() -> int:

@@ -8,7 +8,9 @@ which they forget what they held. Everything travels over TLS 1.3 with certifica
     settings      one party's own file: where it listens, its certificate, its folder
     certificates  a test authority; contexts for TLS
     channel       frames between two parties, with signs of life
+    dialing       connecting, and agreeing on the plan first
     kept          what people left with a shuffler, on disk until it is acknowledged
+    listing       lists of submissions as bytes
     protocol      what a protocol fills in: `veil.shuffle.peos` and `veil.shuffle.sequential`
     attempt       one run of a protocol, as a party sees it
     shuffler      the process of a shuffler

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from veil.errors import InputError, PartyError
-from veil.tools.durable import write_atomically
+from veil.tools.durable import write_atomically, write_private
 
 __all__ = ["Identity", "make_authority", "name_in"]
 
@@ -72,15 +72,15 @@ def make_authority(folder: Path, names: Sequence[str]) -> None:
     signs = x509.KeyUsage(False, False, False, False, False, True, False, False, False)
     own = _draft(issuer, issuer, authority.public_key()).add_extension(ends, True).add_extension(signs, True)
     own = own.add_extension(x509.SubjectKeyIdentifier.from_public_key(authority.public_key()), False)
-    _write(folder / "authority.crt", _pem(own.sign(authority, None)))
+    write_atomically(folder / "authority.crt", _pem(own.sign(authority, None)))
     for name in names:
         key = Ed25519PrivateKey.generate()
         draft = _draft(_name(name), issuer, key.public_key())
         draft = draft.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), False)
         draft = draft.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         known = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
-        _write(folder / f"{name}.crt", _pem(draft.add_extension(known, False).sign(authority, None)))
-        _write(folder / f"{name}.key", _private(key), secret=True)
+        write_atomically(folder / f"{name}.crt", _pem(draft.add_extension(known, False).sign(authority, None)))
+        write_private(folder / f"{name}.key", _private(key))
 
 
 def _name(text: str) -> Any:
@@ -115,11 +115,3 @@ def _private(key: Any) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-
-
-def _write(path: Path, data: bytes, *, secret: bool = False) -> None:
-    if secret:
-        path.touch(mode=0o600)
-        path.write_bytes(data)
-    else:
-        write_atomically(path, data)

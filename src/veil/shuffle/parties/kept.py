@@ -161,6 +161,11 @@ class Kept:
         return sorted((name, self._records[name].people) for name in names)
 
     @property
+    def closed(self) -> bool:
+        """Whether it is decided who takes part."""
+        return self._sealed is not None
+
+    @property
     def held(self) -> Seal:
         """What a seal of all `submissions` would be."""
         return Seal.of(self.submissions)

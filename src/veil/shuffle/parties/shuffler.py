@@ -150,7 +150,7 @@ class ShufflerProcess:
     def _status(self) -> dict[str, Any]:
         return {
             "held": list(self._kept.held),
-            "sealed": self._kept.sealed is not None,
+            "sealed": self._kept.closed,
             "finished": self._kept.finished,
         }
 
@@ -190,7 +190,7 @@ class ShufflerProcess:
         await control.send({"done": work.result()})
 
     async def _attempt(self, control: Channel, name: str) -> dict[str, Any]:
-        if not self._people or self._kept.sealed is None:
+        if not self._people or not self._kept.closed:
             raise PartyError(self._settings.party, "was asked to shuffle a collection that is not closed")
         cpu, before = time.process_time(), (control.sent, control.received)
         enter_stage(self._settings.party, "meeting the others")

@@ -52,6 +52,7 @@ _WINDOW = 10
 """Bits of a window of the tables for encryption: 27 MB, and 71 multiplications instead of 900."""
 _FEW = 64  # encryptions for which tables are not worth making
 _SMALLEST = 512
+_ROOM_FOR_ORDERS = 1024  # bits of a modulus that has room for orders of 256 bits
 
 Bytes = NDArray[np.uint8]
 Elements = NDArray[np.uint64]
@@ -341,16 +342,19 @@ class SecretKey:
         return cls(own, p, order)
 
 
-def make_keys(ring: int = 64, bits: int = FULL_BITS, order_bits: int = 256) -> tuple[PublicKey, SecretKey]:
+def make_keys(ring: int = 64, bits: int = FULL_BITS, order_bits: int | None = None) -> tuple[PublicKey, SecretKey]:
     """A new pair of keys. Fewer `bits` than 3072 are for tests: they protect nobody.
 
-    Two primes p = 2^l v c + 1, each with a prime v of `order_bits` bits and an odd c.
+    Two primes p = 2^l v c + 1, each with a prime v of `order_bits` bits and an odd c. Orders have 256 bits where there
+    is room; with 64, 2^32 steps find the factors, which is only for a modulus that protects nobody itself.
     """
     gmpy2 = import_gmpy2()
     if ring not in (32, 64):
         raise ParameterError("plaintexts are integers of 32 or 64 bits")
     if not is_int(bits) or bits % 2 or not _SMALLEST <= bits <= 1 << 14:
         raise ParameterError(f"a modulus has an even number of bits, at least {_SMALLEST}")
+    if order_bits is None:
+        order_bits = 256 if bits >= _ROOM_FOR_ORDERS else 64
     if not is_int(order_bits) or not 32 <= order_bits <= bits // 2 - ring - 64:
         raise ParameterError("the orders have at least 32 bits, and leave room for 64 more beside the ring's")
     (p, v_p), (q, v_q) = _prime(ring, bits // 2, order_bits), _prime(ring, bits // 2, order_bits)

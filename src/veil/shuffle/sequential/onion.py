@@ -194,7 +194,7 @@ def wrap(route: Route, report: int, first: int = 0) -> bytes:
 
 
 def wrap_many(route: Route, reports: U64, first: int = 0, workers: int = 1) -> Bytes:
-    """The messages of many reports, one a row: what `wrap` does, in so many processes.
+    """The messages of many reports, one per row: what `wrap` does, in so many processes.
 
     >>> mixer, server = Key.new(), Key.new()
     >>> wrap_many(Route(b"march", (mixer.public,), server.public), np.arange(3, dtype=np.uint64)).shape
