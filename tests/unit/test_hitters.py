@@ -295,7 +295,7 @@ def test_reports_are_read_from_a_file_again_and_again(tmp_path: Path, monkeypatc
     assert len(opened) > len(made.lengths)
     assert found.values == made.read(InMemory(made.survey, reports)).values
     assert stored.people == len(reports)
-    monkeypatch.setattr("veil.engines.local._PIECE", 1000)
+    monkeypatch.setattr("veil.engines.parts._PIECE_ROWS", 1000)
     pieces = list(stored.columns(0))
     assert sum(len(piece["seed"]) for piece in pieces) == found.history[0].people
     assert len(pieces) > 1

@@ -75,14 +75,19 @@ class InStore(Streamed):
     def answered(self, question: int) -> int:
         return super().answered(question) if self._kept is None else self._kept.part(question).people
 
-    def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
+    def tally(
+        self,
+        questions: Questions | None = None,
+        candidates: Mapping[int, Any] | None = None,
+        weights: str | None = None,
+    ) -> SurveyTally:
         chosen = candidates or {}
         if self._limited:
             asked = range(len(self.survey.questions)) if questions is None else questions
             self._check_sizes([i for i in asked if i not in chosen])
-        if self._kept is not None and not chosen:
+        if self._kept is not None and not chosen and weights is None:
             return self._kept
-        return super().tally(questions, candidates)
+        return super().tally(questions, candidates, weights)
 
     def chunks(self) -> Iterator[Reports]:
         found = 0

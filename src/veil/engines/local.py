@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.engines.parts import answers, count_answers, count_jointly, count_support, count_up
+from veil.engines.ranges import Ranges
 from veil.engines.searching import Best
-from veil.engines.watching import Watch, unwatched
+from veil.engines.watching import Advance, Watch, unwatched
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files import count_fakes, count_rows, read_reports
 from veil.mechanisms import LinearHashing
@@ -30,7 +32,6 @@ from veil.wire.reports import Reports
 
 __all__ = ["InFiles", "InMemory", "Streamed"]
 
-_PIECE = 1 << 20
 _FEW_QUESTIONS = 256
 
 
@@ -98,55 +99,40 @@ class Streamed(Collected):
         return self._answered[question] - self._checked_fakes(self._answered[question])
 
     def _count_answers(self, questions: Questions) -> dict[int, int]:
-        counts = dict.fromkeys(questions, 0)
-        for chunk in self.chunks():
-            for i, (_, rows, _) in zip(questions, self.survey.parts(chunk, questions), strict=True):
-                counts[i] += len(rows)
-        return counts
+        counts = count_answers(self.survey, self.chunks(), questions)
+        return dict(zip(questions, counts.tolist(), strict=True))
 
-    def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
-        total: SurveyTally | None = None
+    def tally(
+        self,
+        questions: Questions | None = None,
+        candidates: Mapping[int, Any] | None = None,
+        weights: str | None = None,
+    ) -> SurveyTally:
+        """The integers to keep. With `weights`, the name of a public column, each report counts as often as it says."""
+        codes = self.survey.encode_candidates(candidates, questions)
         with self._watch("counting", self.expected) as advance:
-            for chunk in self.chunks():
-                part = self.survey.tally(chunk, candidates, questions=questions)
-                total = part if total is None else total + part
-                advance(len(chunk))
+            total = self._count_up(codes, questions, weights, advance)
         if total is None:
             raise EmptyError("there are no reports: expected at least one")
         return total.with_fakes(self._checked_fakes(total.people)) if self.fakes else total
 
+    def _count_up(
+        self, codes: Mapping[int, Codes | None], questions: Questions | None, weights: str | None, advance: Advance
+    ) -> SurveyTally | None:
+        return count_up(self.survey, _advancing(self.chunks(), advance), codes, questions, weights)
+
     def columns(self, question: int) -> Iterator[Columns]:
         self._only_people()
-        return self._answers(question)
+        return self._answers((question,))
 
-    def _answers(self, question: int) -> Iterator[Columns]:
-        waiting: list[Columns] = []
-        have = 0
-        for chunk in self.chunks():
-            ((_, _, columns),) = self.survey.parts(chunk, [question])
-            size = len(next(iter(columns.values())))
-            if size:
-                waiting.append(columns)
-                have += size
-            if have >= _PIECE:
-                yield _joined(waiting)
-                waiting, have = [], 0
-        if waiting:
-            yield _joined(waiting)
-
-    def _columns(self, questions: Questions) -> Iterator[Columns]:
-        for i in questions:
-            yield from self._answers(i)
+    def _answers(self, questions: Questions) -> Iterator[Columns]:
+        return answers(self.survey, self.chunks(), questions)
 
     def support(self, questions: Questions, codes: Codes) -> Tally:
         return self._counted(questions, codes, self._support(questions, codes))
 
     def _support(self, questions: Questions, codes: Codes) -> NDArray[np.int64]:
-        oracle = self.oracle(questions)
-        counts = np.zeros(len(codes), dtype=np.int64)
-        for columns in self._columns(questions):
-            counts += oracle.support(columns, codes, None)
-        return counts
+        return count_support(self.survey, self.chunks(), questions, codes)
 
     def _counted(self, questions: Questions, codes: Codes, counts: NDArray[np.int64]) -> Tally:
         people = sum(self.answered(i) for i in questions)
@@ -159,11 +145,16 @@ class Streamed(Collected):
             whole = continuations.suffixes is None
             if isinstance(oracle, LinearHashing) and whole and oracle.suffix <= continuations.step:
                 self._transform(oracle, questions, continuations.narrowed(oracle.suffix), best)
+                advance(people)
             else:
-                for block in continuations.blocks():
-                    best.offer(block, self._support(questions, block))
-            advance(people)
+                self._search(questions, continuations, best, advance)
         return self._counted(questions, *best.taken())
+
+    def _search(self, questions: Questions, continuations: Continuations, best: Best, advance: Advance) -> None:
+        """Offer every candidate with its support, in the order of the candidates."""
+        for block in continuations.blocks():
+            best.offer(block, self._support(questions, block))
+        advance(sum(self.answered(i) for i in questions))
 
     def _transform(self, oracle: LinearHashing, questions: Questions, continuations: Continuations, best: Best) -> None:
         """One transform per prefix: all its continuations at once."""
@@ -175,7 +166,7 @@ class Streamed(Collected):
         if not others:
             return
         prefixes = np.concatenate([some.prefixes for some in others])
-        decoded = oracle.cosets(lambda: self._columns(questions), prefixes)
+        decoded = self._cosets(oracle, questions, prefixes)
         for some in others:
             possible = None if some.state is None else some.suffixes()  # None: all of them, and places are suffixes
             for i, counts in zip(range(len(some.prefixes)), decoded, strict=False):
@@ -187,15 +178,48 @@ class Streamed(Collected):
 
                 best.offer_at(counts if possible is None else counts[possible], codes_at)
 
+    def _cosets(self, oracle: LinearHashing, questions: Questions, prefixes: Codes) -> Iterator[NDArray[np.int64]]:
+        """For each prefix, the support of everything behind it."""
+        return oracle.cosets(lambda: self._answers(questions), prefixes)
+
     def joint(self, candidates: Mapping[int, Any]) -> NDArray[np.int64]:
         self._only_people()
-        total: NDArray[np.int64] | None = None
-        for chunk in self.chunks():
-            part = self.survey.joint(chunk, candidates)
-            total = part if total is None else total + part
+        total = self._count_jointly(self.survey.encode_joint(candidates))
         if total is None:
             raise EmptyError("there are no reports: expected at least one")
         return total
+
+    def _count_jointly(self, codes: Mapping[int, Codes]) -> NDArray[np.int64] | None:
+        return count_jointly(self.survey, self.chunks(), codes)
+
+    def where(self, **ranges: tuple[int, int]) -> Streamed:
+        """The reports of people whose public columns lie within these ranges, both ends included.
+
+        Numbers are those of the reports: 12.34 of a column with scale 2 is 1234.
+
+        >>> from veil import GRR, Public
+        >>> survey = Survey(GRR(epsilon=1.0, domain=3), [Public("age")])
+        >>> everybody = InMemory(survey, survey.randomize([0, 1, 2], public={"age": [17, 18, 40]}))
+        >>> everybody.where(age=(18, 30)).people
+        1
+        """
+        return Within(self, Ranges.of(self.survey, ranges))
+
+
+class Within(Streamed):
+    """Some of the reports of another collection: those whose public columns lie within ranges."""
+
+    def __init__(self, whole: Streamed, ranges: Ranges) -> None:
+        whole._only_people()
+        super().__init__(whole.survey, whole._watch)
+        self._whole, self._ranges = whole, ranges
+
+    def chunks(self) -> Iterator[Reports]:
+        return map(self._ranges.kept, self._whole.chunks())
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"{self._whole.fingerprint} {self._ranges}".encode()).hexdigest()
 
 
 class InMemory(Streamed):
@@ -266,7 +290,8 @@ def _naming(file: Path) -> Iterator[None]:
         raise problem if str(file) in str(problem) else type(problem)(f"{file}: {problem}") from None
 
 
-def _joined(parts: list[Columns]) -> Columns:
-    if len(parts) == 1:
-        return parts[0]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+def _advancing(chunks: Iterable[Reports], advance: Advance) -> Iterator[Reports]:
+    """The same chunks; whoever watches is told of each once it has been worked on."""
+    for chunk in chunks:
+        yield chunk
+        advance(len(chunk))

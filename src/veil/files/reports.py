@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from veil.entropy import CHUNK_ROWS
 from veil.errors import InputError, WireError
-from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow, record_batch
+from veil.files.groups import BESIDE, EXPORTED_TIME, ReportsFile
+from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow
 from veil.survey import Survey
 from veil.tally import check_fakes
 from veil.tools.durable import replacing
-from veil.wire.arrow import arrow_schema, check_schema, fakes_of, reports_of, to_arrow
+from veil.wire.arrow import arrow_schema, fakes_of, to_arrow
 from veil.wire.frames import VERSION
+from veil.wire.payloads import task_of
 from veil.wire.reports import Reports
 
 __all__ = [
@@ -28,9 +29,6 @@ __all__ = [
 ]
 
 _GROUP_ROWS = 1 << 17
-
-EXPORTED_TIME = "time"
-"""The column of truncated times in what a collector exports."""
 
 
 class ReportWriter:
@@ -106,43 +104,23 @@ def _joined(reports: Iterable[Reports]) -> Iterator[Reports]:
 def read_reports(path: PathLike, survey: Survey, *, fakes: bool = False) -> Iterator[Reports]:
     """Runs at the collector: the reports of a file, a record batch at a time, each checked against the task.
 
-    An Arrow file that devices' reports were written to, or a Parquet file that a collector exported. A file with fakes
-    in it is refused unless `fakes` says that whoever reads takes them off, by their number: see `count_fakes`.
+    An Arrow file that devices' reports were written to, or a Parquet file that a collector exported or Spark wrote. A
+    file with fakes in it is refused unless `fakes` says that whoever reads takes them off, by their number: see
+    `count_fakes`.
     """
-    if Path(path).suffix.lower() in PARQUET:
-        yield from _exported_reports(Path(path), survey, fakes)
-        return
-    with open_arrow(Path(path)) as file:
-        check_schema(file.schema, survey, fakes=fakes)
-        for i in range(file.num_record_batches):
-            yield reports_of(record_batch(file, i), survey)
-
-
-def _exported_reports(path: Path, survey: Survey, fakes: bool) -> Iterator[Reports]:
-    """Reports as `veil survey export` writes them; the truncated time beside them is left out."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(CHUNK_ROWS):
-                names = [name for name in batch.schema.names if name != EXPORTED_TIME]
-                plain = batch.select(names).replace_schema_metadata(file.schema_arrow.metadata)
-                check_schema(plain.schema, survey, fakes=fakes)
-                yield reports_of(plain, survey)
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (pa.ArrowException, OSError):
-        raise WireError(f"{path} is not a complete Parquet file") from None
+    with ReportsFile(path, survey, fakes=fakes) as file:
+        yield from file.read()
 
 
 def describe_reports(path: PathLike) -> tuple[str, list[str]]:
     """The task id and the columns that a file of reports declares, without a task to check them against."""
     schema = _schema(Path(path))
-    metadata = schema.metadata or {}
+    metadata, names = schema.metadata or {}, [name for name in schema.names if name not in BESIDE]
+    by_payload = task_of(schema)
+    if by_payload is not None:
+        return by_payload, names
     if metadata.get(b"veil.wire") != str(VERSION).encode():
         raise WireError(f"expected a file of veil reports of wire version {VERSION}")
-    names = [name for name in schema.names if name != EXPORTED_TIME]
     return metadata.get(b"veil.task", b"").decode("ascii", errors="replace"), names
 
 

@@ -20,8 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from veil.errors import EmptyError, InputError, MismatchError, WireError
+from veil.files.groups import plain_schema
 from veil.files.opening import ARROW, PARQUET, PathLike
-from veil.files.reports import EXPORTED_TIME, read_reports, write_parquet
+from veil.files.reports import read_reports, write_parquet
 from veil.sql.locked import LockedDuckDB
 from veil.sql.rows import Rows
 from veil.sql.table import Table
@@ -243,9 +244,7 @@ def _check_columns(path: Path, table: Table) -> None:
         schema = pq.read_schema(path)
     except (pa.ArrowException, OSError):
         raise WireError("it is not a complete Parquet file") from None
-    if EXPORTED_TIME in schema.names:
-        schema = schema.remove(schema.names.index(EXPORTED_TIME))
-    check_schema(schema, table.survey)
+    check_schema(plain_schema(schema), table.survey)
 
 
 def _seen(path: Path) -> _Seen:

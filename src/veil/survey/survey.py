@@ -221,16 +221,31 @@ class Survey:
         `candidates` are given by question where a domain is too large to list. With `questions`, those alone are
         counted: what the others were answered costs next to nothing.
         """
+        return self.tally_coded(reports, self.encode_candidates(candidates, questions), weights, questions)
+
+    def tally_coded(
+        self,
+        reports: Reports,
+        codes: Mapping[int, NDArray[Any] | None],
+        weights: Any = None,
+        questions: Iterable[int] | None = None,
+    ) -> SurveyTally:
+        """Runs at the collector: the same for candidates that were encoded before, by `encode_candidates`."""
         wanted = self._wanted(questions)
-        parts = self.parts(reports, wanted)
-        chosen = self._check_candidates(candidates or {}, wanted)
-        checked = check_weights(weights, len(reports))
+        parts, checked = self.parts(reports, wanted), check_weights(weights, len(reports))
         tallies = []
         for i, (question, rows, columns) in zip(self._numbers(wanted), parts, strict=True):
-            codes = question.encode_candidates(chosen.get(i))
             kept = None if checked is None else checked[rows]
-            tallies.append(question.mechanism.tally_columns(columns, codes, kept))
+            chosen = codes[i] if i in codes else question.encode_candidates(None)
+            tallies.append(question.mechanism.tally_columns(columns, chosen, kept))
         return SurveyTally(self.task, len(reports), tuple(tallies), wanted)
+
+    def encode_candidates(
+        self, candidates: Mapping[int, Any] | None, questions: Iterable[int] | None = None
+    ) -> dict[int, NDArray[Any] | None]:
+        """Candidates by question as codes by question, of all questions or of the listed ones."""
+        chosen = self._check_candidates(candidates or {}, self._wanted(questions))
+        return {i: self.question(i).encode_candidates(some) for i, some in chosen.items()}
 
     def estimate(self, tally: SurveyTally, population: int | None = None) -> Answers:
         """Runs at the collector: one result per counted question (an Estimate, a Distribution, ...), about all people.
@@ -273,14 +288,25 @@ class Survey:
         order given, then one axis of length 2 per question: result[a, b, s, t] is how many rows (or how much weight)
         support a (s = 1) or not (s = 0) in the first question and b (t) in the second.
         """
-        checked = check_weights(weights, len(reports))
-        candidates = self._check_candidates(candidates, None)
+        return self.joint_coded(reports, self.encode_joint(candidates), weights)
+
+    def encode_joint(self, candidates: Mapping[int, Any]) -> dict[int, NDArray[Any]]:
+        """Candidates by question as codes by question, for `joint_coded`; None stands for every value."""
+        codes = {}
+        for i, some in self._check_candidates(candidates, None).items():
+            oracle = self.question(i).pure
+            chosen = oracle.encode_candidates(some)
+            codes[i] = np.arange(oracle.domain.size, dtype=np.uint64) if chosen is None else chosen
+        return codes
+
+    def joint_coded(
+        self, reports: Reports, candidates: Mapping[int, NDArray[Any]], weights: Any = None
+    ) -> NDArray[np.int64]:
+        """Runs at the collector: the same for candidates that were encoded before, by `encode_joint`."""
         parts = dict(zip(sorted(candidates), self.parts(reports, candidates), strict=True))
-        lists, rows = [], np.arange(len(reports))
+        checked = check_weights(weights, len(reports))
+        lists, rows = list(candidates.values()), np.arange(len(reports))
         for i in candidates:
-            codes = self.question(i).pure.encode_candidates(candidates[i])
-            every = np.arange(self.question(i).pure.domain.size, dtype=np.uint64)
-            lists.append(every if codes is None else codes)
             rows = np.intersect1d(rows, parts[i][1], assume_unique=True)
         found = None if checked is not None else self._joint_on_device(parts, candidates, lists, rows)
         if found is not None:

@@ -1,0 +1,147 @@
+"""A file of reports as a row of groups that can be read by themselves: record batches of Arrow, row groups of Parquet.
+
+Four kinds of files hold reports: Arrow as `veil randomize` writes it, Parquet as a collector or `veil randomize` writes
+it, and Parquet that Spark wrote, with a column of payloads. Whoever reads any of them reads it here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from veil.entropy import CHUNK_ROWS
+from veil.errors import InputError, MismatchError, WireError
+from veil.files.opening import PARQUET, PathLike, open_arrow, record_batch
+from veil.survey import Survey
+from veil.wire.arrow import check_schema, fakes_of, reports_of
+from veil.wire.payloads import check_payloads, from_payloads, task_of
+from veil.wire.reports import Reports
+
+__all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "is_address", "plain_schema"]
+
+EXPORTED_TIME = "time"
+"""The column of truncated times in what a collector exports."""
+
+REPORT_ID = "report_id"
+"""The column of ids by which a report that arrived twice is recognised, where a file has them."""
+
+BESIDE = (EXPORTED_TIME, REPORT_ID)
+"""Columns that may stand beside those of a report and are no part of it."""
+
+
+class ReportsFile:
+    """A file of reports of one survey, opened and its schema checked. A path, or an address such as s3://bucket/key.
+
+    A file with fakes in it is refused unless `fakes` says that whoever reads takes them off, by their number.
+    """
+
+    def __init__(self, path: PathLike, survey: Survey, *, fakes: bool = False) -> None:
+        self.path, self.survey = str(path), survey
+        self._stack = contextlib.ExitStack()
+        self._parquet = Path(self.path).suffix.lower() in PARQUET
+        with _readable(self.path, self._parquet):
+            self._file = self._stack.enter_context(_opened(self.path, self._parquet))
+        self._schema = self._file.schema_arrow if self._parquet else self._file.schema
+        self.by_payload = self._parquet and task_of(self._schema) is not None
+        try:
+            self._check(fakes)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, fakes: bool) -> None:
+        if self.by_payload:
+            if task_of(self._schema) != self.survey.task:
+                raise MismatchError("these reports were made for another task")
+            check_payloads(self._schema.names, self.survey)
+        else:
+            check_schema(plain_schema(self._schema), self.survey, fakes=fakes)
+
+    @property
+    def fakes(self) -> int:
+        """How many of the reports are nobody's, by what the file says."""
+        return fakes_of(self._schema)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether each report has an id beside it."""
+        return REPORT_ID in self._schema.names
+
+    @cached_property
+    def rows(self) -> tuple[int, ...]:
+        """How many reports each group holds."""
+        if self._parquet:
+            metadata = self._file.metadata
+            return tuple(int(metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
+        return tuple(int(self._file.get_batch(i).num_rows) for i in range(self._file.num_record_batches))
+
+    def read(self, groups: Sequence[int] | None = None, rows: int = CHUNK_ROWS) -> Iterator[Reports]:
+        """The reports of some groups, or of all: of Parquet at most `rows` at a time, of Arrow a batch at a time."""
+        for batch in self.batches(groups, rows):
+            if self.by_payload:
+                yield from_payloads(batch, self.survey)
+            else:
+                names = [name for name in batch.schema.names if name not in BESIDE]
+                yield reports_of(batch.select(names) if len(names) < batch.num_columns else batch, self.survey)
+
+    def batches(self, groups: Sequence[int] | None = None, rows: int = CHUNK_ROWS) -> Iterator[Any]:
+        """The same as record batches, with whatever columns stand beside the reports."""
+        with _readable(self.path, self._parquet):
+            if self._parquet:
+                yield from self._file.iter_batches(rows, row_groups=None if groups is None else list(groups))
+                return
+            for i in range(self._file.num_record_batches) if groups is None else groups:
+                yield record_batch(self._file, i)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+    def __enter__(self) -> ReportsFile:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+
+def is_address(path: str) -> bool:
+    """Whether a path is an address of a file system that is not this machine's, as s3://bucket/key."""
+    return "://" in path
+
+
+def plain_schema(schema: Any) -> Any:
+    """A schema without the columns that may stand beside those of a report."""
+    for name in BESIDE:
+        if name in schema.names:
+            schema = schema.remove(schema.names.index(name))
+    return schema
+
+
+def _opened(path: str, parquet: bool) -> Any:
+    if not parquet:
+        return open_arrow(Path(path))
+    import pyarrow.fs as fs
+    import pyarrow.parquet as pq
+
+    if not is_address(path):
+        return pq.ParquetFile(path)
+    system, inside = fs.FileSystem.from_uri(path)
+    return pq.ParquetFile(system.open_input_file(inside))
+
+
+@contextlib.contextmanager
+def _readable(path: str, parquet: bool) -> Iterator[None]:
+    """Whatever is wrong with a Parquet file is one clear error; Arrow files are opened with their own."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (pa.ArrowException, OSError):
+        if not parquet:
+            raise
+        raise WireError(f"{path} is not a complete Parquet file") from None
