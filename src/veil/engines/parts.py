@@ -59,8 +59,11 @@ def weights_of(survey: Survey, chunk: Reports, column: str | None) -> Counts | N
     return np.asarray(chunk.columns[survey.public[known.index(column)].field.name])
 
 
-def answers(survey: Survey, chunks: Chunks, questions: Questions) -> Iterator[Columns]:
-    """The answers to questions that share a mechanism, a piece at a time."""
+def answers(
+    survey: Survey, chunks: Chunks, questions: Questions, most_rows: int = 0, most_bytes: int = 0
+) -> Iterator[Columns]:
+    """The answers to questions that share a mechanism, a piece of about so many rows or bytes at a time."""
+    most_rows, most_bytes = most_rows or _PIECE_ROWS, most_bytes or _PIECE_BYTES
     waiting: list[Columns] = []
     rows = size = 0
     for chunk in chunks:
@@ -69,7 +72,7 @@ def answers(survey: Survey, chunks: Chunks, questions: Questions) -> Iterator[Co
                 waiting.append(columns)
                 rows += len(mine)
                 size += sum(column.nbytes for column in columns.values())
-        if rows >= _PIECE_ROWS or size >= _PIECE_BYTES:
+        if rows >= most_rows or size >= most_bytes:
             yield _joined(waiting)
             waiting, rows, size = [], 0, 0
     if waiting:

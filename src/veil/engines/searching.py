@@ -18,7 +18,7 @@ class Best:
     """The `keep` candidates with the largest counts of all that were offered; ties go to those offered first."""
 
     def __init__(self, keep: int) -> None:
-        self._keep = keep
+        self.keep = keep
         self._codes: list[Codes] = []
         self._counts: list[Counts] = []
         self._waiting = 0
@@ -32,8 +32,8 @@ class Best:
         """The same where codes are made only for the places that may be among the best."""
         if self._floor is not None:
             places = np.flatnonzero(counts > self._floor)
-        elif len(counts) > self._keep:
-            least = np.partition(counts, len(counts) - self._keep)[len(counts) - self._keep]
+        elif len(counts) > self.keep:
+            least = np.partition(counts, len(counts) - self.keep)[len(counts) - self.keep]
             places = np.flatnonzero(counts >= least)
         else:
             places = np.arange(len(counts))
@@ -42,14 +42,14 @@ class Best:
         self._codes.append(codes_at(places))
         self._counts.append(counts[places])
         self._waiting += len(places)
-        if self._waiting > 2 * self._keep:
+        if self._waiting > 2 * self.keep:
             self._sort()
 
     def _sort(self) -> None:
         codes, counts = np.concatenate(self._codes), np.concatenate(self._counts)
-        order = np.argsort(-counts, kind="stable")[: self._keep]
+        order = np.argsort(-counts, kind="stable")[: self.keep]
         self._codes, self._counts, self._waiting = [codes[order]], [counts[order]], len(order)
-        if len(order) == self._keep:
+        if len(order) == self.keep:
             self._floor = int(counts[order[-1]])
 
     def taken(self) -> tuple[Codes, Counts]:

@@ -80,12 +80,14 @@ class ReportsFile:
 
     def read(self, groups: Sequence[int] | None = None, rows: int = CHUNK_ROWS) -> Iterator[Reports]:
         """The reports of some groups, or of all: of Parquet at most `rows` at a time, of Arrow a batch at a time."""
-        for batch in self.batches(groups, rows):
-            if self.by_payload:
-                yield from_payloads(batch, self.survey)
-            else:
-                names = [name for name in batch.schema.names if name not in BESIDE]
-                yield reports_of(batch.select(names) if len(names) < batch.num_columns else batch, self.survey)
+        return map(self.reports, self.batches(groups, rows))
+
+    def reports(self, batch: Any) -> Reports:
+        """The reports of one of this file's record batches, strictly checked."""
+        if self.by_payload:
+            return from_payloads(batch, self.survey)
+        names = [name for name in batch.schema.names if name not in BESIDE]
+        return reports_of(batch.select(names) if len(names) < batch.num_columns else batch, self.survey)
 
     def batches(self, groups: Sequence[int] | None = None, rows: int = CHUNK_ROWS) -> Iterator[Any]:
         """The same as record batches, with whatever columns stand beside the reports."""

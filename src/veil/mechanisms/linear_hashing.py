@@ -164,28 +164,36 @@ class LinearHashing(LocalHashing):
         self, answers: Callable[[], Iterable[Columns]], prefixes: NDArray[Any]
     ) -> Iterator[NDArray[np.int64]]:
         """The same on this machine's cores."""
+        at_once = max(1, _AT_ONCE // self.spectrum_size)
+        for first in range(0, len(prefixes), at_once):
+            spectra, people = self.spectra(answers(), prefixes[first : first + at_once])
+            for spectrum in spectra:
+                yield self.transformed(spectrum, people)
+
+    @property
+    def spectrum_size(self) -> int:
+        """How many complex numbers tell the support of everything behind one prefix."""
+        return self.cells // self.hash_range * (self.hash_range // 2 + 1)
+
+    def spectra(self, answers: Iterable[Columns], prefixes: NDArray[Any]) -> tuple[NDArray[np.complex128], int]:
+        """Runs at the collector: one spectrum per prefix, and how many reports are in them. Spectra add up."""
         from veil.kernels.linear import add_coset, coefficients, multiples
 
-        q, t = self.hash_range, self.digits
-        powers = np.array([q**k for k in range(t - 1, -1, -1)], dtype=np.int64)
-        half = self.cells // q * (q // 2 + 1)
+        q, z = self.hash_range, self.spread(prefixes)
+        powers = np.array([q**k for k in range(self.digits - 1, -1, -1)], dtype=np.int64)
         angles = -2 * np.pi * np.arange(q) / q
         cosines, sines = np.cos(angles), np.sin(angles)
-        at_once = max(1, _AT_ONCE // half)
-        for first in range(0, len(prefixes), at_once):
-            z = self.spread(prefixes[first : first + at_once])
-            spectra = np.zeros((len(z), half), dtype=np.complex128)
-            people = 0
-            for columns in _pieces(answers(), q):
-                seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
-                places = multiples(coefficients(seeds, self.cells), powers, q)
-                for spectrum, mixed in zip(spectra, z, strict=True):
-                    add_coset(seeds, buckets, places, mixed, cosines, sines, spectrum)
-                people += len(seeds)
-            for spectrum in spectra:
-                yield self._transformed(spectrum, people)
+        found, people = np.zeros((len(z), self.spectrum_size), dtype=np.complex128), 0
+        for columns in _pieces(answers, q):
+            seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
+            places = multiples(coefficients(seeds, self.cells), powers, q)
+            for spectrum, mixed in zip(found, z, strict=True):
+                add_coset(seeds, buckets, places, mixed, cosines, sines, spectrum)
+            people += len(seeds)
+        return found, people
 
-    def _transformed(self, spectrum: NDArray[np.complex128], people: int) -> NDArray[np.int64]:
+    def transformed(self, spectrum: NDArray[np.complex128], people: int) -> NDArray[np.int64]:
+        """Runs at the collector: the support of all 2^suffix values behind a prefix, from the spectrum of all."""
         from scipy.fft import hfftn
 
         from veil.kernels.threads import thread_count

@@ -1,0 +1,342 @@
+"""What a task of Spark does: go through its share of the reports, and give integers back as bytes.
+
+Functions here are found by their names on the workers, and get text, bytes and integers only. Before anything else a
+task compares versions: another veil may count otherwise. What is wrong with the data is wrong in every attempt, so it
+comes back as a row and is raised at the driver; whatever else fails is tried again by Spark.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil import __version__
+from veil.engines.parts import answers, count_answers, count_jointly, count_support, count_up
+from veil.engines.ranges import Ranges
+from veil.engines.searching import Best
+from veil.errors import EngineError, VeilError, WireError
+from veil.files.groups import REPORT_ID, ReportsFile
+from veil.mechanisms import LinearHashing
+from veil.study.continuations import Continuations
+from veil.survey import Survey
+from veil.wire.payloads import from_payloads, to_payloads
+from veil.wire.reports import Reports
+from veil.wire.tallies import encode_tally
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = [
+    "COUNTED",
+    "SEEN",
+    "Arguments",
+    "add_blocks",
+    "best_of",
+    "blocks_of",
+    "emit",
+    "joint",
+    "pack",
+    "people",
+    "run",
+    "search",
+    "spectra",
+    "tally",
+    "unpack",
+]
+
+Arguments = dict[str, Any]
+"""Text, bytes, integers, and tuples and mappings of those."""
+Packed = tuple[str, tuple[int, ...], bytes]
+Part = Callable[[Survey, Arguments, Iterable[Reports]], Iterator[tuple[int, bytes]]]
+"""Goes through reports, and yields numbered blocks of bytes."""
+
+COUNTED = "block long, data binary, rows long, check long, error string"
+"""The rows that a task gives back, in the words of Spark."""
+SEEN = -1
+"""The block that says how many reports a task saw, and their checksum."""
+OTHER_VERSION = "other version"
+
+_CHUNK_ROWS, _CHUNK_BYTES = 1 << 19, 8 << 20
+_HELD_ROWS, _HELD_BYTES = 1 << 23, 64 << 20
+_AT_ONCE = 1 << 20  # candidates that are counted in one pass
+
+
+def pack(array: NDArray[Any]) -> Packed:
+    """An array as text, integers and bytes."""
+    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
+    return little.dtype.str, little.shape, little.tobytes()
+
+
+def unpack(packed: Packed) -> NDArray[Any]:
+    """The array again."""
+    kind, shape, data = packed
+    return np.frombuffer(data, np.dtype(kind)).reshape(shape)
+
+
+# -- a task ------------------------------------------------------------------------------------------------------------
+
+
+def run(
+    version: str, part: str, task: bytes, arguments: Arguments, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker: one part of the reports through the function that `part` names, as "module:function"."""
+    if version != __version__:
+        yield _row(SEEN, error=f"{OTHER_VERSION}\n{__version__}")
+        return
+    one_thread_per_core()
+    try:
+        survey = parsed(task)
+        seen = _Seen(_reports(survey, arguments, batches))
+        ranges = Ranges(tuple(arguments["ranges"])) if "ranges" in arguments else None
+        chunks = seen if ranges is None else map(ranges.kept, seen)
+        for block, data in named(part)(survey, arguments, chunks):
+            yield _row(block, data)
+        for _ in seen:  # a part may stop early, and everything is checked
+            pass
+        yield _row(SEEN, rows=seen.rows, check=seen.check)
+    except VeilError as problem:
+        yield _row(SEEN, error=f"{type(problem).__name__}\n{problem}")
+
+
+def named(part: str) -> Part:
+    """The function of a name, as "module:function"."""
+    module, _, name = part.partition(":")
+    found: Part = getattr(import_module(module), name)
+    return found
+
+
+def one_thread_per_core() -> None:
+    """Use as many threads as the task has cores; beside it run others."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    os.environ.setdefault("VEIL_THREADS", str(1 if context is None else max(1, context.cpus())))
+
+
+@lru_cache(maxsize=8)
+def parsed(task: bytes) -> Survey:
+    """The survey of a task; a worker serves many tasks of Spark for one."""
+    return Survey.from_json(task)
+
+
+def emit(
+    version: str, task: bytes, arguments: Arguments, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker: the reports of this task's pieces of files as ids and payloads, for a table of Spark's."""
+    import pyarrow as pa
+
+    if version != __version__:
+        raise EngineError(f"a worker of the cluster has veil {__version__}, and {version} was expected")
+    survey = parsed(task)
+    for number, first, last in _runs(arguments, batches):
+        with ReportsFile(arguments["files"][number], survey) as file:
+            for batch in file.batches(range(first, last)):
+                ids = batch.column(REPORT_ID)
+                if ids.null_count:
+                    raise WireError(f"{file.path}: column {REPORT_ID!r} has missing entries")
+                made = to_payloads(file.reports(batch), survey)
+                columns = [ids.cast(pa.binary()), *made.columns]
+                yield pa.RecordBatch.from_arrays(columns, names=[REPORT_ID, *made.schema.names])
+
+
+class _Seen:
+    """Chunks that go by, counted and summed up: what one pass saw, every other must see."""
+
+    def __init__(self, chunks: Iterator[Reports]) -> None:
+        self._chunks = chunks
+        self.rows = self.check = 0
+
+    def __iter__(self) -> Iterator[Reports]:
+        for chunk in self._chunks:
+            self.rows += len(chunk)
+            self.check = (self.check + _checksum(chunk)) % 2**64
+            yield chunk
+
+
+def _checksum(chunk: Reports) -> int:
+    """A sum over reports, the same in any order: of every column, of long ones of their first eight bytes."""
+    total = 0
+    for place, column in enumerate(chunk.columns.values()):
+        numbers = column if column.ndim == 1 else column[:, :8]
+        total += (2 * place + 1) * int(numbers.sum(dtype=np.uint64))
+    return total
+
+
+def _reports(survey: Survey, arguments: Arguments, batches: Iterator[pa.RecordBatch]) -> Iterator[Reports]:
+    """The reports of this task: of its pieces of files, or of the payloads that Spark hands over."""
+    if "files" not in arguments:
+        for batch in batches:
+            if batch.num_rows:
+                yield from_payloads(batch, survey)
+        return
+    rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // max(1, survey.layout.size)))
+    for number, first, last in _runs(arguments, batches):
+        name = arguments["files"][number]
+        try:
+            with ReportsFile(name, survey, fakes=True) as file:
+                yield from file.read(range(first, last), rows)
+        except VeilError as problem:
+            raise type(problem)(_about(name, problem)) from None
+
+
+def _runs(arguments: Arguments, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, int]]:
+    """The runs of groups that are this task's: the number of a file, its first group, and the one behind the last."""
+    for batch in batches:
+        for piece in batch.column(0).to_pylist():
+            yield from arguments["pieces"][piece]
+
+
+def _about(file: str, problem: VeilError) -> str:
+    return str(problem) if file in str(problem) else f"{file}: {problem}"
+
+
+def _row(block: int, data: bytes = b"", rows: int = 0, check: int = 0, error: str | None = None) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    signed = check - 2**64 if check >= 2**63 else check
+    columns = [
+        pa.array([block], pa.int64()),
+        pa.array([data], pa.binary()),
+        pa.array([rows], pa.int64()),
+        pa.array([signed], pa.int64()),
+        pa.array([error], pa.string()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=["block", "data", "rows", "check", "error"])
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def people(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
+    """How many people there are, and how many of them answered each of some questions."""
+    questions, kept = arguments["questions"], _Kept(chunks)
+    answered = count_answers(survey, kept, questions) if questions else np.zeros(0, np.int64)
+    for _ in kept:
+        pass
+    yield 0, np.array([kept.rows, *answered], "<i8").tobytes()
+
+
+class _Kept:
+    """Chunks that go by, counted."""
+
+    def __init__(self, chunks: Iterable[Reports]) -> None:
+        self._chunks, self.rows = iter(chunks), 0
+
+    def __iter__(self) -> Iterator[Reports]:
+        for chunk in self._chunks:
+            self.rows += len(chunk)
+            yield chunk
+
+
+def tally(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
+    """One partial tally, as `encode_tally` writes it."""
+    codes = {i: None if packed is None else unpack(packed) for i, packed in arguments["codes"].items()}
+    found = count_up(survey, chunks, codes, arguments["questions"], arguments["weights"])
+    if found is not None:
+        yield 0, encode_tally(found)
+
+
+def joint(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
+    """Joint support counts."""
+    found = count_jointly(survey, chunks, {i: unpack(packed) for i, packed in arguments["codes"].items()})
+    if found is not None:
+        yield 0, found.astype("<i8").tobytes()
+
+
+def search(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
+    """The support of each block of candidates. Of very many, reports are held and gone through block by block."""
+    questions, size, many = arguments["questions"], arguments["size"], arguments["many"]
+    if many <= _AT_ONCE:
+        counts = count_support(survey, chunks, questions, _joined(blocks_of(arguments)))
+        for number, start in enumerate(range(0, many, size)):
+            yield number, counts[start : start + size].astype("<i8").tobytes()
+        return
+    oracle = survey.question(questions[0]).pure
+    for columns in answers(survey, chunks, questions, _HELD_ROWS, _HELD_BYTES):
+        for number, block in enumerate(blocks_of(arguments)):
+            yield number, oracle.support(columns, block, None).astype("<i8").tobytes()
+
+
+def spectra(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
+    """For each prefix a block: the spectrum that the support of everything behind it is decoded from."""
+    oracle, prefixes = survey.question(arguments["questions"][0]).pure, unpack(arguments["prefixes"])
+    assert isinstance(oracle, LinearHashing)
+    found, _ = oracle.spectra(answers(survey, chunks, arguments["questions"]), prefixes)
+    for number, spectrum in enumerate(found):
+        yield number, spectrum.tobytes()
+
+
+def blocks_of(arguments: Mapping[str, Any]) -> Iterator[NDArray[Any]]:
+    """The candidates of a search, a block at a time and in their order: listed ones, or continuations of prefixes."""
+    size = arguments["size"]
+    if "codes" in arguments:
+        codes = unpack(arguments["codes"])
+        yield from (codes[start : start + size] for start in range(0, len(codes), size))
+        return
+    suffixes = arguments["suffixes"]
+    continued = Continuations(
+        unpack(arguments["prefixes"]),
+        arguments["width"],
+        arguments["step"],
+        None if suffixes is None else unpack(suffixes),
+        arguments["text"],
+    )
+    yield from _cut(continued.blocks(size), size)
+
+
+def _cut(blocks: Iterator[NDArray[Any]], size: int) -> Iterator[NDArray[Any]]:
+    """The same candidates in blocks of exactly `size`, but for the last: so a block's number tells its place."""
+    waiting: list[NDArray[Any]] = []
+    have = 0
+    for block in blocks:
+        waiting.append(block)
+        have += len(block)
+        while have >= size:
+            whole = _joined(waiting)
+            yield whole[:size]
+            waiting, have = [whole[size:]], have - size
+    if have:
+        yield _joined(waiting)
+
+
+def _joined(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
+    found = list(blocks)
+    return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+# -- adding blocks up, on a worker or at the driver --------------------------------------------------------------------
+
+
+def add_blocks(version: str, keep: int | None, table: pa.Table) -> pa.Table:
+    """Runs on a worker: the rows of one block, which several tasks counted, as one row."""
+    import pyarrow as pa
+
+    errors = [error for error in table.column("error").to_pylist() if error is not None]
+    block = table.column("block")[0].as_py()
+    if version != __version__:
+        errors.append(f"{OTHER_VERSION}\n{__version__}")
+    if errors:
+        made = _row(SEEN, error=errors[0])
+    elif block == SEEN:
+        rows = sum(table.column("rows").to_pylist())
+        made = _row(SEEN, rows=rows, check=sum(table.column("check").to_pylist()) % 2**64)
+    else:
+        counts = sum(np.frombuffer(data.as_buffer(), "<i8") for data in table.column("data"))
+        made = _row(block, best_of(np.asarray(counts), keep))
+    return pa.Table.from_batches([made])
+
+
+def best_of(counts: NDArray[np.int64], keep: int | None) -> bytes:
+    """The counts of a block as bytes; with `keep`, the places and counts of the largest, ties in their order."""
+    if keep is None:
+        return counts.astype("<i8").tobytes()
+    best = Best(keep)
+    best.offer_at(counts, lambda places: places)
+    places, kept = best.taken()
+    return places.astype("<i8").tobytes() + kept.astype("<i8").tobytes()
