@@ -1,0 +1,81 @@
+"""Studies on Spark take what they take on one machine: the same bytes, whatever the pieces."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.held import people_of
+from tests.unit.test_studies import EVERY, RECORD
+
+from veil import GRR, OLH, Bits, Interval, Public, Record, SquareWave, StochasticRounding, Study, StudyRun, Survey, Text
+from veil.engines import InFiles
+from veil.engines.spark import SparkCollected
+from veil.entropy import Seeded
+from veil.errors import EngineError, InputError, MismatchError, WireError
+from veil.files.reports import write_parquet
+from veil.histogram import Histogram
+from veil.hitters import PEM, SegmentPairs
+from veil.itemsets import SVIM
+from veil.marginals import CALM, SplitEM
+from veil.numeric import Hierarchy, MeanOf, WaveDistribution
+from veil.results.documents import document
+from veil.simulation import Simulated
+from veil.sql import HIO, Category, Grids, Measure, Table
+from veil.study.records import Memory
+from veil.wire.payloads import to_payloads
+from veil.wire.tallies import encode_tally
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+UNIT = Interval(0.0, 1.0)
+SHOP = (Measure("spent", 2), Category("os", ("a", "b")))
+GROUPED = "SELECT os, COUNT(*), SUM(spent), AVG(spent * 1.5) FROM people WHERE a = 1 AND spent > -2 GROUP BY os"
+SOME: list[Study] = [
+    Histogram(OLH(1.0, 300), post="norm-sub"),
+    WaveDistribution(SquareWave(1.0, UNIT, buckets=32)),
+    Hierarchy(1.0, UNIT, buckets=32),
+    MeanOf(StochasticRounding(1.0, UNIT)),
+    PEM(4.0, Text(3), 4, alphabet="abc"),
+    PEM(4.0, Bits(20), 3, oracle="PGR"),
+    SegmentPairs(4.0, Bits(16), 4),
+    SVIM(2, 3.0, 30),
+    CALM(2.0, RECORD, k=2, users=2_000),
+    SplitEM(2.0, RECORD, k=2),
+    Table(2.0, RECORD, SHOP, HIO(), query=GROUPED),
+    Table(2.0, RECORD, SHOP, Grids(), query="SELECT COUNT(*), SUM(spent) FROM people WHERE a = 1 AND b < 2"),
+]
+
+
+def written(folder: Path, survey: Survey, people: Any, seed: int, files: int = 3) -> list[Path]:
+    """Everybody's reports, in several files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for i, rows in enumerate(np.array_split(np.arange(len(people)), files)):
+        path = folder / f"part-{i}.parquet"
+        write_parquet(path, survey, Simulated(survey, people[rows], Seeded(seed + i)).reports())
+        paths.append(path)
+    return paths
+
+
+def both(study: Study, spark: Any, folder: Path, people: int = 2000, pieces: int | None = None) -> tuple[Any, Any]:
+    """A study on one machine and on Spark, round by round over the same files: its takes, and its result."""
+    here, there = Memory(), Memory()
+    local, far = StudyRun(study, here), StudyRun(study, there)
+    held, seed = people_of(study, people), 1
+    while local.round is not None:
+        survey = local.round.survey
+        paths = written(folder / str(seed), survey, held, 100 * seed)
+        local.answer(InFiles(survey, paths))
+        far.answer(SparkCollected.files(spark, survey, paths, pieces=pieces))
+        seed += 1
+    return (here._kept, document(local.result, 0.95)), (there._kept, document(far.result, 0.95))
+
+
+@pytest.mark.parametrize("study", SOME, ids=lambda study: study.kind)
+def test_a_study_is_the_same_on_spark(study: Study, spark: Any, tmp_path: Path) -> None:
+    local, far = both(study, spark, tmp_path)
+    assert far == local
