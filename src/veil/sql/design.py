@@ -63,6 +63,14 @@ class Tallies(ABC):
     def add(self, columns: Columns, weights: NDArray[np.int64]) -> None:
         """Runs at the collector: add rows, by the columns of their reports, and one row of weights per sum."""
 
+    @abstractmethod
+    def state(self) -> bytes:
+        """What was added up so far, exactly, as bytes."""
+
+    @abstractmethod
+    def merge(self, state: bytes) -> None:
+        """Add what the same tallies found in other rows."""
+
 
 class Design(ABC):
     """How people are asked about their dimensions. A frozen dataclass; JSON both ways."""

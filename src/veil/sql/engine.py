@@ -4,63 +4,27 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cmp_to_key
-from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer, KeyColumn, Measured
-from veil.sql.design import Design, TalliedDesign, Values
-from veil.sql.moments import Moments, Totals
+from veil.sql.design import Design, TalliedDesign
+from veil.sql.moments import Totals
 from veil.sql.passes import public_part
-from veil.sql.query import (
-    Both,
-    Box,
-    Bucket,
-    Compare,
-    Expression,
-    InRuns,
-    KeyValue,
-    Number,
-    Output,
-    PrivateKey,
-    PublicKey,
-    Query,
-    Total,
-)
-from veil.sql.regions import Patterns, disjoint_boxes, patterns
+from veil.sql.query import Compare, Expression, KeyValue, Number, Output, PublicKey, Query, Total
+from veil.sql.readings import Found, Part, reading_of
+from veil.sql.regions import patterns
 from veil.sql.rows import Counted, Rows
 from veil.sql.tidying import tidied
-from veil.wire.layout import Columns
 
 __all__ = ["run"]
 
-_MOST_ROWS = 100_000
-_FEW_CONDITIONS = 8
-
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One class of rows and one combination of private buckets: what is added up for a row of the answer."""
-
-    row: tuple[Any, ...]
-    place: int
-    """Of the class."""
-    boxes: tuple[Box, ...]
-
-
-_Batch = tuple[int, Columns, NDArray[np.int64]]
-"""Some rows of one class: the class, the columns of their reports, and their weights."""
-Found = dict[tuple[Any, ...], Totals | None]
-"""The estimated sums of each row of the answer; None where they are not known."""
 
 
 def run(query: Query, rows: Rows) -> Answer:
@@ -69,15 +33,12 @@ def run(query: Query, rows: Rows) -> Answer:
     split = patterns(query.where)
     public = [key for key in query.keys if isinstance(key, PublicKey)]
     counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
-    parts = list(_parts(query, rows, counted, split))
-    if isinstance(table.design, TalliedDesign):
-        found, used = _from_tallies(rows, counted, parts, table.design)
-    else:
-        found, used = _from_numbers(rows, counted, parts)
-    people = _people(parts, counted)
-    found = {
+    reading = reading_of(query, table, counted)
+    rows.fill(query, reading)
+    people = _people(reading.parts, counted)
+    found: Found = {
         row: None if totals is None else totals.placed(counted.places)
-        for row, totals in found.items()
+        for row, totals in reading.found().items()
         if people[row] or not query.keys  # as in any SQL, a group that nobody can be in is no row
     }
     counts = _counts(query, found) if table.reading == "consistent" else {}
@@ -89,141 +50,11 @@ def run(query: Query, rows: Rows) -> Answer:
         people=np.array([people[labels] for labels, _ in ordered], dtype=np.int64),
         n=rows.people,
         population=rows.people,
-        used=(used,),
+        used=(reading.used,),
         said=tuple(_said(query, ordered, bool(counts), table.design)),
         lineage=(table.signature,),
         guarantee=table.guarantee,
     )
-
-
-def _parts(query: Query, rows: Rows, counted: Counted, split: Patterns) -> Iterator[_Part]:
-    """For each class of rows and each combination of private buckets, which people are meant."""
-    sizes = [part.size for part in rows.table.private.parts]
-    choices = list(product(*(key.buckets for key in query.private_keys)))
-    many = len(choices) * len(counted.classes)
-    if many > _MOST_ROWS:
-        raise InputError(f"this query makes {many:,} groups, more than {_MOST_ROWS:,}: group by fewer or wider buckets")
-    for place, one in enumerate(counted.classes):
-        condition = split.where(one.pattern)
-        for buckets in choices:
-            keys = zip(query.private_keys, buckets, strict=True)
-            inside = [InRuns(key.place, ((bucket.start, bucket.stop),)) for key, bucket in keys]
-            boxes = disjoint_boxes(Both((condition, *inside)), sizes)
-            yield _Part(_labels(query, one.keys, buckets), place, boxes)
-
-
-def _labels(query: Query, public: Sequence[Any], buckets: Sequence[Bucket]) -> tuple[Any, ...]:
-    """The keys of a row of the answer, in the query's order."""
-    own, given = iter(bucket.label for bucket in buckets), iter(public)
-    return tuple(next(own) if isinstance(key, PrivateKey) else next(given) for key in query.keys)
-
-
-def _added(found: Found, row: tuple[Any, ...], totals: Totals | None) -> None:
-    """Add the sums of one class to those of a row of the answer; what is not known of one is not known of the row."""
-    if row not in found:
-        found[row] = totals
-        return
-    before = found[row]
-    found[row] = None if before is None or totals is None else before + totals
-
-
-def _from_numbers(rows: Rows, counted: Counted, parts: Sequence[_Part]) -> tuple[Found, str]:
-    """The sums of each row of the answer, from one number per report and condition; and what was read, in words."""
-    table, sums = rows.table, len(counted.scales)
-    effort = len(counted.classes) / max(len(parts), 1)  # each class has its share of all rows
-    by_class: dict[int, list[tuple[Values, Moments]]] = {}
-    moments: list[Moments | None] = []
-    for part in parts:
-        one = counted.classes[part.place]
-        try:
-            values = table.design.values(table, part.boxes, one.counts, effort) if part.boxes else NOBODY
-        except EmptyError:
-            moments.append(None)
-            continue
-        made = Moments(values, sums, len(one.counts))
-        moments.append(made)
-        if values.groups != frozenset():
-            by_class.setdefault(part.place, []).append((values, made))
-    every = [values.groups for some in by_class.values() for values, _ in some]
-    groups = None if None in every else frozenset[int]().union(*(some for some in every if some is not None))
-    for batch, numbers in _numbers(_batches(rows, counted, sorted(by_class), groups), by_class):
-        place, columns, weights = batch
-        choice = columns.get("choice")
-        for (_, mine), own in zip(by_class[place], numbers, strict=True):
-            mine.add(np.zeros(len(own), np.int64) if choice is None else choice, own, weights)
-    found: Found = {}
-    units = np.array([10.0**-scale for scale in counted.scales])
-    for part, made_ in zip(parts, moments, strict=True):
-        one = counted.classes[part.place]
-        _added(found, part.row, None if made_ is None else made_.totals(one.counts, one.totals, one.products, units))
-    asked = len(table.survey.ask)
-    return found, f"all {asked:,} questions" if groups is None else f"{len(groups):,} of {asked:,} groups"
-
-
-def _numbers(
-    batches: Iterable[_Batch], by_class: Mapping[int, Sequence[tuple[Values, Moments]]]
-) -> Iterator[tuple[_Batch, Iterable[Floats]]]:
-    """Batches with the numbers of their rows, for each condition of their class.
-
-    Of few conditions the next batches are worked on meanwhile; of many, one condition after the other, so that memory
-    does not grow with them.
-    """
-    from veil.kernels.threads import ahead
-
-    def work(batch: _Batch) -> list[Floats]:
-        return [values.of(batch[1]) for values, _ in by_class[batch[0]]]
-
-    if max(map(len, by_class.values()), default=0) <= _FEW_CONDITIONS:
-        yield from ahead(work, batches)
-    else:
-        yield from ((batch, (values.of(batch[1]) for values, _ in by_class[batch[0]])) for batch in batches)
-
-
-def _from_tallies(rows: Rows, counted: Counted, parts: Sequence[_Part], design: TalliedDesign) -> tuple[Found, str]:
-    """The same, where reports are read all together."""
-    table, sums = rows.table, len(counted.scales)
-    wanted = sorted({part.place for part in parts if part.boxes})
-    by_class = {place: design.tallies(table, sums) for place in wanted}
-    for place, columns, weights in _batches(rows, counted, wanted, None):
-        by_class[place].add(columns, weights)
-    units = np.array([10.0**-scale for scale in counted.scales])
-    found: Found = {}
-    for part in parts:
-        try:
-            own = design.totals(table, part.boxes, by_class[part.place]) if part.boxes else Totals.nothing(sums)
-            _added(found, part.row, own.scaled(units))
-        except EmptyError:
-            _added(found, part.row, None)
-    return found, f"all {len(table.survey.ask):,} grids"
-
-
-def _batches(rows: Rows, counted: Counted, wanted: Sequence[int], groups: frozenset[int] | None) -> Iterator[_Batch]:
-    """Some rows of one class at a time."""
-    if not wanted:
-        return
-    for batch in rows.scan(counted, wanted, groups):
-        if len(wanted) == 1:
-            yield wanted[0], batch.columns, batch.weights
-            continue
-        order = np.argsort(batch.classes, kind="stable")
-        ends = np.searchsorted(batch.classes[order], [[place, place + 1] for place in wanted])
-        for place, (start, stop) in zip(wanted, ends.tolist(), strict=True):
-            if start < stop:
-                mine = order[start:stop]
-                yield place, {name: column[mine] for name, column in batch.columns.items()}, batch.weights[:, mine]
-
-
-class _Nobody(Values):
-    """A condition that holds for nobody."""
-
-    constant = variance = bound = 0.0
-    groups: frozenset[int] | None = frozenset()
-
-    def of(self, columns: Columns) -> Floats:
-        return np.zeros(len(next(iter(columns.values()))))
-
-
-NOBODY = _Nobody()
 
 
 # -- from sums to the columns of the answer ----------------------------------------------------------------------------
@@ -355,7 +186,7 @@ def _holds(test: Compare, keys: tuple[Any, ...], totals: Totals | None) -> bool 
     return None if None in sides else bool(_COMPARISONS[test.name](*sides))
 
 
-def _people(parts: Sequence[_Part], counted: Counted) -> dict[tuple[Any, ...], int]:
+def _people(parts: Sequence[Part], counted: Counted) -> dict[tuple[Any, ...], int]:
     """The reports that each row of the answer rests on: those of people who may be meant, as far as is public."""
     found: dict[tuple[Any, ...], int] = {}
     for part in parts:

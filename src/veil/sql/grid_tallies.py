@@ -15,6 +15,7 @@ from veil.sql.axes import Axis
 from veil.sql.design import Tallies
 from veil.sql.grid_reading import GridReading
 from veil.survey import Ask
+from veil.tools.canonical import canonical, parse
 from veil.wire.layout import Columns
 
 __all__ = ["GridTallies"]
@@ -74,8 +75,30 @@ class GridTallies(Tallies):
             for part, weight in enumerate(parts):
                 if weight.any():
                     self._supports[grid].add(part, *_supports(question.pure, own, weight))
-            self.totals[grid], self.supports[grid] = self._totals[grid].real, self._supports[grid].real
-            self.products[grid] = self._products[grid]
+            self._tell(grid)
+
+    def _tell(self, grid: int) -> None:
+        self.totals[grid], self.supports[grid] = self._totals[grid].real, self._supports[grid].real
+        self.products[grid] = self._products[grid]
+
+    def state(self) -> bytes:
+        products = canonical({"products": [str(product) for product in self._products.ravel()]})
+        arrays = [self.people, *(array for sums in (*self._totals, *self._supports) for array in sums.arrays)]
+        return len(products).to_bytes(8, "little") + products + b"".join(array.tobytes() for array in arrays)
+
+    def merge(self, state: bytes) -> None:
+        size = int.from_bytes(state[:8], "little")
+        products = [int(text) for text in parse(state[8 : 8 + size])["products"]]
+        given = np.frombuffer(state[8 + size :], np.int64)
+        self._readings = None
+        self._products += np.array(products, object).reshape(self._products.shape)
+        self.people += given[: len(self.people)]
+        at = len(self.people)
+        for array in (array for sums in (*self._totals, *self._supports) for array in sums.arrays):
+            array += given[at : at + array.size].reshape(array.shape)
+            at += array.size
+        for grid in range(len(self.people)):
+            self._tell(grid)
 
     def read(self, axes: Sequence[Axis]) -> list[GridReading | None]:
         """Runs at the collector: the tables of each part, made to agree; None where all its weights are 0."""
@@ -103,6 +126,11 @@ class _Halves:
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._low, self._high = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The sums of low bits and of high ones."""
+        return self._low, self._high
 
     def add(self, place: int | slice, low: NDArray[np.int64], high: NDArray[np.int64]) -> None:
         self._low[place] += low

@@ -40,16 +40,23 @@ class LockedDuckDB:
         people: int,
         files: Sequence[Path] = (),
         reports: Callable[[], Iterable[Reports]] | None = None,
+        token: str | None = None,
     ) -> None:
         import duckdb
 
+        from veil.kernels.threads import thread_count
+
         self.table = table
-        self._token = secrets.token_hex(8)
+        self.token = token or secrets.token_hex(8)
+        """The random part of our names; databases over parts of one table share it."""
         self._reports = reports
         self._own = self.name("stored")
         self.view = self.name("people")
-        self._known: dict[str, tuple[Any, ...]] = {}
-        self._connection = duckdb.connect(":memory:", config={"memory_limit": _MEMORY, "temp_directory": ""})
+        self.known: dict[str, Any] = {}
+        """Aggregates over all rows, as far as they were asked for."""
+        self._connection = duckdb.connect(
+            ":memory:", config={"memory_limit": _MEMORY, "temp_directory": "", "threads": thread_count()}
+        )
         small = people * table.survey.layout.size <= IN_MEMORY
         with told("the rows of the table"):
             if reports is None:
@@ -77,7 +84,7 @@ class LockedDuckDB:
 
     def name(self, of: str | int) -> str:
         """A name for something of ours: no query can mean it."""
-        return f"veil_{self._token}_{of}"
+        return f"veil_{self.token}_{of}"
 
     @property
     def people(self) -> str:
@@ -139,11 +146,15 @@ class LockedDuckDB:
         with told("this query"), self._reading(connection):
             return connection.execute(sql).fetchall()
 
-    def known(self, connection: duckdb.DuckDBPyConnection, aggregate: str) -> Any:
-        """An aggregate over all rows, which never change here: it is asked for once."""
-        if aggregate not in self._known:
-            self._known[aggregate] = self.execute(connection, select([aggregate], self.people))[0]
-        return self._known[aggregate][0]
+    def know(self, connection: duckdb.DuckDBPyConnection, aggregates: Sequence[str]) -> list[Any]:
+        """Aggregates over all rows, which never change here: each is asked for once, all new ones in one pass."""
+        asked = [sql for sql in dict.fromkeys(aggregates) if sql not in self.known]
+        if asked:
+            self.known |= dict(zip(asked, self._aggregated(connection, asked), strict=True))
+        return [self.known[sql] for sql in aggregates]
+
+    def _aggregated(self, connection: duckdb.DuckDBPyConnection, aggregates: Sequence[str]) -> Sequence[Any]:
+        return self.execute(connection, select(aggregates, self.people))[0]
 
     def batches(self, connection: duckdb.DuckDBPyConnection, sql: str, rows: int) -> Iterator[Any]:
         """The record batches of a large result, of about so many rows each."""
@@ -154,7 +165,7 @@ class LockedDuckDB:
         """The type that DuckDB gives to an expression over public columns; refuses what is no such expression."""
         # the second column refuses aggregates, and that there are two of them refuses "a), (b"
         sql = "DESCRIBE " + select([f"(\n{expression}\n)", self.report(0)], self.people)
-        with told(expression, self._token), self._reading(connection):
+        with told(expression, self.token), self._reading(connection):
             described = connection.execute(sql).fetchall()
         if len(described) != 2:
             raise InputError(f"expected one expression over public columns: {expression}")

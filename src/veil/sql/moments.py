@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.errors import WireError
 from veil.sql.design import Values
 
 __all__ = ["Moments", "Totals"]
@@ -83,6 +84,23 @@ class Moments:
 
         whole = np.rint(numbers * self._scale).astype(np.int64)
         add_moments(slots.astype(np.int64), whole, weights, self._first, self._second, self._cross)
+
+    def state(self) -> bytes:
+        """What was added up so far, as bytes."""
+        return b"".join(array.tobytes() for array in (self._first, self._second, self._cross))
+
+    def merge(self, state: bytes) -> None:
+        """Add what the same moments found in other rows."""
+        first, second, cross = self._first.nbytes, self._second.nbytes, self._cross.nbytes
+        if len(state) != first + second + cross:
+            raise WireError("these sums are those of another query")
+        theirs = np.frombuffer(state[:first], np.uint64).reshape(self._first.shape)
+        for low, top in ((0, 1), (2, 3)):  # integers of 128 bits, as two words each
+            self._first[..., low] += theirs[..., low]
+            carried = self._first[..., low] < theirs[..., low]
+            self._first[..., top] += theirs[..., top] + carried.astype(np.uint64)
+        self._second += np.frombuffer(state[first : first + second], np.float64).reshape(self._second.shape)
+        self._cross += np.frombuffer(state[first + second :], np.float64).reshape(self._cross.shape)
 
     def totals(
         self, counts: NDArray[np.int64], totals: Sequence[int], products: Sequence[Sequence[int]], units: Floats

@@ -37,6 +37,7 @@ class Passes:
         where: str | None = None,
     ) -> None:
         self.database = database
+        self.asked = (tuple(sums), tuple(atoms), tuple(keys), where)
         self.connection = database.cursor()
         possible = None if where is None else _condition(database, self.connection, where)
         self.weights, self.places = each_once(make_weights(database, self.connection, sums, possible))
@@ -86,22 +87,32 @@ class Passes:
     def _patterned(self) -> str:
         return f"{self.pattern or 'CAST(0 AS BIGINT)'} AS {self.name('p')}"
 
-    def count(self) -> str:
-        """Makes the table of classes: number, keys, pattern, choices with how many made each, and all sums."""
-        groups, choice = [*self.keys, self.name("p")], self.name("c")
+    @property
+    def groups(self) -> list[str]:
+        """What tells classes apart: the keys, and the pattern of conditions."""
+        return [*self.keys, self.name("p")]
+
+    @property
+    def by_choice(self) -> str:
+        """Counts and sums by class and choice. Those of parts of the rows add up."""
+        choice = self.name("c")
         seen = [*self._keyed(), self._patterned(), f"{self.database.choice or '0'} AS {choice}"]
         seen += [f"{sql} AS {self.name(f'w{a}')}" for a, sql in self.weighted]
         parts = [f"{sql} AS {alias}" for alias, sql in self.sums.items()]
         rows = select(seen, self.database.people)
-        by_choice = select([*groups, choice, *parts], f"({rows})", "GROUP BY ALL")
+        return select([*self.groups, choice, *parts], f"({rows})", "GROUP BY ALL")
+
+    def count(self, by_choice: str | None = None) -> str:
+        """Makes the table of classes: number, keys, pattern, choices with how many made each, and all sums."""
+        choice = self.name("c")
         classes = [
-            f"row_number() OVER (ORDER BY {', '.join(groups)}) - 1 AS {self.name('i')}",
-            *groups,
+            f"row_number() OVER (ORDER BY {', '.join(self.groups)}) - 1 AS {self.name('i')}",
+            *self.groups,
             f"list({choice} ORDER BY {choice}) AS {self.name('choices')}",
             f"list({self.name('n')} ORDER BY {choice}) AS {self.name('answered')}",
             *(f"sum({alias}) AS {alias}" for alias in self.sums),
         ]
-        whole = select(classes, f"({by_choice})", f"GROUP BY {', '.join(groups)}")
+        whole = select(classes, f"({by_choice or self.by_choice})", f"GROUP BY {', '.join(self.groups)}")
         return f"CREATE TEMP TABLE {self.found} AS {whole}"
 
     def scan(self, classes: Sequence[int] | None, patterns: Sequence[int], choices: Iterable[int] | None) -> str:

@@ -21,10 +21,12 @@ from veil.sql.passes import Passes
 from veil.wire.layout import Columns, Field
 
 if TYPE_CHECKING:
+    from veil.sql.query import Query
+    from veil.sql.readings import Reading
     from veil.sql.table import Table
     from veil.study import Collected
 
-__all__ = ["Alike", "Batch", "CollectedRows", "Counted", "Rows"]
+__all__ = ["Alike", "Batch", "CollectedRows", "Counted", "Rows", "counted_by"]
 
 _MOST_CLASSES = 100_000
 _BATCH_ROWS = 1 << 17
@@ -104,8 +106,12 @@ class Rows(ABC):
         not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero.
         """
         passes = Passes(self.database(), sums, atoms, keys, where)
-        scales = tuple(weight.scale for weight in passes.weights)
-        return Counted(_classes(passes), scales, passes.places, passes.types, passes)
+        passes.database.execute(passes.connection, passes.count())
+        return counted_by(passes)
+
+    def fill(self, query: Query, reading: Reading) -> None:
+        """Add all rows up for a query."""
+        reading.add(self)
 
     def scan(self, counted: Counted, classes: Sequence[int], groups: frozenset[int] | None) -> Iterator[Batch]:
         """The second pass: the rows of these classes that made one of these choices (None: any), some at a time."""
@@ -142,17 +148,17 @@ class CollectedRows(Rows):
         return LockedDuckDB(self.table, self.people, reports=self._collected.reports)
 
 
-def _classes(passes: Passes) -> tuple[Alike, ...]:
-    """Run the first pass, and read the classes that it found."""
+def counted_by(passes: Passes) -> Counted:
+    """The classes of a query's rows, once the table of classes is made."""
     database, connection = passes.database, passes.connection
-    database.execute(connection, passes.count())
     ((many,),) = database.execute(connection, select(["count(*)"], passes.found))
     if many > _MOST_CLASSES:
         raise InputError(f"this query makes {many:,} groups, more than {_MOST_CLASSES:,}: group by fewer values")
     found = database.execute(connection, select(["*"], passes.found, f"ORDER BY {passes.name('i')}"))
     layout = database.table.survey.ask.layout
     size = 1 if database.choice is None else layout.fields[layout.names.index("choice")].bound
-    return tuple(_alike(row, passes, size) for row in found)
+    classes, scales = (_alike(row, passes, size) for row in found), (weight.scale for weight in passes.weights)
+    return Counted(tuple(classes), tuple(scales), passes.places, passes.types, passes)
 
 
 def _alike(row: tuple[Any, ...], passes: Passes, size: int) -> Alike:

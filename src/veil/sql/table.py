@@ -123,6 +123,7 @@ class Table(OneRound[Any]):
         A plan reads how many people there are, and nothing of anybody's public columns: `Answer.withheld` cannot
         withhold it.
         """
+        from veil.sql.distributed import DistributedRows, is_distributed
         from veil.sql.engine import run
         from veil.sql.explaining import explain
         from veil.sql.parsing import parse
@@ -130,7 +131,7 @@ class Table(OneRound[Any]):
 
         if self.query is None:
             raise InputError('a table is read by a query: set query="SELECT COUNT(*) FROM ..."')
-        query, rows = parse(self.query, self), CollectedRows(self, collected)
+        query, rows = parse(self.query, self), rows_of(self, collected)
         return explain(query, self, rows.people) if query.explain else run(query, rows)
 
     def ask(self, rows: Rows, text: str) -> Answer:

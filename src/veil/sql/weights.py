@@ -21,7 +21,7 @@ from veil.sql.locked import LockedDuckDB
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["ONE", "Weight", "counts_people", "each_once", "is_whole", "make_weights"]
+__all__ = ["ONE", "Weight", "combined", "counts_people", "each_once", "is_whole", "make_weights"]
 
 _DIGITS, _SHORT = 18, 9
 _MOST_UNITS = 9 * 10**18  # below 2^63
@@ -66,7 +66,20 @@ def make_weights(
 ) -> list[Weight]:
     """The weights of sums. Rows for which `where` is not true count as 0, and nothing is evaluated there."""
     forms = [_form(database, connection, text, where) for text in texts]
-    return [form.weight(*(database.known(connection, sql) for sql in form.asked)) for form in forms]
+    found = iter(database.know(connection, [sql for form in forms for sql in form.asked]))
+    return [form.weight(*(next(found) for _ in form.asked)) for form in forms]
+
+
+def combined(aggregate: str, parts: Sequence[Any]) -> Any:
+    """An aggregate that a form asks for, from the same aggregate over parts of the rows.
+
+    >>> combined("min(x)", [3, None, 1]), combined("count(*)", [2, 5]), combined("count(*) = count(*)", [True, False])
+    (1, 7, False)
+    """
+    known = [part for part in parts if part is not None]
+    if aggregate.startswith(("min(", "max(")):
+        return (min if aggregate.startswith("min(") else max)(known) if known else None
+    return all(known) if aggregate.endswith("= count(*)") else sum(known)
 
 
 def each_once(weights: Sequence[Weight]) -> tuple[tuple[Weight, ...], tuple[int, ...]]:

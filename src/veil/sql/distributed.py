@@ -1,0 +1,129 @@
+"""The rows of a table whose reports are counted by the tasks of a cluster: the driver's side of a query.
+
+Tasks run the two passes of a query over their rows (`parts`); the driver adds up what they found. All of it are
+integers and sums that no split shows, so that answers are those of one machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from veil.errors import EmptyError, MismatchError
+from veil.sql.locked import LockedDuckDB, select
+from veil.sql.parts import as_bytes, as_table
+from veil.sql.passes import Passes
+from veil.sql.rows import CollectedRows, Counted, Rows, counted_by
+from veil.sql.weights import combined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import duckdb
+
+    from veil.sql.query import Query
+    from veil.sql.readings import Reading
+    from veil.sql.table import Table
+    from veil.study import Collected
+    from veil.survey import Survey
+
+__all__ = ["DistributedRows", "rows_of"]
+
+_HERE = "veil.sql.parts"
+
+
+@runtime_checkable
+class Distributed(Protocol):
+    """Reports that a cluster goes through: `veil.engines.spark.SparkCollected`."""
+
+    survey: Survey
+
+    @property
+    def people(self) -> int: ...
+
+    def parts(self, part: str, arguments: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
+        """Run a function over all reports, each task over its share."""
+
+
+def rows_of(table: Table, collected: Collected) -> Rows:
+    """The rows of a table whose reports were collected, wherever they are."""
+    return DistributedRows(table, collected) if isinstance(collected, Distributed) else CollectedRows(table, collected)
+
+
+class DistributedRows(Rows):
+    """Runs at the driver: the rows of a table, gone through by the tasks of a cluster."""
+
+    def __init__(self, table: Table, collected: Distributed) -> None:
+        if collected.survey.task != table.survey.task:
+            raise MismatchError("expected what was collected of this table; this was made for another task")
+        self.table = table
+        self._collected = collected
+
+    @property
+    def people(self) -> int:
+        return self._collected.people
+
+    def database(self) -> LockedDuckDB:
+        return self._database
+
+    @cached_property
+    def _database(self) -> _Far:
+        return _Far(self.table, self._collected)
+
+    def count(
+        self, sums: Sequence[str], atoms: Sequence[str] = (), keys: Sequence[str] = (), where: str | None = None
+    ) -> Counted:
+        passes = Passes(self._database, sums, atoms, keys, where)
+        found = [as_table(data) for data in self._database.asked("count", asked=passes.asked)]
+        if not found:
+            raise EmptyError("nobody answered: expected at least one report")
+        self._add_up(passes, found)
+        return counted_by(passes)
+
+    def _add_up(self, passes: Passes, found: Sequence[Any]) -> None:
+        """Make the table of classes from the counts and sums that tasks found."""
+        import pyarrow as pa
+
+        partial, choice = passes.name("partial"), passes.name("c")
+        passes.connection.register(partial, pa.concat_tables(found, promote_options="permissive"))
+        sums = [f"sum(CAST({alias} AS HUGEINT)) AS {alias}" for alias in passes.sums]
+        by_choice = select([*passes.groups, choice, *sums], partial, "GROUP BY ALL")
+        passes.database.execute(passes.connection, passes.count(by_choice))
+        passes.connection.unregister(partial)
+
+    def fill(self, query: Query, reading: Reading) -> None:
+        passes = reading.counted.passes
+        shown = [passes.name("i"), *passes.groups, passes.name("choices"), passes.name("answered")]
+        shown += [f"CAST({alias} AS VARCHAR) AS {alias}" for alias in passes.sums]
+        batches = list(passes.database.batches(passes.connection, select(shown, passes.found), 1 << 16))
+        arguments = {"asked": passes.asked, "query": query.text, "classes": as_bytes(batches)}
+        states: dict[int, list[bytes]] = {}
+        for block, state in self._database.parted("scan", **arguments):
+            states.setdefault(block, []).append(state)
+        for own in zip(*(states[block] for block in sorted(states)), strict=True):
+            reading.merge(own)
+
+
+class _Far(LockedDuckDB):
+    """A database without rows that knows what expressions mean; what depends on rows it asks the cluster."""
+
+    def __init__(self, table: Table, collected: Distributed) -> None:
+        super().__init__(table, 0, reports=tuple)
+        self._collected = collected
+
+    def parted(self, part: str, **arguments: Any) -> Iterator[tuple[int, bytes]]:
+        """What the tasks give back, by block."""
+        common = {"study": self.table.to_bytes(), "token": self.token, "known": dict(self.known)}
+        return self._collected.parts(f"{_HERE}:{part}", {**common, **arguments})
+
+    def asked(self, part: str, **arguments: Any) -> list[bytes]:
+        """What the tasks give back, where there is one block."""
+        return [data for _, data in self.parted(part, **arguments)]
+
+    def _aggregated(self, connection: duckdb.DuckDBPyConnection, aggregates: Sequence[str]) -> Sequence[Any]:
+        found = [json.loads(data) for data in self.asked("know", aggregates=tuple(aggregates))]
+        if not found:
+            return super()._aggregated(connection, aggregates)
+        return [combined(sql, parts) for sql, parts in zip(aggregates, zip(*found, strict=True), strict=True)]
