@@ -16,6 +16,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from veil.version import VERSION
+
 if TYPE_CHECKING:
     from veil import histogram, hitters, itemsets, marginals, metrics, numeric, post, sql
     from veil.device.client import Client
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from veil.survey import AllOf, EachOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
-__version__ = "0.2.0"
+__version__ = VERSION
 
 # Names are loaded when first used: `import veil` and `veil --help` stay free of numpy, numba and pyarrow.
 _HOMES = {

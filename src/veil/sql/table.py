@@ -123,11 +123,10 @@ class Table(OneRound[Any]):
         A plan reads how many people there are, and nothing of anybody's public columns: `Answer.withheld` cannot
         withhold it.
         """
-        from veil.sql.distributed import DistributedRows, is_distributed
+        from veil.sql.distributed import rows_of
         from veil.sql.engine import run
         from veil.sql.explaining import explain
         from veil.sql.parsing import parse
-        from veil.sql.rows import CollectedRows
 
         if self.query is None:
             raise InputError('a table is read by a query: set query="SELECT COUNT(*) FROM ..."')

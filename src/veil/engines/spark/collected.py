@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veil import __version__
 from veil.engines.local import InFiles, Streamed
 from veil.engines.ranges import Ranges
 from veil.engines.searching import Best
@@ -31,6 +30,7 @@ from veil.study.collected import Codes, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
+from veil.version import VERSION
 from veil.wire.layout import Columns
 from veil.wire.payloads import PAYLOAD, check_payloads, from_payloads
 from veil.wire.reports import Reports
@@ -111,7 +111,7 @@ class SparkCollected(Streamed):
         if files.fakes:
             raise InputError("reports with fakes among them have no ids: expected files of one kind")
         schema = f"{REPORT_ID} binary, {_payload_schema(survey)}"
-        emit = partial(tasks.emit, __version__, survey.to_bytes(), arguments)
+        emit = partial(tasks.emit, VERSION, survey.to_bytes(), arguments)
         return cls.frame(spark, survey, frame().mapInArrow(emit, schema), watch, unique=REPORT_ID)
 
     @classmethod
@@ -179,10 +179,10 @@ class SparkCollected(Streamed):
         Of `many` blocks, those with the same number are added up as integers on the workers, and with `keep` only the
         largest of each come back.
         """
-        run = partial(tasks.run, __version__, part, self._task, {**self._arguments, **arguments})
+        run = partial(tasks.run, VERSION, part, self._task, {**self._arguments, **arguments})
         counted = self._frame().mapInArrow(run, COUNTED)
         if many > 1:
-            add = partial(tasks.add_blocks, __version__, keep)
+            add = partial(tasks.add_blocks, VERSION, keep)
             counted = counted.groupBy("block").applyInArrow(add, COUNTED)
         rows = finished(self._spark, counted.collect, advance, self._rows or 0)
         for row in rows:

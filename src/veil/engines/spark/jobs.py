@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from veil import __version__, errors
+from veil import errors
 from veil.engines.spark.tasks import OTHER_VERSION
 from veil.engines.watching import Advance
 from veil.errors import EngineError, VeilError
+from veil.version import VERSION
 
 __all__ = ["PATIENCE", "finished", "raised", "told"]
 
@@ -115,7 +116,7 @@ def raised(error: str) -> VeilError:
     kind, _, message = error.partition("\n")
     if kind == OTHER_VERSION:
         return EngineError(
-            f"a worker of the cluster has veil {message}, and {__version__} was expected: nothing was counted"
+            f"a worker of the cluster has veil {message}, and {VERSION} was expected: nothing was counted"
         )
     made = getattr(errors, kind, EngineError)
     return made(message) if issubclass(made, VeilError) else EngineError(message)
@@ -144,7 +145,7 @@ def _translated(message: str, kind: str) -> VeilError:
         return raised("\n".join(ours[-1]))
     missing = _MISSING.search(message)
     if missing and missing[1].partition(".")[0] == "veil":
-        return EngineError(f"a worker of the cluster has no veil {__version__}: install it there, or send it along")
+        return EngineError(f"a worker of the cluster has no veil {VERSION}: install it there, or send it along")
     if missing:
         return EngineError(f"a worker of the cluster has no {missing[1]}: expected what 'veil[spark]' installs")
     if "PYTHON_VERSION_MISMATCH" in message:

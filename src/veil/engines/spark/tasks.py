@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil import __version__
 from veil.engines.parts import answers, count_answers, count_jointly, count_support, count_up
 from veil.engines.ranges import Ranges
 from veil.engines.searching import Best
@@ -25,6 +24,7 @@ from veil.files.groups import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
 from veil.study.continuations import Continuations
 from veil.survey import Survey
+from veil.version import VERSION
 from veil.wire.payloads import from_payloads, to_payloads
 from veil.wire.reports import Reports
 from veil.wire.tallies import encode_tally
@@ -86,8 +86,8 @@ def run(
     version: str, part: str, task: bytes, arguments: Arguments, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Runs on a worker: one part of the reports through the function that `part` names, as "module:function"."""
-    if version != __version__:
-        yield _row(SEEN, error=f"{OTHER_VERSION}\n{__version__}")
+    if version != VERSION:
+        yield _row(SEEN, error=f"{OTHER_VERSION}\n{VERSION}")
         return
     one_thread_per_core()
     try:
@@ -131,8 +131,8 @@ def emit(
     """Runs on a worker: the reports of this task's pieces of files as ids and payloads, for a table of Spark's."""
     import pyarrow as pa
 
-    if version != __version__:
-        raise EngineError(f"a worker of the cluster has veil {__version__}, and {version} was expected")
+    if version != VERSION:
+        raise EngineError(f"a worker of the cluster has veil {VERSION}, and {version} was expected")
     survey = parsed(task)
     for number, first, last in _runs(arguments, batches):
         with ReportsFile(arguments["files"][number], survey) as file:
@@ -319,8 +319,8 @@ def add_blocks(version: str, keep: int | None, table: pa.Table) -> pa.Table:
 
     errors = [error for error in table.column("error").to_pylist() if error is not None]
     block = table.column("block")[0].as_py()
-    if version != __version__:
-        errors.append(f"{OTHER_VERSION}\n{__version__}")
+    if version != VERSION:
+        errors.append(f"{OTHER_VERSION}\n{VERSION}")
     if errors:
         made = _row(SEEN, error=errors[0])
     elif block == SEEN:
