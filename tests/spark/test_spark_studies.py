@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests.support.held import people_of
-from tests.unit.test_studies import EVERY, RECORD
+from tests.unit.test_studies import RECORD
 
-from veil import GRR, OLH, Bits, Interval, Public, Record, SquareWave, StochasticRounding, Study, StudyRun, Survey, Text
+from veil import OLH, Bits, Interval, SquareWave, StochasticRounding, Study, StudyRun, Survey, Text
 from veil.engines import InFiles
 from veil.engines.spark import SparkCollected
 from veil.entropy import Seeded
-from veil.errors import EngineError, InputError, MismatchError, WireError
 from veil.files.reports import write_parquet
 from veil.histogram import Histogram
 from veil.hitters import PEM, SegmentPairs
@@ -24,10 +22,8 @@ from veil.marginals import CALM, SplitEM
 from veil.numeric import Hierarchy, MeanOf, WaveDistribution
 from veil.results.documents import document
 from veil.simulation import Simulated
-from veil.sql import HIO, Category, Grids, Measure, Table
+from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Table
 from veil.study.records import Memory
-from veil.wire.payloads import to_payloads
-from veil.wire.tallies import encode_tally
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -45,8 +41,16 @@ SOME: list[Study] = [
     SVIM(2, 3.0, 30),
     CALM(2.0, RECORD, k=2, users=2_000),
     SplitEM(2.0, RECORD, k=2),
-    Table(2.0, RECORD, SHOP, HIO(), query=GROUPED),
-    Table(2.0, RECORD, SHOP, Grids(), query="SELECT COUNT(*), SUM(spent) FROM people WHERE a = 1 AND b < 2"),
+]
+QUERIES = [
+    (HIO(), GROUPED),
+    (HIO(), "SELECT a, os, COUNT(os), AVG(spent) FROM people GROUP BY a, os ORDER BY os LIMIT 3"),
+    (HIO(), "SELECT SUM(CAST(spent AS DOUBLE) / 3) FROM people WHERE (a = 1 OR b < 2) AND os = 'a'"),
+    (HI(), "SELECT spent > 3 AS big, COUNT(*) FROM people WHERE b < 2 GROUP BY spent > 3"),
+    (SC(), GROUPED),
+    (MG(), GROUPED),
+    (Grids(), GROUPED),
+    (Grids(), "SELECT COUNT(*), SUM(spent) FROM people WHERE a = 1 AND b < 2"),
 ]
 
 
@@ -79,3 +83,14 @@ def both(study: Study, spark: Any, folder: Path, people: int = 2000, pieces: int
 def test_a_study_is_the_same_on_spark(study: Study, spark: Any, tmp_path: Path) -> None:
     local, far = both(study, spark, tmp_path)
     assert far == local
+
+
+@pytest.mark.parametrize(("design", "query"), QUERIES)
+def test_a_query_is_the_same_on_spark(design: Any, query: str, spark: Any, tmp_path: Path) -> None:
+    table = Table(2.0, RECORD, SHOP, design, query=query)
+    paths = written(tmp_path, table.survey, people_of(table, 3000), 7)
+    local = document(table.read(InFiles(table.survey, paths)), 0.95)
+    far = SparkCollected.files(spark, table.survey, paths, pieces=3)
+    assert document(table.read(far), 0.95) == local
+    other = written(tmp_path / "other", table.survey, people_of(table, 3000), 8)  # the rival: other noise
+    assert document(table.read(InFiles(table.survey, other)), 0.95) != local

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from veil.cli.engines import Engine, counting
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -83,25 +84,27 @@ def tally(
     out: Out,
     changes: Changes = None,
     candidates: Candidates = None,
+    engine: Engine = "local",
     as_json: AsJson = False,
 ) -> Document:
     """Count what the reports support; memory does not grow with the number of people."""
     from veil.cli.files import check_inputs, check_output, load
     from veil.cli.progress import progress
-    from veil.engines import InFiles
     from veil.errors import InputError
     from veil.tools.durable import write_atomically
     from veil.wire.tallies import encode_tally
 
     loaded, chosen = load(study, given_changes(changes)).with_candidates(candidates)
     check_output(out, [study, *reports])
-    check_inputs(*reports)
+    if not engine.startswith(("spark", "sc:")):  # which takes folders and addresses too
+        check_inputs(*reports)
     wanted = None if loaded.question is None else (loaded.question,)
     searched = "candidates" not in loaded.study.parameters()
     if searched and not all(question.mechanism.closed for question in loaded.survey.questions):
         kind = loaded.study.kind
         raise InputError(f"a study of kind {kind} goes through the reports themselves: give them to `veil estimate`")
-    counted = InFiles(loaded.survey, reports, progress).tally(wanted, chosen)
+    with counting(engine) as place:
+        counted = place.files(loaded.survey, reports, progress).tally(wanted, chosen)
     write_atomically(out, encode_tally(counted))
     return _told(out, loaded.survey.task, counted, len(reports), as_json)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veil.domain import Bits, Categories, Domain, Integers, Interval
 from veil.domain.times import is_time, parse_time
@@ -22,6 +22,9 @@ from veil.study.registry import study_from_json
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
 from veil.wire.tallies import decode_tally, is_tally
+
+if TYPE_CHECKING:
+    from veil.cli.engines import Place
 
 __all__ = [
     "STUDY_NAME",
@@ -173,8 +176,10 @@ def _load_tally(survey: Survey, path: Path) -> SurveyTally:
         return decode_tally(survey, path.read_bytes())
 
 
-def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch) -> Collected:
-    """What is in files or tables' folders: tallies, added up; or reports, which are gone through a chunk at a time."""
+def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Place | None = None) -> Collected:
+    """What is in files or tables' folders: tallies, added up; or reports, counted at a place, by default here."""
+    if place is not None and place.on_spark and not any(path.is_file() and is_tally(start_of(path)) for path in paths):
+        return place.files(survey, paths, watch)  # folders and addresses too
     if any(path.is_dir() for path in paths):
         from veil.cli.table_folders import report_files
 
@@ -182,7 +187,7 @@ def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch) -> Collect
     check_inputs(*paths)
     tallies = [path for path in paths if is_tally(start_of(path))]
     if not tallies:
-        return InFiles(survey, paths, watch)
+        return InFiles(survey, paths, watch) if place is None else place.files(survey, paths, watch)
     if len(tallies) < len(paths):
         raise InputError("expected tallies or files of reports, not both at once: tally the reports first")
     return Kept(survey, load_tallies(survey, paths))

@@ -18,6 +18,7 @@ import typer
 
 from veil.errors import (
     BudgetError,
+    EngineError,
     InputError,
     LedgerError,
     MismatchError,
@@ -65,6 +66,7 @@ EXIT_CODES = {
     5: "damaged or foreign bytes: not a whole study, report file or tally",
     6: "budget: the ledger refuses to spend",
     7: "the collector refuses (a survey in another state, a database that is down), or a party of a shuffle failed",
+    8: "an engine is not there or failed: no GPU, no Java, a lost cluster; nothing was counted",
 }
 _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (InputError, 3),
@@ -75,6 +77,7 @@ _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (PartyError, 7),
     (ServiceError, 7),
     (StoreError, 7),
+    (EngineError, 8),
 )
 _TRACEBACK = "VEIL_TRACEBACK"
 

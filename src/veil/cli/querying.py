@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from veil.cli.engines import Engine, counting
 from veil.cli.options import Level, Picture, TableOut, given_changes
 from veil.cli.outcome import AsJson, Document, console, reporting, warn
 
 if TYPE_CHECKING:
+    from veil.cli.engines import Place
     from veil.cli.showing import Wanted
     from veil.results.base import Result
     from veil.sql.database import Database
+    from veil.sql.folder import Folder
+    from veil.sql.rows import Rows
     from veil.sql.table import Reading
 
 __all__ = ["Said", "sql"]
@@ -47,6 +52,7 @@ def sql(
         typer.Option("--set", metavar="NAME=VALUE", help="Read the reports in another way: reading=consistent."),
     ] = None,
     level: Level = 0.95,
+    engine: Engine = "local",
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -59,7 +65,7 @@ def sql(
     form = "json" if as_json else form
     wanted = Wanted(out, plot, level, 10, everything=True)
     wanted.check([folder])
-    with Database(folder, reading=_reading(changes)) as database:
+    with counting(engine) as place, Database(folder, reading=_reading(changes), through=_through(place)) as database:
         for ignored in database.ignored:
             warn(f"left out of the answers: {ignored}")
         if query is None and sys.stdin.isatty():
@@ -95,6 +101,16 @@ class Said:
             return found
         told, self._told = self._told, True
         return replace(found, said=tuple(one for one in found.said if one != design.said)) if told else found
+
+
+def _through(place: Place) -> Callable[[Folder], Rows] | None:
+    """Who goes through the rows of a table: this machine, or Spark."""
+    if not place.on_spark:
+        return None
+    from veil.cli.progress import progress
+    from veil.sql.distributed import rows_of
+
+    return lambda rows: rows_of(rows.table, place.files(rows.table.survey, rows.files, progress))
 
 
 def _reading(changes: list[str] | None) -> Reading | None:

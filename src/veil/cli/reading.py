@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from veil.cli.engines import Engine, counting
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -37,6 +38,7 @@ def estimate(
     level: Level = 0.95,
     top: Top = 10,
     everything: Everything = False,
+    engine: Engine = "local",
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -54,8 +56,8 @@ def estimate(
     wanted.check([study, *collected])
     if not isinstance(loaded.study, OneRound):
         raise InputError("this study takes several rounds: `veil next FOLDER` goes through them")
-    with remarked() as remarks:
-        result = loaded.study.read(collected_of(loaded.survey, collected, progress))
+    with remarked() as remarks, counting(engine) as place:
+        result = loaded.study.read(collected_of(loaded.survey, collected, progress, place))
     return {"task": loaded.survey.task, **wanted.present(result, console(as_json), remarks)}
 
 
@@ -114,6 +116,7 @@ def next_round(
     level: Level = 0.95,
     top: Top = 10,
     everything: Everything = False,
+    engine: Engine = "local",
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -125,8 +128,8 @@ def next_round(
 
     wanted, screen = Wanted(out, plot, level, top, everything), console(as_json)
     wanted.check(files or [])
-    with remarked() as remarks:
-        run = goes_on(folder, files or [], given_changes(changes), progress)
+    with remarked() as remarks, counting(engine) as place:
+        run = goes_on(folder, files or [], given_changes(changes), progress, place)
     if run.result is not None:
         return {"finished": True, "answered": run.finished, **wanted.present(run.result, screen, remarks)}
     if out is not None or plot is not None:

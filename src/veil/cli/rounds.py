@@ -21,6 +21,8 @@ from veil.tools.durable import write_atomically
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from veil.cli.engines import Place
+
 __all__ = ["begin", "goes_on", "kept_seed", "show_round", "some_seed"]
 
 _TRIAL_NAME = "trial.json"
@@ -34,7 +36,9 @@ def begin(study: Study, folder: Path) -> StudyRun:
     return open_run(folder)
 
 
-def goes_on(folder: Path, files: Sequence[Path], changes: dict[str, str], watch: Watch) -> StudyRun:
+def goes_on(
+    folder: Path, files: Sequence[Path], changes: dict[str, str], watch: Watch, place: Place | None = None
+) -> StudyRun:
     """Runs at the collector: begin a study with its file, or take what the current round collected, if anything."""
     if len(files) == 1 and files[0].is_file() and start_of(files[0]).startswith(b"{"):
         return begin(read_study(files[0]).changed(**changes), folder)
@@ -44,7 +48,7 @@ def goes_on(folder: Path, files: Sequence[Path], changes: dict[str, str], watch:
     if files:
         if run.round is None:
             raise InputError("this study is finished: it takes no more answers")
-        run.answer(collected_of(run.round.survey, files, watch))
+        run.answer(collected_of(run.round.survey, files, watch, place))
     return run
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from veil.cli.engines import Engine, counting
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -87,6 +88,7 @@ def simulate(
     top: Top = 10,
     everything: Everything = False,
     seed: Seed = None,
+    engine: Engine = "local",
     out: TableOut = None,
     plot: Picture = None,
     as_json: AsJson = False,
@@ -96,7 +98,7 @@ def simulate(
     from veil.cli.progress import progress
     from veil.cli.showing import Wanted, remarked
     from veil.cli.table_folders import added, check_folder, now_holds
-    from veil.cli.trials import Trial, plan_for
+    from veil.cli.trials import Trial, check_far, plan_for, walk_far
     from veil.errors import InputError
     from veil.sql import Table
 
@@ -117,11 +119,17 @@ def simulate(
     else:
         loaded = load(study, made)
     loaded, _ = loaded.with_candidates(candidates)
+    result: Result
     table = loaded.study if isinstance(loaded.study, Table) else None
     if table is not None and table.query is None and folder is None:
         raise InputError("a table is read by a query: --set query='SELECT ...', or --folder for one to ask in")
     if table is not None and truth and folder is not None:
         raise InputError("a folder may hold other people's reports too: of a table, --truth goes without --folder")
+    if engine.startswith(("spark", "sc:")):
+        check_far(seed, people, clip, truth, table is not None and folder is not None)
+        with remarked() as remarks, counting(engine) as place:
+            result = walk_far(place.spark, loaded.study, values, folder, column, progress)
+        return {"task": loaded.survey.task, "seeded": False, **wanted.present(result, screen, remarks)}
     if table is not None and folder is not None:
         opened = check_folder(folder, table)
         had = 0 if opened is None else opened.people
@@ -130,7 +138,7 @@ def simulate(
         screen.print(f"{plural(trial.clipped, 'value')} outside the domain moved to its nearer end")
     known = {"task": loaded.survey.task, "seeded": seed is not None, "clipped": trial.clipped if clip else None}
     before = 0
-    with remarked() as remarks:
+    with remarked() as remarks, counting(engine):
         if table is not None and folder is not None:
             rows = added(folder, table, trial.reports(seed, progress), opened)
             new = rows.people - had
@@ -139,7 +147,7 @@ def simulate(
             known |= {"folder": str(folder), "people": rows.people}
             if table.query is None:
                 return known
-            result: Result = table.ask(rows, table.query)
+            result = table.ask(rows, table.query)
         else:
             result, before = trial.walk(folder, seed, progress)
     if before:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +32,7 @@ from veil.wire.reports import Reports
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Trial", "plan_for"]
+__all__ = ["Trial", "check_far", "plan_for", "walk_far"]
 
 _AS_TEXT = Survey(OLH(1.0, Text(1)))  # reads any one column as it is
 _PEOPLE = 1 << 200  # where the streams that draw people lie, apart from those that randomize
@@ -79,6 +81,32 @@ class Trial:
             pass
         assert run.result is not None
         return run.result, before
+
+
+def check_far(seed: int | None, people: int | None, clip: bool, truth: bool, appends: bool) -> None:
+    """Refuse what a trial on Spark cannot do: its tasks draw from fresh entropy, each in its own place."""
+    refused = {
+        "--seed": seed is not None,  # it would travel to every worker, and whoever knows it can undo the privacy
+        "--people": people is not None,
+        "--clip": clip,
+        "--truth": truth,
+        "--folder of a table": appends,
+    }
+    for option in (option for option, given in refused.items() if given):
+        raise InputError(f"{option} is for trials on one machine: leave it out, or --engine")
+
+
+def walk_far(spark: Any, study: Study, values: Path, folder: Path | None, column: str | None, watch: Watch) -> Result:
+    """The whole study on Spark, from files or folders of Parquet; reports are kept in the folder, if one is given."""
+    from veil.cli.engines import address
+    from veil.simulation.spark import walk
+
+    if folder is not None:
+        run = begin(study, folder)
+        return walk(spark, run, [address(values)], folder, kept_seed(folder, 0, None) % 2**64, watch, column=column)
+    with tempfile.TemporaryDirectory(prefix="veil-trial-") as temporary:
+        key = secrets.randbits(64)
+        return walk(spark, StudyRun(study), [address(values)], Path(temporary), key, watch, column=column)
 
 
 def plan_for(

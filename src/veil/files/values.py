@@ -21,7 +21,7 @@ from veil.survey import Survey
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["column_names", "read_columns", "read_sets", "read_values", "values_of"]
+__all__ = ["column_names", "read_columns", "read_sets", "read_values", "values_of", "wanted_columns"]
 
 _EXPECTED = {
     True: "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
@@ -43,7 +43,7 @@ def read_values(
     """
     import pyarrow as pa
 
-    names, domain = _wanted(Path(path), survey, column), survey.domain
+    names, domain = wanted_columns(Path(path), survey, column), survey.domain
     types = {name: _csv_type(part) for name, part in _column_domains(domain, names)}
     if text is not None:
         types |= {beside.name: pa.string() if beside.name in text else pa.float64() for beside in survey.public}
@@ -92,7 +92,8 @@ def values_of(table: pa.Table, survey: Survey) -> Any:
     return table.column(0)
 
 
-def _wanted(path: Path, survey: Survey, column: str | None) -> list[str]:
+def wanted_columns(path: Path, survey: Survey, column: str | None) -> list[str]:
+    """The columns of a file that a survey asks about, then its public ones."""
     public = [beside.name for beside in survey.public]
     if isinstance(survey.domain, Record):
         if column is not None:

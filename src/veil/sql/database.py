@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +16,7 @@ from veil.sql.answer import Answer
 if TYPE_CHECKING:
     from veil.sql.explaining import Explanation
     from veil.sql.folder import Folder
+    from veil.sql.rows import Rows
     from veil.sql.table import Reading, Table
 
 __all__ = ["Database", "open"]
@@ -28,17 +29,24 @@ class Database:
     """Runs at the collector: the table in a folder, to be asked in SQL; of a study file alone, its plans.
 
     Reports that are appended count from the next query on; a study that is put in place of another is read anew.
-    `reading` reads the reports in another way than the study says: "levels", "plain" or "consistent".
+    `reading` reads the reports in another way than the study says: "levels", "plain" or "consistent". `through` says
+    who goes through the rows of a folder, where that is not this machine: see `veil.sql.distributed`.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, reading: Reading | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        reading: Reading | None = None,
+        through: Callable[[Folder], Rows] | None = None,
+    ) -> None:
         missing = [name for name in ("duckdb", "sqlglot") if find_spec(name) is None]
         if missing:
             raise InputError(f"SQL needs {' and '.join(missing)}: pip install 'veil[sql]'")
         self.path = Path(path)
         if "\0" in str(self.path):
             raise InputError("the path of a folder holds no zero byte")
-        self._reading = reading
+        self._reading, self._through = reading, through
         self._folder: Folder | None = None
         self._read: tuple[int, int] | None = None
         self._closed = False
@@ -123,13 +131,13 @@ class Database:
         found = run(asked, self._answered(rows))
         return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
 
-    def _answered(self, rows: Folder) -> Folder:
+    def _answered(self, rows: Folder) -> Rows:
         """The rows, of which there are some."""
         if self.path.is_file():
             raise InputError(f"{self.path} is a study without reports: EXPLAIN SELECT ..., or take the table's folder")
         if not rows.people:
             raise EmptyError("nobody has reported to this table yet: there is nothing to ask but EXPLAIN SELECT ...")
-        return rows
+        return rows if self._through is None else self._through(rows)
 
     def append(self, values: Any) -> Path:
         """Randomize what people hold, as their devices would, and add their reports as a new file. Returns its path.

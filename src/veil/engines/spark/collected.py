@@ -39,7 +39,7 @@ from veil.wire.tallies import decode_tally
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkCollected"]
+__all__ = ["SparkCollected", "parallel"]
 
 _BLOCK, _LEAST_BLOCK = 1 << 16, 1 << 10
 _BLOCK_WORK = 1 << 24  # counts of one block, from all tasks together
@@ -99,7 +99,7 @@ class SparkCollected(Streamed):
         """
         names = found_files(paths)
         files = Files.of(survey, names)
-        cut = files.cut(_parallel(spark), pieces)
+        cut = files.cut(parallel(spark), pieces)
         arguments: Arguments = {"files": files.names, "pieces": cut}
         local = InFiles(survey, [Path(name) for name in names], watch)
 
@@ -138,13 +138,15 @@ class SparkCollected(Streamed):
         if unique is not None and unique not in frame.columns:
             raise InputError(f"there is no column {unique} of ids in this table")
         names = [PAYLOAD, *(c.field.name for c in survey.public if c.field.name in frame.columns)]
-        columns = [of.col(f"`{name}`") for name in names]
+        # names without dots, which Spark would take for fields of a struct
+        columns = [of.col(f"`{name}`").alias(f"c{i}") for i, name in enumerate(names)]
         if unique is None:
             chosen = frame.select(*columns)
         else:
             least = frame.groupBy(of.col(f"`{unique}`")).agg(of.min(of.struct(*columns)).alias("kept"))
-            chosen = least.select(*(of.col(f"kept.`{name}`").alias(name) for name in names))
-        return cls(spark, survey, lambda: chosen, {}, pieces=_parallel(spark), watch=watch)
+            chosen = least.select("kept.*")
+        arguments: Arguments = {"names": tuple(names)}
+        return cls(spark, survey, lambda: chosen, arguments, pieces=parallel(spark), watch=watch)
 
     def where(self, **ranges: tuple[int, int]) -> SparkCollected:
         self._only_people()
@@ -179,11 +181,11 @@ class SparkCollected(Streamed):
         Of `many` blocks, those with the same number are added up as integers on the workers, and with `keep` only the
         largest of each come back.
         """
-        run = partial(tasks.run, VERSION, part, self._task, {**self._arguments, **arguments})
+        kept = {} if keep is None else {"keep": keep}
+        run = partial(tasks.run, VERSION, part, self._task, {**self._arguments, **arguments, **kept})
         counted = self._frame().mapInArrow(run, COUNTED)
         if many > 1:
-            add = partial(tasks.add_blocks, VERSION, keep)
-            counted = counted.groupBy("block").applyInArrow(add, COUNTED)
+            counted = counted.groupBy("block").applyInArrow(tasks.add_blocks, COUNTED)
         rows = finished(self._spark, counted.collect, advance, self._rows or 0)
         for row in rows:
             if row.error is not None:
@@ -314,12 +316,12 @@ class SparkCollected(Streamed):
         if self._local is not None:
             yield from self._local.chunks()
             return
-        for batch in _streamed(self._spark, self._frame()):
+        for batch in _streamed(self._spark, self._frame(), self._arguments["names"]):
             reports = from_payloads(batch, self.survey)
             yield reports if self._ranges is None else self._ranges.kept(reports)
 
 
-def _parallel(spark: SparkSession) -> int:
+def parallel(spark: SparkSession) -> int:
     """How many tasks run at once."""
     if hasattr(spark, "_jsparkSession"):
         return max(1, int(spark.sparkContext.defaultParallelism))
@@ -331,11 +333,10 @@ def _payload_schema(survey: Survey) -> str:
     return ", ".join([f"{PAYLOAD} binary", *public])
 
 
-def _streamed(spark: SparkSession, frame: DataFrame) -> Iterator[Any]:
+def _streamed(spark: SparkSession, frame: DataFrame, names: Sequence[str]) -> Iterator[Any]:
     """The rows of a table at the driver, some at a time: a partition of Spark's in memory, and no more."""
     import pyarrow as pa
 
-    names = frame.columns
     waiting: list[Any] = []
     rows = finished(spark, lambda: frame.toLocalIterator(prefetchPartitions=False))
     for row in rows:

@@ -11,7 +11,7 @@ from veil.files.groups import ReportsFile, is_address
 from veil.files.opening import PARQUET
 from veil.survey import Survey
 
-__all__ = ["Files", "found_files"]
+__all__ = ["Files", "cut", "found_files"]
 
 _PIECE_BYTES = 64 << 20
 
@@ -56,22 +56,31 @@ class Files:
         return sum(map(sum, self.rows))
 
     def cut(self, parallel: int, pieces: int | None = None) -> tuple[Piece, ...]:
-        """Pieces of about the same number of reports, in order: at most 64 MB each, and as many as there are cores."""
-        groups = [(file, group, rows) for file, own in enumerate(self.rows) for group, rows in enumerate(own) if rows]
-        if not groups:
-            raise EmptyError("there are no reports: expected at least one")
-        people = self.people
-        if pieces is None:
-            needed = -(-people * self.size // _PIECE_BYTES)
-            pieces = parallel * max(1, -(-needed // parallel))
-        made: list[list[tuple[int, int]]] = [[]]
-        before = 0
-        for file, group, rows in groups:
-            if made[-1] and (2 * before + rows) * pieces > 2 * people * len(made) and len(made) < pieces:
-                made.append([])
-            made[-1].append((file, group))
-            before += rows
-        return tuple(tuple(_runs(piece)) for piece in made)
+        """Pieces of about the same number of reports."""
+        return cut(self.rows, self.size, parallel, pieces)
+
+
+def cut(rows: Sequence[Sequence[int]], size: int, parallel: int, pieces: int | None = None) -> tuple[Piece, ...]:
+    """Groups of rows of so many bytes, by file, as pieces in order: at most 64 MB each, and one per core at least.
+
+    >>> cut([[5, 5], [10]], 1, parallel=2)
+    (((0, 0, 2),), ((1, 0, 1),))
+    """
+    groups = [(file, group, many) for file, own in enumerate(rows) for group, many in enumerate(own) if many]
+    if not groups:
+        raise EmptyError("there are no people in these files: expected at least one")
+    people = sum(many for _, _, many in groups)
+    if pieces is None:
+        needed = -(-people * size // _PIECE_BYTES)
+        pieces = parallel * max(1, -(-needed // parallel))
+    made: list[list[tuple[int, int]]] = [[]]
+    before = 0
+    for file, group, many in groups:
+        if made[-1] and (2 * before + many) * pieces > 2 * people * len(made) and len(made) < pieces:
+            made.append([])
+        made[-1].append((file, group))
+        before += many
+    return tuple(tuple(_runs(piece)) for piece in made)
 
 
 def _runs(groups: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:

@@ -11,9 +11,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from veil.engines.parts import answers, count_answers, count_jointly, count_support, count_up
@@ -29,9 +30,6 @@ from veil.wire.payloads import from_payloads, to_payloads
 from veil.wire.reports import Reports
 from veil.wire.tallies import encode_tally
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 __all__ = [
     "COUNTED",
     "SEEN",
@@ -41,9 +39,11 @@ __all__ = [
     "blocks_of",
     "emit",
     "joint",
+    "one_thread_per_core",
     "pack",
     "people",
     "run",
+    "runs_of",
     "search",
     "spectra",
     "tally",
@@ -56,8 +56,8 @@ Packed = tuple[str, tuple[int, ...], bytes]
 Part = Callable[[Survey, Arguments, Iterable[Reports]], Iterator[tuple[int, bytes]]]
 """Goes through reports, and yields numbered blocks of bytes."""
 
-COUNTED = "block long, data binary, rows long, check long, error string"
-"""The rows that a task gives back, in the words of Spark."""
+COUNTED = "block long, data binary, rows long, check long, keep long, version string, error string"
+"""The rows that a task gives back, in the words of Spark; `keep` is how many of a block's counts matter, or -1."""
 SEEN = -1
 """The block that says how many reports a task saw, and their checksum."""
 OTHER_VERSION = "other version"
@@ -96,7 +96,7 @@ def run(
         ranges = Ranges(tuple(arguments["ranges"])) if "ranges" in arguments else None
         chunks = seen if ranges is None else map(ranges.kept, seen)
         for block, data in named(part)(survey, arguments, chunks):
-            yield _row(block, data)
+            yield _row(block, data, keep=arguments.get("keep", -1))
         for _ in seen:  # a part may stop early, and everything is checked
             pass
         yield _row(SEEN, rows=seen.rows, check=seen.check)
@@ -129,12 +129,10 @@ def emit(
     version: str, task: bytes, arguments: Arguments, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Runs on a worker: the reports of this task's pieces of files as ids and payloads, for a table of Spark's."""
-    import pyarrow as pa
-
     if version != VERSION:
         raise EngineError(f"a worker of the cluster has veil {VERSION}, and {version} was expected")
     survey = parsed(task)
-    for number, first, last in _runs(arguments, batches):
+    for number, first, last in runs_of(arguments, batches):
         with ReportsFile(arguments["files"][number], survey) as file:
             for batch in file.batches(range(first, last)):
                 ids = batch.column(REPORT_ID)
@@ -173,10 +171,10 @@ def _reports(survey: Survey, arguments: Arguments, batches: Iterator[pa.RecordBa
     if "files" not in arguments:
         for batch in batches:
             if batch.num_rows:
-                yield from_payloads(batch, survey)
+                yield from_payloads(batch.rename_columns(list(arguments["names"])), survey)
         return
     rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // max(1, survey.layout.size)))
-    for number, first, last in _runs(arguments, batches):
+    for number, first, last in runs_of(arguments, batches):
         name = arguments["files"][number]
         try:
             with ReportsFile(name, survey, fakes=True) as file:
@@ -185,7 +183,7 @@ def _reports(survey: Survey, arguments: Arguments, batches: Iterator[pa.RecordBa
             raise type(problem)(_about(name, problem)) from None
 
 
-def _runs(arguments: Arguments, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, int]]:
+def runs_of(arguments: Arguments, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, int]]:
     """The runs of groups that are this task's: the number of a file, its first group, and the one behind the last."""
     for batch in batches:
         for piece in batch.column(0).to_pylist():
@@ -196,18 +194,20 @@ def _about(file: str, problem: VeilError) -> str:
     return str(problem) if file in str(problem) else f"{file}: {problem}"
 
 
-def _row(block: int, data: bytes = b"", rows: int = 0, check: int = 0, error: str | None = None) -> pa.RecordBatch:
-    import pyarrow as pa
-
+def _row(
+    block: int, data: bytes = b"", *, rows: int = 0, check: int = 0, keep: int = -1, error: str | None = None
+) -> pa.RecordBatch:
     signed = check - 2**64 if check >= 2**63 else check
     columns = [
         pa.array([block], pa.int64()),
         pa.array([data], pa.binary()),
         pa.array([rows], pa.int64()),
         pa.array([signed], pa.int64()),
+        pa.array([keep], pa.int64()),
+        pa.array([VERSION], pa.string()),
         pa.array([error], pa.string()),
     ]
-    return pa.RecordBatch.from_arrays(columns, names=["block", "data", "rows", "check", "error"])
+    return pa.RecordBatch.from_arrays(columns, names=["block", "data", "rows", "check", "keep", "version", "error"])
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -313,12 +313,10 @@ def _joined(blocks: Iterable[NDArray[Any]]) -> NDArray[Any]:
 # -- adding blocks up, on a worker or at the driver --------------------------------------------------------------------
 
 
-def add_blocks(version: str, keep: int | None, table: pa.Table) -> pa.Table:
+def add_blocks(table: pa.Table) -> pa.Table:
     """Runs on a worker: the rows of one block, which several tasks counted, as one row."""
-    import pyarrow as pa
-
     errors = [error for error in table.column("error").to_pylist() if error is not None]
-    block = table.column("block")[0].as_py()
+    block, keep, version = (table.column(name)[0].as_py() for name in ("block", "keep", "version"))
     if version != VERSION:
         errors.append(f"{OTHER_VERSION}\n{VERSION}")
     if errors:
@@ -328,7 +326,7 @@ def add_blocks(version: str, keep: int | None, table: pa.Table) -> pa.Table:
         made = _row(SEEN, rows=rows, check=sum(table.column("check").to_pylist()) % 2**64)
     else:
         counts = sum(np.frombuffer(data.as_buffer(), "<i8") for data in table.column("data"))
-        made = _row(block, best_of(np.asarray(counts), keep))
+        made = _row(block, best_of(np.asarray(counts), None if keep < 0 else keep))
     return pa.Table.from_batches([made])
 
 

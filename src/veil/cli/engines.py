@@ -1,0 +1,90 @@
+"""`--engine`: where reports are counted. Nothing of it shows in a result."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from veil.engines import Streamed, Watch
+    from veil.survey import Survey
+
+__all__ = ["Engine", "Place", "counting"]
+
+LOCAL, CUDA = "local", "cuda"
+
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        envvar="VEIL_ENGINE",
+        metavar="ENGINE",
+        help="Where reports are counted: local, cuda for a GPU, spark-local for Spark on this machine,"
+        " spark://host:port for a cluster, or sc://host:port through Spark Connect. The result is the same.",
+    ),
+]
+
+
+class Place:
+    """Where a command counts. A session of Spark is opened when it is first needed."""
+
+    def __init__(self, engine: str, stack: ExitStack) -> None:
+        self._engine, self._stack = engine, stack
+
+    @property
+    def on_spark(self) -> bool:
+        """Whether Spark counts."""
+        return self._engine not in (LOCAL, CUDA)
+
+    @cached_property
+    def spark(self) -> Any:
+        """The session."""
+        from veil.engines.spark import open_session
+
+        session = open_session(self._engine)
+        self._stack.callback(session.stop)
+        return session
+
+    def files(self, survey: Survey, paths: Sequence[Path], watch: Watch) -> Streamed:
+        """Files of reports, counted here."""
+        from veil.engines import InFiles
+
+        if not self.on_spark:
+            return InFiles(survey, paths, watch)
+        from veil.engines.spark import SparkCollected
+
+        return SparkCollected.files(self.spark, survey, [address(path) for path in paths], watch)
+
+
+def address(path: Path) -> str:
+    """A path as it was written: of an address such as s3://bucket, `Path` keeps one slash.
+
+    >>> address(Path("s3://bucket/reports")), address(Path("a/b.parquet"))
+    ('s3://bucket/reports', 'a/b.parquet')
+    """
+    return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", path.as_posix())
+
+
+@contextmanager
+def counting(engine: str) -> Iterator[Place]:
+    """Count on an engine while this lasts; refused in one sentence where it is not there."""
+    from veil.errors import InputError
+
+    if engine not in (LOCAL, CUDA) and not re.match(r"spark-local$|spark://|sc://", engine):
+        where = " (VEIL_ENGINE)" if os.environ.get("VEIL_ENGINE") == engine else ""
+        raise InputError(
+            f"there is no engine {engine!r}{where}: expected local, cuda, spark-local, spark://host:port or sc://host:port"
+        )
+    with ExitStack() as stack:
+        if engine == CUDA:
+            from veil.engines import gpu
+
+            stack.enter_context(gpu.cuda())
+        yield Place(engine, stack)
