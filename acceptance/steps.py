@@ -40,6 +40,8 @@ from acceptance.post_learned import judge as judge_learned
 from acceptance.post_ratios import EPSILONS, measure_errors
 from acceptance.post_ratios import judge as judge_ratios
 from acceptance.sampled import COVERAGE, HITTERS, MARGINALS, NUMERIC, SQL
+from acceptance.spark_speed import judge as judge_spark
+from acceptance.spark_speed import measure as measure_spark
 from acceptance.sql_speed import judge as judge_speed
 from acceptance.sql_speed import measure as measure_speed
 from acceptance.sql_speed import memory as memory_of_rows
@@ -287,6 +289,16 @@ def sql_speed() -> Outcome:
     return Outcome(*judge_speed(found), seed="15")
 
 
+def spark_speed() -> Outcome:
+    """Spark on local[2] within 1.3 times the local engine's time at 20,000,000 OLH reports, a worker below 1 GB."""
+    return Outcome(*judge_spark(measure_spark()), seed="18")
+
+
+def spark_cluster() -> Outcome:
+    """A cluster of a master and two workers: 20,000,000 reports and studies as on one machine while workers die."""
+    return _pytest("tests/spark", "kills, randomizing, no workers, another version", "-m", "acceptance")
+
+
 def coverage(*, sampled: bool = False) -> Outcome:
     """Every stated error beside the truth: intervals, significance and bands of every kind of result; all required."""
     claims = claims_of("coverage", COVERAGE if sampled else None, sample_too=True)
@@ -365,6 +377,8 @@ STEPS = {
     "peos-parties": Step(peos_parties, 240, code=TESTED),
     "sql-claims": Step(partial(sql_claims, sampled=True), 420, sql_claims, 2_400),
     "sql-speed": Step(sql_speed, 100, alone=True, code=("src", "acceptance", "bench")),
+    "spark-speed": Step(spark_speed, 120, alone=True),
+    "spark-cluster": Step(spark_cluster, 400, code=TESTED),
     "spikes-auto": Step(spikes_auto, 475),
     "speed-and-memory": Step(speed_and_memory, 550, alone=True, code=("src", "acceptance", "bench")),
     "collector-kills": Step(collector_kills, 230, code=TESTED),
