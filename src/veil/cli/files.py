@@ -178,12 +178,12 @@ def _load_tally(survey: Survey, path: Path) -> SurveyTally:
 
 def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Place | None = None) -> Collected:
     """What is in files or tables' folders: tallies, added up; or reports, counted at a place, by default here."""
-    if place is not None and place.on_spark and not any(path.is_file() and is_tally(start_of(path)) for path in paths):
-        return place.files(survey, paths, watch)  # folders and addresses too
     if any(path.is_dir() for path in paths):
         from veil.cli.table_folders import report_files
 
         paths = report_files(survey, paths)
+    if place is not None and place.on_spark and not any(path.is_file() and is_tally(start_of(path)) for path in paths):
+        return place.files(survey, paths, watch)  # which takes folders and addresses too
     check_inputs(*paths)
     tallies = [path for path in paths if is_tally(start_of(path))]
     if not tallies:
