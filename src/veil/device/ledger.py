@@ -104,6 +104,11 @@ class Ledger:
                 self._charges(file)  # damage is refused now, not with the first answer
 
     @property
+    def today(self) -> date:
+        """The day on which an answer given now counts (UTC)."""
+        return self._today()
+
+    @property
     def charges(self) -> list[Charge]:
         """Everything spent and noted so far."""
         with self._locked() as file:
@@ -142,6 +147,15 @@ class Ledger:
     def recall(self, task: str, mark: str) -> str | None:
         """What was kept when the answer with this mark was paid for; None if it never was."""
         return _paid(self.charges, task, mark)
+
+    def kept(self, task: str) -> list[str]:
+        """What was kept of all answers to this task that were paid for, the first one first."""
+        notes = (charge.note.partition(":") for charge in self.charges if charge.task == task)
+        return [kept for _, mark, kept in notes if mark]
+
+    def noted(self, name: str) -> str | None:
+        """The note that is kept under a name; None if there is none."""
+        return _noted(self.charges, name)
 
     def remember(self, name: str, note: str) -> str:
         """Keep a note under a name, durably and at no cost. The first one stays: returns the one that is kept."""
