@@ -18,6 +18,7 @@ import typer
 
 from veil.errors import (
     BudgetError,
+    CollectorError,
     InputError,
     LedgerError,
     MismatchError,
@@ -64,7 +65,8 @@ EXIT_CODES = {
     4: "mismatch: reports, tallies or a run of another study",
     5: "damaged or foreign bytes: not a whole study, report file or tally",
     6: "budget: the ledger refuses to spend",
-    7: "the collector refuses (a survey in another state, a database that is down), or a party of a shuffle failed",
+    7: "the collector refuses (a survey in another state, a database that is down) or cannot be reached, or a party of"
+    " a shuffle failed",
 }
 _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (InputError, 3),
@@ -72,6 +74,7 @@ _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (WireError, 5),
     (BudgetError, 6),
     (LedgerError, 6),
+    (CollectorError, 7),
     (PartyError, 7),
     (ServiceError, 7),
     (StoreError, 7),

@@ -9,8 +9,8 @@ answer is a fresh report on every new occasion: each day, unless the caller name
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from veil.errors import BudgetError, ParameterError
 from veil.survey import Survey
 from veil.wire.frames import ID_BYTES, encode_report
 from veil.wire.reports import Reports
+
+if TYPE_CHECKING:
+    from veil.device.online import OnlineClient
 
 __all__ = ["Client", "normative_report"]
 
@@ -55,6 +58,22 @@ class Client:
         self._lasting = Lasting.of(self.survey, ledger)
         if self.survey.guarantee.ratio is None:
             raise BudgetError("this survey promises nothing on its own: it needs a shuffler")
+
+    @staticmethod
+    def open(url: str, key: str | bytes | Sequence[str | bytes], name: str, ledger: Ledger) -> OnlineClient:
+        """Runs on the device: a client that fetches a survey from a collector, and sends its answers there.
+
+        `key` is the collector's public key (base64url, as `veil survey show` prints it), or several while keys change;
+        `name` is the survey's task id, or the name that it is published under, which leaves it to the collector which
+        survey that is. Refuses a survey that is not signed with the key, not open, not the one asked for, or that
+        promises less than the ledger's budget grants. What could not be sent waits in a private file beside the ledger.
+
+            client = veil.Client.open("https://collector.example", key, task, veil.Ledger("ledger", lifetime=2.0))
+            receipt = client.answer("coffee")           # delivered, queued or refused
+        """
+        from veil.device.online import open_client
+
+        return open_client(url, key, name, ledger)
 
     def answer(
         self,

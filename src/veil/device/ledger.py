@@ -129,6 +129,15 @@ class Ledger:
         """Delta left over the lifetime."""
         return self.delta - _total_delta(self.charges)
 
+    @property
+    def path(self) -> Path | None:
+        """Where it is kept; None for one in memory."""
+        return self._path
+
+    def check(self, guarantee: Guarantee) -> None:
+        """Refuse a promise that this budget would not grant even if nothing were spent yet."""
+        self._granted([], self._asked("task", guarantee, ""))
+
     def spend(self, task: str, guarantee: Guarantee, note: str = "") -> None:
         """Pay for one answer, durably, or refuse. Call it before the answer leaves the device."""
         asked = self._asked(task, guarantee, note)
@@ -152,6 +161,10 @@ class Ledger:
         """What was kept of all answers to this task that were paid for, the first one first."""
         notes = (charge.note.partition(":") for charge in self.charges if charge.task == task)
         return [kept for _, mark, kept in notes if mark]
+
+    def holds(self, kept: str) -> bool:
+        """Whether this was kept of an answer, paid for or noted at no cost."""
+        return any(charge.note == kept or charge.note.endswith(f":{kept}") for charge in self.charges)
 
     def noted(self, name: str) -> str | None:
         """The note that is kept under a name; None if there is none."""
