@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.x509.oid import NameOID
 from tests.service.harness import Collector, running
-from tests.service.middleman import LOST, Middleman, between
+from tests.service.middleman import LOST, Middleman, between, shortened
 from typer.testing import CliRunner, Result
 
 from veil import GRR, OLH, Categories, Client, Ledger, Public, Rappor, Record, Survey
@@ -227,21 +227,13 @@ def test_a_wrong_key_is_refused_before_anything_is_paid(
 
 
 def test_an_altered_survey_and_another_survey_are_refused(
-    collector: Collector, fresh: Survey, middleman: Middleman, monkeypatch: pytest.MonkeyPatch
+    collector: Collector, fresh: Survey, middleman: Middleman
 ) -> None:
     collector.open_survey(DRINKS)
     middleman.names = {fresh.task: DRINKS.task}  # signed, but not what was asked for
     with pytest.raises(MismatchError, match="another survey"):
         Client.open(middleman.url, key_of(collector), fresh.task, Ledger(lifetime=1.0))
-    passed_on = Middleman.passed_on
-
-    def altered(self: Middleman, method: str, path: str, *rest: Any) -> tuple[int, bytes]:
-        status, body = passed_on(self, method, path, *rest)
-        envelope = json.loads(body)
-        document = base64.urlsafe_b64decode(envelope["document"] + "==").replace(b'"precision":86400', b'"precision":1')
-        return status, json.dumps({**envelope, "document": base64.urlsafe_b64encode(document).decode()}).encode()
-
-    monkeypatch.setattr(Middleman, "passed_on", altered)
+    middleman.alter = shortened
     with pytest.raises(WireError, match="not signed"):
         Client.open(middleman.url, key_of(collector), DRINKS.task, Ledger(lifetime=1.0))
 
