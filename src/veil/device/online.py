@@ -166,14 +166,17 @@ class OnlineClient:
         self._client = Client(survey, self.ledger)
 
     def _parcel(self, report: bytes) -> Parcel:
-        return Parcel(report[33:49].hex(), self._web.address, self.survey.task, written(report))
+        return Parcel(report[33:49].hex(), self._web.address, self.survey.task, written(report), self._clock.now())
 
     def _settle_drafts(self) -> None:
-        """What a process left that was killed while it paid: to be sent if the ledger knows it, else thrown away."""
+        """What a process left that was killed while it paid: to be sent if the ledger knows it, else thrown away.
+
+        After a day only: until then it may be another process's, which is about to pay.
+        """
         for parcel in self.outbox.parcels():
             if not parcel.paid and self.ledger.holds(parcel.report):
                 self.outbox.put(replace(parcel, paid=True))
-            elif not parcel.paid:
+            elif not parcel.paid and abs(self._clock.now() - parcel.drawn) > _DAY:
                 self.outbox.discard(parcel.id)
 
     def _waiting(self) -> list[Parcel]:

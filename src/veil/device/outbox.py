@@ -49,6 +49,7 @@ class Parcel:
     collector: str
     task: str
     report: str = field(repr=False)
+    drawn: float
     paid: bool = False
     attempts: int = 0
     not_before: float = 0.0
