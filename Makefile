@@ -35,5 +35,5 @@ bench: $(READY)
 	$(BIN)/python -m bench
 
 clean:
-	rm -rf $(VENV) clients/js/node_modules clients/js/build clients/js/dist build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) clients/js/node_modules clients/js/build clients/js/dist clients/js/LICENSE build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

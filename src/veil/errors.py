@@ -11,6 +11,7 @@ VeilError
 ├── BudgetError                       the ledger refuses to spend
 ├── LedgerError                       the ledger's file cannot be trusted, so nothing is spent
 ├── EntropyError                      a source of randomness ran dry
+├── CollectorError                    a device cannot reach the collector, or cannot trust what it says
 ├── ServiceError                      the collector refuses a request, with a code and a status of HTTP
 ├── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
 ├── PartyError                        a party of a shuffle failed, refused or fell silent: nothing was counted
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 __all__ = [
     "BudgetError",
+    "CollectorError",
     "DomainError",
     "EmptyError",
     "EngineError",
@@ -100,6 +102,10 @@ class LedgerError(VeilError):
 
 class EntropyError(VeilError):
     """A finite source of randomness has no words left."""
+
+
+class CollectorError(VeilError):
+    """A device cannot reach the collector, or gets no survey from it. What was paid for is kept, and sent later."""
 
 
 class ServiceError(VeilError):

@@ -17,14 +17,17 @@ from veil.entropy import Source, outcomes
 from veil.errors import ParameterError
 from veil.mechanisms.bloom import positions
 from veil.privacy import exp_below
+from veil.wire.layout import Columns
 
 
 @dataclass(frozen=True, init=False)
 class NeverClears(Rappor):
     """A public library's mistake: bits are only ever set, because the filter is edited in place."""
 
-    def draw_permanent(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
-        columns = super().draw_permanent(codes, source)
+    def draw_permanent(
+        self, codes: NDArray[Any], source: Source, person: Columns | None = None
+    ) -> dict[str, NDArray[Any]]:
+        columns = super().draw_permanent(codes, source, person)
         places = positions(columns["cohort"], self.spread(codes), self.bits, self.hashes)
         for place in places.T:
             rows = np.arange(len(codes))

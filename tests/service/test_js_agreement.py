@@ -26,6 +26,7 @@ from veil import (
     EachOf,
     HaarResponse,
     HadamardResponse,
+    Ledger,
     LinearHashing,
     OneOf,
     Piecewise,
@@ -38,6 +39,7 @@ from veil import (
     Survey,
 )
 from veil.device.client import normative_report
+from veil.device.lasting import Lasting
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Numeric, Record, Text
 from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
@@ -293,6 +295,34 @@ def test_random_surveys_give_the_same_bytes(tmp_path: Path) -> None:
     assert len(cases) > 300
     assert len(kinds) == 17 + 13  # every mechanism and every view came up
     assert rules == set(RULES)
+
+
+def test_random_lives_give_the_same_bytes(tmp_path: Path) -> None:
+    """One person's answers over time: cohort, permanent steps and reports, kept alike in both languages."""
+    draw = random.Random(7)
+    cases, wanted = [], []
+    while len(cases) < 60:
+        make, value = view_and_value(draw)
+        try:
+            survey = Survey(question(draw, make(), lifetime=True))
+        except VeilError:
+            continue
+        ledger = Ledger(lifetime=1e6)
+        answers = Lasting.of(survey, ledger)
+        assert answers is not None
+        values, life, sent = [value(draw) for _ in range(3)], [], []
+        for _ in range(8):
+            held, occasion = draw.choice(values), draw.choice("abc")
+            own = json.dumps(portable(held)).encode().hex()
+            entropy = draw.randbytes(ENTROPY)
+            source = Words(entropy)
+            codes = survey.domain.encode([held])
+            report = answers.report(codes, {}, (own, f"{own}-{occasion}"), source, lambda report: None)
+            life.append([portable(held), occasion, entropy[: 8 * source.used].hex()])
+            sent.append(report.hex())
+        cases.append({"task": survey.to_bytes().decode(), "life": life})
+        wanted.append(" ".join(sent))
+    assert outcomes(tmp_path, cases) == wanted
 
 
 def damaged(document: Any, draw: random.Random) -> Any:

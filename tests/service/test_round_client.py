@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.service.harness import FRAMED, Collector, running
 
-from veil import GRR, Interval, Ledger, Piecewise, Survey
+from veil import GRR, Interval, Ledger, Piecewise, Rappor, Survey
 from veil.collector.documents import published, published_round
 from veil.collector.keys import load_key, public_bytes
 from veil.collector.store import StoredSurvey
@@ -45,6 +46,14 @@ def asked(
 
 def device(ledger: Ledger, study: str = STUDY) -> RoundClient:
     return RoundClient(study, ledger, public_bytes(KEY))
+
+
+def test_a_round_by_rappor_is_one_report_on_whatever_day_it_is_sent_again() -> None:
+    survey = Survey(Rappor(1.0, 10, instant=(0.25, 0.75)))
+    round_ = published_round(stored(survey), RoundPart(STUDY, 0, survey.task, Fraction(0), Fraction(1)), KEY)
+    days = iter(dt.date(2026, 1, day) for day in range(1, 29))
+    ledger = Ledger(lifetime=1.0, today=lambda: next(days))
+    assert len({device(ledger).answer(round_, 7) for _ in range(3)}) == 1
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from veil import GRR, OLH, Categories, Client, Items, Ledger, OneOf, Public, Question, Rappor, Record, Survey
-from veil.errors import BudgetError, DomainError, InputError, WireError
+from veil.errors import BudgetError, DomainError, InputError, ParameterError, WireError
 from veil.itemsets import PSFO
 from veil.view import Project, SampleItem
 from veil.wire.frames import decode_report, report_size
@@ -116,11 +117,19 @@ def test_many_clients_agree_with_theory() -> None:
 LASTING = Survey(Rappor(2.0, Categories(["red", "green", "blue"]), instant=(0.25, 0.75)), public=[Public("day")])
 
 
+def paid(ledger: Ledger) -> int:
+    """How many answers were paid for; what else is kept costs nothing."""
+    return sum(charge.cost > 0 for charge in ledger.charges)
+
+
 def test_a_longitudinal_answer_is_paid_once_and_reported_afresh_also_after_a_restart(tmp_path: Path) -> None:
     sent = []
     for day in range(6):
-        client = Client(LASTING.to_bytes(), Ledger(tmp_path / "ledger", lifetime=2.0))
+        today = dt.date(2026, 1, 1) + dt.timedelta(days=day)
+        ledger = Ledger(tmp_path / "ledger", lifetime=2.0, today=lambda today=today: today)  # type: ignore[misc]
+        client = Client(LASTING.to_bytes(), ledger)
         sent.append(client.answer("red", public={"day": [day]}))
+        assert client.answer("red", public={"day": [day]}) == sent[-1]
     assert float(client.ledger.spent) == pytest.approx(2.0)
     decoded = [decode_report(LASTING, report) for report in sent]
     assert len({report_id for report_id, _ in decoded}) == 6
@@ -133,10 +142,13 @@ def test_the_reports_of_one_memo_average_to_it_and_to_no_more() -> None:
     """Over many days the collector learns the permanent bits. These are what was paid for."""
     ledger = Ledger(lifetime=2.0)
     client = Client(LASTING, ledger)
-    days = [decode_report(LASTING, client.answer("red", public={"day": [0]}))[1] for _ in range(400)]
+    days = [
+        decode_report(LASTING, client.answer("red", public={"day": [0]}, occasion=f"day {day}"))[1]
+        for day in range(200)
+    ]
     share = np.mean([np.unpackbits(day.columns["bits"][0], bitorder="little") for day in days], axis=0)
     assert np.all((np.abs(share - 0.25) < 0.15) | (np.abs(share - 0.75) < 0.15))
-    kept = LASTING.question(0).mechanism.layout.unpack(base64.urlsafe_b64decode(ledger.charges[0].note.split(":")[1]))
+    kept = LASTING.question(0).mechanism.layout.unpack(base64.urlsafe_b64decode(ledger.kept(LASTING.task)[0]))
     assert (np.unpackbits(kept["bits"][0], bitorder="little") == (share > 0.5)).all()
 
 
@@ -152,7 +164,42 @@ def test_a_changed_longitudinal_answer_is_charged_and_an_old_one_is_free(tmp_pat
     assert (answer("red"), answer("blue"), answer("red")) == (red, blue, red)
     with pytest.raises(BudgetError):
         answer("green")
-    assert len(Ledger(tmp_path / "l", lifetime=4.0).charges) == 2
+    assert paid(Ledger(tmp_path / "l", lifetime=4.0)) == 2
+
+
+def test_a_longitudinal_answer_given_again_on_the_same_occasion_is_the_same_bytes(tmp_path: Path) -> None:
+    """Whoever does not know whether a report arrived asks again: the collector counts it once, by its id."""
+
+    def client() -> Client:
+        return Client(LASTING, Ledger(tmp_path / "ledger", lifetime=2.0, today=lambda: dt.date(2026, 1, 1)))
+
+    beside = {"day": [1]}
+    first = client().answer("red", beside)
+    assert {client().answer("red", beside) for _ in range(3)} == {first}
+    week = client().answer("red", beside, occasion="week 1")
+    assert week != first
+    assert client().answer("red", beside, occasion="week 1") == week
+    assert client().answer("red", {"day": [2]}) != first
+    assert paid(client().ledger) == 1
+    for wrong in ("", 1):
+        with pytest.raises(ParameterError, match="text"):
+            client().answer("red", beside, occasion=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="again and again"):
+        Client(COLOURS, Ledger(lifetime=1.0)).answer("red", occasion="today")
+
+
+def test_a_person_of_an_older_version_stays_in_the_cohort_of_their_first_memo(tmp_path: Path) -> None:
+    """Such a ledger has nothing but the memos that were paid for, each with a cohort of its own."""
+    survey = Survey(Rappor(1.0, 10, cohorts=200))
+    mechanism = survey.question(0).mechanism
+    ledger = Ledger(tmp_path / "ledger", lifetime=10.0)
+    memos = [mechanism.permanent([value]) for value in (8, 9)]
+    for memo, value in zip(memos, (8, 9), strict=True):
+        note = base64.urlsafe_b64encode(memo.to_bytes()).decode()
+        ledger.spend_once(survey.task, survey.guarantee, Client(survey, ledger).mark(value), note)
+    sent = [decode_report(survey, Client(survey, ledger).answer(value))[1].columns for value in (9, 8, 1, 2)]
+    assert [report["bits"].tobytes() for report in sent[:2]] == [memo.columns["bits"].tobytes() for memo in memos[::-1]]
+    assert [int(report["cohort"][0]) for report in sent[1:]] == [int(memos[0].columns["cohort"][0])] * 3
 
 
 def test_a_longitudinal_answer_that_fails_costs_nothing() -> None:
@@ -167,7 +214,7 @@ def test_a_longitudinal_answer_behind_a_view() -> None:
     record = Record.of(sex=["f", "m"], age=100)
     survey = Survey(Question(Rappor(2.0, 100), Project(record, ("age",))))
     client = Client(survey, Ledger(lifetime=2.0))
-    first, again = (decode_report(survey, client.answer({"sex": "f", "age": 30}))[1] for _ in range(2))
+    first, again = (decode_report(survey, client.answer({"sex": "f", "age": 30}, occasion=f"{n}"))[1] for n in range(2))
     assert first.to_bytes() == again.to_bytes()
 
 
@@ -223,10 +270,8 @@ def test_the_same_answer_in_several_threads_is_drawn_and_paid_once(
     monkeypatch.setattr(Ledger, "recall", slowly)
     with ThreadPoolExecutor(4) as pool:
         sent = list(pool.map(lambda one: one.answer("red"), clients))
-    assert len(clients[0].ledger.charges) == 1
-    assert len({decode_report(survey, report)[1].to_bytes() for report in sent}) == 1
-    if survey is COLOURS:
-        assert len(set(sent)) == 1  # the very same bytes, with one report id
+    assert paid(clients[0].ledger) == 1
+    assert len(set(sent)) == 1  # the very same bytes, with one report id
 
 
 def test_the_same_answer_in_several_processes_is_drawn_and_paid_once(tmp_path: Path) -> None:

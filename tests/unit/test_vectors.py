@@ -18,7 +18,7 @@ import pytest
 from tests.patience import LIMIT
 from tests.service.browser.javascript import built_client
 
-from veil import Survey, errors
+from veil import Ledger, Survey, errors
 from veil.device.client import normative_report
 from veil.entropy import Words
 from veil.shuffle.ring import ring_of
@@ -86,6 +86,27 @@ def test_reports_are_reproduced(vector: Json) -> None:
         assert encode_report(survey, decoded, report_id) == report
         with pytest.raises(errors.EntropyError):
             normative_report(survey, held(case["value"]), Words(entropy[: 8 * case["words"] - 8]), public)
+
+
+@pytest.mark.parametrize("person", read("lasting")["people"], ids=lambda person: person["name"])
+def test_answers_over_time_are_reproduced(person: Json, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One ledger for a person's life: nothing is drawn twice, and the first report is the normative one."""
+    monkeypatch.syspath_prepend(ROOT / "tests")
+    replayed = importlib.import_module("vector_recipes.lasting").replayed
+    survey, ledger = Survey.from_json(json.dumps(person["task"])), Ledger(lifetime=1000.0)
+    assert survey.task == person["task_id"]
+    public = person["public"] or None
+    for step in person["steps"]:
+        source = Words(bytes.fromhex(step["entropy"]))
+        report = replayed(survey, ledger, step["value"], step["occasion"], source, public)
+        assert (report.hex(), source.used) == (step["report"], step["words"]), step["name"]
+    assert sum(charge.cost > 0 for charge in ledger.charges) == person["paid"]
+    cohorts = {bytes.fromhex(step["report"])[49 : 49 + survey.layout.fields[0].width] for step in person["steps"]}
+    assert len(cohorts) == 1
+    first, *_ = person["steps"]
+    beside = {name: [number] for name, number in public.items()} if public else None
+    normative = normative_report(survey, first["value"], Words(bytes.fromhex(first["entropy"])), beside)
+    assert normative.hex() == first["report"]
 
 
 def test_the_cases_cover_what_they_say() -> None:

@@ -2,15 +2,17 @@
 //
 // The same answer to the same survey is sent again as the very same bytes, at no cost: the collector counts it once, by
 // its report id. A changed answer is a new report and is paid for again, or refused by the budget. Where the mechanism
-// is longitudinal, what is kept and paid for is its permanent step, and the same answer is a fresh report.
+// is longitudinal, what is paid for is the permanent step of a value, and the same answer is a fresh report on every new
+// occasion: each day, unless the page names occasions (lasting.ts).
 
 import { encodeText, hex, sha256 } from "./bytes.js";
 import { canonical } from "./canonical.js";
 import type { Json } from "./canonical.js";
 import type { Code } from "./domains.js";
 import type { Environment } from "./environment.js";
-import { VeilError } from "./errors.js";
-import { deltaLeft, fractionText, grant, left, readBudget } from "./ledger.js";
+import { DomainError, VeilError } from "./errors.js";
+import { lastingReport } from "./lasting.js";
+import { dayFor, dayOf, deltaLeft, fractionText, grant, left, readBudget } from "./ledger.js";
 import type { Budget, Caps } from "./ledger.js";
 import { checkOpen, readKeys } from "./publication.js";
 import { Queue } from "./queue.js";
@@ -122,16 +124,25 @@ export class Client {
   /**
    * Randomizes an answer, pays for it, and sends it. `beside` are the survey's public columns, if it has any.
    *
-   * The charge and the report are on the disk before anything leaves this device.
+   * The charge and the report are on the disk before anything leaves this device. A survey that may be answered again and
+   * again (Rappor) gets one report for each `occasion`; the same answer on the same occasion is the same bytes. Without a
+   * name, the occasion is the day (UTC).
    */
-  async answer(value: unknown, beside?: Readonly<Record<string, number | bigint>>): Promise<Receipt> {
+  async answer(
+    value: unknown,
+    beside?: Readonly<Record<string, number | bigint>>,
+    occasion?: string,
+  ): Promise<Receipt> {
     checkOpen(await this.#source.current(), this.#environment.now()); // it may have closed since this page was opened
     const survey = this.#survey;
+    if (occasion !== undefined && (!survey.longitudinal || typeof occasion !== "string" || !occasion)) {
+      throw new DomainError("expected an occasion only for a survey that is answered again and again, named by text");
+    }
     const code = survey.domain.encode(value);
     const columns = survey.readPublic(beside);
-    const mark = await this.#mark(code, survey.longitudinal ? [] : columns);
-    let sent = await this.#pay(code, columns, mark);
-    while (sent === null) sent = await this.#pay(code, columns, mark); // another tab paid for the same answer
+    const named = occasion ?? dayOf(this.#environment.now());
+    let sent = await this.#pay(code, columns, named);
+    while (sent === null) sent = await this.#pay(code, columns, named); // another tab paid for the same answer
     await this.#queue.deliver(true);
     return this.#receipt(sent);
   }
@@ -153,25 +164,16 @@ export class Client {
     this.#store.close();
   }
 
-  // The id of the report that is now queued; null if this answer was paid for meanwhile, and must be read again.
-  async #pay(code: Code, beside: bigint[], mark: string): Promise<string | null> {
-    const survey = this.#survey;
-    const isSame = (charge: Charge): boolean => charge.task === survey.task && charge.mark === mark;
-    const known = (await this.#store.charges()).find(isSame)?.kept;
-    const words = new Words(this.#environment.fill);
-    const memo = survey.longitudinal ? (known ?? (await survey.memo(code, words))) : null;
-    const report = memo
-      ? survey.reportOfMemo(memo, beside, words)
-      : (known ?? (await survey.report(code, beside, words)));
-    const { task, cost: epsilon } = survey;
-    const delta = survey.ask.delta[0] ? { delta: fractionText(sum(survey.ask.delta, NOTHING)) } : {};
+  // The id of the report that is now queued; null if something of it was written down meanwhile, and must be read again.
+  async #pay(code: Code, beside: bigint[], occasion: string): Promise<string | null> {
+    const { task } = this.#survey;
+    const mine = (await this.#store.charges()).filter((charge) => charge.task === task);
+    const { report, fresh, paid } = await this.#drawn(code, beside, occasion, mine);
     let overtaken = false;
-    const decide = (charges: Charge[]): Charge | null => {
-      overtaken = known === undefined && charges.some(isSame);
+    const decide = (charges: Charge[]): Charge[] => {
+      overtaken = charges.some((charge) => charge.task === task && fresh.has(charge.mark));
       if (overtaken) throw new VeilError("overtaken", "this answer was paid for meanwhile");
-      return known
-        ? null
-        : grant(charges, this.#caps, { task, epsilon, ...delta, mark, kept: memo ?? report }, this.#environment.now());
+      return [...fresh].map(([mark, kept]) => this.#charged(charges, mark, kept, mark === paid));
     };
     try {
       await this.#store.commit(decide, parcelOf(this.#collector, task, report));
@@ -180,6 +182,31 @@ export class Client {
       throw problem;
     }
     return reportId(report);
+  }
+
+  // A report, what must be written down before it is sent, and the mark of what is paid for, if that is new.
+  async #drawn(code: Code, beside: bigint[], occasion: string, mine: Charge[]): Promise<Drawing> {
+    const survey = this.#survey;
+    const kept = (mark: string) => mine.find((charge) => charge.mark === mark)?.kept;
+    const first = () => mine.find(({ epsilon }) => epsilon !== "0")?.kept;
+    const words = new Words(this.#environment.fill);
+    if (!survey.longitudinal) {
+      const paid = await this.#mark(code, beside);
+      const known = kept(paid);
+      const report = known ?? (await survey.report(code, beside, words));
+      return { report, fresh: new Map(known ? [] : [[paid, report]]), paid };
+    }
+    const [paid, given] = [await this.#mark(code, []), await this.#mark(code, beside, occasion)];
+    const marks = { person: "person", value: paid, occasion: given };
+    return { ...(await lastingReport(survey, code, beside, marks, { kept, first }, words)), paid };
+  }
+
+  #charged(charges: Charge[], mark: string, kept: Uint8Array<ArrayBuffer>, isPaid: boolean): Charge {
+    const { task, cost, ask } = this.#survey;
+    const now = this.#environment.now();
+    if (!isPaid) return { day: dayFor(charges, now), task, epsilon: "0", mark, kept };
+    const delta = ask.delta[0] ? { delta: fractionText(sum(ask.delta, NOTHING)) } : {};
+    return grant(charges, this.#caps, { task, epsilon: cost, ...delta, mark, kept }, now);
   }
 
   // When a survey opens that the collector calls not open yet, in milliseconds; 0 where this client cannot know.
@@ -198,10 +225,16 @@ export class Client {
   }
 
   // Recognises an answer given before, by its code. It stays on the device, like the answer itself.
-  async #mark(code: Code, beside: bigint[]): Promise<string> {
+  async #mark(code: Code, beside: bigint[], ...occasion: string[]): Promise<string> {
     const text = code instanceof Uint8Array ? hex(code) : [code].flat().map(String);
-    return hex(await sha256(encodeText(canonical([this.task, text, beside.map(String)]))));
+    return hex(await sha256(encodeText(canonical([this.task, text, beside.map(String), ...occasion]))));
   }
+}
+
+interface Drawing {
+  readonly report: Uint8Array<ArrayBuffer>;
+  readonly fresh: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+  readonly paid: string;
 }
 
 const parcelOf = (collector: string, task: string, report: Uint8Array<ArrayBuffer>): Parcel => ({

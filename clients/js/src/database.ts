@@ -47,7 +47,7 @@ class Database implements Store {
     return this.#read(CHARGES, (store) => store.getAll()).then(checkCharges);
   }
 
-  commit(decide: (charges: Charge[]) => Charge | null, parcel: Parcel): Promise<void> {
+  commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel): Promise<void> {
     return this.#write([CHARGES, PARCELS], (transaction, refuse) => {
       const [charges, parcels] = [transaction.objectStore(CHARGES), transaction.objectStore(PARCELS)];
       const known = charges.getAll();
@@ -55,8 +55,7 @@ class Database implements Store {
       there.onsuccess = () => {
         // requests succeed in order: both are here
         try {
-          const charge = decide(checkCharges(known.result));
-          if (charge !== null) charges.add(charge);
+          for (const charge of decide(checkCharges(known.result))) charges.add(charge);
           parcels.put(joined(there.result as Parcel | undefined, parcel));
         } catch (problem) {
           refuse(problem);

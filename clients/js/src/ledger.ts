@@ -57,8 +57,7 @@ const readFraction = (text: string): Fraction => text.split("/").map(BigInt) as 
 
 // The charge, with its day, or a refusal.
 export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charge, "day">, now: number): Charge {
-  // A clock that was set back must not open a day again: the latest day on record counts.
-  const day = charges.reduce((latest, other) => (other.day > latest ? other.day : latest), dayOf(now));
+  const day = dayFor(charges, now);
   const cost = exact(charge.epsilon);
   if (charge.delta !== undefined) {
     if (!caps.delta[0]) throw new BudgetError("this survey keeps its epsilon only up to a delta, and the budget has none");
@@ -75,7 +74,11 @@ export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charg
   return { ...charge, day };
 }
 
-const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
+// A clock that was set back must not open a day again: the latest day on record counts.
+export const dayFor = (charges: readonly Charge[], now: number): string =>
+  charges.reduce((latest, other) => (other.day > latest ? other.day : latest), dayOf(now));
+
+export const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
 // Delta left over the lifetime.
 export function deltaLeft(charges: readonly Charge[], caps: Caps): Fraction {

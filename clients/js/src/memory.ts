@@ -12,9 +12,8 @@ export class MemoryStore implements Store {
     return [...this.#charges];
   }
 
-  async commit(decide: (charges: Charge[]) => Charge | null, parcel: Parcel): Promise<void> {
-    const charge = decide([...this.#charges]);
-    if (charge !== null) this.#charges.push(charge);
+  async commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel): Promise<void> {
+    this.#charges.push(...decide([...this.#charges]));
     this.#parcels.set(parcel.id, joined(this.#parcels.get(parcel.id), parcel));
   }
 

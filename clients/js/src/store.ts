@@ -1,6 +1,7 @@
 // What a device remembers, and the two places where it can: the browser's database, or (for tests) memory.
 
-// One answer that was paid for. `kept` is its report, or a longitudinal mechanism's permanent step.
+// One answer that was paid for. `kept` is its report, or a longitudinal mechanism's permanent step. With an epsilon of "0",
+// what else is kept of a longitudinal survey: what belongs to the person, and each occasion's report.
 export interface Charge {
   readonly day: string; // UTC, as 2026-01-31
   readonly task: string;
@@ -31,8 +32,8 @@ export interface Refusal {
 
 export interface Store {
   charges(): Promise<Charge[]>;
-  // Durably, all or nothing, and alone: `decide` sees all charges and throws to refuse; null charges nothing.
-  commit(decide: (charges: Charge[]) => Charge | null, parcel: Parcel): Promise<void>;
+  // Durably, all or nothing, and alone: `decide` sees all charges, and returns the new ones or throws to refuse.
+  commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel): Promise<void>;
   parcels(): Promise<Parcel[]>;
   update(parcel: Parcel): Promise<void>;
   remove(id: string): Promise<void>;

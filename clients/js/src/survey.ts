@@ -5,7 +5,7 @@ import type { Ask } from "./asks.js";
 import { encodeText, hex, join, littleEndian, sha256 } from "./bytes.js";
 import { canonical, decimalText, integer, malformed, pairsOf, take } from "./canonical.js";
 import type { Json } from "./canonical.js";
-import { integers, pack, unpack } from "./columns.js";
+import { integers, pack } from "./columns.js";
 import type { Column, Drawn } from "./columns.js";
 import { readDomain } from "./domains.js";
 import type { Code, Domain } from "./domains.js";
@@ -66,26 +66,15 @@ export class Survey {
 
   // The normative report. Draw order: path through the tree, view, mechanism, report id.
   async report(code: Code, beside: bigint[], words: Words): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#frame(await this.ask.draw(code, words), beside, words);
+    return this.frame(await this.ask.draw(code, words), beside, words);
   }
 
-  // Longitudinal mechanisms: the step that is kept and paid for, and a fresh report of it.
+  // Whether it may be answered again and again: one question, by a longitudinal mechanism.
   get longitudinal(): boolean {
     return this.ask.question?.mechanism.longitudinal !== undefined;
   }
 
-  async memo(code: Code, words: Words): Promise<Uint8Array<ArrayBuffer>> {
-    const { view, mechanism } = this.ask.question as NonNullable<Ask["question"]>;
-    const drawn = await mechanism.longitudinal?.permanent(view.apply(code, words), words);
-    return pack(this.ask.columns, drawn as Drawn);
-  }
-
-  reportOfMemo(memo: Uint8Array, beside: bigint[], words: Words): Uint8Array<ArrayBuffer> {
-    const drawn = this.ask.question?.mechanism.longitudinal?.instant(unpack(this.ask.columns, memo), words);
-    return this.#frame(drawn as Drawn, beside, words);
-  }
-
-  #frame(drawn: Drawn, beside: bigint[], words: Words): Uint8Array<ArrayBuffer> {
+  frame(drawn: Drawn, beside: bigint[], words: Words): Uint8Array<ArrayBuffer> {
     const reportId = [words.word(), words.word()].map((word) => littleEndian(word, 8));
     const publicColumns = beside.map((number) => littleEndian(BigInt.asUintN(64, number), 8));
     return join(Uint8Array.of(VERSION), this.id, ...reportId, pack(this.ask.columns, drawn), ...publicColumns);

@@ -14,9 +14,9 @@ import { Collector, GRR_TASK } from "./collector.mjs";
 const dist = (name) => new URL(`../dist/${name}`, import.meta.url);
 const bundle = readFileSync(dist("veil.js"));
 
-test("under 16 kB gzipped", () => {
+test("under 20 kB gzipped", () => {
   const size = gzipSync(bundle, { level: 9 }).length;
-  assert.ok(size < 16_384, `${size} bytes`);
+  assert.ok(size < 20_000, `${size} bytes`);
 });
 
 test("says what it is, in lines that a terminal can show", () => {

@@ -341,7 +341,7 @@ test("no database, or a damaged ledger, grants nothing", async () => {
   const store = await openDatabase(factory, "veil");
   const world = Object.assign(new World(), { store });
   const client = await world.open();
-  await store.commit(() => ({ day: "2026-01-01", task: "t", epsilon: "-1", mark: "m", kept: new Uint8Array(1) }), {
+  await store.commit(() => [{ day: "2026-01-01", task: "t", epsilon: "-1", mark: "m", kept: new Uint8Array(1) }], {
     id: "x",
     collector: "elsewhere",
     task: "t",
@@ -355,33 +355,98 @@ test("no database, or a damaged ledger, grants nothing", async () => {
   assert.equal(world.collector.posts.length, 0);
 });
 
-test("a longitudinal mechanism pays once and reports afresh from its permanent step", async () => {
+// A survey of one Rappor question, with or without the instantaneous step, and two values of its domain.
+async function lasting(world, { instant = true, ...changes } = {}) {
+  const { task } = vectors("rappor").find(({ task }) => (task.ask.mechanism.instant !== null) === instant);
+  return { task: await world.collector.publish({ ...task, ...changes }), budget: 1_000 };
+}
+
+const paid = async ({ store }) => (await store.charges()).filter(({ epsilon }) => epsilon !== "0");
+const payloads = ({ collector }) => collector.posts.map((post) => post.slice(98));
+const DAY = 86_400_000;
+
+test("a longitudinal mechanism pays once, and reports afresh from its permanent step on another day", async () => {
   const world = new World();
-  const { task, cases } = vectors("rappor").find(({ task }) => task.ask.mechanism.instant !== null);
-  const client = await world.open({ task: await world.collector.publish(task), budget: 1_000 });
+  const client = await world.open(await lasting(world));
   const before = Number((await client.account()).left);
-  for (let i = 0; i < 5; i++) await client.answer(cases[0].value);
+  for (let i = 0; i < 5; i++, world.time += DAY) await client.answer(7);
   assert.equal(new Set(world.collector.posts).size, 5);
-  assert.equal((await world.store.charges()).length, 1);
+  assert.equal(world.collector.reports.size, 5);
+  assert.equal((await paid(world)).length, 1);
   assert.ok(Math.abs(before - Number((await client.account()).left) - Number((await client.account()).cost)) < 1e-9);
+});
+
+test("a longitudinal answer given again on the same occasion is the same bytes, and counted once", async () => {
+  const world = new World();
+  const client = await world.open(await lasting(world));
+  world.collector.answers = ["lost", 503];
+  for (let i = 0; i < 5; i++, world.time += 1_000) await client.answer(7);
+  client.close();
+  const again = await world.open(await lasting(world)); // the page is loaded again
+  await again.answer(7);
+  assert.deepEqual([new Set(world.collector.posts).size, world.collector.reports.size], [1, 1]);
+  await again.answer(7, {}, "week 5");
+  world.time += 3 * DAY;
+  await again.answer(7, {}, "week 5");
+  assert.deepEqual([new Set(world.collector.posts).size, world.collector.reports.size], [2, 2]);
+  for (const wrong of ["", 5, null]) await assert.rejects(again.answer(7, {}, wrong), refused("value"));
+});
+
+test("an occasion is refused where an answer is given once", async () => {
+  const world = new World();
+  await assert.rejects((await world.open()).answer("yes", {}, "today"), refused("value"));
+  assert.equal(world.collector.posts.length, 0);
+});
+
+test("a person stays in one cohort, whatever they hold; two people do not always share one", async () => {
+  const cohorts = new Set();
+  for (let person = 0; person < 12; person++) {
+    const world = new World();
+    const client = await world.open(await lasting(world, { instant: false }));
+    for (const value of [3, 1, 4, 1, 5, 9, 2, 6]) await client.answer(value);
+    const own = new Set(payloads(world).map((payload) => payload.slice(0, 2)));
+    assert.equal(own.size, 1);
+    assert.equal(new Set(payloads(world)).size, 7);
+    assert.equal((await paid(world)).length, 7);
+    cohorts.add([...own][0]);
+  }
+  assert.ok(cohorts.size > 1); // 12 people in one of 8 cohorts: once in 8 billion
+});
+
+test("tabs that answer at once agree on the cohort", async () => {
+  const world = new World();
+  const options = await lasting(world, { instant: false });
+  const tabs = await Promise.all([world.open(options), world.open(options), world.open(options)]);
+  await Promise.all(tabs.map((tab, i) => tab.answer(i % 2)));
+  assert.equal(new Set(payloads(world).map((payload) => payload.slice(0, 2))).size, 1);
+  assert.deepEqual([world.collector.reports.size, (await paid(world)).length], [2, 2]);
+});
+
+test("a person of an older version stays in the cohort of their first permanent step", async () => {
+  const world = new World();
+  const options = await lasting(world, { instant: false });
+  const old = Uint8Array.of(5, ...new Uint8Array(16));
+  const charge = { day: "2026-01-30", task: options.task, epsilon: "4.39", mark: "of another value", kept: old };
+  const gone = { id: "x", collector: "elsewhere", task: options.task, report: old, refusal: null };
+  await world.store.commit(() => [charge], gone);
+  const client = await world.open(options);
+  for (const value of [1, 2, 3]) await client.answer(value);
+  assert.deepEqual([...new Set(payloads(world).map((payload) => payload.slice(0, 2)))], ["05"]);
 });
 
 test("a permanent step without a second one gives the same payload under new ids", async () => {
   const world = new World();
-  const { task, cases } = vectors("rappor").find(({ task }) => task.ask.mechanism.instant === null);
-  const client = await world.open({ task: await world.collector.publish(task), budget: 1_000 });
-  for (let i = 0; i < 5; i++) await client.answer(cases[0].value);
+  const client = await world.open(await lasting(world, { instant: false }));
+  for (let i = 0; i < 5; i++) await client.answer(7, {}, `visit ${i}`);
   assert.equal(new Set(world.collector.posts).size, 5);
-  assert.equal(new Set(world.collector.posts.map((post) => post.slice(98))).size, 1);
+  assert.equal(new Set(payloads(world)).size, 1);
 });
 
 test("a longitudinal mechanism's public columns change freely: the memo is the same", async () => {
   const world = new World();
-  const { task, cases } = vectors("rappor")[0];
-  const published = await world.collector.publish({ ...task, public: [["region", 0]] });
-  const client = await world.open({ task: published, budget: 1_000 });
-  for (const region of [1, 2, 3]) await client.answer(cases[0].value, { region });
-  assert.equal((await world.store.charges()).length, 1);
+  const client = await world.open(await lasting(world, { public: [["region", 0]] }));
+  for (const region of [1, 2, 3]) await client.answer(7, { region });
+  assert.equal((await paid(world)).length, 1);
   assert.equal(world.collector.reports.size, 3);
 });
 
@@ -389,7 +454,7 @@ test("charge and parcel are written together or not at all", async () => {
   const store = await openDatabase(new IDBFactory(), "veil");
   const charge = { day: "2026-01-01", task: "t", epsilon: "1", mark: "m", kept: new Uint8Array(1) };
   await assert.rejects(
-    store.commit(() => charge, { id: "x", report: () => "no browser can store a function" }),
+    store.commit(() => [charge], { id: "x", report: () => "no browser can store a function" }),
     refused("storage"),
   );
   assert.deepEqual([await store.charges(), await store.parcels()], [[], []]);

@@ -13,6 +13,7 @@ import { encodeText, hex, littleEndian } from "../build/bytes.js";
 import { canonical, digest, parse } from "../build/canonical.js";
 import { readDomain } from "../build/domains.js";
 import { bucketOf, splitmix64, spreadBytes } from "../build/hash.js";
+import { lastingReport } from "../build/lasting.js";
 import { Survey } from "../build/survey.js";
 import { readView } from "../build/views.js";
 import { Words } from "../build/words.js";
@@ -159,6 +160,29 @@ export async function reproduce(folder, failed) {
         equal(report.length, 49 + survey.columns.reduce((size, { width, count }) => size + width * count, 0));
       });
     }
+  }
+
+  for (const person of read("lasting").people) {
+    const survey = await Survey.read(parse(encodeText(canonical(person.task))));
+    const kept = new Map();
+    const known = { kept: (mark) => kept.get(mark), first: () => undefined };
+    const beside = survey.readPublic(integersOf(person.public));
+    for (const { name, value, occasion, ...step } of person.steps) {
+      await check(name, async (equal) => {
+        const words = wordsOf(unhex(step.entropy));
+        const own = JSON.stringify(value);
+        const marks = { person: "person", value: own, occasion: `${own} ${occasion}` };
+        const code = survey.domain.encode(held(value));
+        const { report, fresh } = await lastingReport(survey, code, beside, marks, known, words);
+        for (const [mark, bytes] of fresh) kept.set(mark, bytes);
+        equal(hex(report), step.report);
+        equal(words.used, step.words);
+      });
+    }
+    const values = new Set(person.steps.map(({ value }) => JSON.stringify(value)));
+    const occasions = new Set(person.steps.map(({ value, occasion }) => `${JSON.stringify(value)} ${occasion}`));
+    await check(`${person.name}: kept`, (equal) => equal(kept.size, 1 + values.size + occasions.size));
+    await check(`${person.name}: paid`, (equal) => equal(values.size, person.paid));
   }
 
   for (const vector of read("bad_tasks").cases) {

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from veil import __version__
+from veil.cli.answering import answer
 from veil.cli.asking import merge, randomize, tally
 from veil.cli.collecting import check_installed, serve, survey_app, token_app
 from veil.cli.inspecting import inspect
@@ -149,6 +150,7 @@ app.command()(inspect)
 app.command()(post)
 app.command()(demo)
 app.command()(reproduce)
+app.command()(answer)
 app.command()(serve)
 app.command()(shuffler)
 app.add_typer(survey_app, name="survey")

@@ -18,6 +18,7 @@ import typer
 
 from veil.errors import (
     BudgetError,
+    CollectorError,
     EngineError,
     InputError,
     LedgerError,
@@ -65,7 +66,8 @@ EXIT_CODES = {
     4: "mismatch: reports, tallies or a run of another study",
     5: "damaged or foreign bytes: not a whole study, report file or tally",
     6: "budget: the ledger refuses to spend",
-    7: "the collector refuses (a survey in another state, a database that is down), or a party of a shuffle failed",
+    7: "the collector refuses (a survey in another state, a database that is down) or cannot be reached, or a party of"
+    " a shuffle failed",
     8: "an engine is not there or failed: no GPU, no Java, a lost cluster; nothing was counted",
 }
 _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
@@ -74,6 +76,7 @@ _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (WireError, 5),
     (BudgetError, 6),
     (LedgerError, 6),
+    (CollectorError, 7),
     (PartyError, 7),
     (ServiceError, 7),
     (StoreError, 7),

@@ -2,28 +2,30 @@
 
 The same answer to the same survey is sent again as the very same bytes, at no cost, also where several threads or
 processes give it at once: the collector counts it once, by its report id. A changed answer is a new report and is paid
-for again. Where the survey's mechanism is longitudinal, what is kept and paid for is the permanent step: the same
-answer is then a fresh report, with an id of its own.
+for again. Where the survey's mechanism is longitudinal, what is paid for is the permanent step of a value, and the same
+answer is a fresh report on every new occasion: each day, unless the caller names occasions (`veil.device.lasting`).
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.device.lasting import Lasting, read_kept, written
 from veil.device.ledger import Ledger
 from veil.domain import Codes, Sets
 from veil.entropy import Source, System
-from veil.errors import BudgetError
-from veil.mechanisms.longitudinal import Longitudinal, Memo
-from veil.survey import Question, Survey
+from veil.errors import BudgetError, ParameterError
+from veil.survey import Survey
 from veil.wire.frames import ID_BYTES, encode_report
 from veil.wire.reports import Reports
+
+if TYPE_CHECKING:
+    from veil.device.online import OnlineClient
 
 __all__ = ["Client", "normative_report"]
 
@@ -53,49 +55,80 @@ class Client:
     def __init__(self, task: Survey | str | bytes, ledger: Ledger) -> None:
         self.survey = task if isinstance(task, Survey) else Survey.from_json(task)
         self.ledger = ledger
+        self._lasting = Lasting.of(self.survey, ledger)
         if self.survey.guarantee.ratio is None:
             raise BudgetError("this survey promises nothing on its own: it needs a shuffler")
 
-    def answer(self, value: Any, public: Any = None) -> bytes:
-        """Runs on the device: the framed report to send. Paid for durably before it is returned."""
-        ask = self.survey.ask
-        if isinstance(ask, Question) and isinstance(ask.mechanism, Longitudinal):
-            codes = self.survey.domain.encode([value])
-            return self._answer_afresh(ask, ask.mechanism, codes, self._mark(codes), public)
-        return self._once(self.mark(value, public), lambda: normative_report(self.survey, value, System(), public))
+    @staticmethod
+    def open(url: str, key: str | bytes | Sequence[str | bytes], name: str, ledger: Ledger) -> OnlineClient:
+        """Runs on the device: a client that fetches a survey from a collector, and sends its answers there.
+
+        `key` is the collector's public key (base64url, as `veil survey show` prints it), or several while keys change;
+        `name` is the survey's task id, or the name that it is published under, which leaves it to the collector which
+        survey that is. Refuses a survey that is not signed with the key, not open, not the one asked for, or that
+        promises less than the ledger's budget grants. What could not be sent waits in a private file beside the ledger.
+
+            client = veil.Client.open("https://collector.example", key, task, veil.Ledger("ledger", lifetime=2.0))
+            receipt = client.answer("coffee")           # delivered, queued or refused
+        """
+        from veil.device.online import open_client
+
+        return open_client(url, key, name, ledger)
+
+    def answer(
+        self,
+        value: Any,
+        public: Any = None,
+        *,
+        occasion: str | None = None,
+        drawn: Callable[[bytes], None] = lambda report: None,
+    ) -> bytes:
+        """Runs on the device: the framed report to send. Paid for durably before it is returned.
+
+        Where the mechanism is longitudinal, an answer on the same `occasion` is the same bytes, and on another one a
+        fresh report; without a name, the occasion is the day (UTC). `drawn` is given a new report before it is paid.
+        """
+        codes, beside = self.survey.domain.encode([value]), self.survey.read_public(public, 1)
+        if self._lasting is None:
+            if occasion is not None:
+                raise ParameterError("an occasion goes with surveys that are answered again and again")
+            mark = self._mark(codes, *beside.values())
+            return self._once(mark, lambda: normative_report(self.survey, value, System(), public), drawn)
+        named = self.ledger.today.isoformat() if occasion is None else _checked(occasion)
+        marks = self._mark(codes), self._mark(codes, *beside.values(), occasion=named)
+        return self._lasting.report(codes, beside, marks, System(), drawn)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the survey may be answered again and again: its mechanism is longitudinal."""
+        return self._lasting is not None
 
     def mark(self, value: Any, public: Any = None) -> str:
         """Recognises an answer given before. It stays on the device, like the answer itself."""
         return self._mark(self.survey.domain.encode([value]), *self.survey.read_public(public, 1).values())
 
-    def _answer_afresh(
-        self, question: Question, mechanism: Longitudinal, codes: Codes, mark: str, public: Any
-    ) -> bytes:
-        """A new report of the memo that belongs to the value, in the draw order of `normative_report`."""
-        source, layout, beside = System(), mechanism.memo_layout, self.survey.read_public(public, 1)
-
-        def permanent() -> bytes:
-            columns = mechanism.draw_permanent(question.view.apply(codes, source), source)
-            return Memo(mechanism.digest, layout, columns).to_bytes()
-
-        memo = Memo.from_bytes(mechanism.digest, layout, self._once(mark, permanent))
-        instant = mechanism.draw_instant(memo.columns, source) | beside
-        report = Reports(self.survey.task, self.survey.layout, instant)
-        return encode_report(self.survey, report, source.token(ID_BYTES))
-
-    def _once(self, mark: str, draw: Callable[[], bytes]) -> bytes:
+    def _once(self, mark: str, draw: Callable[[], bytes], drawn: Callable[[bytes], None]) -> bytes:
         """What is kept of this answer: drawn and paid for now, or before, or by another thread or process meanwhile."""
         task = self.survey.task
         kept = self.ledger.recall(task, mark)
         if kept is None:
-            drawn = base64.urlsafe_b64encode(draw()).decode()
-            kept = self.ledger.spend_once(task, self.survey.guarantee, mark, drawn)
-        return base64.urlsafe_b64decode(kept)
+            report = draw()
+            drawn(report)
+            kept = self.ledger.spend_once(task, self.survey.guarantee, mark, written(report))
+        return read_kept(kept)
 
-    def _mark(self, codes: Codes, *public: NDArray[np.int64]) -> str:
+    def _mark(self, codes: Codes, *public: NDArray[np.int64], occasion: str | None = None) -> str:
         """An answer's mark, by its codes."""
         parts = [codes.offsets, codes.items] if isinstance(codes, Sets) else [codes]
         digest = hashlib.sha256(self.survey.task.encode())
         for part in (*parts, *public):
             digest.update(f"{part.dtype.str}{part.shape}".encode() + part.tobytes())
+        if occasion is not None:
+            digest.update(f"occasion {occasion}".encode())
         return digest.hexdigest()[:32]
+
+
+def _checked(occasion: str) -> str:
+    if not isinstance(occasion, str) or not occasion:
+        raise ParameterError("an occasion is named by text")
+    return occasion

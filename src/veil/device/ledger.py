@@ -104,6 +104,11 @@ class Ledger:
                 self._charges(file)  # damage is refused now, not with the first answer
 
     @property
+    def today(self) -> date:
+        """The day on which an answer given now counts (UTC)."""
+        return self._today()
+
+    @property
     def charges(self) -> list[Charge]:
         """Everything spent and noted so far."""
         with self._locked() as file:
@@ -124,6 +129,15 @@ class Ledger:
         """Delta left over the lifetime."""
         return self.delta - _total_delta(self.charges)
 
+    @property
+    def path(self) -> Path | None:
+        """Where it is kept; None for one in memory."""
+        return self._path
+
+    def check(self, guarantee: Guarantee) -> None:
+        """Refuse a promise that this budget would not grant even if nothing were spent yet."""
+        self._granted([], self._asked("task", guarantee, ""))
+
     def spend(self, task: str, guarantee: Guarantee, note: str = "") -> None:
         """Pay for one answer, durably, or refuse. Call it before the answer leaves the device."""
         asked = self._asked(task, guarantee, note)
@@ -142,6 +156,19 @@ class Ledger:
     def recall(self, task: str, mark: str) -> str | None:
         """What was kept when the answer with this mark was paid for; None if it never was."""
         return _paid(self.charges, task, mark)
+
+    def kept(self, task: str) -> list[str]:
+        """What was kept of all answers to this task that were paid for, the first one first."""
+        notes = (charge.note.partition(":") for charge in self.charges if charge.task == task)
+        return [kept for _, mark, kept in notes if mark]
+
+    def holds(self, kept: str) -> bool:
+        """Whether this was kept of an answer, paid for or noted at no cost."""
+        return any(charge.note == kept or charge.note.endswith(f":{kept}") for charge in self.charges)
+
+    def noted(self, name: str) -> str | None:
+        """The note that is kept under a name; None if there is none."""
+        return _noted(self.charges, name)
 
     def remember(self, name: str, note: str) -> str:
         """Keep a note under a name, durably and at no cost. The first one stays: returns the one that is kept."""

@@ -110,4 +110,4 @@ class RoundClient:
         given = f"{part.number}:{part.task}:{client.mark(value, public)}"
         if self.ledger.remember(f"answered:{self.study}", given) != given:
             raise BudgetError("this study was answered before: a person answers one of its rounds, once")
-        return client.answer(value, public)
+        return client.answer(value, public, occasion=f"round {part.number}" if client.lasting else None)

@@ -16,7 +16,7 @@ from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, canonical, parse
 
-__all__ = ["KIND", "PURPOSE", "VERSION", "read_signed", "read_time", "verified", "written_time"]
+__all__ = ["KIND", "PURPOSE", "VERSION", "opening", "read_signed", "read_time", "verified", "written_time"]
 
 PURPOSE = b"veil-published-survey-v1\x00"
 """What is signed begins with this, so that no other signature of the key can pass for one of a survey."""
@@ -67,6 +67,11 @@ def verified(answer: Json, key: bytes | None = None, task: str | None = None, no
     if task is not None and survey.task != task:
         raise MismatchError("this is another survey than the one that was asked for")
     return survey
+
+
+def opening(answer: Json, key: bytes) -> int | None:
+    """Runs on the device: when a published survey opens, as its signed document says, whether or not it is open now."""
+    return read_time(read_signed(answer, key, PURPOSE, _MEMBERS)["opens"])
 
 
 def read_signed(answer: Any, key: bytes | None, purpose: bytes, members: set[str]) -> Json:

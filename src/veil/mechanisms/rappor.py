@@ -34,15 +34,15 @@ _MOST_HASHES = 64
 
 @dataclass(frozen=True, init=False)
 class Rappor(Longitudinal, FrequencyOracle):
-    """A Bloom filter of the value, under the hashes of a random cohort, with every bit flipped with probability f / 2.
+    """A Bloom filter of the value, by the hashes of the person's cohort, with every bit flipped with probability f / 2.
 
     The flipped filter is permanent: kept by the device (`permanent`) and sent again for the same value, as it is or,
     with `instant=(p, q)`, through fresh coins: 1 with probability q where the kept bit is 1, with p where it is 0.
 
-    Guarantee: of a lifetime of reports about one value. The cohort does not depend on the value; within a cohort two
-    values' filters differ in at most 2 h bits for h hashes (in fewer where positions coincide), each with a ratio of
-    (1 - f/2) / (f/2): its power 2 h is at most e^eps exactly, with f/2 = T / 2^64 rounded up. What is done to the kept
-    bits afterwards cannot raise it.
+    Guarantee: of a lifetime of reports about one value. The cohort is drawn once per person and does not depend on the
+    value; within a cohort two values' filters differ in at most 2 h bits for h hashes (in fewer where positions
+    coincide), each with a ratio of (1 - f/2) / (f/2): its power 2 h is at most e^eps exactly, with f/2 = T / 2^64
+    rounded up. What is done to the kept bits afterwards cannot raise it. Over k different values it is the k-th power.
 
     Estimates come from a regression (needs `veil[rappor]`): small values are set to zero, and no noise law is known.
 
@@ -147,11 +147,20 @@ class Rappor(Longitudinal, FrequencyOracle):
     def memo_layout(self) -> Layout:
         return self.layout
 
-    def draw_permanent(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
-        cohorts = source.below(self.cohorts, len(codes))
+    @cached_property
+    def person_layout(self) -> Layout:
+        return Layout(self.layout.fields[:1])
+
+    def draw_person(self, people: int, source: Source) -> dict[str, NDArray[Any]]:
+        return {"cohort": source.below(self.cohorts, people).astype(self.layout.fields[0].dtype)}
+
+    def draw_permanent(
+        self, codes: NDArray[Any], source: Source, person: Columns | None = None
+    ) -> dict[str, NDArray[Any]]:
+        cohorts = (person or self.draw_person(len(codes), source))["cohort"]
         flips = source.coin_bits(self._flip, len(codes), self.bits)
         bloom = filters(positions(cohorts, self.spread(codes), self.bits, self.hashes), self.bits)
-        return {"cohort": cohorts.astype(self.layout.fields[0].dtype), "bits": bloom ^ flips}
+        return {"cohort": cohorts, "bits": bloom ^ flips}
 
     def draw_instant(self, memo: Columns, source: Source) -> dict[str, NDArray[Any]]:
         kept = memo["bits"]

@@ -47,25 +47,26 @@ def beside(target: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
     """A temporary file beside `path` that takes its place at the end, or vanishes with an error."""
     with beside(Path(path)) as temporary:
         yield temporary
-        settle(temporary, Path(path))
+        settle(temporary, Path(path), private=private)
 
 
-def settle(temporary: Path, target: Path) -> None:
-    """Give a temporary file that is whole its name, for good."""
+def settle(temporary: Path, target: Path, *, private: bool = False) -> None:
+    """Give a temporary file that is whole its name, for good; a private one is its owner's alone, as it was before."""
     with temporary.open("rb") as written:
         os.fsync(written.fileno())
-    temporary.chmod(0o666 & ~_umask())
+    if not private:
+        temporary.chmod(0o666 & ~_umask())
     temporary.replace(target)
     sync_folder(target.parent)
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a whole file, or leave what was there."""
-    with replacing(path) as temporary:
+def write_atomically(path: str | os.PathLike[str], data: bytes, *, private: bool = False) -> None:
+    """Write a whole file, or leave what was there; a private one may be read by its owner alone."""
+    with replacing(path, private=private) as temporary:
         temporary.write_bytes(data)
 
 

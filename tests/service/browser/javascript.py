@@ -35,7 +35,8 @@ def built_client() -> Path:
     with (CLIENT / ".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         packages = _digest(CLIENT / "package.json", CLIENT / "package-lock.json")
-        sources = _digest(CLIENT / "package-lock.json", CLIENT / "tsconfig.json", *sorted(CLIENT.glob("src/**/*.ts")))
+        settings = (CLIENT / name for name in ("package.json", "package-lock.json", "tsconfig.json"))
+        sources = _digest(*settings, *sorted(CLIENT.glob("src/**/*.ts")))
         if problem := _once(CLIENT / "node_modules" / ".veil", packages, "npm", "ci", "--no-audit", "--no-fund"):
             missing(f"npm cannot install what the browser client is built with, so it was not tested: {problem}")
         if problem := _once(CLIENT / "build" / ".veil", sources, "npm", "run", "build"):

@@ -13,9 +13,12 @@ export interface Mechanism {
   readonly disjoint?: boolean; // a report supports one value at most
   readonly moment?: (values: number) => Fraction; // of hashing independently: that so many values share a bucket
   draw(code: Code, words: Words): Drawn | Promise<Drawn>;
-  // Mechanisms in two steps: the first is kept and paid for, the second makes any number of reports of it.
+  // Mechanisms in two steps: the first is kept and paid for, the second makes any number of reports of it. What belongs to
+  // the person and not to a value is drawn once per person: a new one with every new value would show each change.
   readonly longitudinal?: {
-    permanent(code: Code, words: Words): Promise<Drawn>;
+    readonly personal: readonly Column[]; // the first columns
+    person(words: Words): Drawn;
+    permanent(code: Code, person: Drawn, words: Words): Promise<Drawn>;
     instant(memo: Drawn, words: Words): Drawn;
   };
 }

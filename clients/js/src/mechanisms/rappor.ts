@@ -27,10 +27,13 @@ export const Rappor: Kind = {
     }
     const [flip, power] = [coin("flip"), BigInt(2 * hashes)]; // two values differ in at most two bits a hash
     const step = worst(WORD - flip, flip);
+    const personal = [integers("cohort", cohorts)];
 
-    async function permanent(code: Code, words: Words): Promise<Drawn> {
+    const person = (words: Words): Drawn => ({ cohort: [words.below(cohorts)] });
+
+    async function permanent(code: Code, of: Drawn, words: Words): Promise<Drawn> {
       const z = await spread(parameters, code);
-      const cohort = words.below(cohorts);
+      const [cohort] = of["cohort"] as [bigint];
       const flips = words.coinBits(flip, width);
       const bits = new Uint8Array(bytesFor(width));
       for (let j = 0n; j < BigInt(hashes); j++) {
@@ -47,10 +50,10 @@ export const Rappor: Kind = {
     }
 
     return {
-      columns: [integers("cohort", cohorts), packedBits("bits", width)],
+      columns: [...personal, packedBits("bits", width)],
       ratio: [step[0] ** power, step[1] ** power],
-      longitudinal: { permanent, instant },
-      draw: async (code, words) => instant(await permanent(code, words), words),
+      longitudinal: { personal, person, permanent, instant },
+      draw: async (code, words) => instant(await permanent(code, person(words), words), words),
     };
   },
 };

@@ -1,0 +1,166 @@
+"""`veil answer`: one person's answer from a shell, randomized here and sent to a collector."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veil.cli.outcome import AsJson, Document, console, plural, reporting
+from veil.errors import DomainError, InputError, ServiceError
+
+if TYPE_CHECKING:
+    from veil.domain import Domain
+
+__all__ = ["answer", "held_value"]
+
+_MIDDLE = "/v1/surveys/"
+
+
+@reporting
+def answer(
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL", help="The survey's address: https://collector.example/v1/surveys/ and its task id or name."
+        ),
+    ],
+    value: Annotated[
+        str,
+        typer.Option(
+            help="What to answer; - reads it from standard input, so that neither the list of processes nor the shell's"
+            " history shows it. Items of a set with ; between them, a record as JSON, nothing for a missing value.",
+        ),
+    ],
+    key: Annotated[
+        list[str],
+        typer.Option(help="The collector's public key, as `veil survey show` prints it; several while keys change."),
+    ],
+    lifetime: Annotated[float, typer.Option(help="The budget: eps for all answers together that this ledger pays.")],
+    per_day: Annotated[float | None, typer.Option(help="The budget of a day (UTC), if there is one.")] = None,
+    delta: Annotated[float, typer.Option(help="The delta that all answers together may have.")] = 0.0,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(help="The ledger's file; default: veil/ledger below XDG_STATE_HOME or ~/.local/state."),
+    ] = None,
+    public: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=N", help="A public column beside the answer, once for each.")
+    ] = None,
+    occasion: Annotated[
+        str | None,
+        typer.Option(help="For surveys answered again and again (Rappor): the occasion's name; default: the day, UTC."),
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(min=0.0, help="For how many seconds to try again; what is left waits for the next answer.")
+    ] = 30.0,
+    as_json: AsJson = False,
+) -> Document:
+    """Answer a survey of a collector: check what it promises, pay for it, randomize, and send.
+
+    The answer itself never leaves this machine. A report that could not be sent waits in a private file beside the
+    ledger, and is sent with the next answer; given again, an answer is the same bytes and counts once.
+    """
+    from veil.device import Client, Ledger
+
+    collector, middle, name = url.rstrip("/").rpartition(_MIDDLE)
+    if not middle:
+        raise InputError(f"expected the address of a survey, as https://collector.example{_MIDDLE}NAME")
+    budget = Ledger(ledger or _default_ledger(), lifetime=lifetime, per_day=per_day, delta=delta)
+    client = Client.open(collector, key, name, budget)
+    held = held_value(client.survey.domain, _given(value))
+    receipt = client.answer(held, _columns(public), occasion=occasion, patience=patience)
+    if receipt.reason is not None:
+        said = f"the collector will not take this report, and it is not sent again: {receipt.reason.message}"
+        raise ServiceError(receipt.reason.status, receipt.reason.code, said)
+    facts: Document = {"state": receipt.state, "task": client.survey.task, "cost": client.survey.guarantee.epsilon}
+    facts |= {"left": float(budget.left), "waiting": client.waiting}
+    screen = console(as_json)
+    screen.print(_SAID[receipt.state], markup=False, soft_wrap=True)
+    left = f"an answer costs eps {facts['cost']:g}; {facts['left']:g} of {lifetime:g} left"
+    screen.print(f"{left}; {plural(client.waiting, 'report')} waiting", markup=False, soft_wrap=True)
+    return facts
+
+
+_SAID = {
+    "delivered": "delivered: the collector has acknowledged the report",
+    "queued": "kept: the collector cannot take the report now; it is sent with the next answer",
+}
+
+
+def held_value(domain: Domain, text: str) -> Any:
+    """What a person holds, from text as it would stand in a file. Errors say what was expected, and never the text."""
+    from veil.domain import Items, Record
+
+    if isinstance(domain, Record):
+        try:
+            record = json.loads(text)
+        except (ValueError, RecursionError):
+            record = None
+        if not isinstance(record, dict):
+            raise DomainError('expected a record as JSON, as {"age": 30, "sex": "f"}')
+        return {name: _timed(dict(domain.attributes).get(name), part) for name, part in record.items()}
+    if isinstance(domain, Items):
+        return [_one(domain.universe, item.strip()) for item in text.split(";") if item.strip()]
+    return _one(domain, text) if text else None
+
+
+def _one(domain: Domain, text: str) -> Any:
+    from veil.domain import Categories, Text
+    from veil.domain.times import is_time
+
+    labels = domain.labels if isinstance(domain, Categories) else None
+    if isinstance(domain, Text) or is_time(domain):
+        return _timed(domain, text)
+    if labels is not None and text in labels:
+        return text
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    if labels is not None:
+        return text  # the domain says what it expects
+    raise DomainError("expected a number")
+
+
+def _timed(domain: Domain | None, value: Any) -> Any:
+    from veil.domain.times import is_time, parse_time
+
+    if domain is None or not is_time(domain) or not isinstance(value, str):
+        return value
+    found = parse_time(value)
+    if found is None:
+        raise DomainError("expected a time, as 2026-01-31T12:00:00")
+    return found
+
+
+def _given(value: str) -> str:
+    """The value, or standard input without the end of its line."""
+    if value != "-":
+        return value
+    text = sys.stdin.read(1 << 20)
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def _columns(given: list[str] | None) -> dict[str, list[int]] | None:
+    if not given:
+        return None
+    columns = {}
+    for part in given:
+        name, equals, number = part.partition("=")
+        try:
+            columns[name] = [int(number)]
+        except ValueError:
+            raise InputError("expected a public column as NAME=N, N an integer on the column's scale") from None
+        if not equals:
+            raise InputError("expected a public column as NAME=N, N an integer on the column's scale")
+    return columns
+
+
+def _default_ledger() -> Path:
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(state) / "veil" / "ledger"

@@ -1,0 +1,104 @@
+"""Answers that are given again and again: what a device keeps of the person, of each value, and of each occasion.
+
+    of the person     what the mechanism draws once per person, whatever the value (Rappor's cohort)
+    of each value     the permanent step: paid for once, and the same whenever the value is held again
+    of each occasion  the report: asked again on the same occasion, the same bytes are sent again, and count once
+
+All three stand in the ledger before anything leaves the device. Not here: the occasion itself, which the client names.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from veil.device.ledger import Ledger
+from veil.domain import Codes
+from veil.entropy import Source
+from veil.mechanisms.longitudinal import Longitudinal
+from veil.survey import Question, Survey
+from veil.wire.frames import ID_BYTES, encode_report
+from veil.wire.layout import Columns
+from veil.wire.reports import Reports
+
+__all__ = ["Lasting", "read_kept", "written"]
+
+
+def written(data: bytes) -> str:
+    """Bytes as a note in the ledger."""
+    return base64.urlsafe_b64encode(data).decode()
+
+
+def read_kept(note: str) -> bytes:
+    """The same backwards."""
+    return base64.urlsafe_b64decode(note)
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """One person's answers to a survey whose mechanism is longitudinal."""
+
+    survey: Survey
+    question: Question
+    mechanism: Longitudinal
+    ledger: Ledger
+
+    @classmethod
+    def of(cls, survey: Survey, ledger: Ledger) -> Lasting | None:
+        """None where the survey is not one longitudinal question: then an answer is one report, for good."""
+        ask = survey.ask
+        if isinstance(ask, Question) and isinstance(ask.mechanism, Longitudinal):
+            return cls(survey, ask, ask.mechanism, ledger)
+        return None
+
+    def report(
+        self,
+        codes: Codes,
+        public: dict[str, NDArray[Any]],
+        marks: tuple[str, str],
+        source: Source,
+        drawn: Callable[[bytes], None],
+    ) -> bytes:
+        """Runs on the device: the framed report of a value on an occasion, in the draw order of `normative_report`.
+
+        `marks` recognise the value, and the value with its public columns on this occasion. `drawn` is given a new
+        report before it is written down.
+        """
+        of_value, of_occasion = marks
+        name = f"report:{self.survey.task}:{of_occasion}"
+        kept = self.ledger.noted(name)
+        if kept is None:
+            instant = self.mechanism.draw_instant(self._memo(codes, of_value, source), source)
+            report = Reports(self.survey.task, self.survey.layout, instant | public)
+            framed = encode_report(self.survey, report, source.token(ID_BYTES))
+            drawn(framed)
+            kept = self.ledger.remember(name, written(framed))
+        return read_kept(kept)
+
+    def _memo(self, codes: Codes, mark: str, source: Source) -> Columns:
+        """The permanent step of a value: drawn and paid for now, or before."""
+        task, layout = self.survey.task, self.mechanism.memo_layout
+        kept = self.ledger.recall(task, mark)
+        if kept is None:
+            shown = self.question.view.apply(codes, source)
+            columns = self.mechanism.draw_permanent(shown, source, self._person(source))
+            kept = self.ledger.spend_once(task, self.survey.guarantee, mark, written(layout.pack(columns)))
+        return layout.unpack(read_kept(kept))
+
+    def _person(self, source: Source) -> Columns:
+        """What belongs to the person. A ledger of an older version has it in its first memo of this survey."""
+        name, layout = f"person:{self.survey.task}", self.mechanism.person_layout
+        kept = self.ledger.noted(name)
+        if kept is None:
+            memos = self.ledger.kept(self.survey.task)
+            columns = (
+                self.mechanism.person_of(self.mechanism.memo_layout.unpack(read_kept(memos[0])))
+                if memos
+                else self.mechanism.draw_person(1, source)
+            )
+            kept = self.ledger.remember(name, written(layout.pack(columns)))
+        return layout.unpack(read_kept(kept))

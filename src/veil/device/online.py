@@ -1,0 +1,279 @@
+"""One person's device on the network: it fetches a survey, verifies it, answers, and sends the answer until it arrives.
+
+The rules are those of the browser client (docs/devices.md): what the collector may take later is sent again as the very
+same bytes, at growing intervals and not before its Retry-After; what it will never take is kept with its reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import random
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from veil.device.client import Client
+from veil.device.lasting import written
+from veil.device.ledger import Ledger
+from veil.device.outbox import Outbox, Parcel, Refusal
+from veil.device.verification import opening, verified
+from veil.device.web import Answer, UntrustedError, Web
+from veil.errors import CollectorError, MismatchError, ParameterError, VeilError, WireError
+from veil.survey import Survey
+from veil.tools.canonical import Json
+
+__all__ = ["Clock", "OnlineClient", "Receipt", "open_client"]
+
+FRAMED = "application/vnd.veil.reports"
+_TASK = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_FRESH = 300.0  # seconds for which a survey need not be looked at again
+_FIRST, _LONGEST = 1.0, 300.0  # seconds before the second attempt, then twice as long each time, up to the longest
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of an answer. It is paid for in every case.
+
+    `delivered`: the collector has acknowledged it. `queued`: it is kept, and sent later. `refused`: the collector will
+    never take it, for the reason given; it is not sent again.
+    """
+
+    state: Literal["delivered", "queued", "refused"]
+    reason: Refusal | None = None
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What waiting needs from the world; tests bring their own."""
+
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+    uniform: Callable[[], float] = random.SystemRandom().random
+
+
+def open_client(
+    url: str, key: str | bytes | Sequence[str | bytes], name: str, ledger: Ledger, clock: Clock | None = None
+) -> OnlineClient:
+    """Runs on the device: see `Client.open`."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ParameterError("expected the task id of a survey (64 hex digits), or the name that it is published under")
+    outbox = Outbox(None if ledger.path is None else ledger.path.with_name(f"{ledger.path.name}.outbox"))
+    client = OnlineClient(Web(url), _read_keys(key), name, ledger, outbox, clock or Clock())
+    client.look()
+    ledger.check(client.survey.guarantee)
+    return client
+
+
+class OnlineClient:
+    """Answers one survey of one collector for one person. `Client.open` makes it."""
+
+    def __init__(
+        self, web: Web, keys: tuple[bytes, ...], name: str, ledger: Ledger, outbox: Outbox, clock: Clock
+    ) -> None:
+        self._web, self._keys, self._name, self._clock = web, keys, name, clock
+        self.ledger, self.outbox = ledger, outbox
+        self._client: Client | None = None
+        self._seen = 0.0
+
+    @property
+    def survey(self) -> Survey:
+        """The survey as it was verified last."""
+        assert self._client is not None
+        return self._client.survey
+
+    @property
+    def waiting(self) -> int:
+        """How many reports wait for this collector."""
+        return len(self._waiting())
+
+    def answer(self, value: Any, public: Any = None, *, occasion: str | None = None, patience: float = 30.0) -> Receipt:
+        """Runs on the device: randomize an answer, pay for it, and send it, trying again for `patience` seconds.
+
+        Everything is on the disk before anything leaves the device. What could not be sent is sent by the next answer
+        or `deliver`, also of another process. `occasion` is for surveys that are answered again and again (`Client`).
+        """
+        if abs(self._clock.now() - self._seen) > _FRESH:
+            self.look()  # it may have closed since this client was opened
+        assert self._client is not None
+        drafts: list[str] = []
+
+        def draft(report: bytes) -> None:
+            drafts.append(self.outbox.put(self._parcel(report)).id)
+
+        try:
+            report = self._client.answer(value, public, occasion=occasion, drawn=draft)
+        except VeilError:
+            for id_ in drafts:
+                self.outbox.discard(id_)
+            raise
+        parcel = self.outbox.put(replace(self._parcel(report), paid=True))
+        for id_ in drafts:
+            self.outbox.discard(id_)  # of a thread or process that was first with the same answer
+        self.deliver(patience)
+        left = next((other for other in self.outbox.parcels() if other.id == parcel.id), None)
+        if left is None:
+            return Receipt("delivered")
+        return Receipt("queued") if left.refusal is None else Receipt("refused", left.refusal)
+
+    def deliver(self, patience: float = 0.0) -> int:
+        """Runs on the device: send what waits for this collector, for so long at most. Returns how many are left."""
+        self._settle_drafts()
+        end = self._clock.now() + patience
+        due = self._attempt_all(eager=True)
+        while due is not None and due <= end:
+            self._clock.sleep(max(due - self._clock.now(), 0.0))
+            due = self._attempt_all(eager=False)
+        return self.waiting
+
+    def look(self) -> None:
+        """Fetch the survey and verify it; while the collector cannot be reached, verify the copy that is kept."""
+        path = f"/v1/surveys/{self._name}"
+        address = self._web.address + path
+        answer = self._asked(path)
+        if answer is None or answer.passing:
+            kept = self.outbox.survey(address)
+            if kept is None:
+                raise CollectorError("the collector cannot be reached, and this device has no copy of the survey")
+            self._use(kept)
+            return
+        if answer.status == 410:
+            self.outbox.keep_survey(address, None)  # nor may it be answered when the network is gone
+            raise CollectorError("this survey is closed: the collector takes no more answers")
+        if answer.status != 200:
+            raise CollectorError(f"the collector does not publish this survey (status {answer.status})")
+        self._use(answer.document)
+        self._seen = self._clock.now()
+        self.outbox.keep_survey(address, answer.document)
+
+    def _asked(self, path: str) -> Answer | None:
+        """None where the collector cannot be reached. One that cannot be trusted is no such case."""
+        try:
+            return self._web.get(path)
+        except UntrustedError:
+            raise
+        except CollectorError:
+            return None
+
+    def _use(self, published: Json) -> None:
+        survey = _verified(published, self._keys, self._name, self._clock.now())
+        if self._client is not None and self.survey.task != survey.task:
+            raise MismatchError("another survey is published under this name now: open it anew")
+        self._client = Client(survey, self.ledger)
+
+    def _parcel(self, report: bytes) -> Parcel:
+        return Parcel(report[33:49].hex(), self._web.address, self.survey.task, written(report), self._clock.now())
+
+    def _settle_drafts(self) -> None:
+        """What a process left that was killed while it paid: to be sent if the ledger knows it, else thrown away.
+
+        After a day only: until then it may be another process's, which is about to pay.
+        """
+        for parcel in self.outbox.parcels():
+            if not parcel.paid and self.ledger.holds(parcel.report):
+                self.outbox.put(replace(parcel, paid=True))
+            elif not parcel.paid and abs(self._clock.now() - parcel.drawn) > _DAY:
+                self.outbox.discard(parcel.id)
+
+    def _waiting(self) -> list[Parcel]:
+        """What is to be sent here; one that fails again and again does not stand before the others."""
+        latest = self._clock.now() + _DAY  # a clock that was set back must not hold a report for years
+        mine = [parcel for parcel in self.outbox.parcels() if parcel.waits and parcel.collector == self._web.address]
+        held = [
+            replace(
+                parcel,
+                not_before=parcel.not_before if parcel.not_before <= latest else 0.0,
+                held_until=parcel.held_until if parcel.held_until <= latest else 0.0,
+            )
+            for parcel in mine
+        ]
+        return sorted(held, key=lambda parcel: parcel.attempts)
+
+    def _attempt_all(self, *, eager: bool) -> float | None:
+        """Try what is due, or, eager, also what only our own patience holds. Returns when to come back, or None."""
+        waiting = self._waiting()
+        if max((parcel.held_until for parcel in waiting), default=0.0) <= self._clock.now():
+            for parcel in waiting:
+                now = self._clock.now()
+                if parcel.opens > now or (not eager and parcel.not_before > now):
+                    continue
+                if not self._attempt(parcel):
+                    break  # the next one would fare no better
+        left = self._waiting()
+        if not left:
+            return None
+        held = max(parcel.held_until for parcel in left)
+        return max(held, min(max(parcel.not_before, parcel.opens) for parcel in left))
+
+    def _attempt(self, parcel: Parcel) -> bool:
+        """Send one report. False where the collector cannot take any now."""
+        try:
+            answer = self._web.post(f"/v1/surveys/{parcel.task}/reports", parcel.body, FRAMED)
+        except CollectorError:  # it may have arrived all the same: the id tells
+            self._postpone(parcel)
+            return False
+        now = self._clock.now()
+        if answer.status == 200 and answer.document.get("acknowledged") == 1:
+            self.outbox.remove(parcel.id)
+        elif answer.status == 409:
+            self._postpone(parcel, opens=max(answer.retry_after(now), self._opens(parcel.task)))
+        elif answer.status >= 400 and not answer.passing:
+            self.outbox.update(replace(parcel, refusal=_refusal(answer)))
+        else:
+            self._postpone(parcel, held_until=answer.retry_after(now))
+            return False
+        return True
+
+    def _postpone(self, parcel: Parcel, *, held_until: float = 0.0, opens: float = 0.0) -> None:
+        wait = min(_FIRST * 2 ** min(parcel.attempts, 20), _LONGEST) * (0.5 + self._clock.uniform())
+        begin = max(self._clock.now(), opens)
+        self.outbox.update(
+            replace(parcel, attempts=parcel.attempts + 1, not_before=begin + wait, held_until=held_until, opens=opens)
+        )
+
+    def _opens(self, task: str) -> float:
+        """When a survey opens that the collector calls not open yet; 0 where this client cannot know."""
+        if task != self.survey.task:
+            return 0.0  # another client's: signed with keys that this one may not know
+        try:
+            published = self._web.get(f"/v1/surveys/{self._name}").document
+            return float(opening(published, _known_key(published, self._keys)) or 0)
+        except VeilError:
+            return 0.0
+
+
+def _refusal(answer: Answer) -> Refusal:
+    error = answer.document.get("error")
+    said = error if isinstance(error, dict) else {}
+    return Refusal(answer.status, str(said.get("code", answer.status))[:100], str(said.get("message", ""))[:500])
+
+
+def _verified(published: Json, keys: tuple[bytes, ...], name: str, now: float) -> Survey:
+    """The survey, signed with one of the keys; where the name is a task id, the one with that id."""
+    return verified(published, _known_key(published, keys), name if _TASK.fullmatch(name) else None, now)
+
+
+def _known_key(published: Json, keys: tuple[bytes, ...]) -> bytes:
+    own = _decoded(published.get("key"))
+    if own is None or own not in keys:
+        raise WireError("this survey is not signed with a key that this device knows")
+    return own
+
+
+def _read_keys(given: Any) -> tuple[bytes, ...]:
+    parts = list(given) if isinstance(given, (list, tuple)) else [given]
+    keys = [part if isinstance(part, bytes) else _decoded(part) for part in parts]
+    if not keys or not all(key is not None and len(key) == 32 for key in keys):
+        raise ParameterError("expected the collector's public key, 32 bytes as base64url, or several of them")
+    return tuple(key for key in keys if key is not None)
+
+
+def _decoded(text: Any) -> bytes | None:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        return None

@@ -1,0 +1,159 @@
+"""Requests to a collector, by the standard library alone: over TLS that is verified, to the address asked and no other.
+
+A request carries nothing but the report: no cookies, no identity, no name of a program's version, and it follows no
+redirect. Plain http is refused but for this machine itself, where it passes no proxy. Not here: when to try again.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import time
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from veil.errors import CollectorError, ParameterError
+
+if TYPE_CHECKING:
+    from urllib.request import OpenerDirector
+
+__all__ = ["Answer", "UntrustedError", "Web", "read_address"]
+
+_PATIENCE = 20.0  # seconds without a byte
+_LONGEST = 60.0  # seconds for a whole answer
+_MOST_BYTES = 1 << 26
+_DAY = 86_400.0
+
+
+class UntrustedError(CollectorError):
+    """Somebody answers at the collector's address who cannot show that it is the collector."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the collector says to one request; names of headers in lower case. Nobody has checked its body yet."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status < 200 or 300 <= self.status < 400 or self.status in (408, 429) or self.status >= 500
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The JSON object in the body; an empty one where there is none."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def retry_after(self, now: float) -> float:
+        """Until when the collector wants to be left alone, in seconds since 1970; 0 where it does not say."""
+        text = self.headers.get("retry-after", "").strip()
+        if text.isascii() and text.isdigit():
+            until = now + min(float(text[:9]), _DAY)
+        else:
+            try:
+                until = parsedate_to_datetime(text).timestamp()
+            except (ValueError, OverflowError):
+                return 0.0
+        return min(until, now + _DAY)
+
+
+class Web:
+    """One collector, by its address: `https://collector.example`, or `http://127.0.0.1:8321` on this machine."""
+
+    def __init__(self, address: str) -> None:
+        self.address = read_address(address)
+
+    def get(self, path: str) -> Answer:
+        """Ask for what lies at a path below the address."""
+        return self._ask(path, None, {"Accept": "application/json"})
+
+    def post(self, path: str, body: bytes, kind: str) -> Answer:
+        """Send bytes of a content type."""
+        return self._ask(path, body, {"Content-Type": kind})
+
+    def _ask(self, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        from http.client import HTTPException
+        from ssl import SSLCertVerificationError
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request
+
+        request = Request(self.address + path, data=body, headers={"User-Agent": "veil", **headers})  # noqa: S310
+        try:
+            try:
+                response = self._opener.open(request, timeout=_PATIENCE)
+            except HTTPError as refusal:
+                response = refusal  # an answer as well, with a body
+            with response:
+                headers = {name.lower(): text for name, text in response.headers.items()}
+                return Answer(int(response.status), headers, _read(response))
+        except (OSError, HTTPException) as problem:
+            reason = problem.reason if isinstance(problem, URLError) else problem
+            if isinstance(reason, SSLCertVerificationError):
+                raise UntrustedError("the collector's certificate cannot be verified, so nothing is sent") from None
+            raise CollectorError("the collector cannot be reached") from None
+
+    @cached_property
+    def _opener(self) -> OpenerDirector:
+        import ssl
+        from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
+
+        class Stay(HTTPRedirectHandler):
+            """No other place than the one asked: a redirect is an answer like any other."""
+
+            def redirect_request(self, *_: Any, **__: Any) -> None:
+                return None
+
+        direct = [ProxyHandler({})] if self.address.startswith("http:") else []
+        return build_opener(HTTPSHandler(context=ssl.create_default_context()), Stay(), *direct)
+
+
+def read_address(text: Any) -> str:
+    """A collector's address, without a slash at its end; refuses what would send a report unprotected.
+
+    >>> read_address("https://collector.example/"), read_address("http://127.0.0.1:8321")
+    ('https://collector.example', 'http://127.0.0.1:8321')
+    """
+    expected = ParameterError("expected the collector's address, as https://collector.example")
+    if not isinstance(text, str) or not text.isprintable() or " " in text:
+        raise expected
+    try:
+        parts = urllib.parse.urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise expected from None
+    if parts.scheme not in ("http", "https") or not host or parts.username is not None:
+        raise expected
+    if parts.query or parts.fragment or "?" in text or "#" in text:
+        raise expected
+    if parts.scheme == "http" and not _is_this_machine(host):
+        raise ParameterError("expected an https address: over plain http anybody on the way sees and alters reports")
+    return text.rstrip("/")
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _read(response: Any) -> bytes:
+    """The body, if it is no longer and takes no longer than it may."""
+    parts, size, end = [], 0, time.monotonic() + _LONGEST
+    while part := response.read1(1 << 16):
+        parts.append(part)
+        size += len(part)
+        if size > _MOST_BYTES or time.monotonic() > end:
+            raise OSError("the answer is too long, or comes too slowly")
+    return b"".join(parts)
