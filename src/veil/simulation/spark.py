@@ -83,7 +83,7 @@ def randomize(
     arguments = {"files": tuple(names), "pieces": made, "rows": rows, "columns": tuple(columns), "part": part.packed}
     draw = partial(_draw, VERSION, study.to_bytes(), asked.to_bytes(), arguments)
     frame = spark.range(0, len(made), 1, len(made)).mapInArrow(draw, _schema(asked))
-    writer = frame.write.mode("errorifexists").option("parquet.block.size", str(_GROUP_BYTES))
+    writer = frame.write.mode("error").option("parquet.block.size", str(_GROUP_BYTES))
     writer = writer.option("parquet.enable.dictionary", "false")
     with watch("randomizing", people) as advance:
         finished(spark, lambda: writer.parquet(str(out)), advance, people)
