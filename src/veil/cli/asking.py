@@ -12,6 +12,8 @@ from veil.cli.options import (
     Changes,
     Clip,
     Column,
+    Format,
+    MissingValues,
     Out,
     Seed,
     Separator,
@@ -35,6 +37,8 @@ def randomize(
     column: Column = None,
     clip: Clip = False,
     separator: Separator = ";",
+    missing: MissingValues = None,
+    values_format: Format = None,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> Document:
@@ -47,6 +51,7 @@ def randomize(
     from veil.cli.progress import progress
     from veil.cli.table_folders import added, check_folder, now_holds
     from veil.cli.values import Randomized
+    from veil.cli.values import Values as ValuesOf
     from veil.files.opening import ARROW, PARQUET
     from veil.sql import Table
 
@@ -57,17 +62,17 @@ def randomize(
         found = check_folder(out, table)
     else:
         check_output(out, [study, values], (".arrow", ".parquet"))
-    done = Randomized(asked, survey, values, progress, column=column, seed=seed, clip=clip, separator=separator)
+    given = ValuesOf.at(values, values_format, column=column, separator=separator, clip=clip, missing=missing)
+    done = Randomized(asked, survey, given, progress, seed=seed)
     screen, now = console(as_json), None
     if table is not None:
         now = added(out, table, done, found)
     else:
         done.write(out)
-    if clip:
-        were = "was" if done.clipped == 1 else "were"
-        screen.print(f"{plural(done.clipped, 'value')} {were} outside and {were} clipped")
+    for sentence in done.moved.sentences():
+        screen.print(sentence)
     wrote(screen, out, f"{done.people:,} reports of {plural(survey.layout.size, 'byte')}")
-    counted: Document = {"people": done.people, "clipped": done.clipped if clip else None}
+    counted: Document = {"people": done.people, **done.moved.document()}
     if now is not None:
         screen.print(now_holds(now), markup=False, soft_wrap=True)
         counted |= {"table": {"people": now.people, "files": len(now.files)}}
