@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -67,12 +68,18 @@ def files_of(loader: Any) -> set[str]:
 
 def used_by(loader: str) -> list[str]:
     """The reproductions whose code names a loader."""
-    home, found = Path(veil_papers.__file__).parent, set()
+    return sorted(experiment for experiment, names in _named_by().items() if loader in names)
+
+
+@cache
+def _named_by() -> dict[str, set[str]]:
+    """What each reproduction takes from veil.datasets."""
+    home, found = Path(veil_papers.__file__).parent, {name: set[str]() for name in EXPERIMENTS}
     for path in sorted(home.glob("*/**/*.py")):
         experiment = path.relative_to(home).parts[0].replace("_", "-")
-        if experiment in EXPERIMENTS and loader in _named(ast.parse(path.read_text(encoding="utf-8"))):
-            found.add(experiment)
-    return sorted(found)
+        if experiment in found:
+            found[experiment] |= _named(ast.parse(path.read_text(encoding="utf-8")))
+    return found
 
 
 def _named(tree: ast.AST) -> set[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from docs.generate_data import files_of, loaders, page, used_by
 
 from veil import datasets
 from veil.errors import InputError
@@ -16,22 +15,12 @@ from veil.errors import InputError
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def generator() -> Any:
-    spec = importlib.util.spec_from_file_location("generate_data", DOCS / "generate_data.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_is_up_to_date() -> None:
-    assert generator().page() == (DOCS / "data.md").read_text(encoding="utf-8"), "python docs/generate_data.py"
+    assert page() == (DOCS / "data.md").read_text(encoding="utf-8"), "python docs/generate_data.py"
 
 
 def test_every_loader_reads_files_of_the_page_and_every_file_has_a_loader() -> None:
-    made = generator()
-    read = {name: made.files_of(loader) for name, loader in made.loaders().items()}
+    read = {name: files_of(loader) for name, loader in loaders().items()}
     assert len(read) >= 18
     assert all(read.values()), "a loader that asks for no file, or whose refusal does not name it"
     known = {file.name for file in datasets.FILES}
@@ -44,8 +33,7 @@ def test_every_loader_reads_files_of_the_page_and_every_file_has_a_loader() -> N
 
 
 def test_every_reproduction_that_reads_data_is_named() -> None:
-    made = generator()
-    used = {name: made.used_by(name) for name in made.loaders()}
+    used = {name: used_by(name) for name in loaders()}
     assert "numeric" in used["income"]
     assert "sql" in used["census_like"]
     assert used["adult"] == ["marginals"]  # a string "adult" elsewhere does not count

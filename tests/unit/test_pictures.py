@@ -53,7 +53,7 @@ def test_overlaid_estimates_share_their_axis_by_value() -> None:
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["tea", "coffee", "water", "juice"]
     assert drawn(ax, 0) == in_percent(MARCH, "tea", "coffee", "water")
     assert drawn(ax, 1) == in_percent(APRIL, "tea", "coffee", "water", "juice")
-    assert ax.get_ylim() == (3.5, -0.5)
+    assert ax.get_ylim() == (3.7, -0.5)
     assert ax.get_xlabel() == "% of people"  # 10,000 are not 12,000
     assert len({container[0].get_color() for container in ax.containers}) == 2
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -148,11 +150,11 @@ def need_matplotlib() -> None:
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot; without windows, unless somebody opened them."""
+    """matplotlib.pyplot; without windows, unless somebody chose where pictures go, as notebooks do."""
     need_matplotlib()
     import matplotlib
 
-    if "matplotlib.pyplot" not in __import__("sys").modules:
+    if "matplotlib.pyplot" not in sys.modules and "MPLBACKEND" not in os.environ:
         matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

@@ -64,7 +64,7 @@ def plot_rows(
     if truth is not None:
         ax.plot(percent(table, "truth"), rows, "|", ms=11, mew=2, color=TRUTH, label="truth")
     ax.set_yticks(range(len(names)), names, parse_math=False)  # a label may hold dollars
-    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)  # the largest on top
+    ax.set_ylim(max(len(names), 1) - (0.5 if overlay.first else 0.3), -0.5)  # the largest on top
     told = f"% of {found.population:,} people"
     ax.set_xlabel(told if overlay.first or ax.get_xlabel() == told else "% of people")
     thousands(ax.xaxis)
