@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from veil import GRR, OLH, AllOf, Categories, Integers, Interval, Items, Question, Record, Survey, Text
+from veil import GRR, OLH, AllOf, Categories, Integers, Interval, Items, Public, Question, Record, Survey, Text
 from veil.cli.main import app
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError
@@ -301,6 +301,32 @@ def test_the_same_message_for_every_kind_of_file(tmp_path: Path, what: str) -> N
         told.add(re.sub(r"(line|row) [23] of .*/v[.a-z]+", "PLACE", said))
     assert len(told) == 1, told
     assert "PLACE" in told.pop()
+
+
+def test_public_columns_have_the_same_messages(tmp_path: Path) -> None:
+    study = tmp_path / "study.json"
+    study.write_bytes(Survey(GRR(1.0, DRINKS), public=[Public("weight")]).to_bytes())
+    told = set()
+    (tmp_path / "v.csv").write_text("drink,weight\ntea,1\ntea,secret77\n")
+    (tmp_path / "v.jsonl").write_text('{"drink": "tea", "weight": "1"}\n{"drink": "tea", "weight": "secret77"}\n')
+    parquet(tmp_path / "v.parquet", drink=["tea", "tea"], weight=["1", "secret77"])
+    for name in ("v.csv", "v.jsonl", "v.parquet"):
+        options = ["--column", "drink", "-o", tmp_path / "r.arrow"]
+        said = veil("randomize", study, tmp_path / name, *options, code=3).stderr
+        assert "secret77" not in said
+        told.add(re.sub(r"(line|row) [23] of .*/v[.a-z]+", "PLACE", said))
+    assert len(told) == 1, told
+    assert "public column 'weight'" in told.pop()
+
+
+def test_plans_are_made_from_any_kind_of_file(tmp_path: Path) -> None:
+    """Columns that become public, of compressed files and JSON lines."""
+    plans = []
+    for name in ("v.csv", "v.csv.gz", "v.jsonl", "v.parquet"):
+        values = written(tmp_path, name, "age", [18 + i % 40 for i in range(500)])
+        plans.append(veil_json("plan", "sql", values, "--private", "age", "--epsilon", 1, "-o", tmp_path / "s.json"))
+        assert (tmp_path / "s.json").exists()
+    assert [plan["task"] for plan in plans] == [plans[0]["task"]] * 4
 
 
 def test_labels_in_other_spellings_are_suggested_and_never_shown() -> None:

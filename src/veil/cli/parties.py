@@ -223,7 +223,11 @@ class _Submitted:
         import hashlib
 
         from veil.cli.files import check_inputs
+        from veil.errors import InputError
+        from veil.files.value_file import STANDARD_INPUT
 
+        if str(values) == STANDARD_INPUT:
+            raise InputError("what was submitted is known by its file: expected a file, not standard input")
         check_inputs(values)
         self._notes = notes
         with values.open("rb") as file:

@@ -38,8 +38,8 @@ def read_values(
 ) -> Iterator[pa.Table]:
     """Tables of at most CHUNK_ROWS rows with the columns that the survey asks about, its public ones, and PLACE.
 
-    `separator` stands between the items of a set, in text files. Public columns are read from them as they look, or,
-    with `text`, those as text and others as numbers. `without` says what becomes of missing values, and counts them.
+    `separator` stands between the items of a set, in text files. Public columns are numbers, but for those of `text`.
+    `without` says what becomes of missing values, and counts them.
     """
     import pyarrow as pa
 
@@ -48,10 +48,8 @@ def read_values(
     held = _column_domains(domain, names)
     public = [beside.name for beside in survey.public]
     numbers = {name: _expected(domain, name, part) for name, part in held if _is_number(part)}
-    if text is not None:
-        numbers |= {name: f"expected numbers (public column {name!r})" for name in public if name not in text}
-    as_text = [name for name in names if text is not None or name not in public]
-    rows = _numbered(file, _batches(file, names, dict.fromkeys(as_text, pa.string())), numbers)
+    numbers |= {name: f"expected numbers (public column {name!r})" for name in public if name not in (text or ())}
+    rows = _numbered(file, _batches(file, names, dict.fromkeys(names, pa.string())), numbers)
     if without is not None:
         rows = without.of(file, rows, held, public)
     for table in _rechunked(file, rows):
