@@ -129,6 +129,17 @@ def test_axes_have_names_units_and_thousands() -> None:
     assert any("," in tick.get_text() for tick in ax.get_xticklabels())
 
 
+def test_overlaid_means_stand_below_each_other() -> None:
+    mean = MeanOf(StochasticRounding(1.0, Interval(0, 100)))
+    march, april = (
+        mean.read(mean.survey.tally(mean.survey.randomize(np.full(people, 50.0), Seeded(1)))) for people in (900, 800)
+    )
+    ax = april.plot(ax=march.plot(label="March"), label="April")
+    assert legend(ax) == ["March, 95 % interval", "April, 95 % interval"]
+    assert [line.get_ydata()[0] for line in ax.lines] == [0, 0, 1, 1]
+    assert ax.get_xlabel() == "mean"
+
+
 PLOTTING = {
     "estimate": ["estimate", "{study}", "{tally}"],
     "difference": ["difference", "{study}", "{tally}", "{tally}"],

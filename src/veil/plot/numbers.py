@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veil.domain import Integers, Numeric
 from veil.domain.times import is_time
 from veil.errors import InputError
-from veil.plot.axes import DOT, TRUTH, Overlay, as_result, finish, new_axes, one_legend, thousands
+from veil.plot.axes import TRUTH, Overlay, as_result, finish, new_axes, one_legend, thousands
 from veil.results.units import Unit
 
 if TYPE_CHECKING:
@@ -90,21 +90,28 @@ def _piece(domain: Numeric) -> tuple[float, str]:
     return rounded, f"{rounded:,.10g}"
 
 
-def plot_mean(found: Mean, *, truth: Any = None, ax: Axes | None = None) -> Axes:
-    """A mean as a point with its 95 % interval, beside the true mean if given."""
-    ax = ax or new_axes(found.plot_height())
+def plot_mean(found: Mean, *, truth: Any = None, ax: Axes | None = None, label: str | None = None) -> Axes:
+    """A mean as a point with its 95 % interval, beside the true mean if given; on axes with means, one more below."""
+    overlay = Overlay(ax, found, label)
+    ax, row, colour = ax or new_axes(found.plot_height()), overlay.number, overlay.colour
     domain = found.domain
     value, low, high = (domain.shown(float(end)) for end in (found.value, *found.interval()))
-    ax.plot([low, high], [0, 0], "-|", lw=1.5, ms=9, color=DOT, label="95 % interval")
-    ax.plot([value], [0], "o", ms=6, color=DOT, label="mean")
+    (line,) = ax.plot(
+        [low, high], [row, row], "-|", lw=1.5, ms=9, color=colour, label=f"{overlay.label}, 95 % interval"
+    )
+    as_result(line)
+    ax.plot([value], [row], "o", ms=6, color=colour)
     if truth is not None:
         known = domain.shown(float(truth[0])) if isinstance(truth, (list, tuple, np.ndarray)) else truth
-        ax.plot([known], [0], "|", ms=18, mew=2, color=TRUTH, label="truth")
+        ax.plot([known], [row], "|", ms=18, mew=2, color=TRUTH, label="truth")
     ax.set_yticks([])
-    ax.set_xlabel(f"mean of {found.population:,} people{', time (UTC)' if is_time(domain) else ''}")
+    ax.set_ylim(row + 0.5, -0.5)
+    unit = ", time (UTC)" if is_time(domain) else ""
+    told = f"mean of {found.population:,} people{unit}"
+    ax.set_xlabel(told if overlay.first or ax.get_xlabel() == told else f"mean{unit}")
     if not is_time(domain):
         thousands(ax.xaxis)
-    finish(ax, found, grid="x")
+    finish(ax, found if overlay.first else None, grid="x")
     one_legend(ax)
     return ax
 
