@@ -119,6 +119,13 @@ def test_standard_input_is_never_read_in_part(monkeypatch: pytest.MonkeyPatch) -
         list(read_values(file, asked))
 
 
+def test_damaged_standard_input(drinks: Path, tmp_path: Path) -> None:
+    cut = gzip.compress(b"drink\n" + b"tea\n" * 9999)[:-30]
+    for command in (["simulate", drinks, "-"], ["randomize", drinks, "-", "-o", tmp_path / "r.arrow"]):
+        said = veil(*command, "--format", "csv.gz", code=3, given=cut).stderr
+        assert "standard input cannot be read: expected a whole gzip file" in said
+
+
 BROKEN = {
     "cut.csv.gz": gzip.compress(b"drink\n" + b"tea\n" * 9999)[:-30],
     "no.csv.gz": b"drink\nsecret77\n",

@@ -119,7 +119,7 @@ class ValueFile:
     def keep(self) -> None:
         """Read standard input whole, so that it can be read more than once."""
         if self._standard and self._kept is None:
-            with self.opened() as stream:
+            with self.readable(), self.opened() as stream:
                 self._kept = stream.read()
 
     @contextlib.contextmanager
