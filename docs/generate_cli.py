@@ -73,8 +73,23 @@ found count as 0), of the share of people below a value for distributions, or of
 and of the standard deviation): the mean over all runs, with its standard error. Of joint distributions it is the root
 of the mean, over at most 50 marginals of k attributes, of the sum of the squared errors of their cells.
 
-Sets are lists in Parquet and Arrow files. In text files they are cells with a separator between the items, and an empty
-cell is an empty set.
+Values are read from CSV and TSV files with a header, JSON lines (.jsonl or .ndjson, one object a line is one person),
+all of these also with .gz, Parquet and Arrow files, or from standard input (`-`, which is read as it comes and never
+written to disk); memory does not grow with their size. What does not belong is refused in the same words whatever the
+file, by its line or row, and is never shown:
+
+    zcat today.csv.gz | veil randomize study.json - --format csv -o reports.arrow
+    veil randomize study.json people.jsonl --column drink --missing skip -o reports.arrow
+
+A value is missing where a cell is empty or NaN, and in JSON where it is null or its name is not there. `--missing
+refuse` stops at it; `--missing skip` leaves such people out, and says how many: estimates are then about people who
+have a value, and who sends nothing tells that they have none. Where that is private, plan the study with `--missing
+category`: then it is an answer of its own, which is shown as "(missing)", and null in JSON and files:
+
+    veil plan histogram --labels tea,coffee --missing category --epsilon 1 -o study.json
+
+Sets are lists in JSON, Parquet and Arrow files. In CSV files they are cells with a separator between the items, and an
+empty cell is an empty set.
 
 The same with a service between the devices and the analyst ([docs/collector](collector/service.md)):
 

@@ -315,7 +315,7 @@ def test_a_bad_value_late_in_a_file_leaves_nothing(tmp_path: Path, task: Path, h
     values = save_values(tmp_path / "late.parquet", pa.table({"app": late}))
     before = sorted(tmp_path.iterdir())
     message = veil("randomize", task, values, "-o", tmp_path / "r.arrow", code=3).stderr
-    assert f"row {PEOPLE - 1};" in message
+    assert f"row {PEOPLE:,} of {values}" in message
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -297,9 +297,13 @@ def test_what_lies_outside_is_clipped_only_on_request(tmp_path: Path) -> None:
     clipped = out.read_bytes()
     assert veil_json("randomize", task, inside, "-o", out, "--seed", 3)["clipped"] is None
     assert out.read_bytes() == clipped
-    assert "80,001 values were outside and were clipped" in veil("randomize", task, outside, "-o", out, "--clip").stdout
+    told = veil("randomize", task, outside, "-o", out, "--clip").stdout
+    assert "80,001 values were outside the domain and moved to its nearer end" in told
     one = small(tmp_path, "age\n17\n20\n", "one.csv")
-    assert "1 value was outside and was clipped" in veil("randomize", task, one, "-o", out, "--clip").stdout
+    assert (
+        "1 value was outside the domain and moved to its nearer end"
+        in veil("randomize", task, one, "-o", out, "--clip").stdout
+    )
     bad = small(tmp_path, "age\n17\nx77777\n", "bad.csv")
     assert "77777" not in veil("randomize", task, bad, "-o", out, "--clip", code=3).output
     veil("plan", "histogram", "--domain", 4, "--epsilon", 1, "--out", tmp_path / "labels.json")

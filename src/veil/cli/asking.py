@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veil.cli.engines import Engine, counting
+from veil.cli.engines import Engine, counting, is_far
 from veil.cli.options import (
     Candidates,
     Changes,
     Clip,
     Column,
+    Format,
+    MissingValues,
     Out,
     Seed,
     Separator,
@@ -36,6 +38,8 @@ def randomize(
     column: Column = None,
     clip: Clip = False,
     separator: Separator = ";",
+    missing: MissingValues = None,
+    values_format: Format = None,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> Document:
@@ -48,6 +52,7 @@ def randomize(
     from veil.cli.progress import progress
     from veil.cli.table_folders import added, check_folder, now_holds
     from veil.cli.values import Randomized
+    from veil.cli.values import Values as ValuesOf
     from veil.files.opening import ARROW, PARQUET
     from veil.sql import Table
 
@@ -58,17 +63,17 @@ def randomize(
         found = check_folder(out, table)
     else:
         check_output(out, [study, values], (".arrow", ".parquet"))
-    done = Randomized(asked, survey, values, progress, column=column, seed=seed, clip=clip, separator=separator)
+    given = ValuesOf.at(values, values_format, column=column, separator=separator, clip=clip, missing=missing)
+    done = Randomized(asked, survey, given, progress, seed=seed)
     screen, now = console(as_json), None
     if table is not None:
         now = added(out, table, done, found)
     else:
         done.write(out)
-    if clip:
-        were = "was" if done.clipped == 1 else "were"
-        screen.print(f"{plural(done.clipped, 'value')} {were} outside and {were} clipped")
+    for sentence in done.moved.sentences():
+        screen.print(sentence)
     wrote(screen, out, f"{done.people:,} reports of {plural(survey.layout.size, 'byte')}")
-    counted: Document = {"people": done.people, "clipped": done.clipped if clip else None}
+    counted: Document = {"people": done.people, **done.moved.document()}
     if now is not None:
         screen.print(now_holds(now), markup=False, soft_wrap=True)
         counted |= {"table": {"people": now.people, "files": len(now.files)}}
@@ -96,7 +101,7 @@ def tally(
 
     loaded, chosen = load(study, given_changes(changes)).with_candidates(candidates)
     check_output(out, [study, *reports])
-    if not engine.startswith(("spark", "sc:")):  # which takes folders and addresses too
+    if not is_far(engine):
         check_inputs(*reports)
     wanted = None if loaded.question is None else (loaded.question,)
     searched = "candidates" not in loaded.study.parameters()

@@ -18,7 +18,7 @@ from veil.cli.files import load_tallies
 from veil.cli.outcome import Document
 from veil.cli.planning import show_choice
 from veil.cli.showing import Wanted
-from veil.cli.values import Randomized
+from veil.cli.values import Randomized, Values
 from veil.comparison import Held
 from veil.domain import Categories
 from veil.engines import InFiles, Watch
@@ -59,7 +59,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: Wa
         write_atomically(values, "\n".join(["app", *(APPS[i] for i in some), ""]).encode())
         # seeds differ: the same seed for both groups would give them the same noise
         own = None if seed is None else 2 * seed + len(counted)
-        done = Randomized(study, survey, values, watch, seed=own)
+        done = Randomized(study, survey, Values.at(values), watch, seed=own)
         done.write(reports)
         screen.print(f"  {values.name} -> {reports.name}: {done.people:,} reports of {survey.layout.size} bytes")
         counted.append((reports, folder / f"tally-{half}.bin"))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from veil.engines import Streamed, Watch
     from veil.survey import Survey
 
-__all__ = ["Engine", "Place", "counting"]
+__all__ = ["Engine", "Place", "address", "counting", "is_far"]
 
 LOCAL, CUDA = "local", "cuda"
 
@@ -32,6 +32,11 @@ Engine = Annotated[
 ]
 
 
+def is_far(engine: str) -> bool:
+    """Whether an engine is one of Spark's, which takes folders and addresses beside files."""
+    return engine not in (LOCAL, CUDA)
+
+
 class Place:
     """Where a command counts. A session of Spark is opened when it is first needed."""
 
@@ -41,7 +46,7 @@ class Place:
     @property
     def on_spark(self) -> bool:
         """Whether Spark counts."""
-        return self._engine not in (LOCAL, CUDA)
+        return is_far(self._engine)
 
     @cached_property
     def spark(self) -> Any:
@@ -77,7 +82,7 @@ def counting(engine: str) -> Iterator[Place]:
     """Count on an engine while this lasts; refused in one sentence where it is not there."""
     from veil.errors import InputError
 
-    if engine not in (LOCAL, CUDA) and not re.match(r"spark-local$|spark://|sc://", engine):
+    if is_far(engine) and not re.match(r"spark-local$|spark://|sc://", engine):
         where = " (VEIL_ENGINE)" if os.environ.get("VEIL_ENGINE") == engine else ""
         raise InputError(
             f"there is no engine {engine!r}{where}: expected local, cuda, spark-local, spark://host:port or sc://host:port"

@@ -6,25 +6,28 @@ Nothing heavy is imported here: `veil --help` answers at once.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from veil.cli.outcome import flag
 
 __all__ = [
+    "VALUES",
     "Candidates",
     "Changes",
     "Clip",
     "Collected",
     "Column",
     "Everything",
+    "Format",
     "Given",
     "HeldDomain",
     "HeldLabels",
     "HeldLabelsFile",
     "Level",
     "MarginalOf",
+    "MissingValues",
     "Out",
     "Picture",
     "Seed",
@@ -47,7 +50,24 @@ StudyFile = Annotated[
 Collected = Annotated[
     list[Path], typer.Argument(help="Tallies, files of reports, or folders of tables: of different people.")
 ]
-Values = Annotated[Path, typer.Argument(metavar="VALUES", help="People's values: .csv, .tsv, .parquet or .arrow.")]
+VALUES = "People's values: .csv, .tsv or .jsonl (also .gz), .parquet or .arrow; - is standard input, with --format."
+Values = Annotated[Path, typer.Argument(metavar="VALUES", help=VALUES)]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="What VALUES is, where its ending does not say it: csv, tsv, jsonl, csv.gz, tsv.gz or jsonl.gz.",
+    ),
+]
+MissingValues = Annotated[
+    Literal["refuse", "skip", "category"] | None,
+    typer.Option(
+        "--missing",
+        help="What becomes of people without a value: refused, left out and counted, or an answer of their own, shown"
+        ' as "(missing)", where the study has one. Default: that answer where there is one, else refused.',
+    ),
+]
 
 Seed = Annotated[int | None, typer.Option(help="For tests only: whoever knows it can undo the privacy.", metavar="N")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="The file to write.")]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.options import Column
+from veil.cli.options import Column, MissingValues
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
 
 if TYPE_CHECKING:
@@ -157,9 +157,11 @@ def shuffler(config: Config, as_json: AsJson = False) -> Document:
 def submit(
     config: Config,
     values: Annotated[
-        Path | None, typer.Argument(help="A file of values, one row per person: CSV, TSV, Parquet or Arrow.")
+        Path | None,
+        typer.Argument(help="A file of values, one row per person: CSV, TSV, JSON lines, Parquet or Arrow."),
     ] = None,
     column: Column = None,
+    missing: MissingValues = None,
     together: Annotated[
         int, typer.Option(min=1, help="People in one submission. A real device sends one person's.")
     ] = 1000,
@@ -176,6 +178,7 @@ def submit(
     """
     from veil.cli.progress import progress
     from veil.cli.values import Randomized
+    from veil.cli.values import Values as ValuesOf
     from veil.errors import InputError
     from veil.shuffle.collection import Device
 
@@ -198,9 +201,12 @@ def submit(
         known = _Submitted(settings.folder / "submitted", values)
         if known and not twice:
             raise InputError(f"{values} was submitted before: its people would count twice (--twice does so)")
-        randomized = Randomized(device.collection.study, device.collection.survey, values, progress, column=column)
+        given = ValuesOf.at(values, column=column, missing=missing)
+        randomized = Randomized(device.collection.study, device.collection.survey, given, progress)
         device.prepare(randomized, together)
         known.note()
+        for sentence in randomized.moved.sentences():
+            screen.print(sentence)
     with progress("leaving shares", len(device.outbox)) as advance:
         people = device.leave(advance)
     holds = (
@@ -217,7 +223,11 @@ class _Submitted:
         import hashlib
 
         from veil.cli.files import check_inputs
+        from veil.errors import InputError
+        from veil.files.value_file import STANDARD_INPUT
 
+        if str(values) == STANDARD_INPUT:
+            raise InputError("what was submitted is known by its file: expected a file, not standard input")
         check_inputs(values)
         self._notes = notes
         with values.open("rb") as file:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -77,6 +77,10 @@ def plan(
     domain: HeldDomain = None,
     labels: HeldLabels = None,
     labels_file: HeldLabelsFile = None,
+    missing: Annotated[
+        Literal["refuse", "category"] | None,
+        typer.Option(help='With labels or --domain: whether a missing value is an answer of its own, "(missing)".'),
+    ] = None,
     ends: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -160,6 +164,7 @@ def plan(
         "domain": domain,
         "labels": labels,
         "labels_file": labels_file,
+        "missing": missing,
         "range": ends,
         "integers": integers or None,
         "buckets": buckets,
@@ -267,6 +272,8 @@ def _check_options(goal: Goal, given: set[str]) -> None:
         raise typer.BadParameter("--public goes with FILE: which of its columns are known of everybody")
     if len(holding) > 1:
         raise typer.BadParameter(f"say once what people hold: {' and '.join(map(_flag, holding))} are given")
+    if "missing" in given and not given & {"domain", "labels", "labels_file"}:
+        raise typer.BadParameter("--missing goes with --domain, --labels or --labels-file")
     if "integers" in given and "range" not in given:
         raise typer.BadParameter("--integers goes with --range")
 
@@ -284,10 +291,11 @@ def _held(goal: Goal, given: dict[str, Any]) -> Domain | None:
     if given["private"] is not None or given["attribute"] is not None:
         return _record(goal, given["file"], given["private"], given["attribute"] or ())
     name = next((name for name in _HOLDING if given[name] is not None), None)
+    missing: Literal["refuse", "category"] = given["missing"] or "refuse"
     made: dict[str, Any] = {
-        "domain": Categories.range,
-        "labels": labelled,
-        "labels_file": lambda path: Categories(read_lines(path)),
+        "domain": lambda count: Categories.range(count, missing=missing),
+        "labels": lambda text: labelled(text, missing=missing),
+        "labels_file": lambda path: Categories(read_lines(path), missing=missing),
         "range": lambda ends: between(*ends, integers=bool(given["integers"]), buckets=given["buckets"]),
         "max_bytes": Text,
         "bits": Bits,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from veil.cli.outcome import Document
 from veil.errors import InputError
+from veil.plot import need_matplotlib
 from veil_papers import EXPERIMENTS
 from veil_papers.common.exhibits import Claim, Exhibit, Grid, Panel, Reproduction, Setting, Watch
 from veil_papers.common.writing import cells, commit, default_folder, write
@@ -39,6 +40,7 @@ def reproduce_experiment(
     """Run an experiment, show it, and write its folder."""
     if name not in EXPERIMENTS:
         raise InputError(f"there is no experiment of that name; there are {', '.join(EXPERIMENTS)}")
+    need_matplotlib()  # every exhibit is drawn, after minutes
     folder = default_folder(name) if out is None else out
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a folder that cannot be made costs nothing
     stamp = commit()  # the code may change while a long run goes on

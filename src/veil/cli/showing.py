@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from veil.cli.files import check_output
 from veil.cli.outcome import Document, warn, wrote
 from veil.errors import FitWarning, InputError, PrivacyWarning
+from veil.plot import need_matplotlib
 from veil.results.base import Result
 from veil.results.documents import document
 from veil.results.files import FORMATS, save, write_table
@@ -46,6 +47,8 @@ class Wanted(NamedTuple):
         """Refuse files that cannot be written, before the work."""
         check_output(self.out, inputs, [f".{ending}" for ending in FORMATS])
         check_output(self.plot, inputs, _PICTURES)
+        if self.plot is not None:
+            need_matplotlib()
         if not 0 < self.level < 1:
             raise InputError("the level of an interval lies between 0 and 1, as in 0.95")
 

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from veil.cli.engines import Engine, counting
+from veil.cli.engines import Engine, counting, is_far
 from veil.cli.options import (
+    VALUES,
     Candidates,
     Changes,
     Clip,
     Column,
     Everything,
+    Format,
     Given,
     Level,
     MarginalOf,
+    MissingValues,
     Picture,
     Seed,
     Separator,
@@ -54,9 +57,7 @@ def simulate(
         Path | None,
         typer.Argument(metavar="[STUDY]", help="The study. Without one, --epsilon and the domain's options plan it."),
     ] = None,
-    values: Annotated[
-        Path | None, typer.Argument(metavar="VALUES", help="People's values: .csv, .tsv, .parquet or .arrow.")
-    ] = None,
+    values: Annotated[Path | None, typer.Argument(metavar="VALUES", help=VALUES)] = None,
     epsilon: Annotated[float | None, typer.Option(help="Without a study: the privacy of one report.")] = None,
     labels: Annotated[
         Path | None,
@@ -84,6 +85,8 @@ def simulate(
     column: Column = None,
     separator: Separator = ";",
     clip: Clip = False,
+    missing: MissingValues = None,
+    values_format: Format = None,
     level: Level = 0.95,
     top: Top = 10,
     everything: Everything = False,
@@ -99,6 +102,7 @@ def simulate(
     from veil.cli.showing import Wanted, remarked
     from veil.cli.table_folders import added, check_folder, now_holds
     from veil.cli.trials import Trial, check_far, plan_for, walk_far
+    from veil.cli.values import Values as ValuesOf
     from veil.errors import InputError
     from veil.sql import Table
 
@@ -113,8 +117,14 @@ def simulate(
     wanted, screen = Wanted(out, plot, level, top, everything), console(as_json)
     wanted.check([path for path in (study, values) if path is not None])
     made = given_changes(changes, marginal=marginal, given=given)
+    given_file = study if values is None else values
+    far = is_far(engine)
+
+    def people_hold() -> ValuesOf:
+        return ValuesOf.at(given_file, values_format, column=column, separator=separator, clip=clip, missing=missing)
+
     if values is None:
-        values, planned = study, plan_for(study, epsilon or 0.0, labels, bounds, column, screen)
+        planned = plan_for(people_hold(), epsilon or 0.0, labels, bounds, screen)
         loaded = Loaded(planned, planned.survey).changed(made)
     else:
         loaded = load(study, made)
@@ -125,18 +135,19 @@ def simulate(
         raise InputError("a table is read by a query: --set query='SELECT ...', or --folder for one to ask in")
     if table is not None and truth and folder is not None:
         raise InputError("a folder may hold other people's reports too: of a table, --truth goes without --folder")
-    if engine.startswith(("spark", "sc:")):
-        check_far(seed, people, clip, truth, table is not None and folder is not None)
+    if far:
+        appends = table is not None and folder is not None
+        check_far(seed, people, truth, appends, clip=clip, missing=missing is not None)
         with remarked() as remarks, counting(engine) as place:
-            result = walk_far(place.spark, loaded.study, values, folder, column, progress)
+            result = walk_far(place.spark, loaded.study, given_file, folder, column, progress)
         return {"task": loaded.survey.task, "seeded": False, **wanted.present(result, screen, remarks)}
     if table is not None and folder is not None:
         opened = check_folder(folder, table)
         had = 0 if opened is None else opened.people
-    trial = Trial(loaded.study, values, column=column, separator=separator, clip=clip, people=people)
-    if clip:
-        screen.print(f"{plural(trial.clipped, 'value')} outside the domain moved to its nearer end")
-    known = {"task": loaded.survey.task, "seeded": seed is not None, "clipped": trial.clipped if clip else None}
+    trial = Trial(loaded.study, people_hold(), people)
+    for sentence in trial.moved.sentences():
+        screen.print(sentence)
+    known = {"task": loaded.survey.task, "seeded": seed is not None, **trial.moved.document()}
     before = 0
     with remarked() as remarks, counting(engine):
         if table is not None and folder is not None:
@@ -171,6 +182,8 @@ def compare(
     column: Column = None,
     separator: Separator = ";",
     clip: Clip = False,
+    missing: MissingValues = None,
+    values_format: Format = None,
     seed: Seed = None,
     out: TableOut = None,
     plot: Picture = None,
@@ -182,6 +195,7 @@ def compare(
     from veil.cli.rounds import some_seed
     from veil.cli.showing import Wanted, remarked
     from veil.cli.trials import Trial
+    from veil.cli.values import Values as ValuesOf
     from veil.comparison import compare as run_all
     from veil.errors import InputError
 
@@ -191,16 +205,14 @@ def compare(
         epsilons = [float(part) for part in epsilon.split(",")]
     except ValueError:
         raise InputError("expected numbers with commas between them: --epsilon 0.5,1,2") from None
-    check_inputs(*files, values)
+    hold = ValuesOf.at(values, values_format, column=column, separator=separator, clip=clip, missing=missing)
+    check_inputs(*files, *hold.file.paths)
     wanted = Wanted(out, plot, 0.95, 10)
     wanted.check([*files, values])
     alike = len({file.stem for file in files}) < len(files)
     found = {str(file) if alike else file.stem: read_study(file).changed(**given_changes(changes)) for file in files}
     start = some_seed(seed)
-    codes = {
-        name: Trial(study, values, column=column, separator=separator, clip=clip, people=people).people(start)
-        for name, study in found.items()
-    }
+    codes = {name: Trial(study, hold, people).people(start) for name, study in found.items()}
     with remarked() as remarks:
         result = run_all(found, codes, epsilons, runs, start, progress)
     return wanted.present(result, console(as_json), remarks)

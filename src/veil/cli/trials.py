@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from veil.cli.files import check_inputs, read_lines
+from veil.cli.files import read_lines
 from veil.cli.outcome import warn
 from veil.cli.rounds import begin, kept_seed, some_seed
-from veil.cli.values import load_people
+from veil.cli.values import Values, load_people
 from veil.comparison import Held
 from veil.domain import Categories, Text
 from veil.engines import Watch
 from veil.entropy import Seeded
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import read_values
+from veil.files.missing import WithoutMissing
 from veil.mechanisms import OLH
 from veil.planning import GOALS, Wishes
 from veil.planning.held import between
@@ -41,11 +42,10 @@ _PEOPLE = 1 << 200  # where the streams that draw people lie, apart from those t
 class Trial:
     """A study and the people of a file; with `people`, so many of them, drawn at random with replacement."""
 
-    def __init__(
-        self, study: Study, values: Path, *, column: str | None, separator: str, clip: bool, people: int | None
-    ) -> None:
+    def __init__(self, study: Study, values: Values, people: int | None) -> None:
         self.study = study
-        self._known, self.clipped = load_people(study, values, column, separator, clip)
+        values.file.keep()  # standard input is read for every study
+        self._known, self.moved = load_people(study, values)
         self._people = people
         self.held = Held(study, self._known)
         self.walked = self._known
@@ -83,14 +83,14 @@ class Trial:
         return run.result, before
 
 
-def check_far(seed: int | None, people: int | None, clip: bool, truth: bool, appends: bool) -> None:
+def check_far(seed: int | None, people: int | None, truth: bool, appends: bool, **reading: bool) -> None:
     """Refuse what a trial on Spark cannot do: its tasks draw from fresh entropy, each in its own place."""
     refused = {
         "--seed": seed is not None,  # it would travel to every worker, and whoever knows it can undo the privacy
         "--people": people is not None,
-        "--clip": clip,
         "--truth": truth,
         "--folder of a table": appends,
+        **{f"--{name}": given for name, given in reading.items()},
     }
     for option in (option for option, given in refused.items() if given):
         raise InputError(f"{option} is for trials on one machine: leave it out, or --engine")
@@ -110,39 +110,38 @@ def walk_far(spark: Any, study: Study, values: Path, folder: Path | None, column
 
 
 def plan_for(
-    values: Path,
-    epsilon: float,
-    labels: Path | None,
-    bounds: tuple[str, str] | None,
-    column: str | None,
-    screen: Console,
+    values: Values, epsilon: float, labels: Path | None, bounds: tuple[str, str] | None, screen: Console
 ) -> Study:
     """A histogram of labels, or the distribution of numbers in a range."""
-    check_inputs(values)
     if bounds is not None:
         goal = GOALS["numbers"]
         return goal.ways(Wishes(epsilon, between(*bounds)))[goal.usual or ""]()
     if labels is None:
         warn("the labels were listed from the values. Of real people the list must be public: --labels-file.")
-    held = Categories(_listed(values, column) if labels is None else read_lines(labels))
+    listed = _listed(values) if labels is None else read_lines(labels)
+    held = Categories(listed, missing="category" if values.missing == "category" else "refuse")
     choice = GOALS["histogram"].choose(Wishes(epsilon, held))
     screen.print(choice.why, markup=False)
     return choice.study
 
 
-def _listed(values: Path, column: str | None) -> list[Any]:
+def _listed(values: Values) -> list[Any]:
     """What people hold, in order; refused where that is no labels."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: set[Any] = set()
-    for table in read_values(values, _AS_TEXT, column):
+    file, found = values.file, set[Any]()
+    file.keep()
+    without = WithoutMissing("skip" if values.missing == "skip" else None)
+    for table in read_values(file, _AS_TEXT, values.column, without=without):
         held = table.column(0)
         if not (pa.types.is_string(held.type) or pa.types.is_large_string(held.type) or pa.types.is_integer(held.type)):
-            raise InputError(f"expected labels in {values}: text or whole numbers; of numbers, say their --range")
-        if held.null_count:
-            raise DomainError("expected a value for every person, one is missing")
-        found.update(pc.unique(held).to_pylist())
+            raise InputError(f"expected labels in {file}: text or whole numbers; of numbers, say their --range")
+        if held.null_count and values.missing != "category":
+            lacking = held.is_null().to_numpy()
+            refused = DomainError("expected labels; a value is missing", int(lacking.argmax()), int(lacking.sum()))
+            raise file.placed(refused, table)
+        found.update(pc.unique(held.drop_null()).to_pylist())
     if not found:
-        raise EmptyError(f"{values} holds no people")
+        raise EmptyError(f"{file} holds no people")
     return sorted(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,57 +15,90 @@ from veil.domain.set_text import SEPARATOR
 from veil.engines import Watch
 from veil.entropy import Batch, Seeded
 from veil.errors import DomainError, EmptyError, InputError
-from veil.files import ReportWriter, count_rows, read_values, values_of
-from veil.files.opening import PARQUET, TEXT
+from veil.files import ReportWriter, ValueFile, count_rows, read_values, values_of
+from veil.files.missing import Missing, WithoutMissing
+from veil.files.opening import PARQUET
 from veil.files.reports import write_parquet
 from veil.study import Study
 from veil.survey import People, Survey
 from veil.tools.durable import replacing
 from veil.wire.reports import Reports
 
-__all__ = ["Randomized", "load_people"]
+__all__ = ["Moved", "Randomized", "Values", "load_people"]
+
+
+@dataclass(frozen=True)
+class Values:
+    """A file of people's values, and how it is read."""
+
+    file: ValueFile
+    column: str | None = None
+    separator: str = SEPARATOR
+    clip: bool = False
+    missing: Missing | None = None
+
+    def __post_init__(self) -> None:
+        check_inputs(*self.file.paths)
+
+    @classmethod
+    def at(cls, path: Path, form: str | None = None, **how: Any) -> Values:
+        """Those of a path, or of standard input."""
+        return cls(ValueFile(path, form), **how)
+
+    def tables(self, study: Study, survey: Survey, without: WithoutMissing) -> Iterator[Any]:
+        """What is in it for a survey, a chunk at a time."""
+        return read_values(self.file, survey, self.column, self.separator, study.public_text, without)
+
+
+@dataclass
+class Moved:
+    """How many values were moved to an end of the domain, and how many people were left out for want of one."""
+
+    clipped: int | None
+    skipped: int | None
+
+    def document(self) -> dict[str, int | None]:
+        """For programs; null where it was not asked for."""
+        return {"clipped": self.clipped, "skipped": self.skipped}
+
+    def sentences(self) -> Iterator[str]:
+        """For people."""
+        if self.clipped is not None:
+            what = "1 value was" if self.clipped == 1 else f"{self.clipped:,} values were"
+            yield f"{what} outside the domain and moved to its nearer end"
+        if self.skipped is not None:
+            yield f"{'1 person' if self.skipped == 1 else f'{self.skipped:,} people'} without a value left out"
 
 
 class Randomized:
     """Runs on the device: a report for every row of a file, from one source; with `clip`, of the nearest value."""
 
-    def __init__(
-        self,
-        study: Study,
-        survey: Survey,
-        values: Path,
-        watch: Watch,
-        *,
-        column: str | None = None,
-        seed: int | None = None,
-        clip: bool = False,
-        separator: str = SEPARATOR,
-    ) -> None:
-        check_inputs(values)
+    def __init__(self, study: Study, survey: Survey, values: Values, watch: Watch, *, seed: int | None = None) -> None:
         self._study, self._survey, self._values, self._watch = study, survey, values, watch
-        self._clipping = _Clipping(survey, clip)
+        self._clipping, self._without = _Clipping(survey, values.clip), WithoutMissing(values.missing)
         self._source = Batch() if seed is None else Seeded(seed)
-        self._tables = read_values(values, survey, column, separator, study.public_text)
+        self._tables = values.tables(study, survey, self._without)
         self.people = 0
 
     @property
-    def clipped(self) -> int:
-        """How many values were moved to an end of the domain."""
-        return self._clipping.moved
+    def moved(self) -> Moved:
+        """What was not taken as it is."""
+        return _moved(self._values, self._clipping, self._without)
 
     def __iter__(self) -> Iterator[Reports]:
-        with self._watch("randomizing", count_rows(self._values)) as advance:
+        file = self._values.file
+        with self._watch("randomizing", next(map(count_rows, file.paths), None)) as advance:
             for table in self._tables:
                 try:
                     held = self._clipping.clip(values_of(table, self._survey))
                     reports = self._survey.randomize(held, self._source, self._study.encode_public(table))
                 except DomainError as problem:
-                    raise self._clipping.placed(problem.moved(self.people), self._values) from None
+                    raise self._clipping.placed(problem, file, table) from None
                 self.people += len(reports)
                 yield reports
                 advance(len(reports))
         if not self.people:
-            raise EmptyError(f"{self._values} holds no people")
+            raise _nobody(file, self._without)
 
     def write(self, out: Path) -> None:
         """Write all reports to a file, by its name Parquet or Arrow."""
@@ -77,21 +111,29 @@ class Randomized:
                 writer.write(reports)
 
 
-def load_people(study: Study, values: Path, column: str | None, separator: str, clip: bool) -> tuple[People, int]:
-    """What everybody in a file holds, with their public columns; and how many values were clipped."""
+def load_people(study: Study, values: Values) -> tuple[People, Moved]:
+    """What everybody in a file holds, with their public columns; and what was not taken as it is."""
     import pyarrow as pa
 
-    check_inputs(values)
-    survey, clipping = study.survey, _Clipping(study.survey, clip)
-    tables = list(read_values(values, survey, column, separator, study.public_text))
+    survey, clipping, without = study.survey, _Clipping(study.survey, values.clip), WithoutMissing(values.missing)
+    tables = list(values.tables(study, survey, without))
     if not tables:
-        raise EmptyError(f"{values} holds no people")
-    whole = pa.concat_tables(tables)
+        raise _nobody(values.file, without)
+    whole = pa.concat_tables(tables, promote_options="permissive")
     try:
         codes = survey.domain.encode(clipping.clip(values_of(whole, survey)))
-        return People(codes, survey.read_public(study.encode_public(whole), len(codes))), clipping.moved
+        people = People(codes, survey.read_public(study.encode_public(whole), len(codes)))
     except DomainError as problem:
-        raise clipping.placed(problem, values) from None
+        raise clipping.placed(problem, values.file, whole) from None
+    return people, _moved(values, clipping, without)
+
+
+def _moved(values: Values, clipping: _Clipping, without: WithoutMissing) -> Moved:
+    return Moved(clipping.moved if values.clip else None, without.skipped if values.missing == "skip" else None)
+
+
+def _nobody(file: ValueFile, without: WithoutMissing) -> EmptyError:
+    return EmptyError(f"{file} holds no people{' with a value' if without.skipped else ''}")
 
 
 class _Clipping:
@@ -121,16 +163,10 @@ class _Clipping:
                 raise DomainError(f"attribute {name!r}: {problem.expected}", problem.row, problem.count) from None
         return columns
 
-    def placed(self, problem: DomainError, file: Path) -> DomainError:
+    def placed(self, problem: DomainError, file: ValueFile, table: Any) -> DomainError:
         """The same error with its place in a file, and with --clip where that would help."""
-        if problem.row is None:
-            return problem
-        said = str(problem)
-        if file.suffix.lower() in TEXT:
-            more = f", and {problem.count - 1:,} more" if problem.count > 1 else ""
-            said = f"{problem.expected} (line {problem.row + 2:,} of {file}{more})"
         hint = "; --clip moves numbers outside to the nearer end" if problem.expected in self._ranges else ""
-        return DomainError(said + hint)
+        return DomainError(f"{file.placed(problem, table)}{hint}")
 
     def _inside(self, domain: Numeric, held: Any) -> Any:
         inside, moved = domain.clip(held)

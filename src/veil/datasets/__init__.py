@@ -5,6 +5,7 @@ Loaders take the folder as an argument or from the environment variable VEIL_DAT
 
 from __future__ import annotations
 
+from veil.datasets.catalogue import FILES, DataFile, check_files
 from veil.datasets.counts import Counts, Emoji, emoji_uses, kosarak_clicks, retail_sales, zipf_people
 from veil.datasets.folder import data_folder
 from veil.datasets.numbers import (
@@ -33,8 +34,10 @@ from veil.datasets.transactions import (
 from veil.tools.shares import proportional
 
 __all__ = [
+    "FILES",
     "Census",
     "Counts",
+    "DataFile",
     "Emoji",
     "Numbers",
     "Records",
@@ -46,6 +49,7 @@ __all__ = [
     "beta_people",
     "bimodal_numbers",
     "census_like",
+    "check_files",
     "data_folder",
     "emoji_uses",
     "exponential_bits",

@@ -28,5 +28,5 @@ def data_file(folder: str | Path | None, name: str) -> Path | None:
         return None
     path = found / name
     if not path.is_file():
-        raise InputError(f"there is no file {path}")
+        raise InputError(f"there is no file {path}: docs/data.md says where it comes from")
     return path

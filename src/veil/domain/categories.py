@@ -93,7 +93,7 @@ class Categories(Domain):
         if not column.missing.any():
             return self._lookup(column)
         if self.missing == "refuse":
-            refuse_at(column.missing, f"expected {self._expected}; a value is missing")
+            refuse_at(column.missing, f"expected {self.expected}; a value is missing")
         held = ~column.missing
         codes = np.full(len(column), self.count, dtype=np.uint64)
         codes[held] = self._lookup(Column(column.values[held], column.missing[held]))
@@ -104,8 +104,8 @@ class Categories(Domain):
         if self._booleans is not None and _all_booleans(column.values):
             return np.array(self._booleans, dtype=np.uint64)[column.values.astype(np.int64)]
         if self.labels is None:
-            integers = as_int64(column, self._expected)
-            refuse_at((integers < 0) | (integers >= self.count), f"expected {self._expected}")
+            integers = as_int64(column, self.expected)
+            refuse_at((integers < 0) | (integers >= self.count), f"expected {self.expected}")
             return integers.astype(np.uint64)
         if column.values.dtype.kind == "U" and self.count <= _FEW:
             few = np.full(len(column), -1, dtype=np.int64)
@@ -114,7 +114,7 @@ class Categories(Domain):
                     few[column.values == label] = code
             if (few >= 0).all():
                 return few.astype(np.uint64)
-        values = (as_int64(column, self._expected) if column.values.dtype.kind == "f" else column.values).tolist()
+        values = (as_int64(column, self.expected) if column.values.dtype.kind == "f" else column.values).tolist()
         find = self._index.get
         known = (str, int)  # what a label may be; anything else may not even be hashable
         codes = np.array([find(value, -1) if isinstance(value, known) else -1 for value in values], dtype=np.int64)
@@ -126,8 +126,21 @@ class Categories(Domain):
                 codes[row] = -1
         if not all(isinstance(label, str) for label in self._index):
             codes[[isinstance(value, bool) for value in values]] = -1  # True would pass for the label 1
-        refuse_at(codes < 0, f"expected {self._expected}")
+        refuse_at(codes < 0, f"expected {self.expected}{self._suggestion(values, codes < 0)}")
         return codes.astype(np.uint64)
+
+    def _suggestion(self, values: list[Any], wrong: NDArray[np.bool_]) -> str:
+        """Says that labels were written with other capitals or with spaces, where they were.
+
+        Which label it is would be somebody's answer: the one that is named does not depend on the values.
+        """
+        texts = [values[row] for row in np.flatnonzero(wrong) if isinstance(values[row], str)]
+        near = sum(_folded(text) in self._near for text in texts)
+        if not near:
+            return ""
+        found = "one of them is a label" if near == 1 else f"{near:,} of them are labels"
+        named = next(label for label in self.labels or () if isinstance(label, str))
+        return f"; {found} but for capitals or spaces: write labels as the study does, as in {named!r}"
 
     def decode(self, codes: Any) -> list[Any]:
         indices = np.asarray(codes, dtype=np.uint64).tolist()
@@ -171,8 +184,14 @@ class Categories(Domain):
         plain = told.count("false") == told.count("true") == 1
         return {word: told.index(word) for word in ("false", "true")} if plain else {}
 
+    @cached_property
+    def _near(self) -> set[str]:
+        """The labels without capitals and spaces around them."""
+        return {_folded(label) for label in self.labels or () if isinstance(label, str)}
+
     @property
-    def _expected(self) -> str:
+    def expected(self) -> str:
+        """What may be held, in the words of an error; labels are public."""
         if self.labels is None:
             return f"integers from 0 to {self.count - 1}"
         names = [str(label) for label in self.labels[:_FEW]]
@@ -187,6 +206,11 @@ def _label(label: Any) -> Label:
     if is_int(label) and abs(label) <= EXACT:
         return int(label)
     raise ParameterError("a label is a string or an integer below 2^53")
+
+
+def _folded(text: str) -> str:
+    """A text without what people overlook: capitals, and spaces around it or several in a row."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def _all_booleans(values: NDArray[Any]) -> bool:

@@ -47,6 +47,11 @@ class Numeric(Domain):
     def ends(self) -> tuple[float, float]:
         """The smallest and the largest value, as numbers."""
 
+    @property
+    @abstractmethod
+    def expected(self) -> str:
+        """What may be held, in the words of an error."""
+
     def clip(self, values: Any) -> tuple[NDArray[Any], int]:
         """Runs on the device: values moved to the nearer end where they lie outside, and how many were moved.
 
@@ -87,10 +92,13 @@ class Integers(Numeric):
         return self.hi - self.lo + 1
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
-        expected = f"integers from {self.lo} to {self.hi}"
-        integers = as_int64(read_column(values), expected)
-        refuse_at((integers < self.lo) | (integers > self.hi), f"expected {expected}")
+        integers = as_int64(read_column(values), self.expected)
+        refuse_at((integers < self.lo) | (integers > self.hi), f"expected {self.expected}")
         return (integers - self.lo).astype(np.uint64)
+
+    @property
+    def expected(self) -> str:
+        return f"integers from {self.lo} to {self.hi}"
 
     def decode(self, codes: Any) -> list[int]:
         return (np.asarray(codes, dtype=np.uint64).astype(np.int64) + self.lo).tolist()  # type: ignore[no-any-return]  # numpy's tolist is untyped
@@ -161,14 +169,14 @@ class Interval(Numeric):
         return self.cells
 
     @property
-    def _expected(self) -> str:
+    def expected(self) -> str:
         if self.unit == "time":
             return f"times from {self.shown(self.lo)} to {self.shown(self.hi)}"
         return f"numbers from {self.lo:g} to {self.hi:g}"
 
     def encode(self, values: Any) -> NDArray[np.uint64]:
-        numbers = self._read(read_column(values), self._expected)
-        refuse_at(~((numbers >= self.lo) & (numbers <= self.hi)), f"expected {self._expected}")
+        numbers = self._read(read_column(values), self.expected)
+        refuse_at(~((numbers >= self.lo) & (numbers <= self.hi)), f"expected {self.expected}")
         cells = np.floor((numbers - self.lo) / (self.hi - self.lo) * self.cells)
         return np.minimum(cells, self.cells - 1).astype(np.uint64)
 

@@ -44,8 +44,13 @@ class Bits(Domain):
     def code_bytes(self) -> int:
         return 0 if self.bits <= 64 else -(-self.bits // 8)
 
+    @property
+    def expected(self) -> str:
+        """What may be held, in the words of an error."""
+        return f"strings of {self.bits} bits"
+
     def encode(self, values: Any) -> NDArray[Any]:
-        expected = f"strings of {self.bits} bits"
+        expected = self.expected
         column = read_column(values)
         refuse_at(column.missing, f"expected {expected}; a value is missing")
         if column.values.dtype.kind in "iu" and not self.code_bytes:

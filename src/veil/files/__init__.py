@@ -1,12 +1,14 @@
-"""Files of values and of reports: CSV, Parquet and Arrow in, Arrow out, always in chunks."""
+"""Files of values and of reports: CSV, JSON lines, Parquet and Arrow in, Arrow out, always in chunks."""
 
 from veil.files.attributes import read_attributes
 from veil.files.reports import EXPORTED_TIME, ReportWriter, count_fakes, count_rows, describe_reports, read_reports
+from veil.files.value_file import ValueFile
 from veil.files.values import column_names, read_sets, read_values, values_of
 
 __all__ = [
     "EXPORTED_TIME",
     "ReportWriter",
+    "ValueFile",
     "column_names",
     "count_fakes",
     "count_rows",

@@ -1,4 +1,4 @@
-"""Opening files: which kinds there are, and one clear error for what cannot be read."""
+"""Opening Arrow files: how their names end, and one clear error for what cannot be read."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 from veil.errors import InputError, WireError
 
-__all__ = ["ARROW", "ENDINGS", "PARQUET", "TEXT", "PathLike", "open_arrow", "record_batch"]
+__all__ = ["ARROW", "PARQUET", "PathLike", "open_arrow", "record_batch"]
 
 PathLike = str | os.PathLike[str]
-TEXT = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
-ENDINGS = (*TEXT, *PARQUET, *ARROW)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from veil.survey import Survey
 
 __all__ = ["Direct"]
 
-_HOLDING = ("domain", "labels", "labels_file", "range", "integers", "max_bytes", "bits", "universe")
+_HOLDING = ("domain", "labels", "labels_file", "missing", "range", "integers", "max_bytes", "bits", "universe")
 _RECORDS = ("file", "private", "attribute")
 _PLAIN = (bool, int, float, str, type(None))
 _METHODS = ("oracle", "mechanism", "method")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from veil.domain import Categories, Domain, Integers, Interval, Items, Numeric
 from veil.domain.times import parse_time
@@ -14,8 +15,8 @@ from veil.files.attributes import is_whole
 __all__ = ["attribute", "between", "items_of", "labelled"]
 
 
-def labelled(text: str) -> Categories:
-    """One of the labels in a text with commas.
+def labelled(text: str, *, missing: Literal["refuse", "category"] = "refuse") -> Categories:
+    """One of the labels in a text with commas; with `missing="category"`, or none of them.
 
     >>> labelled("tea, coffee").labels
     ('tea', 'coffee')
@@ -23,7 +24,7 @@ def labelled(text: str) -> Categories:
     names = [label.strip() for label in text.split(",")]
     if not all(names):
         raise InputError("a label is missing between two commas: expected --labels tea,coffee,water")
-    return Categories(names)
+    return Categories(names, missing=missing)
 
 
 def items_of(lines: Sequence[str]) -> Items:

@@ -51,7 +51,7 @@ class HistogramGoal(Goal):
 
     name = "histogram"
     summary = "How many people hold each value of a list."
-    takes = ("domain", "labels", "labels_file", "shuffler")
+    takes = ("domain", "labels", "labels_file", "missing", "shuffler")
     about = (
         "Errors: of one value's share of the people, if nobody holds it. Decoding: one core at 10^9 steps per second."
     )

@@ -27,6 +27,7 @@ from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, EmptyError, EngineError, InputError
 from veil.files.groups import is_address
 from veil.files.opening import PARQUET
+from veil.files.value_file import as_value_file
 from veil.files.values import values_of, wanted_columns
 from veil.results.base import Result
 from veil.study import OneRound, Study, StudyRun
@@ -73,7 +74,7 @@ def randomize(
     names = found_files(values)
     if any(Path(name).suffix.lower() not in PARQUET for name in names):
         raise InputError("on Spark, people's values are read from Parquet files")
-    columns = wanted_columns(Path(names[0]), asked, column)
+    columns = wanted_columns(as_value_file(names[0]), asked, column)
     rows = _rows_of(names)
     part = _Part(key, share)
     people = part.count(sum(map(sum, rows)))

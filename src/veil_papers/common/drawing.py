@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from veil.errors import InputError
+from veil.plot import need_matplotlib
 from veil_papers.common.exhibits import Curve, Exhibit, Grid, Panel
 
 if TYPE_CHECKING:
@@ -30,10 +30,9 @@ def looks(exhibits: Iterable[Exhibit]) -> Looks:
 
 def draw(exhibit: Exhibit, look: Looks) -> Figure:
     """The exhibit's figure, ready to be saved."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise InputError("pictures need matplotlib: pip install 'veil[plot]'") from None
+    need_matplotlib()
+    from matplotlib.figure import Figure
+
     count, columns = len(exhibit.panels), min(len(exhibit.panels), 2)
     rows = -(-count // columns)
     longest = max((len(panel.rows) for panel in exhibit.panels if isinstance(panel, Grid)), default=0)

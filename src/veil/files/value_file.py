@@ -1,0 +1,220 @@
+"""A file of people's values, or standard input: its format, and its bytes without compression.
+
+Standard input is read once, and never written to disk: what is read twice is kept in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import gzip
+import io
+import json
+import sys
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from veil.errors import DomainError, EmptyError, InputError
+from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow
+
+__all__ = ["FORMATS", "PLACE", "STANDARD_INPUT", "ValueFile", "as_value_file"]
+
+Kind = Literal["text", "lines", "parquet", "arrow"]
+
+STANDARD_INPUT = "-"
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "text"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "lines"),
+    **dict.fromkeys(PARQUET, "parquet"),
+    **dict.fromkeys(ARROW, "arrow"),
+}
+_STREAMED = tuple(ending for ending, kind in _KINDS.items() if kind in ("text", "lines"))
+_ENDINGS = (*_KINDS, *(f"{ending}.gz" for ending in _STREAMED))
+FORMATS = tuple(ending[1:] for ending in (".csv", ".tsv", ".jsonl", ".csv.gz", ".tsv.gz", ".jsonl.gz"))
+"""What `--format` says; Parquet and Arrow files are read from their end, and say themselves what they are."""
+PLACE = "\0place"
+"""The last column of tables of values: the line or the row of the file that each person stands in."""
+_HEAD = 1 << 20  # bytes in which the names of all columns are looked for
+
+_EXPECTED: dict[Kind, str] = {
+    "text": "UTF-8 text with a header, as many cells in every row, and one type of value in a column",
+    "lines": "UTF-8 text with one JSON object a line, and one type of value for a name",
+    "parquet": "a whole file of the kind that its ending says",
+    "arrow": "a whole file of the kind that its ending says",
+}
+
+
+@dataclass(eq=False)
+class ValueFile:
+    """Where people's values are: a path, or "-" for standard input; the format is that of the ending, unless given.
+
+    >>> ValueFile("people.csv.gz").kind, ValueFile("-", "jsonl").name
+    ('text', 'standard input')
+    """
+
+    path: PathLike
+    format: str | None = None
+
+    def __post_init__(self) -> None:
+        self.path = Path(self.path)
+        self._standard = str(self.path) == STANDARD_INPUT
+        self.name = "standard input" if self._standard else str(self.path)
+        self._ending = self._known_ending()
+        self.zipped = self._ending.endswith(".gz")
+        self.kind: Kind = _KINDS[self._ending.removesuffix(".gz")]
+        self._stream: BinaryIO | None = None
+        self._head: bytes | None = None
+        self._kept: bytes | None = None
+        self._taken = False
+
+    def _known_ending(self) -> str:
+        if self.format is not None:
+            if self.format not in FORMATS:
+                raise InputError(f"a format of values is one of {', '.join(FORMATS)}")
+            return f".{self.format}"
+        if self._standard:
+            raise InputError(f"standard input has no ending: say its --format, one of {', '.join(FORMATS)}")
+        ending = next((known for known in _ENDINGS if str(self.path).lower().endswith(known)), None)
+        if ending is None:
+            raise InputError(
+                f"expected a file that ends in {', '.join(_KINDS)}, or in {', '.join(_ENDINGS[len(_KINDS) :])}; got"
+                f" {Path(self.path).name} (--format says it of a file with another ending)"
+            )
+        return ending
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def paths(self) -> list[Path]:
+        """The file, where it is one."""
+        return [] if self._standard else [Path(self.path)]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether all cells are text, with the names of the columns in the first line."""
+        return self.kind == "text"
+
+    @property
+    def delimiter(self) -> str:
+        """What stands between cells."""
+        return "\t" if self._ending.startswith(".tsv") else ","
+
+    def place(self, number: int) -> str:
+        """Where something stands, for messages: a line of text, or a row of a table; both count from 1."""
+        return f"{'line' if self.kind in ('text', 'lines') else 'row'} {number:,} of {self.name}"
+
+    def placed(self, problem: DomainError, table: Any) -> DomainError:
+        """An error about a row of a table, as one about its place here: the same words for every kind of file."""
+        if problem.row is None:
+            return DomainError(f"{problem.expected} ({self})")
+        more = f", and {problem.count - 1:,} more" if problem.count > 1 else ""
+        said = f"{problem.expected} ({self.place(table.column(PLACE)[problem.row].as_py())}{more})"
+        lacking = any(_is_missing(table.column(name)[problem.row].as_py()) for name in table.schema.names)
+        return DomainError(said + ("; --missing skip leaves people without a value out" if lacking else ""))
+
+    def keep(self) -> None:
+        """Read standard input whole, so that it can be read more than once."""
+        if self._standard and self._kept is None:
+            with self.readable(), self.opened() as stream:
+                self._kept = stream.read()
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """The bytes of a text file, without compression. Of standard input, once unless it is kept."""
+        if not self._standard:
+            with gzip.open(self.path) if self.zipped else Path(self.path).open("rb") as file:
+                yield file  # type: ignore[misc]  # gzip's file is as good as one
+        elif self._kept is not None:
+            yield io.BytesIO(self._kept)
+        else:
+            head, stream = self._peek(), self._stream
+            assert stream is not None
+            if self._taken:  # the beginning alone would pass for all of it
+                raise InputError("standard input can be read once only")
+            self._taken = True
+            yield io.BufferedReader(_Chained(head, stream), _HEAD)
+
+    def _peek(self) -> bytes:
+        """The first bytes, which are read again afterwards."""
+        if not self._standard or self._kept is not None:
+            with self.opened() as file:
+                return file.read(_HEAD)
+        if self._head is None:
+            raw = sys.stdin.buffer
+            self._stream = gzip.GzipFile(fileobj=raw) if self.zipped else raw  # type: ignore[assignment]
+            assert self._stream is not None
+            self._head = self._stream.read(_HEAD)
+        return self._head
+
+    def columns(self) -> list[str]:
+        """The names of all columns: of a text file its first line, whatever that is; of JSON those near the start."""
+        import pyarrow.parquet as pq
+
+        with self.readable():
+            if self.kind == "parquet":
+                return list(pq.read_schema(self.path).names)
+            if self.kind == "arrow":
+                with open_arrow(Path(self.path)) as file:
+                    return list(file.schema.names)
+            head = self._peek()
+            return _names(head) if self.kind == "lines" else self._header(head)
+
+    def _header(self, head: bytes) -> list[str]:
+        text = io.TextIOWrapper(io.BytesIO(head), encoding="utf-8-sig", newline="")
+        header = next(csv.reader(text, delimiter=self.delimiter), None)
+        if header is None:
+            raise EmptyError(f"{self} is empty: expected a first line that names the columns")
+        return header
+
+    @contextlib.contextmanager
+    def readable(self) -> Iterator[None]:
+        """Whatever is wrong with the file is one clear error, which quotes nothing of it."""
+        import pyarrow as pa
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise InputError(f"there is no file {self}") from None
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            raise InputError(f"{self} cannot be read: expected a whole gzip file") from None
+        except (pa.ArrowException, UnicodeDecodeError, csv.Error):
+            raise InputError(f"{self} cannot be read: expected {_EXPECTED[self.kind]}") from None
+
+
+class _Chained(io.RawIOBase):
+    """What was read of a stream before, and then the stream."""
+
+    def __init__(self, head: bytes, rest: BinaryIO) -> None:
+        self._head, self._rest = io.BytesIO(head), rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        some = self._head.read(len(buffer)) or self._rest.read(len(buffer))
+        buffer[: len(some)] = some
+        return len(some)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
+
+
+def _names(head: bytes) -> list[str]:
+    """The names in the JSON objects of the first lines, in order; what is no object is refused when it is read."""
+    found: dict[str, None] = {}
+    lines = head.split(b"\n")
+    for line in lines[:-1] if len(head) == _HEAD else lines:
+        with contextlib.suppress(ValueError):
+            one = json.loads(line)
+            found.update(dict.fromkeys(one) if isinstance(one, dict) else {})
+    return list(found)
+
+
+def as_value_file(file: PathLike | ValueFile) -> ValueFile:
+    """A path as a file of values."""
+    return file if isinstance(file, ValueFile) else ValueFile(file)

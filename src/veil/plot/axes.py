@@ -1,0 +1,161 @@
+"""What all pictures share: axes, titles, ticks, one legend, files."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veil.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow
+    from matplotlib.axes import Axes
+
+    from veil.results.base import Result
+
+__all__ = [
+    "COLOURS",
+    "DOT",
+    "INK",
+    "TRUTH",
+    "Floats",
+    "Overlay",
+    "finish",
+    "need_matplotlib",
+    "new_axes",
+    "one_legend",
+    "percent",
+    "pyplot",
+    "save",
+    "thousands",
+    "title_of",
+]
+
+Floats = NDArray[np.float64]
+
+INK, DOT, TRUTH = "#22303c", "#1f6feb", "#d1495b"
+COLOURS = (DOT, "#e08600", "#2a9d5c", "#8a5cd1", "#7a6a58")
+"""Those of results on the same axes, in the order of drawing; red is the truth's."""
+
+
+class Overlay:
+    """The results that were drawn on some axes: by their names in the legend, none on fresh axes.
+
+    The first one is called "estimate" while it is alone, and by its own steps as soon as there is another.
+    """
+
+    _ALONE = "estimate"
+
+    def __init__(self, ax: Axes | None, found: Result, label: str | None) -> None:
+        named = [] if ax is None else ax.get_legend_handles_labels()[0]
+        self.drawn: list[Any] = [handle for handle in named if _kind(handle) == "result"]
+        self.number = len(self.drawn)
+        own = " > ".join(found.lineage) if self.number else self._ALONE
+        self.label = own if label is None else label
+        if ax is None:
+            return
+        first = ax.get_title(loc="left").split("\n")[0]
+        for handle in self.drawn:
+            if handle.get_label().startswith(self._ALONE) and first:
+                handle.set_label(first + handle.get_label().removeprefix(self._ALONE))
+        taken = [handle.get_label() for handle in self.drawn]
+        if any(one.startswith(self.label) for one in taken):
+            self.label = f"{self.label} ({self.number + 1})"
+
+    @property
+    def colour(self) -> str:
+        """That of the next result."""
+        return COLOURS[self.number % len(COLOURS)]
+
+    @property
+    def first(self) -> bool:
+        """Whether the axes are fresh."""
+        return not self.number
+
+
+def _kind(handle: Any) -> str | None:
+    """What something in a legend is: a result, or something beside it."""
+    gid = getattr(handle, "_veil_kind", None)
+    return gid if isinstance(gid, str) else None
+
+
+def as_result(handle: Any) -> None:
+    """Mark what was drawn as the result itself, so that the next one finds it."""
+    handle._veil_kind = "result"
+
+
+def one_legend(ax: Axes, **place: Any) -> None:
+    """One legend for everything on the axes; what is named twice stands there once."""
+    handles, labels = ax.get_legend_handles_labels()
+    once = dict(zip(reversed(labels), reversed(handles), strict=True))  # of the same name the first one
+    ax.legend(
+        [once[name] for name in dict.fromkeys(labels)], list(dict.fromkeys(labels)), frameon=False, fontsize=8, **place
+    )
+
+
+def new_axes(height: float) -> Axes:
+    """Axes in a figure of their own."""
+    ax: Axes = pyplot().subplots(figsize=(8.0, height), layout="constrained")[1]
+    return ax
+
+
+def title_of(found: Result, notes: Sequence[str | None] = ()) -> str:
+    """Every step to a result, and below it what whoever looks at the picture should know."""
+    said = "; ".join(note for note in notes if note is not None)
+    return " > ".join(found.lineage) + (f"\n{said}" if said else "")
+
+
+def finish(
+    ax: Axes, titled: Result | None, grid: Literal["both", "x"] = "both", notes: Sequence[str | None] = ()
+) -> None:
+    """Title, grid and frame; without a result, the axes have no title."""
+    ax.set_title("" if titled is None else title_of(titled, notes), loc="left", fontsize=10, color=INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis=grid, lw=0.4, alpha=0.6)
+
+
+def thousands(axis: Any) -> None:
+    """Numbers of an axis as people write them: 250,000 rather than 250000 or 2.5e5."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x + 0.0:,.10g}".replace("-", "\N{MINUS SIGN}")))
+
+
+def percent(table: pyarrow.Table, column: str) -> Floats:
+    """A column of shares in per cent; NaN where they are not known."""
+    return np.asarray(table[column].to_numpy(), dtype=np.float64) * 100
+
+
+def save(ax: Axes, path: str) -> None:
+    """Write the figure (SVG, PNG or PDF by its ending), the same bytes for the same picture."""
+    plt = pyplot()
+    with plt.rc_context({"svg.hashsalt": "veil"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # a label that the font cannot draw shows as a box
+        metadata = {"Date": None} if str(path).endswith(".svg") else None
+        ax.figure.savefig(path, metadata=metadata)  # type: ignore[union-attr]  # axes made here belong to a Figure
+    plt.close(ax.figure)
+
+
+def need_matplotlib() -> None:
+    """Refuse to draw where matplotlib is not there: before the work, not after it."""
+    if find_spec("matplotlib") is None:
+        raise InputError("pictures need matplotlib: pip install 'veil[plot]'")
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot; without windows, unless somebody chose where pictures go, as notebooks do."""
+    need_matplotlib()
+    import matplotlib
+
+    if "matplotlib.pyplot" not in sys.modules and "MPLBACKEND" not in os.environ:
+        matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
