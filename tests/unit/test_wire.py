@@ -45,6 +45,7 @@ from veil.tools.canonical import canonical
 from veil.view import Ancestor, Project, SampleItem, Segment, prefix
 from veil.wire.arrow import from_arrow, to_arrow
 from veil.wire.frames import ID_BYTES, decode_batch, decode_report, encode_batch, encode_report, report_size
+from veil.wire.payloads import from_payloads, to_payloads
 from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
 
@@ -570,6 +571,20 @@ def test_arrow_files_cut_short_anywhere() -> None:
     for size in range(0, len(whole) - 1, 7):
         with pytest.raises(VeilError):
             read_arrow("grr", whole[:size])
+
+
+@quick
+@given(collected())
+def test_payloads_come_back(case: tuple[Survey, Reports]) -> None:
+    survey, reports = case
+    import pyarrow as pa
+
+    batch = to_payloads(reports, survey)
+    assert same(from_payloads(batch, survey), reports)
+    assert same(from_payloads(batch.slice(len(reports) // 2), survey), reports[len(reports) // 2 :])
+    short = pa.array([payload[:-1] for payload in batch.column(0).to_pylist()], pa.binary())
+    with pytest.raises(WireError):
+        from_payloads(batch.set_column(0, "payload", short), survey)
 
 
 def test_arrow_batches_with_other_types_are_refused() -> None:

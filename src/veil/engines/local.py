@@ -203,6 +203,7 @@ class Streamed(Collected):
         >>> everybody.where(age=(18, 30)).people
         1
         """
+        self._only_people()
         return Within(self, Ranges.of(self.survey, ranges))
 
 
@@ -210,7 +211,6 @@ class Within(Streamed):
     """Some of the reports of another collection: those whose public columns lie within ranges."""
 
     def __init__(self, whole: Streamed, ranges: Ranges) -> None:
-        whole._only_people()
         super().__init__(whole.survey, whole._watch)
         self._whole, self._ranges = whole, ranges
 
