@@ -3,19 +3,28 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# compiling what nobody may ever import would take as long as installing it
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# two states of one environment: enough for the demo, and with everything that tests need
+DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 
 .PHONY: demo test acceptance bench lint clean setup
 
 setup: $(READY)
 
-$(READY): pyproject.toml
+$(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+
+$(DEMO_READY): pyproject.toml | $(BIN)/pip
+	$(INSTALL) --editable '.[collector]'
 	@touch $@
 
-demo: $(READY)
+$(READY): pyproject.toml | $(BIN)/pip
+	$(INSTALL) --editable '.[dev]'
+	@touch $(DEMO_READY) $@
+
+demo: $(DEMO_READY)
 	$(BIN)/veil demo
 
 lint: $(READY)
