@@ -9,7 +9,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 
-.PHONY: demo test acceptance bench lint clean setup
+.PHONY: demo test acceptance bench lint clean setup dist
 
 setup: $(READY)
 
@@ -42,6 +42,12 @@ acceptance: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+# what a release uploads: the source archive, and the wheel made from it
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
 
 clean:
 	rm -rf $(VENV) clients/js/node_modules clients/js/build clients/js/dist build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .hypothesis
