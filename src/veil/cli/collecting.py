@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veil.cli import completing
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -293,7 +294,14 @@ def purge(
 @_command(token_app, "create")
 def create_token(
     on: On,
-    scopes: Annotated[list[str], typer.Option("--scope", help="What it may do, as in answers:read; several are fine.")],
+    scopes: Annotated[
+        list[str],
+        typer.Option(
+            "--scope",
+            help="What it may do, as in answers:read; several are fine.",
+            autocompletion=completing.scopes,
+        ),
+    ],
     survey: Annotated[str | None, typer.Option(help="Only for this survey: a task id, or the beginning of it.")] = None,
     note: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
 ) -> Document:
