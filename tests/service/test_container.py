@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.patience import until
-from tests.service.harness import Collector
+from tests.service.harness import SURVEY, Collector
 
 from veil.collector.settings import load_settings
 
@@ -166,6 +166,24 @@ def test_the_images_own_commands_serve_and_tell_whether_it_is_ready(tmp_path: Pa
     finally:
         collector.kill()
     assert subprocess.run([sys.executable, *probe[1:]], env=environment, capture_output=True).returncode != 0
+
+
+def test_a_study_reaches_the_container_through_a_pipe(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "veil.cli",
+        "survey",
+        "create",
+        "/dev/stdin",
+        "--open",
+        "--folder",
+        tmp_path,
+        "--json",
+    ]
+    done = subprocess.run(command, input=SURVEY.to_bytes(), capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["task"] == SURVEY.task
 
 
 @pytest.mark.skipif(not has_engine(), reason="no docker engine runs here: the image was linted, NOT built")
