@@ -90,8 +90,8 @@ error, or with `--json` the document `{"error": {"kind": ..., "message": ...}}`;
 error. No message shows anybody's value. Progress and warnings go to standard error. An output file appears only once it
 is whole.
 
-`veil --install-completion` teaches the shell that runs it (bash, zsh, fish) to complete commands, options, goals, kinds of
-studies, methods and experiments. The script for a shell of choice, as a package or an image needs it:
+`veil --install-completion` teaches the shell that runs it (bash, zsh, fish) to complete commands, options, goals, kinds
+of studies, methods and experiments. The script for a shell of choice, as a package or an image needs it:
 
     _VEIL_COMPLETE=source_zsh veil
 """
