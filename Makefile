@@ -34,7 +34,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 test: $(READY) lint
-	$(BIN)/pytest -n auto -m 'not acceptance'
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not acceptance'
 
 # resumable, in under an hour on two cores; ARGS=--full leaves nothing to samples
 acceptance: $(READY)
