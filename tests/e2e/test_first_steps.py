@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tests.conftest import LONGEST_FIRST, pytest_collection_modifyitems
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -82,6 +83,22 @@ def test_nothing_is_installed_twice(tmp_path: Path) -> None:
     assert not any(" -m venv " in line for line in would_run("test", tmp_path))
     (tmp_path / ".ready").touch()
     assert installed_by("test", tmp_path) == installed_by("demo", tmp_path) == []
+
+
+def test_workers_take_whole_files_and_the_longest_first(tmp_path: Path) -> None:
+    (command,) = [line for line in would_run("test", tmp_path / "none") if "/pytest " in line]
+    assert "--dist loadfile --no-loadscope-reorder" in command
+    for part in LONGEST_FIRST:
+        assert list((ROOT / "tests").glob(f"{part}*")), f"{part}: there is no such file any more"
+
+    class One:
+        def __init__(self, name: str) -> None:
+            self.path = ROOT / name
+
+    some = ["src/veil/tally.py", "tests/unit/test_a.py", "tests/e2e/test_cli.py", "tests/e2e/test_reproduce_sql.py"]
+    items = [One(name) for name in some]
+    pytest_collection_modifyitems(items)  # type: ignore[arg-type]
+    assert [item.path.name for item in items] == ["test_reproduce_sql.py", "test_cli.py", "tally.py", "test_a.py"]
 
 
 def test_the_demo_runs_on_what_it_installs(tmp_path: Path) -> None:

@@ -35,6 +35,15 @@ LEFT_OUT = {
     "docs/sequential-shuffle.md",
     "docs/shuffle.md",
 }
+# What commands of veil import sooner or later. Pages of Python begin without it, as a reader does.
+COMMANDS_IMPORT = (
+    "veil.cli.main",
+    "veil.cli.showing",
+    "veil.planning",
+    "veil.simulation",
+    "veil.sql",
+    "veil.marginals",
+)
 # Commands that would change this machine, or take long: looked at, not run. The tests of each are elsewhere.
 STAND_INS = {
     "make": f'exec /usr/bin/env -u MAKEFLAGS make --dry-run -C "{ROOT}" "$@" > /dev/null',
@@ -49,11 +58,11 @@ Following = Callable[[list[str], Path], subprocess.CompletedProcess[str]]
 def following() -> Iterator[Following]:
     """A way to follow pages in a folder, in an interpreter that has imported nothing of veil."""
     with tempfile.TemporaryDirectory() as name:
-        folder, address = Path(name), Path(name) / "s"
+        folder, pages_at, commands_at = Path(name), Path(name) / "p", Path(name) / "c"
         commands = folder / "bin"
         commands.mkdir()
-        program(commands / "veil", address, "veil.cli", alone=("serve", "shuffler"))
-        program(commands / "follow", address, "tests.support.snippets")
+        program(commands / "veil", commands_at, "from veil.cli.main import run; run()", alone=("serve", "shuffler"))
+        program(commands / "follow", pages_at, "from tests.support.snippets import main; main()")
         (commands / "python3").symlink_to(sys.executable)
         for command, does in STAND_INS.items():
             (commands / command).write_text(f"#!/bin/sh\nPATH={os.environ['PATH']}\n{does}\n")
@@ -70,9 +79,11 @@ def following() -> Iterator[Following]:
                 found = [block for block in blocks((ROOT / page).read_text(encoding="utf-8")) if block.runs]
                 asked.append(json.dumps([page, found]))
             command = [str(commands / "follow"), *asked]
-            return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, timeout=LIMIT)
+            return subprocess.run(
+                command, cwd=where, env=environment, capture_output=True, text=True, timeout=10 * LIMIT
+            )
 
-        with warm_start(address):
+        with warm_start(pages_at), warm_start(commands_at, *COMMANDS_IMPORT):
             yield follow
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tests.patience import LIMIT
 
-__all__ = ["NOT_RUN", "Block", "blocks", "code_in_disguise", "follow"]
+__all__ = ["NOT_RUN", "Block", "blocks", "code_in_disguise", "follow", "main"]
 
 NOT_RUN = "not run by the tests"
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -67,8 +67,9 @@ def follow(page: str, found: list[Block]) -> None:
             sys.exit(f"{where}: exit code {done.returncode}\n{block.code}\n{done.stdout}\n{done.stderr}")
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Follow the pages that stand in the arguments, as JSON."""
     os.environ.setdefault("MPLBACKEND", "agg")
     for text in sys.argv[1:]:
-        name, some = json.loads(text)
-        follow(name, [Block(*one) for one in some])
+        name, found = json.loads(text)
+        follow(name, [Block(*one) for one in found])

@@ -1,7 +1,7 @@
 """Python programs that start at once: a process that has imported the heavy libraries forks a child for each of them.
 
-For tests that run many small commands through a real shell. A child has imported nothing of veil itself: what it
-imports, it imports as a new interpreter would.
+For tests that run many small commands through a real shell. A child has imported nothing of veil itself, unless
+that is asked for: what it imports, it imports as a new interpreter would.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import json
 import os
-import runpy
 import signal
 import socket
 import subprocess
@@ -18,19 +17,20 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 __all__ = ["program", "warm_start"]
 
-HEAVY = ("numpy", "numba", "scipy.special", "pyarrow", "pyarrow.parquet", "typer", "rich.console", "rich.table")
+LIBRARIES = ("numpy", "numba", "scipy.special", "pyarrow.parquet", "matplotlib.pyplot", "typer", "rich.table")
 
 # Hands its arguments, folder, environment and standard streams to the server, and ends as the child does.
 PROGRAM = """\
 #!{python} -IS
 import json, os, socket, sys
 if sys.argv[1:2] in {alone!r}:  # what runs until it is killed is killed with its own process
-    os.execv({python!r}, [{python!r}, "-m", {module!r}, *sys.argv[1:]])
-asked = dict(module={module!r}, arguments=sys.argv, folder=os.getcwd(), environment=dict(os.environ))
+    os.execv({python!r}, [{python!r}, "-c", {code!r}, *sys.argv[1:]])
+asked = dict(code={code!r}, arguments=sys.argv, folder=os.getcwd(), environment=dict(os.environ))
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({address!r})
     socket.send_fds(server, [b"x"], [0, 1, 2])
@@ -40,17 +40,17 @@ with socket.socket(socket.AF_UNIX) as server:
 """
 
 
-def program(path: Path, address: Path, module: str, alone: Sequence[str] = ()) -> None:
-    """Write a program that runs a module as `python -m` does; with the arguments `alone`, in a process of its own."""
+def program(path: Path, address: Path, code: str, alone: Sequence[str] = ()) -> None:
+    """Write a program that runs this code; with one of `alone` as its first argument, in a process of its own."""
     words = [[word] for word in alone]
-    path.write_text(PROGRAM.format(python=sys.executable, module=module, address=str(address), alone=words))
+    path.write_text(PROGRAM.format(python=sys.executable, code=code, address=str(address), alone=words))
     path.chmod(0o755)
 
 
 @contextlib.contextmanager
-def warm_start(address: Path) -> Iterator[None]:
-    """Serve programs for the length of a block."""
-    command = [sys.executable, "-m", "tests.support.warm_start", str(address)]
+def warm_start(address: Path, *more: str) -> Iterator[None]:
+    """Serve programs for the length of a block; `more` is imported before any of them starts."""
+    command = [sys.executable, "-m", "tests.support.warm_start", str(address), *LIBRARIES, *more]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
     assert server.stdout is not None
     assert server.stdout.readline() == b"ready\n"
@@ -62,9 +62,9 @@ def warm_start(address: Path) -> Iterator[None]:
         server.wait()
 
 
-def serve(address: str) -> None:
+def serve(address: str, *imported: str) -> None:
     """Fork a child for every program that asks; never returns."""
-    for name in HEAVY:
+    for name in imported:
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listening = socket.socket(socket.AF_UNIX)
@@ -105,7 +105,8 @@ def _run(asked: dict[str, Any]) -> int:
     sys.path[0] = ""
     code: Any = 0
     try:
-        runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
+        main = sys.modules["__main__"] = ModuleType("__main__")
+        exec(asked["code"], vars(main))
     except SystemExit as end:
         code = end.code
     except BaseException:
@@ -119,4 +120,4 @@ def _run(asked: dict[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(*sys.argv[1:])
