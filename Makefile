@@ -3,19 +3,28 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# compiling what nobody may ever import would take as long as installing it
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# two states of one environment: enough for the demo, and with everything that tests need
+DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 
-.PHONY: demo test acceptance bench lint clean setup
+.PHONY: demo test acceptance bench lint clean setup dist
 
 setup: $(READY)
 
-$(READY): pyproject.toml
+$(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+
+$(DEMO_READY): pyproject.toml | $(BIN)/pip
+	$(INSTALL) --editable '.[collector]'
 	@touch $@
 
-demo: $(READY)
+$(READY): pyproject.toml | $(BIN)/pip
+	$(INSTALL) --editable '.[dev]'
+	@touch $(DEMO_READY) $@
+
+demo: $(DEMO_READY)
 	$(BIN)/veil demo
 
 lint: $(READY)
@@ -25,7 +34,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 test: $(READY) lint
-	$(BIN)/pytest -n auto -m 'not acceptance'
+	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not acceptance'
 
 # resumable, in under an hour on two cores; ARGS=--full leaves nothing to samples
 acceptance: $(READY)
@@ -33,6 +42,12 @@ acceptance: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+# what a release uploads: the source archive, and the wheel made from it
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/*
 
 clean:
 	rm -rf $(VENV) clients/js/node_modules clients/js/build clients/js/dist clients/js/LICENSE build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .hypothesis

@@ -23,50 +23,87 @@ _HEAD = """\
 
 Written by `python docs/generate_cli.py` from the commands' own help; change it there.
 
-One set of verbs serves every study. `plan` says what there is to choose from and writes a study. The way of a value:
+One set of verbs serves every study. For a trial, make up some people:
 
-    veil plan histogram --labels-file labels.txt --epsilon 1 --users 1000000 -o study.json
-    veil randomize study.json values.csv -o reports.arrow          # on the devices
-    veil tally study.json reports*.arrow -o tally.bin              # at the collector
-    veil merge study.json here.bin there.bin -o tally.bin
-    veil estimate study.json tally.bin -o estimate.csv --plot estimate.svg
+```sh
+cat > people.py <<'END'
+import random
+
+def write(name, *rows):
+    with open(name, "w") as file:
+        print(*rows, sep="\\n", file=file)
+
+drinks, people = ["tea", "coffee", "water", "juice"], range(5000)
+write("labels.txt", *drinks)
+write("items.txt", *drinks)
+write("values.csv", "drink", *random.choices(drinks, [4, 3, 2, 1], k=5000))
+write("incomes.csv", "dollars", *(round(random.lognormvariate(10.5, 0.6)) for _ in people))
+write("words.csv", "word", *random.choices(["hello", "thanks", "later", "sure"], [4, 3, 2, 1], k=5000))
+write("baskets.csv", "basket", *(";".join(random.sample(drinks, 2)) for _ in people))
+write("people.csv", "age,state,os,purchase", *(f"{18 + n % 70},{'NY' if n % 3 else 'CA'},iOS,{n % 90}" for n in people))
+END
+python3 people.py
+```
+
+`plan` says what there is to choose from and writes a study. The way of a value:
+
+```sh
+veil plan histogram --labels-file labels.txt --epsilon 1 --users 1000000 -o study.json
+veil randomize study.json values.csv -o march.arrow            # on the devices
+veil randomize study.json values.csv -o april.arrow
+veil tally study.json march.arrow -o march.bin                 # at the collector
+veil tally study.json april.arrow -o april.bin
+veil merge study.json march.bin april.bin -o tally.bin
+veil estimate study.json tally.bin -o estimate.csv --plot estimate.svg
+```
 
 `estimate` takes tallies or files of reports. How the reports are read is a parameter of the study: `--set` changes it
 without asking anybody again. What people were asked cannot be changed:
 
-    veil estimate study.json tally.bin --set post=norm-sub         # frequencies that are not negative
-    veil plan numbers --range 0 250000 --epsilon 1 -o incomes.json
-    veil randomize incomes.json incomes.csv --clip -o reports.arrow  # what lies outside counts as the nearer end
-    veil estimate incomes.json reports.arrow --plot incomes.svg
-    veil plan hitters --max-bytes 12 -k 20 --epsilon 2 -o words.json
-    veil estimate words.json reports*.arrow --set k=50             # searched again, for more of them
+```sh
+veil estimate study.json tally.bin --set post=norm-sub         # frequencies that are not negative
+veil plan numbers --range 0 250000 --epsilon 1 -o incomes.json
+veil randomize incomes.json incomes.csv --clip -o incomes.arrow  # what lies outside counts as the nearer end
+veil estimate incomes.json incomes.arrow --plot incomes.svg
+veil plan hitters --max-bytes 6 -k 5 --epsilon 4 -o words.json
+veil randomize words.json words.csv -o words.arrow
+veil estimate words.json words.arrow --set k=10                # searched again, for more of them
+```
 
 `difference` says what changed between two collections of answers to the same study, with intervals and a test
 ([docs/differences.md](differences.md)):
 
-    veil difference study.json march.bin april.bin -o changes.csv --plot changes.svg
+```sh
+veil difference study.json march.bin april.bin -o changes.csv --plot changes.svg
+```
 
 A table is asked in SQL: private dimensions are reported with noise, public columns stand beside them, and every number
 has its error ([docs/sql.md](sql.md)):
 
-    veil plan sql people.csv --private age,salary,state --public os,purchase --epsilon 2 -o shop.json
-    veil randomize shop.json people.csv -o shop                    # a folder is a table
-    veil sql shop "SELECT os, AVG(purchase) AS spent FROM people WHERE age < 30 GROUP BY os"
+```sh
+veil plan sql people.csv --private age,state --public os,purchase --epsilon 2 -o shop.json
+veil randomize shop.json people.csv -o shop                    # a folder is a table
+veil sql shop "SELECT os, AVG(purchase) AS spent FROM people WHERE age < 30 GROUP BY os"
+```
 
 Studies of several rounds ask each person once, in one of the rounds. A folder keeps what the study took; `next` takes
 what a round collected and writes the task of the next one, or shows what was learnt. An interruption at any moment
 loses nothing. Where a command takes a study, the folder stands for its current round:
 
-    veil plan items --universe items.txt -k 20 --sets --epsilon 2 -o baskets.json
-    veil next run baskets.json                                     # writes run/round-000.json
-    veil randomize run some-baskets.csv -o reports.arrow           # the share of the people that the round asks
-    veil next run reports.arrow                                    # or a tally; and so on, to the result
+```sh
+veil plan items --universe items.txt -k 3 --sets --epsilon 2 -o baskets.json
+veil next run baskets.json                                     # writes run/round-000.json
+veil randomize run baskets.csv -o baskets.arrow                # the share of the people that the round asks
+veil next run baskets.arrow                                    # or a tally; and so on, to the result
+```
 
 Trials on data like yours, before anybody is asked:
 
-    veil simulate values.csv --epsilon 1 --plot values.svg         # from data to picture in one command
-    veil simulate baskets.json baskets.parquet --truth --people 1000000 --folder trial
-    veil compare values.csv --studies a.json,b.json --epsilon 0.5,1,2 --plot errors.svg
+```sh
+veil simulate values.csv --epsilon 1 --plot values.svg         # from data to picture in one command
+veil simulate baskets.json baskets.csv --truth --people 10000 --folder trial
+veil compare values.csv --studies study.json --epsilon 0.5,1,2 --plot errors.svg
+```
 
 `compare` tells the root mean square error of the shares of values or sets (those among the most frequent that were not
 found count as 0), of the share of people below a value for distributions, or of a mean (with a variance: of the mean
@@ -93,9 +130,11 @@ empty cell is an empty set.
 
 The same with a service between the devices and the analyst ([docs/collector](collector/service.md)):
 
-    veil serve                                                     # takes reports over HTTP
-    veil survey create study.json --open
-    veil token create --scope answers:read
+```sh
+veil serve &                                                   # takes reports over HTTP
+veil survey create study.json --open
+veil token create --scope answers:read
+```
 
 Rows that are not significant are hidden where they were picked out of many, as noise alone may look like them: of heavy
 hitters, items and itemsets, also in files, and of a histogram that is longer than what is shown. `--all` shows them.
@@ -104,6 +143,13 @@ Every command takes `--json`: standard output then holds exactly one JSON docume
 error, or with `--json` the document `{"error": {"kind": ..., "message": ...}}`; wrong usage always goes to standard
 error. No message shows anybody's value. Progress and warnings go to standard error. An output file appears only once it
 is whole.
+
+`veil --install-completion` teaches the shell that runs it (bash, zsh, fish) to complete commands, options, goals, kinds
+of studies, methods and experiments. The script for a shell of choice, as a package or an image needs it:
+
+```sh
+_VEIL_COMPLETE=source_zsh veil
+```
 """
 
 

@@ -13,7 +13,7 @@ import runpy
 import shlex
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -28,11 +28,13 @@ _WIDTH = "122"
 _LEFT_OUT = re.compile(r"^\d[\d,]* people, each promised|^query$|^query  |^groups read  |^  \S")
 
 
-def page(text: str) -> str:
-    """The page with what its commands print now."""
+def page(text: str, then: Callable[[], None] = lambda: None) -> str:
+    """The page with what its commands print now; `then` is called in the folder that they leave behind."""
     start, stop = text.index(_FIRST), text.index(_LAST)
     with _somewhere_else():
-        return text[:start] + "\n\n".join(_followed(text[start:stop].split("\n\n"))) + text[stop:]
+        made = text[:start] + "\n\n".join(_followed(text[start:stop].split("\n\n"))) + text[stop:]
+        then()
+        return made
 
 
 def _followed(blocks: list[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import httpx
+import pytest
 from hypothesis import settings
 from tests.patience import LIMIT
 
@@ -18,3 +19,29 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # httpx gives up after five seconds; an answer takes longer where a collector compiles its kernels beside other work
 for _call in (httpx.Client.__init__, httpx.request, httpx.get, httpx.post, httpx.options):
     _call.__kwdefaults__["timeout"] = httpx.Timeout(LIMIT)
+
+# Workers take one file after the other (`--dist loadfile`), so that what a file prepares is prepared once. Those that
+# take longest come first: a long one at the end would keep one worker busy while the others have nothing left to do.
+LONGEST_FIRST = (
+    "e2e/test_reproduce_",
+    "e2e/test_peos_parties",
+    "service/test_kills",
+    "service/test_study_kills",
+    "e2e/test_study_kills",
+    "service/test_browser",
+    "service/test_collector",
+    "e2e/",
+    "service/",
+    "stat/",
+    "exact/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first; within a file, and among the others, the order stays as it is."""
+
+    def place(item: pytest.Item) -> int:
+        name = item.path.as_posix()
+        return next((i for i, part in enumerate(LONGEST_FIRST) if f"/tests/{part}" in name), len(LONGEST_FIRST))
+
+    items.sort(key=place)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 from docs.generate_sql import PAGE, page
+from tests.support.snippets import blocks, follow
 
 from veil.sql import read_schema
 
@@ -16,9 +19,12 @@ pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 
 
-def test_the_page_shows_what_its_commands_print() -> None:
+def test_the_page_shows_what_its_commands_print_and_the_rest_of_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     written = PAGE.read_text(encoding="utf-8")
-    assert written == page(written), "run `python docs/generate_sql.py`"
+    rest = [block for block in blocks(written) if block.runs]
+    assert [block.language for block in rest] == ["python", "sh", "sh", "python"]
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert written == page(written, then=lambda: follow("docs/sql.md", rest)), "run `python docs/generate_sql.py`"
 
 
 def test_what_the_page_calls_true_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

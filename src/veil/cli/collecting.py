@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from veil.cli import completing
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -141,15 +142,14 @@ def create(
     open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
 ) -> Document:
     """Publish a study: its survey is kept as a draft. Another reading of the same task replaces the one before."""
-    from veil.cli.files import read_study
+    from veil.cli.files import read_published
     from veil.collector.documents import for_devices
-    from veil.tools.canonical import parse
 
     options = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
     options |= {"people": people, "round_seconds": round_seconds}
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
-    loaded, bare = read_study(study), parse(study.read_bytes())["kind"] != "veil-study"
+    loaded, bare = read_published(study)
     stored, _ = on.studies.publish(loaded, given, bare=bare, **terms)
     if open_now:
         stored = on.catalogue.open(stored.task)
@@ -293,7 +293,14 @@ def purge(
 @_command(token_app, "create")
 def create_token(
     on: On,
-    scopes: Annotated[list[str], typer.Option("--scope", help="What it may do, as in answers:read; several are fine.")],
+    scopes: Annotated[
+        list[str],
+        typer.Option(
+            "--scope",
+            help="What it may do, as in answers:read; several are fine.",
+            autocompletion=completing.scopes,
+        ),
+    ],
     survey: Annotated[str | None, typer.Option(help="Only for this survey: a task id, or the beginning of it.")] = None,
     note: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
 ) -> Document:

@@ -21,6 +21,7 @@ from veil.study import Collected, Kept, Study, StudyRun
 from veil.study.registry import study_from_json
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
+from veil.tools.canonical import parse
 from veil.wire.tallies import decode_tally, is_tally
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "open_run",
     "read_candidates",
     "read_lines",
+    "read_published",
     "read_study",
     "start_of",
 ]
@@ -138,9 +140,15 @@ def load(path: Path, changes: dict[str, str] | None = None) -> Loaded:
 
 def read_study(path: Path) -> Study:
     """The study of a study file, or of a bare task."""
+    return read_published(path)[0]
+
+
+def read_published(path: Path) -> tuple[Study, bool]:
+    """The study of a file, and whether that is a bare task. The file is read once: it may be a pipe."""
     check_inputs(path)
     with naming(path):
-        return study_from_json(path.read_bytes())
+        text = path.read_bytes()
+        return study_from_json(text), parse(text)["kind"] != "veil-study"
 
 
 def open_run(folder: Path) -> StudyRun:

@@ -16,6 +16,7 @@ from veil import __version__
 from veil.cli.answering import answer
 from veil.cli.asking import merge, randomize, tally
 from veil.cli.collecting import check_installed, serve, survey_app, token_app
+from veil.cli.completing import experiments, methods
 from veil.cli.inspecting import inspect
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.parties import shuffler
@@ -36,7 +37,6 @@ app = typer.Typer(
     help="Statistics from people without learning anybody's answer, by local differential privacy.",
     epilog=_EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # a traceback with local variables would show people's values
 )
 
@@ -61,7 +61,7 @@ def root(version: Annotated[bool, flag("--version", "Print the version and exit.
 
 @reporting
 def post(
-    name: Annotated[str | None, typer.Argument(help="One method to read about.")] = None,
+    name: Annotated[str | None, typer.Argument(help="One method to read about.", autocompletion=methods)] = None,
     as_json: AsJson = False,
 ) -> Document:
     """List the post-processing methods: what each enforces, what it is good for, how it is biased."""
@@ -111,7 +111,8 @@ def demo(
 @reporting
 def reproduce(
     experiment: Annotated[
-        str | None, typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}. Without a name: list them.")
+        str | None,
+        typer.Argument(help=f"One of {', '.join(EXPERIMENTS)}. Without a name: list them.", autocompletion=experiments),
     ] = None,
     quick: Annotated[
         bool, flag("--quick", "Fewer runs and points: at most a minute; verdicts are indicative.")

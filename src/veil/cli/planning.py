@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from veil.cli.completing import goals
 from veil.cli.options import HeldDomain, HeldLabels, HeldLabelsFile, given_changes, whole_number
 from veil.cli.outcome import AsJson, Document, console, flag, reporting, warn, wrote
 
@@ -39,7 +40,9 @@ _USUAL_PEOPLE = 1_000_000
 def plan(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="KIND", help="A goal, or a kind of study. Without it, list all there are."),
+        typer.Argument(
+            metavar="KIND", help="A goal, or a kind of study. Without it, list all there are.", autocompletion=goals
+        ),
     ] = None,
     file: Annotated[
         Path | None,
