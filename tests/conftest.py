@@ -25,6 +25,7 @@ for _call in (httpx.Client.__init__, httpx.request, httpx.get, httpx.post, httpx
 LONGEST_FIRST = (
     "e2e/test_reproduce_",
     "e2e/test_peos_parties",
+    "spark/",
     "service/test_kills",
     "service/test_study_kills",
     "e2e/test_study_kills",

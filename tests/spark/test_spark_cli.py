@@ -18,8 +18,6 @@ from veil.histogram import Histogram
 from veil.itemsets import SVIM
 from veil.sql import Category, Measure, Table
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 SHOP = Table(2.0, Record.of(a=2, b=3), (Measure("spent", 2), Category("os", ("x", "y"))))
 
 

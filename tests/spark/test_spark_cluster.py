@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from tests.support.spark_cluster import ROOT
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 
 def ran(case: str, folder: Path, people: int) -> str:
     """A case in a process of its own; what it said."""

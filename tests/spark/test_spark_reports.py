@@ -34,8 +34,6 @@ from veil.wire.arrow import to_arrow
 from veil.wire.payloads import from_payloads, to_payloads
 from veil.wire.tallies import encode_tally
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 AGED = Survey(OLH(1.0, 50), [Public("age"), Public("spent", 2)])
 PLAIN = Survey(OLH(1.0, 300))
 PEOPLE = 3000

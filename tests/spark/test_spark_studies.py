@@ -25,8 +25,6 @@ from veil.simulation import Simulated
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Table
 from veil.study.records import Memory
 
-pytestmark = pytest.mark.xdist_group("spark")
-
 UNIT = Interval(0.0, 1.0)
 SHOP = (Measure("spent", 2), Category("os", ("a", "b")))
 GROUPED = "SELECT os, COUNT(*), SUM(spent), AVG(spent * 1.5) FROM people WHERE a = 1 AND spent > -2 GROUP BY os"
