@@ -115,15 +115,19 @@ all of these also with .gz, Parquet and Arrow files, or from standard input (`-`
 written to disk); memory does not grow with their size. What does not belong is refused in the same words whatever the
 file, by its line or row, and is never shown:
 
-    zcat today.csv.gz | veil randomize study.json - --format csv -o reports.arrow
-    veil randomize study.json people.jsonl --column drink --missing skip -o reports.arrow
+```bash
+zcat today.csv.gz | veil randomize study.json - --format csv -o reports.arrow
+veil randomize study.json people.jsonl --column drink --missing skip -o reports.arrow
+```
 
 A value is missing where a cell is empty or NaN, and in JSON where it is null or its name is not there. `--missing
 refuse` stops at it; `--missing skip` leaves such people out, and says how many: estimates are then about people who
 have a value, and who sends nothing tells that they have none. Where that is private, plan the study with `--missing
 category`: then it is an answer of its own, which is shown as "(missing)", and null in JSON and files:
 
-    veil plan histogram --labels tea,coffee --missing category --epsilon 1 -o study.json
+```sh
+veil plan histogram --labels tea,coffee --missing category --epsilon 1 -o study.json
+```
 
 Sets are lists in JSON, Parquet and Arrow files. In CSV files they are cells with a separator between the items, and an
 empty cell is an empty set.
