@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from veil.collector.decoding import decode_requests
+from veil.collector.health import Health
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.problems import as_service_error
@@ -57,7 +58,9 @@ class CommitQueue:
         most_bytes: int,
         group_reports: int,
         clock: Callable[[], float] = time.time,
+        health: Health | None = None,
     ) -> None:
+        self._health = Health(store) if health is None else health
         self._store, self._metrics, self._clock = store, metrics, clock
         self._most_reports, self._most_bytes, self._group_reports = most_reports, most_bytes, group_reports
         self._waiting: deque[_Pending] = deque()
@@ -70,6 +73,7 @@ class CommitQueue:
 
     async def submit(self, stored: StoredSurvey, survey: Survey, frames: bytes, count: int) -> None:
         """Store the reports of one request durably; all of them, or an error and none."""
+        self._health.check()
         if self._reports + count > self._most_reports or self._bytes + len(frames) > self._most_bytes:
             raise ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1)
         pending = _Pending(stored, survey, frames, count, self._loop.create_future())
@@ -136,8 +140,12 @@ class CommitQueue:
     def _store_groups(self, groups: list[Group], members: list[list[int]], outcomes: list[Exception | None]) -> None:
         start = time.perf_counter()
         try:
+            self._health.check()  # what waited behind a call that timed out must not wait for another
             results = self._store.append(groups, int(self._clock()))
-        except StoreError as failed:
+            self._health.wrote()
+        except (StoreError, ServiceError) as failed:
+            if isinstance(failed, StoreError):
+                self._health.wrote(failed)
             self._metrics.add("veil_commit_failures_total")
             log("warning", "unavailable", failed)  # once for all that waited: no line is written for a report
             refusal = as_service_error(failed)

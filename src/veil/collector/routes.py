@@ -38,6 +38,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 _MOST_AUDIT = 1_000
 _MOST_ROUNDS = 1_000_000
 _PIECE_BYTES = 1 << 20
+_READY_SECONDS = 5
 _FLAGS = {"true": True, "false": False}
 
 Handler = Callable[[Service, Request], Awaitable[Response]]
@@ -112,14 +113,14 @@ async def list_surveys(service: Service, request: Request) -> Response:
         mine = [s for s in service.store.surveys() if token.task in (None, s.task)]
         return [service.catalogue.describe(stored) for stored in mine]
 
-    return JSONResponse({"surveys": await asyncio.to_thread(collect)})
+    return JSONResponse({"surveys": await service.in_thread(collect)})
 
 
 async def get_state(service: Service, request: Request) -> Response:
     """How a survey stands."""
     task = request.path_params["task"]
     await _authorised(service, request, "surveys:read", task)
-    stored = await asyncio.to_thread(service.catalogue.look_up, task)
+    stored = await service.in_thread(service.catalogue.look_up, task)
     return JSONResponse(service.catalogue.describe(stored))
 
 
@@ -142,7 +143,7 @@ async def _move(service: Service, request: Request, action: str, move: Callable[
         service.note(token.name, action, task)
         return move(task)
 
-    stored = await asyncio.to_thread(moved)
+    stored = await service.in_thread(moved)
     log("info", f"survey-{action}", task=task, token=token.name)
     return JSONResponse(service.catalogue.describe(stored))
 
@@ -192,7 +193,7 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
 async def get_study(service: Service, request: Request) -> Response:
     """Where a study of several rounds stands."""
     id_, _ = await _authorised_study(service, request, "surveys:read")
-    return JSONResponse(await asyncio.to_thread(service.studies.describe, id_))
+    return JSONResponse(await service.in_thread(service.studies.describe, id_))
 
 
 async def next_round(service: Service, request: Request) -> Response:
@@ -208,16 +209,16 @@ async def next_round(service: Service, request: Request) -> Response:
         service.note(token.name, "next", service.studies.first_task(id_))
         service.studies.request_next(id_, number)
 
-    await asyncio.to_thread(request_next)
+    await service.in_thread(request_next)
     await service.move_study(id_)
-    return JSONResponse(await asyncio.to_thread(service.studies.describe, id_))
+    return JSONResponse(await service.in_thread(service.studies.describe, id_))
 
 
 async def get_round(service: Service, request: Request) -> Response:
     """The signed survey of the round that is open now, for devices; and which part of the people it is for."""
     id_ = request.path_params["study"]
     current = service.studies.recall(id_)
-    stored, part = await asyncio.to_thread(service.studies.current, id_) if current is None else current
+    stored, part = await service.in_thread(service.studies.current, id_) if current is None else current
     phase = stored.phase(int(time.time()))
     if phase not in ("open", "waiting"):
         raise refusal_of(phase)
@@ -251,7 +252,7 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
 async def get_audit(service: Service, request: Request) -> Response:
     """The latest entries of the audit log."""
     await _authorised(service, request, "audit:read", None)
-    entries = await asyncio.to_thread(service.store.audit, _MOST_AUDIT)
+    entries = await service.in_thread(service.store.audit, _MOST_AUDIT)
     found = [{**vars(entry), "parameters": json.loads(entry.parameters)} for entry in entries]
     # in ASCII, which holds whatever was once written: a log that cannot be read is none
     return Response(json.dumps({"entries": found}), media_type="application/json")
@@ -271,8 +272,13 @@ async def get_health(service: Service, request: Request) -> Response:
 
 
 async def get_ready(service: Service, request: Request) -> Response:
-    """Whether it can store."""
-    await asyncio.to_thread(service.store.ping)
+    """Whether it can store and answer; says no, rather than waiting for a database that says nothing."""
+    try:
+        async with asyncio.timeout(_READY_SECONDS):
+            await asyncio.to_thread(service.health.check_store)
+    except TimeoutError:
+        raise ServiceError(503, "unavailable", "the database does not answer in time", retry_after=5) from None
+    await asyncio.to_thread(service.health.check_answers)
     return JSONResponse({"status": "ok"})
 
 
@@ -308,16 +314,16 @@ def _token(service: Service, request: Request, scope: str, task: str | AnySurvey
 
 
 async def _authorised(service: Service, request: Request, scope: str, task: str | None) -> TokenRecord:
-    return await asyncio.to_thread(_token, service, request, scope, task)
+    return await service.in_thread(_token, service, request, scope, task)
 
 
 async def _authorised_study(service: Service, request: Request, scope: str) -> tuple[str, TokenRecord]:
     id_ = request.path_params["study"]
-    task = await asyncio.to_thread(service.studies.first_task, id_)
+    task = await service.in_thread(service.studies.first_task, id_)
     return id_, await _authorised(service, request, scope, task)
 
 
 async def _survey_of(service: Service, request: Request) -> StoredSurvey:
     task = request.path_params["task"]
     remembered = service.catalogue.recall(task)
-    return await asyncio.to_thread(service.catalogue.look_up, task) if remembered is None else remembered
+    return await service.in_thread(service.catalogue.look_up, task) if remembered is None else remembered

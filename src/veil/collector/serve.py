@@ -6,16 +6,20 @@ import os
 import signal
 import socket
 import sys
+import time
+from pathlib import Path
 
 from veil.collector.app import App
 from veil.collector.logs import log, set_up
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.errors import InputError
+from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
+from veil.kernels import keep_compiled_in
 
 __all__ = ["serve"]
 
 _BACKLOG = 2048
+_LOOK_SECONDS = 1.0
 _SWITCH_SECONDS = 0.0005  # the thread that commits gets the interpreter back from a busy event loop ten times sooner
 
 
@@ -30,7 +34,8 @@ def serve(settings: Settings) -> None:
             signal.SIGPIPE, signal.SIG_IGN
         )  # a device that hangs up must not end us, as `veil ... | head` may
     sys.setswitchinterval(_SWITCH_SECONDS)
-    app = App(Service(settings))
+    keep_compiled_in(Path(settings.folder).resolve() / "kernels")  # where neither the package nor a home can be written
+    app = App(_service(settings))
     listener = _bind(settings)
     host, port = listener.getsockname()[:2]
     log("info", "listening", host=host, port=port)
@@ -52,6 +57,19 @@ def serve(settings: Settings) -> None:
         pass
     finally:
         listener.close()
+
+
+def _service(settings: Settings) -> Service:
+    """The service, once its database is there: both may be started at the same moment."""
+    give_up = time.monotonic() + settings.database_wait_seconds
+    while True:
+        try:
+            return Service(settings)
+        except (StoreUnreachableError, StoreTimeoutError) as problem:
+            if time.monotonic() >= give_up:
+                raise
+            log("warning", "waiting-for-database", problem)
+            time.sleep(_LOOK_SECONDS)
 
 
 def _bind(settings: Settings) -> socket.socket:

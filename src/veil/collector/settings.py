@@ -42,6 +42,8 @@ class Settings:
     body_seconds: int = 30
     shutdown_seconds: int = 20
     tally_seconds: float = 1.0
+    database_seconds: float = 5.0
+    database_wait_seconds: int = 60
     minimum: int = 100
     precision: int = 86_400
     metrics_open: bool = False
@@ -55,8 +57,8 @@ class Settings:
                 raise InputError(f"the setting {name} must be at least 1")
         if not 0 <= self.port < 65_536:
             raise InputError("the setting port must lie between 0 and 65535")
-        if self.minimum < 1 or not 0 < self.tally_seconds < math.inf:
-            raise InputError("the settings minimum and tally_seconds must be above 0")
+        if self.minimum < 1 or not 0 < self.tally_seconds < math.inf or not 0 < self.database_seconds < math.inf:
+            raise InputError("the settings minimum, tally_seconds and database_seconds must be above 0")
         if self.queue_reports < self.max_reports or self.queue_bytes < self.max_body_bytes:
             raise InputError("the queue must have room for one request: raise queue_reports or queue_bytes")
         if self.log_level not in ("debug", "info", "warning", "error"):
