@@ -15,12 +15,15 @@ from pathlib import Path
 __all__ = ["log", "set_up"]
 
 _LOGGER = logging.getLogger("veil.collector")
+# Whoever sends these could fill the log: the edge counts them instead.
+_COUNTED = ("Invalid HTTP request received.", "Unsupported upgrade request.")
 
 
 def set_up(level: str) -> None:
     """Send the collector's and uvicorn's logs to standard error, as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonLines())
+    handler.addFilter(lambda record: record.msg not in _COUNTED)
     for name in ("veil.collector", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler] if name != "uvicorn.error" else []

@@ -17,6 +17,8 @@ _HELP = {
     "veil_readings_total": ("counter", "Results for answers: made from the reports or their tally, or kept in memory."),
     "veil_reading_seconds": ("summary", "Results that were made: how many, and how long they took together."),
     "veil_rounds_total": ("counter", "Rounds of studies that were closed and read."),
+    "veil_connections": ("gauge", "Open connections, looked at every second."),
+    "veil_connections_closed_total": ("counter", "Connections that were closed from here, by reason."),
     "veil_queue_reports": ("gauge", "Reports that wait for a commit."),
     "veil_body_bytes": ("gauge", "Bytes of request bodies that are being read."),
 }

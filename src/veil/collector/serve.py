@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from veil.collector.app import App
+from veil.collector.edge import BACKLOG, Edge, protocol_of, room_for_connections
 from veil.collector.logs import log, set_up
 from veil.collector.service import Service
 from veil.collector.settings import Settings
@@ -18,7 +19,6 @@ from veil.kernels import keep_compiled_in
 
 __all__ = ["serve"]
 
-_BACKLOG = 2048
 _LOOK_SECONDS = 1.0
 _SWITCH_SECONDS = 0.0005  # the thread that commits gets the interpreter back from a busy event loop ten times sooner
 
@@ -38,17 +38,21 @@ def serve(settings: Settings) -> None:
     app = App(_service(settings))
     listener = _bind(settings)
     host, port = listener.getsockname()[:2]
-    log("info", "listening", host=host, port=port)
+    edge = Edge(settings, app.service.metrics, room_for_connections(settings.max_connections))
+    log("info", "listening", host=host, port=port, connections=edge.most)
+    if edge.most < settings.max_connections:
+        log("warning", "fewer-connections", wanted=settings.max_connections, most=edge.most)
     config = uvicorn.Config(
         app,
+        http=protocol_of(edge),
         log_config=None,
         access_log=False,  # no address and no time of a report is kept
         server_header=False,
         proxy_headers=False,
         ws="none",
         lifespan="on",
-        backlog=_BACKLOG,
-        timeout_keep_alive=75,  # longer than a reverse proxy's, so that it is never the one to be surprised
+        backlog=BACKLOG,
+        timeout_keep_alive=3600,  # the edge closes idle connections
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
     try:
@@ -75,6 +79,6 @@ def _service(settings: Settings) -> Service:
 def _bind(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
+        return socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
     except OSError:
         raise InputError(f"cannot listen on {settings.host}, port {settings.port}: is it in use?") from None

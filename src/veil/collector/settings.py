@@ -18,6 +18,10 @@ __all__ = ["Settings", "load_settings"]
 FILE = "veil.toml"
 SQLITE = "sqlite:///"
 _PREFIX = "VEIL_"
+_POSITIVE = (
+    *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
+    *("body_seconds", "shutdown_seconds", "precision"),
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,9 @@ class Settings:
     queue_reports: int = 100_000
     queue_bytes: int = 64 << 20
     group_reports: int = 20_000
+    max_connections: int = 4_096
+    head_bytes: int = 32 << 10
+    head_seconds: int = 10
     body_seconds: int = 30
     shutdown_seconds: int = 20
     tally_seconds: float = 1.0
@@ -52,7 +59,7 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             _check_type(field.name, getattr(self, field.name), field.default)
-        for name in ("max_body_bytes", "max_reports", "group_reports", "body_seconds", "shutdown_seconds", "precision"):
+        for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise InputError(f"the setting {name} must be at least 1")
         if not 0 <= self.port < 65_536:
