@@ -73,12 +73,16 @@ _COPY_END = b"\xff\xff"
 class _Marked:
     """A connection whose statements mark their parameters as SQLite's do."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self.raw = connection
+    def __init__(self, connection: psycopg.Connection[Any], deadlines: Deadlines | None = None) -> None:
+        self.raw, self._deadlines = connection, deadlines
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
         # our own constants only: none holds a question mark or a percent sign of its own
-        return self.raw.execute(statement.replace("?", "%s").encode(), parameters)
+        marked = statement.replace("?", "%s").encode()
+        if self._deadlines is None:
+            return self.raw.execute(marked, parameters)
+        with self._deadlines.watch(self.raw):
+            return self.raw.execute(marked, parameters)
 
 
 class PostgresStore(SqlStore):
@@ -109,8 +113,7 @@ class PostgresStore(SqlStore):
             except IndexError:
                 connection = self._connect()
             try:
-                with self._deadlines.watch(connection):
-                    yield _Marked(connection)
+                yield _Marked(connection, self._deadlines)  # of each statement: a block may go through all reports
             except BaseException:
                 connection.close()
                 raise
