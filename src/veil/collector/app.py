@@ -12,10 +12,9 @@ from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from veil.collector.logs import log
-from veil.collector.problems import as_service_error, error_response
+from veil.collector.problems import error_response, noted
 from veil.collector.routes import ROUTES, Endpoint, post_reports
 from veil.collector.service import Service
-from veil.errors import ServiceError
 
 __all__ = ["App"]
 
@@ -24,6 +23,8 @@ _PUBLISHED = re.compile(r"/v1/(surveys/[^/]+|studies/[^/]+/round)")
 _REPORTS = re.compile(r"/v1/surveys/([^/]+)/reports")
 _REPORTS_ROUTE = "POST /v1/surveys/{task}/reports"
 _HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+_EXPOSE, _VARY = (b"access-control-expose-headers", b"Retry-After"), (b"vary", b"Origin")
+_SHARED = [*_HEADERS, (b"access-control-allow-origin", b"*"), _EXPOSE]
 
 
 class App:
@@ -52,7 +53,7 @@ class App:
         reports = _REPORTS.fullmatch(scope["path"])
         for_devices = reports is not None or _PUBLISHED.fullmatch(scope["path"]) is not None
         if for_devices:
-            beside = [*_HEADERS, *self._allowed(scope)]
+            beside = self.beside(next((value for name, value in scope["headers"] if name == b"origin"), b""))
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -71,10 +72,7 @@ class App:
             else:
                 await self._router(scope, receive, answer)
         except Exception as problem:
-            refusal = as_service_error(problem)
-            self.service.metrics.add("veil_refused_total", code=refusal.code)
-            if refusal.status >= 500 and not isinstance(problem, ServiceError):  # those are logged where they arise
-                log("error" if refusal.status == 500 else "warning", refusal.code, problem)
+            refusal = noted(self.service.metrics, problem)
             if status:  # the answer is under way: all that is left is to break it off
                 raise HTTPException(500) from None
             await error_response(refusal)(scope, receive, answer)
@@ -92,14 +90,13 @@ class App:
 
         return endpoint
 
-    def _allowed(self, scope: Scope) -> list[tuple[bytes, bytes]]:
-        """Any page may fetch a survey and send reports: no cookie or token is involved. Nothing else is shared."""
-        expose = (b"access-control-expose-headers", b"Retry-After")
+    def beside(self, origin: bytes) -> list[tuple[bytes, bytes]]:
+        """Headers of what devices use. Any page may fetch a survey and send reports: no cookie or token is involved."""
         if self._any_origin:
-            return [(b"access-control-allow-origin", b"*"), expose]
-        origin = next((value for name, value in scope["headers"] if name == b"origin"), b"")
-        vary = (b"vary", b"Origin")
-        return [(b"access-control-allow-origin", origin), expose, vary] if origin in self._origins else [vary]
+            return _SHARED
+        if origin in self._origins:
+            return [*_HEADERS, (b"access-control-allow-origin", origin), _EXPOSE, _VARY]
+        return [*_HEADERS, _VARY]
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -16,6 +16,7 @@ from typing import ClassVar
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from veil.collector.ingest import Ingest, Taken
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.settings import Settings
@@ -127,6 +128,7 @@ class Connection(HttpToolsProtocol):
     """One connection. It overrides what asyncio and the parser call, and `on_response_complete`, uvicorn's own."""
 
     edge: ClassVar[Edge]
+    ingest: ClassVar[Ingest | None] = None
     _phase = _WHOLE
     _beside = 0  # bytes since the last request that are no body
     _refused = _counted = False
@@ -144,6 +146,8 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
         self.edge.stalled.pop(self, None)
+        if isinstance(self.cycle, Taken):
+            self.cycle.release()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -165,7 +169,16 @@ class Connection(HttpToolsProtocol):
             self._refuse_head()  # it came whole, in one large piece
             return
         self._phase = _BODY
-        super().on_headers_complete()
+        taken = None
+        if self.ingest is not None and (self.cycle is None or self.cycle.response_complete):
+            parser = self.parser
+            if parser.get_method() == b"POST" and not parser.should_upgrade():
+                keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
+                taken = self.ingest.take(self, self.url, self.headers, keep_alive)
+        if taken is None:
+            super().on_headers_complete()
+        else:
+            self.cycle = taken  # type: ignore[assignment]  # it looks like one
 
     def on_body(self, body: bytes) -> None:
         if not self._refused:
@@ -176,6 +189,8 @@ class Connection(HttpToolsProtocol):
         if not self._refused:
             self._phase, self._beside = _WHOLE, 0
             super().on_message_complete()
+            if isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+                self.cycle.begin()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -200,6 +215,9 @@ class Connection(HttpToolsProtocol):
         if self._waits is self.edge.heads and self._beside:
             self.edge.count(reason)
             self._refuse(b"408 Request Timeout", b"too-slow", b"the head did not come in time")
+        elif self._waits is self.edge.bodies and isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+            self.edge.count(reason)
+            self._refuse(b"408 Request Timeout", b"too-slow", b"the body did not come in time")
         else:
             self.drop(reason)
 
@@ -215,6 +233,8 @@ class Connection(HttpToolsProtocol):
         """Wait where this connection now belongs; while a request is worked on, nowhere."""
         if self._phase == _BODY:
             self._wait_in(self.edge.bodies)
+            if isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+                self.cycle.hold()
         elif self.cycle is not None and not self.cycle.response_complete:
             self._wait_in(None)
         elif self._phase == _HEAD or self.cycle is None:
@@ -262,6 +282,6 @@ def _since(waiting: tuple[Connection, float]) -> float:
     return waiting[1]
 
 
-def protocol_of(edge: Edge) -> type[Connection]:
-    """The protocol for uvicorn, with the edge that its connections share."""
-    return type("EdgeConnection", (Connection,), {"edge": edge})
+def protocol_of(edge: Edge, ingest: Ingest | None = None) -> type[Connection]:
+    """The protocol for uvicorn, with the edge that its connections share, and the short way for reports."""
+    return type("EdgeConnection", (Connection,), {"edge": edge, "ingest": ingest})

@@ -28,10 +28,11 @@ from veil.collector.store import StoredSurvey, TokenRecord
 from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
 from veil.errors import InputError, ServiceError, WireError
 from veil.study.registry import study_from_json
+from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
 
-__all__ = ["ROUTES", "Endpoint", "post_reports"]
+__all__ = ["FRAMED", "ROUTES", "Endpoint", "check_count", "post_reports"]
 
 FRAMED = "application/vnd.veil.reports"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -66,12 +67,18 @@ async def post_reports(service: Service, request: Request) -> Response:
     frames = await read_body(service, request)
     if kind == ARROW:
         frames = await service.decoding.run(frames_of_arrow, survey, frames, service.settings.max_reports)
-    count = count_frames(survey, len(frames))
+    count = check_count(service, survey, len(frames))
+    await service.queue.submit(stored, survey, frames, count)
+    return Response(b'{"acknowledged":%d}' % count, media_type="application/json")
+
+
+def check_count(service: Service, survey: Survey, size: int) -> int:
+    """How many framed reports so many bytes are; refuses too many of them."""
+    count = count_frames(survey, size)
     if count > service.settings.max_reports:
         expected = f"at most {service.settings.max_reports} reports"
         raise ServiceError(413, "too-large", "these are too many reports for one request", expected=expected)
-    await service.queue.submit(stored, survey, frames, count)
-    return Response(b'{"acknowledged":%d}' % count, media_type="application/json")
+    return count
 
 
 async def get_published(service: Service, request: Request) -> Response:

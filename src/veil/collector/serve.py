@@ -11,6 +11,7 @@ from pathlib import Path
 
 from veil.collector.app import App
 from veil.collector.edge import BACKLOG, Edge, protocol_of, room_for_connections
+from veil.collector.ingest import Ingest
 from veil.collector.logs import log, set_up
 from veil.collector.service import Service
 from veil.collector.settings import Settings
@@ -44,7 +45,7 @@ def serve(settings: Settings) -> None:
         log("warning", "fewer-connections", wanted=settings.max_connections, most=edge.most)
     config = uvicorn.Config(
         app,
-        http=protocol_of(edge),
+        http=protocol_of(edge, Ingest(app)),
         log_config=None,
         access_log=False,  # no address and no time of a report is kept
         server_header=False,
