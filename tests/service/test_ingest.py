@@ -1,4 +1,4 @@
-"""Reports on the short way past ASGI: answered and refused as on the ordinary way, in order, and within the same bounds."""
+"""Reports on the short way past ASGI: answered and refused as on the ordinary way, in order, within the same bounds."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Awaitable, Callable
 
 from starlette.exceptions import HTTPException
@@ -15,6 +16,7 @@ from veil.collector.logs import log
 from veil.collector.problems import error_response, noted
 from veil.collector.routes import ROUTES, Endpoint, post_reports
 from veil.collector.service import Service
+from veil.errors import ServiceError
 
 __all__ = ["App"]
 
@@ -62,7 +64,11 @@ class App:
                 message["headers"] = [*message["headers"], *beside]
             await send(message)
 
+        start = time.perf_counter()
         try:
+            if "veil.wait" in scope:  # the edge says so
+                message = "too many requests came from this address: send it again later"
+                raise ServiceError(429, "too-many-requests", message, retry_after=scope["veil.wait"])
             if for_devices and scope["method"] == "OPTIONS":
                 await _preflight()(scope, receive, answer)
             elif reports is not None and scope["method"] == "POST":
@@ -78,6 +84,7 @@ class App:
             await error_response(refusal)(scope, receive, answer)
         route = scope.get("veil.route", "none")
         self.service.metrics.add("veil_requests_total", route=route, status=str(status))
+        self.service.metrics.observe("veil_request_seconds", time.perf_counter() - start, route=route)
 
     def _endpoint(self, methods: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
         """One path, whatever its methods: a refused one is then told all that there are."""

@@ -17,6 +17,7 @@ from typing import ClassVar
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from veil.collector.ingest import Ingest, Taken
+from veil.collector.limiting import AddressLimit
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.settings import Settings
@@ -32,6 +33,7 @@ _GRACE_SECONDS = 5  # a body that comes too slowly is refused in words first (`b
 _IDLE_SECONDS = 75  # longer than a reverse proxy's, so that it is never the one to be surprised
 _STALLED_SECONDS = 60
 _FRAMING = 16  # bytes around each byte of a chunked body, at most; what is beyond counts as a head does
+_UNLIMITED = (b"/healthz", b"/readyz")
 _HEAD, _BODY, _WHOLE = range(3)  # how much of the current request has come
 _ANSWER = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n%s\r\n%s"
 
@@ -59,15 +61,22 @@ class Edge:
     """
 
     def __init__(
-        self, settings: Settings, metrics: Metrics, most: int, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        most: int,
+        limit: AddressLimit | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.head_bytes, self.most, self.clock = settings.head_bytes, most, clock
-        self._metrics = metrics
+        self._metrics, self._limit = metrics, limit
+        self._address_header = settings.address_header.lower().encode()
         self.heads: dict[Connection, float] = {}
         self.idle: dict[Connection, float] = {}
         self.bodies: dict[Connection, float] = {}
         self.stalled: dict[Connection, float] = {}
         self.open = 0
+        metrics.watch("veil_connections", lambda: self.open)
         self._limits = (
             (self.heads, settings.head_seconds, "head-too-slow"),
             (self.idle, _IDLE_SECONDS, "idle"),
@@ -81,7 +90,7 @@ class Edge:
         """Whether a new connection may stay; makes room for it by closing the one that has waited longest."""
         if not self._looking:
             self._looking = True
-            asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
+            self._look_again()
         if self.open < self.most:
             return True
         self._tell()
@@ -93,6 +102,16 @@ class Edge:
             return False
         oldest[0].drop("crowded-out")
         return True
+
+    def wait(self, connection: Connection) -> int:
+        """How long whoever sent this head should wait, in seconds, because too much came from there; 0 if not."""
+        if self._limit is None or connection.url in _UNLIMITED:
+            return 0
+        address = connection.client[0] if connection.client else ""
+        if self._address_header:  # a proxy's own word, which is the last
+            given = [value for name, value in connection.headers if name == self._address_header]
+            address = given[-1].rpartition(b",")[2].strip().decode("latin-1") if given else address
+        return self._limit.wait(address)
 
     def count(self, reason: str) -> None:
         """One more connection was closed from here."""
@@ -109,7 +128,7 @@ class Edge:
                 late.append(connection)
             for connection in late:
                 connection.give_up(reason)
-        self._metrics.set("veil_connections", self.open)
+        self._metrics.publish()
 
     def _look_again(self) -> None:
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
@@ -170,7 +189,10 @@ class Connection(HttpToolsProtocol):
             return
         self._phase = _BODY
         taken = None
-        if self.ingest is not None and (self.cycle is None or self.cycle.response_complete):
+        wait = self.edge.wait(self)
+        if wait:
+            self.scope["veil.wait"] = wait  # type: ignore[typeddict-unknown-key]
+        elif self.ingest is not None and (self.cycle is None or self.cycle.response_complete):
             parser = self.parser
             if parser.get_method() == b"POST" and not parser.should_upgrade():
                 keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()

@@ -123,6 +123,7 @@ class Taken:
     ) -> None:
         self._ingest, self._of, self._stored, self._origin = ingest, connection, stored, origin
         self._count = self._held = 0
+        self._start = time.perf_counter()
         self.keep_alive, self.body, self.more_body = keep_alive, bytearray(), True
         self.disconnected = self.response_complete = False
 
@@ -157,6 +158,8 @@ class Taken:
         if self.response_complete or self._of.transport.is_closing():
             return
         self.response_complete = True
+        seconds = time.perf_counter() - self._start
+        self._ingest.service.metrics.observe("veil_request_seconds", seconds, route=_ROUTE)
         keep = self.keep_alive
         self._of.transport.write(self._ingest.answer(self._of, problem, self._count, self._origin, keep))
         if not keep:

@@ -269,7 +269,6 @@ async def get_metrics(service: Service, request: Request) -> Response:
     """Numbers for Prometheus."""
     if not service.settings.metrics_open:
         await _authorised(service, request, "metrics:read", None)
-    service.metrics.set("veil_body_bytes", service.body_bytes)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

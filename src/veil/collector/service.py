@@ -38,10 +38,11 @@ __all__ = ["Service", "open_store"]
 T = TypeVar("T")
 
 
-def open_store(settings: Settings, *, make: bool = True, hurried: bool = False) -> Store:
+def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True) -> Store:
     """The store that the settings name, made ready for use; where none may be made, a file must be there.
 
-    A `hurried` one gives up on a server that does not answer in time: devices wait for it.
+    A `hurried` one gives up on a server that does not answer in time: devices wait for it. Of several processes one
+    does the `chores`: it moves what SQLite wrote from its log to its place.
     """
     url, path = settings.database, settings.database_file
     if path is not None and not make and not path.exists():
@@ -50,7 +51,7 @@ def open_store(settings: Settings, *, make: bool = True, hurried: bool = False) 
         from veil.collector.sqlite_store import SqliteStore
 
         make_private_folder(path.parent)
-        return SqliteStore(path)
+        return SqliteStore(path, keep_log_short=chores)
     if url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
 
@@ -59,19 +60,26 @@ def open_store(settings: Settings, *, make: bool = True, hurried: bool = False) 
 
 
 class Service:
-    """One collector. `start` within the event loop, `stop` to drain it."""
+    """One collector. `start` within the event loop, `stop` to drain it.
+
+    Of several worker processes one does the `chores`: it catches tallies up and moves studies on, beside the requests.
+    """
 
     queue: CommitQueue
 
-    def __init__(self, settings: Settings, store: Store | None = None) -> None:
+    def __init__(
+        self, settings: Settings, store: Store | None = None, *, metrics: Metrics | None = None, chores: bool = True
+    ) -> None:
         self.settings = settings
-        self.store = open_store(settings, hurried=True) if store is None else store
+        self.store = open_store(settings, hurried=True, chores=chores) if store is None else store
         self.health = Health(self.store)
         self.key: Ed25519PrivateKey = load_key(settings.key_path)
-        self.metrics = Metrics()
+        self.metrics = Metrics() if metrics is None else metrics
+        self._chores = chores
         self.catalogue = Catalogue(self.store)
         self.studies = Studies(self.store, self.catalogue)
         self.body_bytes = 0
+        self.metrics.watch("veil_body_bytes", lambda: self.body_bytes)
         # Analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them.
         # What goes through reports again and again has threads of its own, and so has what reads a kept tally.
         self.answering = Workers("answer", threads=2, waiting=8)
@@ -99,8 +107,9 @@ class Service:
             group_reports=self.settings.group_reports,
             health=self.health,
         )
-        self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
-        self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
+        if self._chores:
+            self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
+            self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
         log("info", "started", store=self.settings.database.partition(":")[0])
 
     async def stop(self) -> None:

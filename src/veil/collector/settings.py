@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import tomllib
@@ -18,9 +19,10 @@ __all__ = ["Settings", "load_settings"]
 FILE = "veil.toml"
 SQLITE = "sqlite:///"
 _PREFIX = "VEIL_"
+_OTHERS = ("SETTINGS", "DATA", "THREADS", "TRACEBACK", "CHROMIUM")  # variables that others read
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
-    *("body_seconds", "shutdown_seconds", "precision"),
+    *("body_seconds", "shutdown_seconds", "precision", "workers"),
 )
 
 
@@ -53,6 +55,9 @@ class Settings:
     database_wait_seconds: int = 60
     minimum: int = 100
     precision: int = 86_400
+    requests_per_minute: int = 0
+    address_header: str = ""
+    workers: int = 1
     metrics_open: bool = False
     log_level: str = "info"
 
@@ -62,6 +67,8 @@ class Settings:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise InputError(f"the setting {name} must be at least 1")
+        if not 0 <= self.requests_per_minute < 65_535:
+            raise InputError("the setting requests_per_minute must lie between 0 (no limit) and 65534")
         if not 0 <= self.port < 65_536:
             raise InputError("the setting port must lie between 0 and 65535")
         if self.minimum < 1 or not 0 < self.tally_seconds < math.inf or not 0 < self.database_seconds < math.inf:
@@ -103,6 +110,7 @@ def load_settings(path: str | os.PathLike[str] | None = None, environment: Mappi
     given: dict[str, Any] = {}
     if named is not None or chosen.exists():
         given = _read(chosen)
+    _check_names(environment)
     for field in fields(Settings):
         text = environment.get(_PREFIX + field.name.upper())
         if text is not None:
@@ -120,8 +128,22 @@ def _read(path: Path) -> dict[str, Any]:
     known = {field.name: field.default for field in fields(Settings)}
     for name in given:
         if name not in known:
-            raise InputError(f"{path} has an unknown setting {name!r}; there are {', '.join(known)}")
+            raise InputError(f"{path} has an unknown setting {name!r}: {_instead(name, list(known))}")
     return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+
+
+def _check_names(environment: Mapping[str, str]) -> None:
+    """Refuse a variable that nobody would read: it was meant to set something."""
+    known = [*(field.name.upper() for field in fields(Settings)), *_OTHERS]
+    for variable in environment:
+        name = variable.removeprefix(_PREFIX)
+        if variable.startswith(_PREFIX) and name not in known and not name.startswith("TEST_"):
+            raise InputError(f"the environment has an unknown variable {variable}: {_instead(name, known, _PREFIX)}")
+
+
+def _instead(name: str, known: list[str], prefix: str = "") -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"did you mean {prefix}{near[0]}?" if near else f"there are {', '.join(prefix + one for one in known)}"
 
 
 def _parsed(name: str, text: str, default: Any) -> Any:

@@ -71,8 +71,8 @@ SELECT group_concat(hex(payload), ''), max(sequence) FROM
 class SqliteStore(SqlStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
+    def __init__(self, path: str | Path, *, keep_log_short: bool = True) -> None:
+        self._path, self._keeps_log_short = Path(path), keep_log_short
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closing = threading.Event()
@@ -109,7 +109,7 @@ class SqliteStore(SqlStore):
 
     def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
         outcomes: list[int | Phase] = []
-        if self._checkpointer is None:
+        if self._checkpointer is None and self._keeps_log_short:
             self._checkpointer = threading.Thread(target=self._keep_log_short, name="veil-checkpoint", daemon=True)
             self._checkpointer.start()
         with self.writing() as connection:
