@@ -17,6 +17,7 @@ import pytest
 from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 from tests.service.kills import Devices, check_nothing_lost, ids_of
+from tests.service.postgres import Server
 
 from veil.collector.board import Board
 from veil.collector.metrics import Metrics
@@ -62,6 +63,17 @@ def test_a_report_counts_once_whichever_worker_it_meets(collector: Collector) ->
     assert told == {0, 1, 2}
     answer = httpx.get(f"{collector.url}{path}/answer", headers=collector.token("answers:read"), timeout=LIMIT)
     assert answer.json()["people"] == 20
+
+
+def test_workers_on_postgres_store_a_report_once(postgres: Server, tmp_path: Path) -> None:
+    with running(tmp_path / "data", VEIL_WORKERS="2", VEIL_DATABASE_URL=postgres.database()) as collector:
+        path = collector.open_survey()
+        until(lambda: collector.log.count('"event": "started"') == 2, lambda: collector.log)
+        body = framed(SURVEY, [1] * 5)
+        for _ in range(12):
+            answer = httpx.post(f"{collector.url}{path}/reports", content=body, headers=FRAMED, timeout=LIMIT)
+            assert answer.status_code == 200
+        assert collector.stored_ids() == sorted(ids_of([body]))
 
 
 def test_another_takes_the_place_of_a_worker_that_dies(collector: Collector) -> None:
