@@ -128,6 +128,15 @@ def test_a_lock_that_somebody_holds_is_a_time_out(postgres: Server) -> None:
     store.close()
 
 
+def test_a_migration_may_take_its_time(postgres: Server) -> None:
+    store = PostgresStore(postgres.database(), 0.2)
+    with store.writing(patient=True) as connection:
+        connection.execute("SELECT pg_sleep(1)")
+    with pytest.raises(StoreTimeoutError), store.writing() as connection:
+        connection.execute("SELECT pg_sleep(1)")
+    store.close()
+
+
 def test_serve_waits_for_a_database_that_starts_late(postgres: Server, tmp_path: Path) -> None:
     url = postgres.database()
     postgres.stop()

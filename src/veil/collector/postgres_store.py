@@ -126,6 +126,9 @@ class PostgresStore(SqlStore):
                 self._writer = self._connect()
             try:
                 with self._deadlines.watch(self._writer, patient=patient), self._writer.transaction():
+                    if patient:  # a migration of many reports takes its time
+                        self._writer.execute("SET LOCAL statement_timeout = 0")
+                        self._writer.execute("SET LOCAL lock_timeout = 0")
                     yield _Marked(self._writer)
             except (StoreTimeoutError, psycopg.OperationalError):
                 self._writer.close()  # also where it broke during the commit: nobody knows, so nobody is told
