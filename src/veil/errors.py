@@ -14,6 +14,8 @@ VeilError
 ├── CollectorError                    a device cannot reach the collector, or cannot trust what it says
 ├── ServiceError                      the collector refuses a request, with a code and a status of HTTP
 ├── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
+│   ├── StoreTimeoutError             it did not answer in time
+│   └── StoreUnreachableError         no connection to it could be made
 ├── PartyError                        a party of a shuffle failed, refused or fell silent: nothing was counted
 └── EngineError                       what should count is not there, or failed: nothing was counted
 
@@ -42,6 +44,8 @@ __all__ = [
     "ServiceError",
     "SqlError",
     "StoreError",
+    "StoreTimeoutError",
+    "StoreUnreachableError",
     "VeilError",
     "WireError",
 ]
@@ -120,6 +124,14 @@ class ServiceError(VeilError):
 
 class StoreError(VeilError):
     """The collector's database is down, full or damaged. Whatever was about to be stored was not acknowledged."""
+
+
+class StoreTimeoutError(StoreError):
+    """The collector's database did not answer in time: it hangs, or is locked by somebody else."""
+
+
+class StoreUnreachableError(StoreError):
+    """No connection to the collector's database could be made: it may not be there yet."""
 
 
 class PartyError(VeilError):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import psycopg
 from tests.patience import LIMIT, until
 
@@ -50,6 +51,22 @@ class Server:
     def stop(self) -> None:
         self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "-W", "stop")
         until(lambda: not (self.folder / "data" / "postmaster.pid").exists())
+
+    @contextlib.contextmanager
+    def hanging(self) -> Iterator[None]:
+        """All processes of the server stand still for the length of a block: connections stay, nothing is answered."""
+        postmaster = psutil.Process(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]))
+        postmaster.suspend()  # first, so that it makes no more children
+        stopped = [postmaster, *postmaster.children(recursive=True)]
+        try:
+            for process in stopped[1:]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.suspend()
+            yield
+        finally:
+            for process in stopped:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def database(self) -> str:
         """A new, empty database."""

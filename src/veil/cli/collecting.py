@@ -59,13 +59,14 @@ def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on; default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one; default: 8321.")] = None,
     folder: Folder = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="So many processes on one socket; default: 1.")] = None,
     as_json: AsJson = False,
 ) -> Document:
     """Run the collector until it is told to stop: it takes reports, keeps them, and answers analysts."""
     check_installed()
     from veil.collector.serve import serve as run
 
-    given: dict[str, Any] = {"host": host, "port": port}
+    given: dict[str, Any] = {"host": host, "port": port, "workers": workers}
     chosen = replace(_settings(settings, folder), **{name: value for name, value in given.items() if value is not None})
     run(chosen)
     return {"stopped": True}

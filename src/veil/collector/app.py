@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Awaitable, Callable
 
 from starlette.exceptions import HTTPException
@@ -12,7 +13,7 @@ from starlette.routing import Route, Router
 from starlette.types import Message, Receive, Scope, Send
 
 from veil.collector.logs import log
-from veil.collector.problems import as_service_error, error_response
+from veil.collector.problems import error_response, noted
 from veil.collector.routes import ROUTES, Endpoint, post_reports
 from veil.collector.service import Service
 from veil.errors import ServiceError
@@ -24,6 +25,8 @@ _PUBLISHED = re.compile(r"/v1/(surveys/[^/]+|studies/[^/]+/round)")
 _REPORTS = re.compile(r"/v1/surveys/([^/]+)/reports")
 _REPORTS_ROUTE = "POST /v1/surveys/{task}/reports"
 _HEADERS = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+_EXPOSE, _VARY = (b"access-control-expose-headers", b"Retry-After"), (b"vary", b"Origin")
+_SHARED = [*_HEADERS, (b"access-control-allow-origin", b"*"), _EXPOSE]
 
 
 class App:
@@ -52,7 +55,7 @@ class App:
         reports = _REPORTS.fullmatch(scope["path"])
         for_devices = reports is not None or _PUBLISHED.fullmatch(scope["path"]) is not None
         if for_devices:
-            beside = [*_HEADERS, *self._allowed(scope)]
+            beside = self.beside(next((value for name, value in scope["headers"] if name == b"origin"), b""))
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -61,7 +64,11 @@ class App:
                 message["headers"] = [*message["headers"], *beside]
             await send(message)
 
+        start = time.perf_counter()
         try:
+            if "veil.wait" in scope:  # the edge says so
+                message = "too many requests came from this address: send it again later"
+                raise ServiceError(429, "too-many-requests", message, retry_after=scope["veil.wait"])
             if for_devices and scope["method"] == "OPTIONS":
                 await _preflight()(scope, receive, answer)
             elif reports is not None and scope["method"] == "POST":
@@ -71,15 +78,13 @@ class App:
             else:
                 await self._router(scope, receive, answer)
         except Exception as problem:
-            refusal = as_service_error(problem)
-            self.service.metrics.add("veil_refused_total", code=refusal.code)
-            if refusal.status >= 500 and not isinstance(problem, ServiceError):  # those are logged where they arise
-                log("error" if refusal.status == 500 else "warning", refusal.code, problem)
+            refusal = noted(self.service.metrics, problem)
             if status:  # the answer is under way: all that is left is to break it off
                 raise HTTPException(500) from None
             await error_response(refusal)(scope, receive, answer)
         route = scope.get("veil.route", "none")
         self.service.metrics.add("veil_requests_total", route=route, status=str(status))
+        self.service.metrics.observe("veil_request_seconds", time.perf_counter() - start, route=route)
 
     def _endpoint(self, methods: dict[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
         """One path, whatever its methods: a refused one is then told all that there are."""
@@ -92,14 +97,13 @@ class App:
 
         return endpoint
 
-    def _allowed(self, scope: Scope) -> list[tuple[bytes, bytes]]:
-        """Any page may fetch a survey and send reports: no cookie or token is involved. Nothing else is shared."""
-        expose = (b"access-control-expose-headers", b"Retry-After")
+    def beside(self, origin: bytes) -> list[tuple[bytes, bytes]]:
+        """Headers of what devices use. Any page may fetch a survey and send reports: no cookie or token is involved."""
         if self._any_origin:
-            return [(b"access-control-allow-origin", b"*"), expose]
-        origin = next((value for name, value in scope["headers"] if name == b"origin"), b"")
-        vary = (b"vary", b"Origin")
-        return [(b"access-control-allow-origin", origin), expose, vary] if origin in self._origins else [vary]
+            return _SHARED
+        if origin in self._origins:
+            return [*_HEADERS, (b"access-control-allow-origin", origin), _EXPOSE, _VARY]
+        return [*_HEADERS, _VARY]
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -19,6 +19,9 @@ async def read_body(service: Service, request: Request) -> bytes:
 
     Bytes count against the bound of all bodies once they are here: a declared length costs the sender nothing.
     """
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        raise ServiceError(415, "wrong-type", "bodies must not be encoded", expected="no Content-Encoding")
     limit = service.settings.max_body_bytes
     length = request.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > limit):

@@ -75,10 +75,10 @@ class Catalogue:
         self._store, self._clock = store, clock
         self._remembered: dict[str, _Remembered] = {}
 
-    def recall(self, task: str) -> StoredSurvey | None:
-        """A survey that was looked up a moment ago; does not block."""
+    def recall(self, task: str, grace: float = 0.0) -> StoredSurvey | None:
+        """A survey that was looked up a moment ago, or up to `grace` seconds before that; does not block."""
         found = self._remembered.get(task)
-        return found.stored if found is not None and time.monotonic() < found.until else None
+        return found.stored if found is not None and time.monotonic() < found.until + grace else None
 
     def look_up(self, task: str) -> StoredSurvey:
         """A survey as it is now; refuses an unknown one."""

@@ -7,6 +7,7 @@ beyond it requests are refused at once, so that memory does not grow with the lo
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from veil.collector.decoding import decode_requests
+from veil.collector.health import Health
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.problems import as_service_error
@@ -22,6 +24,8 @@ from veil.errors import ServiceError, StoreError
 from veil.survey import Survey
 
 __all__ = ["CommitQueue", "refusal_of"]
+
+_PATIENCE = 0.25  # of the last commit's time
 
 _CLOSED: dict[Phase, tuple[int, str, str]] = {
     "draft": (404, "unknown-survey", "there is no survey with this task id"),
@@ -42,7 +46,7 @@ class _Pending:
     survey: Survey
     frames: bytes
     count: int
-    done: asyncio.Future[None]
+    done: Callable[[Exception | None], None]
 
 
 class CommitQueue:
@@ -57,30 +61,43 @@ class CommitQueue:
         most_bytes: int,
         group_reports: int,
         clock: Callable[[], float] = time.time,
+        health: Health | None = None,
     ) -> None:
+        self._health = Health(store) if health is None else health
         self._store, self._metrics, self._clock = store, metrics, clock
         self._most_reports, self._most_bytes, self._group_reports = most_reports, most_bytes, group_reports
         self._waiting: deque[_Pending] = deque()
         self._reports = self._bytes = 0
         self._changed = threading.Condition()
         self._stopping = False
+        self._wanted = 1  # so many wait before the thread is woken
+        self._last, self._took = 0, 0.0  # of the last commit: how many requests, how many seconds
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._run, name="veil-commit", daemon=True)
         self._thread.start()
 
     async def submit(self, stored: StoredSurvey, survey: Survey, frames: bytes, count: int) -> None:
         """Store the reports of one request durably; all of them, or an error and none."""
+        done: asyncio.Future[None] = self._loop.create_future()
+        self.offer(stored, survey, frames, count, functools.partial(_settle, done))
+        await done  # a device that hangs up does not undo what is under way: nobody asks the future
+
+    def offer(
+        self, stored: StoredSurvey, survey: Survey, frames: bytes, count: int, done: Callable[[Exception | None], None]
+    ) -> None:
+        """The same from within the event loop; `done` is called there with None, or with why nothing was stored."""
+        self._health.check()
         if self._reports + count > self._most_reports or self._bytes + len(frames) > self._most_bytes:
             raise ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1)
-        pending = _Pending(stored, survey, frames, count, self._loop.create_future())
+        pending = _Pending(stored, survey, frames, count, done)
         self._count(count, len(frames))
         with self._changed:
             if self._stopping:
                 self._count(-count, -len(frames))
                 raise ServiceError(503, "stopping", "the collector is stopping: send it again later", retry_after=5)
             self._waiting.append(pending)
-            self._changed.notify()
-        await pending.done  # a device that hangs up does not undo what is under way: nobody asks the future
+            if len(self._waiting) >= self._wanted:
+                self._changed.notify()
 
     async def drain(self) -> None:
         """Commit what waits, and stop."""
@@ -96,23 +113,37 @@ class CommitQueue:
 
     def _run(self) -> None:
         while group := self._next_group():
+            start = time.perf_counter()
             try:
                 outcomes = self._commit(group)
             except Exception as problem:  # whatever it is, nobody waits for ever and nothing is acknowledged
                 log("error", "internal", problem)
                 outcomes = [as_service_error(problem)] * len(group)
+            self._last, self._took = len(group), time.perf_counter() - start
             self._loop.call_soon_threadsafe(self._resolve, group, outcomes)
 
     def _next_group(self) -> list[_Pending]:
         with self._changed:
             while not self._waiting and not self._stopping:
                 self._changed.wait()
+            self._gather()
             group: list[_Pending] = []
             reports = 0
             while self._waiting and (not group or reports + self._waiting[0].count <= self._group_reports):
                 reports += self._waiting[0].count
                 group.append(self._waiting.popleft())
             return group
+
+    def _gather(self) -> None:
+        """Wait for a fraction of a commit until those who were just answered have sent again.
+
+        Without it, half of the senders wait for the commit that the other half is in, and a disk that takes long to
+        sync does twice the work. A sender who is alone never waits.
+        """
+        if self._last > 1 and not self._stopping:
+            self._wanted = len(self._waiting) + self._last
+            self._changed.wait_for(lambda: len(self._waiting) >= self._wanted or self._stopping, self._took * _PATIENCE)
+            self._wanted = 1
 
     def _commit(self, pending: list[_Pending]) -> list[Exception | None]:
         """What became of each request: None once it is durable."""
@@ -136,8 +167,12 @@ class CommitQueue:
     def _store_groups(self, groups: list[Group], members: list[list[int]], outcomes: list[Exception | None]) -> None:
         start = time.perf_counter()
         try:
+            self._health.check()  # what waited behind a call that timed out must not wait for another
             results = self._store.append(groups, int(self._clock()))
-        except StoreError as failed:
+            self._health.wrote()
+        except (StoreError, ServiceError) as failed:
+            if isinstance(failed, StoreError):
+                self._health.wrote(failed)
             self._metrics.add("veil_commit_failures_total")
             log("warning", "unavailable", failed)  # once for all that waited: no line is written for a report
             refusal = as_service_error(failed)
@@ -156,10 +191,14 @@ class CommitQueue:
     def _resolve(self, group: list[_Pending], outcomes: list[Exception | None]) -> None:
         for one, outcome in zip(group, outcomes, strict=True):
             self._count(-one.count, -len(one.frames))
-            if one.done.cancelled():
-                continue
-            if outcome is None:
-                one.done.set_result(None)
-            else:
-                one.done.set_exception(outcome)
-                one.done.exception()  # seen: the device may have hung up
+            one.done(outcome)
+
+
+def _settle(done: asyncio.Future[None], outcome: Exception | None) -> None:
+    if done.cancelled():
+        return
+    if outcome is None:
+        done.set_result(None)
+    else:
+        done.set_exception(outcome)
+        done.exception()  # seen: the device may have hung up

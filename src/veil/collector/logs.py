@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -15,12 +16,15 @@ from pathlib import Path
 __all__ = ["log", "set_up"]
 
 _LOGGER = logging.getLogger("veil.collector")
+# Whoever sends these could fill the log: the edge counts them instead.
+_COUNTED = ("Invalid HTTP request received.", "Unsupported upgrade request.")
 
 
-def set_up(level: str) -> None:
-    """Send the collector's and uvicorn's logs to standard error, as JSON."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLines())
+def set_up(level: str, worker: int | None = None) -> None:
+    """Send the collector's and uvicorn's logs to standard error, as JSON; of several workers each says its number."""
+    handler = _WholeLines()
+    handler.setFormatter(_JsonLines(worker))
+    handler.addFilter(lambda record: record.msg not in _COUNTED)
     for name in ("veil.collector", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler] if name != "uvicorn.error" else []
@@ -37,7 +41,23 @@ def log(level: str, event: str, problem: BaseException | None = None, **facts: s
     _LOGGER.log(getattr(logging, level.upper()), event, extra={"facts": facts})
 
 
+class _WholeLines(logging.Handler):
+    """Writes each line with one call, so that those of several threads and processes never mix."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        data = self.format(record).encode("utf-8", "backslashreplace") + b"\n"
+        try:
+            while data:  # the system takes it whole, unless a reader of a pipe is slow
+                data = data[os.write(sys.stderr.fileno(), data) :]
+        except (OSError, ValueError):  # nobody reads any more: the service goes on
+            return
+
+
 class _JsonLines(logging.Formatter):
+    def __init__(self, worker: int | None) -> None:
+        super().__init__()
+        self._beside = {} if worker is None else {"worker": worker}
+
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "time": datetime.fromtimestamp(int(record.created), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -45,6 +65,7 @@ class _JsonLines(logging.Formatter):
             # uvicorn's own words are fixed sentences; their arguments may be an address
             "event": record.getMessage() if record.name.startswith("veil.") else str(record.msg).split("%")[0].strip(),
             **getattr(record, "facts", {}),
+            **self._beside,
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["problem"] = record.exc_info[0].__name__

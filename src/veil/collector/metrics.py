@@ -1,25 +1,39 @@
-"""Counters, gauges and summaries as Prometheus reads them: how the service fares, never what people answered."""
+"""Counters, gauges and histograms as Prometheus reads them: how the service fares, never what people answered.
+
+Of several worker processes each counts for itself, and lays its numbers open on a board that all of them share:
+whichever is asked tells the sums of all. Numbers are integers; only the seconds of a histogram's sum are not.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
+from bisect import bisect_left
+from collections.abc import Callable
 from functools import lru_cache
+
+from veil.collector.board import Board
 
 __all__ = ["Metrics"]
 
 _HELP = {
     "veil_reports_total": ("counter", "Reports by what became of them: stored, or replayed and counted before."),
     "veil_requests_total": ("counter", "Requests by route and status."),
+    "veil_request_seconds": ("histogram", "From a whole head to the answer, by route."),
     "veil_refused_total": ("counter", "Refused requests by code."),
     "veil_commit_failures_total": ("counter", "Commits that the database refused; none of them was acknowledged."),
-    "veil_commit_seconds": ("summary", "Durable commits: how many, and how long they took together."),
-    "veil_tally_seconds": ("summary", "Updates of tallies: how many, and how long they took together."),
+    "veil_commit_seconds": ("histogram", "Durable commits."),
+    "veil_tally_seconds": ("histogram", "Updates of tallies."),
     "veil_readings_total": ("counter", "Results for answers: made from the reports or their tally, or kept in memory."),
-    "veil_reading_seconds": ("summary", "Results that were made: how many, and how long they took together."),
+    "veil_reading_seconds": ("histogram", "Results for answers that were made."),
     "veil_rounds_total": ("counter", "Rounds of studies that were closed and read."),
+    "veil_connections": ("gauge", "Open connections."),
+    "veil_connections_closed_total": ("counter", "Connections that were closed from here, by reason."),
     "veil_queue_reports": ("gauge", "Reports that wait for a commit."),
     "veil_body_bytes": ("gauge", "Bytes of request bodies that are being read."),
 }
+_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_Place = tuple[str, str]
 
 
 @lru_cache(maxsize=1024)
@@ -28,7 +42,7 @@ def _written(**labels: str) -> str:
 
 
 class Metrics:
-    """All numbers of one process.
+    """All numbers of one process; with a board, of all processes that share it.
 
     >>> metrics = Metrics()
     >>> metrics.add("veil_refused_total", code="busy")
@@ -36,38 +50,96 @@ class Metrics:
     True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, board: Board | None = None) -> None:
         self._lock = threading.Lock()
-        self._values: dict[tuple[str, str], float] = {}
+        self._board = board
+        self._values: dict[_Place, int] = {}
+        self._watched: dict[str, Callable[[], int]] = {}
+        self._times: dict[_Place, list[float]] = {}  # of each histogram: how many in each bucket, and all seconds
+        if board is not None:
+            self._go_on(board)
 
-    def add(self, name: str, amount: float = 1, **labels: str) -> None:
+    def add(self, name: str, amount: int = 1, **labels: str) -> None:
         """Count something. Labels are our own words, never a request's."""
         place = (name, _written(**labels))
         with self._lock:
             self._values[place] = self._values.get(place, 0) + amount
 
-    def set(self, name: str, value: float) -> None:
+    def set(self, name: str, value: int) -> None:
         """Where a gauge stands."""
         self._values[name, ""] = value
 
-    def observe(self, name: str, seconds: float) -> None:
-        """One more of something that takes time."""
-        self.add(f"{name}_count")
-        self.add(f"{name}_sum", seconds)
+    def watch(self, name: str, look: Callable[[], int]) -> None:
+        """A gauge that is looked at whenever the numbers are told."""
+        self._watched[name] = look
 
-    def value(self, name: str, **labels: str) -> float:
-        """One number, for tests and for logs."""
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        """One more of something that takes time."""
+        place = (name, _written(**labels))
+        with self._lock:
+            times = self._times.get(place)
+            if times is None:
+                times = self._times[place] = [0] * (len(_BOUNDS) + 1) + [0.0]
+            times[bisect_left(_BOUNDS, seconds)] += 1
+            times[-1] += seconds
+
+    def value(self, name: str, **labels: str) -> int:
+        """One number of this process, for tests and for logs."""
         return self._values.get((name, _written(**labels)), 0)
 
+    def publish(self) -> None:
+        """Lay the numbers open for the other processes."""
+        if self._board is None:
+            return
+        values, times = self._now()
+        told = [[*place, value] for place, value in values.items()], [[*place, of] for place, of in times.items()]
+        self._board.write(json.dumps(told).encode())
+
     def text(self) -> str:
-        """Prometheus's text format, version 0.0.4."""
-        with self._lock:
-            values = sorted(self._values.items())
+        """Prometheus's text format, version 0.0.4; sums over all processes."""
+        values, times = self._now()
+        for other in () if self._board is None else self._board.others():
+            _join(values, times, other)
         lines: list[str] = []
         for family, (kind, what) in _HELP.items():
-            members = [family] if kind != "summary" else [f"{family}_count", f"{family}_sum"]
             lines += [f"# HELP {family} {what}", f"# TYPE {family} {kind}"]
-            for (name, labels), value in values:
-                if name in members:
-                    lines.append(f"{name}{{{labels}}} {value:g}" if labels else f"{name} {value:g}")
+            if kind == "histogram":
+                for labels, of in sorted((place[1], of) for place, of in times.items() if place[0] == family):
+                    lines += _histogram(family, labels, of)
+            else:
+                found = sorted((place[1], value) for place, value in values.items() if place[0] == family)
+                lines += [f"{family}{{{labels}}} {value}" if labels else f"{family} {value}" for labels, value in found]
         return "\n".join(lines) + "\n"
+
+    def _now(self) -> tuple[dict[_Place, int], dict[_Place, list[float]]]:
+        with self._lock:
+            watched = {(name, ""): look() for name, look in self._watched.items()}
+            return {**self._values, **watched}, {place: list(of) for place, of in self._times.items()}
+
+    def _go_on(self, board: Board) -> None:
+        """Counters go on where a process that ended in this one's place left them: they must never fall."""
+        before = board.own()
+        if before is not None:
+            _join(self._values, self._times, before)
+            for family, (kind, _) in _HELP.items():
+                if kind == "gauge":
+                    self._values.pop((family, ""), None)
+
+
+def _join(values: dict[_Place, int], times: dict[_Place, list[float]], other: bytes) -> None:
+    more_values, more_times = json.loads(other)
+    for name, labels, value in more_values:
+        values[name, labels] = values.get((name, labels), 0) + value
+    for name, labels, of in more_times:
+        mine = times.get((name, labels))
+        times[name, labels] = of if mine is None else [a + b for a, b in zip(mine, of, strict=True)]
+
+
+def _histogram(family: str, labels: str, of: list[float]) -> list[str]:
+    lines, total = [], 0
+    beside = f"{labels}," if labels else ""
+    for bound, number in zip([*map(str, _BOUNDS), "+Inf"], of, strict=False):
+        total += int(number)
+        lines.append(f'{family}_bucket{{{beside}le="{bound}"}} {total}')
+    within = f"{{{labels}}}" if labels else ""
+    return [*lines, f"{family}_sum{within} {of[-1]:.6f}", f"{family}_count{within} {total}"]

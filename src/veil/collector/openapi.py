@@ -9,20 +9,23 @@ __all__ = ["document"]
 
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 _REFUSALS = {
-    400: "The connection was closed within the body.",
+    400: "The connection was closed within the body, or what came is no HTTP.",
     401: "No token, or one that is unknown or revoked.",
     403: "The token has another scope, or is for another survey.",
     404: "There is no such survey or study.",
     405: "The path has no such method.",
-    408: "The body did not come in time.",
+    408: "The head or the body did not come in time.",
     409: "The survey or the study is in another state, or too few people reported.",
     410: "The survey is closed, its time is over, or the study is finished.",
     413: "The body is too large, or has too many reports.",
-    415: "The content type is another.",
+    415: "The content type is another, or the body is encoded.",
     422: "The content is malformed, out of range, or of another survey. Nothing was stored.",
-    429: "The collector is busy; see Retry-After.",
-    503: "The database is down or full, or the collector is stopping; see Retry-After. Nothing was acknowledged.",
+    429: "The collector is busy, or too much came from this address; see Retry-After.",
+    431: "The head is too large.",
+    503: "The database is down, full or hangs, or the collector stops; see Retry-After. Nothing was acknowledged.",
 }
+
+_AT_THE_EDGE = (400, 408, 429, 431, 503)  # before any route is looked for
 
 
 def document() -> Node:
@@ -202,7 +205,7 @@ def _operation_paths() -> Node:
         "/v1/audit": {"get": _operation("getAudit", "Who asked what.", entries, refusals, scope="audit:read")},
         "/metrics": {"get": _operation("getMetrics", "Numbers.", numbers, refusals, scope="metrics:read")},
         "/healthz": {"get": _operation("getHealth", "Whether the process answers.", fine, ())},
-        "/readyz": {"get": _operation("getReady", "Whether it can store.", fine, (503,))},
+        "/readyz": {"get": _operation("getReady", "Whether it can store and answer.", fine, (503,))},
         "/openapi.json": {"get": _operation("getOpenapi", "This document.", whole, ())},
     }
 
@@ -217,7 +220,7 @@ def _operation(
     body: Node | None = None,
 ) -> Node:
     answers = {"200": found}
-    for status in sorted(refusals):
+    for status in sorted({*refusals, *_AT_THE_EDGE}):
         answers[str(status)] = _refusal(status)
     operation: Node = {"operationId": name, "summary": summary, "responses": answers}
     if scope is not None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import psycopg
 
+from veil.collector.deadlines import Deadlines
 from veil.collector.sql import SqlStore
 from veil.collector.store import Chunk, Group, Phase
-from veil.errors import StoreError
+from veil.errors import StoreError, StoreTimeoutError, StoreUnreachableError
 from veil.wire.frames import ID_BYTES
 
 __all__ = ["PostgresStore"]
@@ -21,6 +22,9 @@ _VERSION = 2
 _NO_END = 2**63 - 1
 _SCHEMA_LOCK = 0x7665696C  # "veil": collectors that start at the same moment make the tables one after another
 _CONNECT_SECONDS = 5
+# A machine that is gone is found out by the kernel; what the URL says about it counts.
+_SIGNS_OF_LIFE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+_LATE = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable, psycopg.errors.ConnectionTimeout)
 # Whatever is there already stays: a database of version 1 gets the column and the tables that it lacks. A survey of
 # version 1 has no study beside it: its bare task is its own.
 _SCHEMA = """
@@ -69,24 +73,33 @@ _COPY_END = b"\xff\xff"
 class _Marked:
     """A connection whose statements mark their parameters as SQLite's do."""
 
-    def __init__(self, connection: psycopg.Connection[Any]) -> None:
-        self.raw = connection
+    def __init__(self, connection: psycopg.Connection[Any], deadlines: Deadlines | None = None) -> None:
+        self.raw, self._deadlines = connection, deadlines
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
         # our own constants only: none holds a question mark or a percent sign of its own
-        return self.raw.execute(statement.replace("?", "%s").encode(), parameters)
+        marked = statement.replace("?", "%s").encode()
+        if self._deadlines is None:
+            return self.raw.execute(marked, parameters)
+        with self._deadlines.watch(self.raw):
+            return self.raw.execute(marked, parameters)
 
 
 class PostgresStore(SqlStore):
-    """Reports in PostgreSQL. A lost connection is a StoreError once; the next call makes a new one."""
+    """Reports in PostgreSQL. A lost connection is a StoreError once; the next call makes a new one.
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    `seconds` is how long a call may take, whether the server is busy, waits for a lock, or has stopped answering.
+    """
+
+    def __init__(self, url: str, seconds: float | None = None) -> None:
+        given = psycopg.conninfo.conninfo_to_dict(url)
+        self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _SIGNS_OF_LIFE.items() if k not in given})
+        self._deadlines = Deadlines(seconds)
         self._lock = threading.Lock()
         self._writer: psycopg.Connection[Any] | None = None
         self._idle: list[psycopg.Connection[Any]] = []
         try:
-            with self.writing() as connection:
+            with self.writing(patient=True) as connection:
                 self._prepare(connection)
         except StoreError:
             self.close()
@@ -100,22 +113,25 @@ class PostgresStore(SqlStore):
             except IndexError:
                 connection = self._connect()
             try:
-                yield _Marked(connection)
+                yield _Marked(connection, self._deadlines)  # of each statement: a block may go through all reports
             except BaseException:
                 connection.close()
                 raise
             self._idle.append(connection)
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[_Marked]:
+    def writing(self, *, patient: bool = False) -> Iterator[_Marked]:
         with self._lock, _translated():
             if self._writer is None or self._writer.closed:
                 self._writer = self._connect()
             try:
-                with self._writer.transaction():
+                with self._deadlines.watch(self._writer, patient=patient), self._writer.transaction():
+                    if patient:  # a migration of many reports takes its time
+                        self._writer.execute("SET LOCAL statement_timeout = 0")
+                        self._writer.execute("SET LOCAL lock_timeout = 0")
                     yield _Marked(self._writer)
-            except psycopg.OperationalError:  # also one that broke during the commit: nobody knows, so nobody is told
-                self._writer.close()
+            except (StoreTimeoutError, psycopg.OperationalError):
+                self._writer.close()  # also where it broke during the commit: nobody knows, so nobody is told
                 raise
 
     def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
@@ -151,9 +167,23 @@ class PostgresStore(SqlStore):
             if self._writer is not None:
                 self._writer.close()
 
+    def probe(self) -> None:
+        with self.writing() as connection:
+            connection.execute("UPDATE veil_version SET version = version")
+
     def _connect(self) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
-        connection.execute("SET synchronous_commit = on")  # whatever the server's default is
+        try:
+            connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
+        except psycopg.errors.ConnectionTimeout:
+            raise
+        except psycopg.OperationalError as problem:
+            raise StoreUnreachableError(f"the database cannot be reached: {type(problem).__name__}") from None
+        settings = "SET synchronous_commit = on"  # whatever the server's default is
+        if self._deadlines.seconds is not None:
+            limit = int(1000 * self._deadlines.seconds)
+            settings += f"; SET statement_timeout = {limit}; SET lock_timeout = {limit}"
+        with self._deadlines.watch(connection):
+            connection.execute(settings.encode())
         return connection
 
     def _prepare(self, connection: _Marked) -> None:
@@ -188,4 +218,5 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as problem:
-        raise StoreError(f"the database cannot be used: {type(problem).__name__}") from None
+        kind = StoreTimeoutError if isinstance(problem, _LATE) else StoreError
+        raise kind(f"the database cannot be used: {type(problem).__name__}") from None

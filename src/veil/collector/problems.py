@@ -9,6 +9,8 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from veil.collector.logs import log
+from veil.collector.metrics import Metrics
 from veil.errors import (
     EmptyError,
     InputError,
@@ -19,7 +21,7 @@ from veil.errors import (
     WireError,
 )
 
-__all__ = ["as_service_error", "error_response"]
+__all__ = ["as_service_error", "error_response", "noted"]
 
 _STORE_RETRY_SECONDS = 5
 _CODES: tuple[tuple[type[VeilError], str], ...] = (
@@ -46,6 +48,15 @@ def as_service_error(problem: BaseException) -> ServiceError:
         if isinstance(problem, kind):
             return ServiceError(422, code, str(problem))
     return ServiceError(500, "internal", "something unforeseen happened: nothing was acknowledged")
+
+
+def noted(metrics: Metrics, problem: BaseException) -> ServiceError:
+    """The same, counted; and logged where nobody foresaw it."""
+    refusal = as_service_error(problem)
+    metrics.add("veil_refused_total", code=refusal.code)
+    if refusal.status >= 500 and not isinstance(problem, ServiceError):  # those are logged where they arise
+        log("error" if refusal.status == 500 else "warning", refusal.code, problem)
+    return refusal
 
 
 def error_response(problem: ServiceError) -> Response:

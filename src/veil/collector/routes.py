@@ -28,16 +28,18 @@ from veil.collector.store import StoredSurvey, TokenRecord
 from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
 from veil.errors import InputError, ServiceError, WireError
 from veil.study.registry import study_from_json
+from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
 
-__all__ = ["ROUTES", "Endpoint", "post_reports"]
+__all__ = ["FRAMED", "ROUTES", "Endpoint", "check_count", "post_reports"]
 
 FRAMED = "application/vnd.veil.reports"
 ARROW = "application/vnd.apache.arrow.stream"
 _MOST_AUDIT = 1_000
 _MOST_ROUNDS = 1_000_000
 _PIECE_BYTES = 1 << 20
+_READY_SECONDS = 5
 _FLAGS = {"true": True, "false": False}
 
 Handler = Callable[[Service, Request], Awaitable[Response]]
@@ -65,12 +67,18 @@ async def post_reports(service: Service, request: Request) -> Response:
     frames = await read_body(service, request)
     if kind == ARROW:
         frames = await service.decoding.run(frames_of_arrow, survey, frames, service.settings.max_reports)
-    count = count_frames(survey, len(frames))
+    count = check_count(service, survey, len(frames))
+    await service.queue.submit(stored, survey, frames, count)
+    return Response(b'{"acknowledged":%d}' % count, media_type="application/json")
+
+
+def check_count(service: Service, survey: Survey, size: int) -> int:
+    """How many framed reports so many bytes are; refuses too many of them."""
+    count = count_frames(survey, size)
     if count > service.settings.max_reports:
         expected = f"at most {service.settings.max_reports} reports"
         raise ServiceError(413, "too-large", "these are too many reports for one request", expected=expected)
-    await service.queue.submit(stored, survey, frames, count)
-    return Response(b'{"acknowledged":%d}' % count, media_type="application/json")
+    return count
 
 
 async def get_published(service: Service, request: Request) -> Response:
@@ -112,14 +120,14 @@ async def list_surveys(service: Service, request: Request) -> Response:
         mine = [s for s in service.store.surveys() if token.task in (None, s.task)]
         return [service.catalogue.describe(stored) for stored in mine]
 
-    return JSONResponse({"surveys": await asyncio.to_thread(collect)})
+    return JSONResponse({"surveys": await service.in_thread(collect)})
 
 
 async def get_state(service: Service, request: Request) -> Response:
     """How a survey stands."""
     task = request.path_params["task"]
     await _authorised(service, request, "surveys:read", task)
-    stored = await asyncio.to_thread(service.catalogue.look_up, task)
+    stored = await service.in_thread(service.catalogue.look_up, task)
     return JSONResponse(service.catalogue.describe(stored))
 
 
@@ -142,7 +150,7 @@ async def _move(service: Service, request: Request, action: str, move: Callable[
         service.note(token.name, action, task)
         return move(task)
 
-    stored = await asyncio.to_thread(moved)
+    stored = await service.in_thread(moved)
     log("info", f"survey-{action}", task=task, token=token.name)
     return JSONResponse(service.catalogue.describe(stored))
 
@@ -192,7 +200,7 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
 async def get_study(service: Service, request: Request) -> Response:
     """Where a study of several rounds stands."""
     id_, _ = await _authorised_study(service, request, "surveys:read")
-    return JSONResponse(await asyncio.to_thread(service.studies.describe, id_))
+    return JSONResponse(await service.in_thread(service.studies.describe, id_))
 
 
 async def next_round(service: Service, request: Request) -> Response:
@@ -208,16 +216,16 @@ async def next_round(service: Service, request: Request) -> Response:
         service.note(token.name, "next", service.studies.first_task(id_))
         service.studies.request_next(id_, number)
 
-    await asyncio.to_thread(request_next)
+    await service.in_thread(request_next)
     await service.move_study(id_)
-    return JSONResponse(await asyncio.to_thread(service.studies.describe, id_))
+    return JSONResponse(await service.in_thread(service.studies.describe, id_))
 
 
 async def get_round(service: Service, request: Request) -> Response:
     """The signed survey of the round that is open now, for devices; and which part of the people it is for."""
     id_ = request.path_params["study"]
     current = service.studies.recall(id_)
-    stored, part = await asyncio.to_thread(service.studies.current, id_) if current is None else current
+    stored, part = await service.in_thread(service.studies.current, id_) if current is None else current
     phase = stored.phase(int(time.time()))
     if phase not in ("open", "waiting"):
         raise refusal_of(phase)
@@ -251,7 +259,7 @@ async def _pieces(file: BinaryIO) -> AsyncIterator[bytes]:
 async def get_audit(service: Service, request: Request) -> Response:
     """The latest entries of the audit log."""
     await _authorised(service, request, "audit:read", None)
-    entries = await asyncio.to_thread(service.store.audit, _MOST_AUDIT)
+    entries = await service.in_thread(service.store.audit, _MOST_AUDIT)
     found = [{**vars(entry), "parameters": json.loads(entry.parameters)} for entry in entries]
     # in ASCII, which holds whatever was once written: a log that cannot be read is none
     return Response(json.dumps({"entries": found}), media_type="application/json")
@@ -261,7 +269,6 @@ async def get_metrics(service: Service, request: Request) -> Response:
     """Numbers for Prometheus."""
     if not service.settings.metrics_open:
         await _authorised(service, request, "metrics:read", None)
-    service.metrics.set("veil_body_bytes", service.body_bytes)
     return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -271,8 +278,13 @@ async def get_health(service: Service, request: Request) -> Response:
 
 
 async def get_ready(service: Service, request: Request) -> Response:
-    """Whether it can store."""
-    await asyncio.to_thread(service.store.ping)
+    """Whether it can store and answer; says no, rather than waiting for a database that says nothing."""
+    try:
+        async with asyncio.timeout(_READY_SECONDS):
+            await asyncio.to_thread(service.health.check_store)
+    except TimeoutError:
+        raise ServiceError(503, "unavailable", "the database does not answer in time", retry_after=5) from None
+    await asyncio.to_thread(service.health.check_answers)
     return JSONResponse({"status": "ok"})
 
 
@@ -308,16 +320,16 @@ def _token(service: Service, request: Request, scope: str, task: str | AnySurvey
 
 
 async def _authorised(service: Service, request: Request, scope: str, task: str | None) -> TokenRecord:
-    return await asyncio.to_thread(_token, service, request, scope, task)
+    return await service.in_thread(_token, service, request, scope, task)
 
 
 async def _authorised_study(service: Service, request: Request, scope: str) -> tuple[str, TokenRecord]:
     id_ = request.path_params["study"]
-    task = await asyncio.to_thread(service.studies.first_task, id_)
+    task = await service.in_thread(service.studies.first_task, id_)
     return id_, await _authorised(service, request, scope, task)
 
 
 async def _survey_of(service: Service, request: Request) -> StoredSurvey:
     task = request.path_params["task"]
     remembered = service.catalogue.recall(task)
-    return await asyncio.to_thread(service.catalogue.look_up, task) if remembered is None else remembered
+    return await service.in_thread(service.catalogue.look_up, task) if remembered is None else remembered

@@ -2,61 +2,114 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 from veil.collector.app import App
+from veil.collector.board import Board
+from veil.collector.edge import BACKLOG, Edge, protocol_of, room_for_connections
+from veil.collector.ingest import Ingest
+from veil.collector.limiting import AddressLimit
 from veil.collector.logs import log, set_up
+from veil.collector.metrics import Metrics
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.errors import InputError
+from veil.collector.supervising import supervise
+from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
+from veil.kernels import keep_compiled_in
 
 __all__ = ["serve"]
 
-_BACKLOG = 2048
+_LOOK_SECONDS = 1.0
+_GRACE_SECONDS = 10.0
 _SWITCH_SECONDS = 0.0005  # the thread that commits gets the interpreter back from a busy event loop ten times sooner
 
 
 def serve(settings: Settings) -> None:
     """Serve until a signal asks to stop."""
+    os.umask(0o077)  # whatever is written from here on is for this account alone
+    if hasattr(signal, "SIGPIPE"):  # a device that hangs up must not end us, as `veil ... | head` may
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    set_up(settings.log_level)
+    keep_compiled_in(Path(settings.folder).resolve() / "kernels")  # where neither the package nor a home can be written
+    limit = AddressLimit(settings.requests_per_minute) if settings.requests_per_minute else None
+    with _bound(settings) as listener:
+        if settings.workers == 1:
+            _serve(settings, listener, limit, Metrics())
+            return
+        board = Board(settings.workers)
+
+        def work(number: int, ready: Callable[[], None]) -> None:
+            set_up(settings.log_level, number)
+            _serve(settings, listener, limit, Metrics(board.of(number)), number, ready)
+
+        supervise(work, settings.workers, settings.shutdown_seconds + _GRACE_SECONDS)
+
+
+def _serve(
+    settings: Settings,
+    listener: socket.socket,
+    limit: AddressLimit | None,
+    metrics: Metrics,
+    worker: int = 0,
+    ready: Callable[[], None] | None = None,
+) -> None:
     import uvicorn
 
-    os.umask(0o077)  # whatever is written from here on is for this account alone
-    set_up(settings.log_level)
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(
-            signal.SIGPIPE, signal.SIG_IGN
-        )  # a device that hangs up must not end us, as `veil ... | head` may
     sys.setswitchinterval(_SWITCH_SECONDS)
-    app = App(Service(settings))
-    listener = _bind(settings)
-    host, port = listener.getsockname()[:2]
-    log("info", "listening", host=host, port=port)
+    app = App(_service(settings, metrics, chores=worker == 0))
+    edge = Edge(settings, metrics, room_for_connections(settings.max_connections), limit)
+    listener.listen(BACKLOG)
+    if worker == 0:
+        host, port = listener.getsockname()[:2]
+        log("info", "listening", host=host, port=port, connections=edge.most)
+        if edge.most < settings.max_connections:
+            log("warning", "fewer-connections", wanted=settings.max_connections, most=edge.most)
+    if ready is not None:
+        ready()
     config = uvicorn.Config(
         app,
+        http=protocol_of(edge, Ingest(app)),
         log_config=None,
         access_log=False,  # no address and no time of a report is kept
         server_header=False,
         proxy_headers=False,
         ws="none",
         lifespan="on",
-        backlog=_BACKLOG,
-        timeout_keep_alive=75,  # longer than a reverse proxy's, so that it is never the one to be surprised
+        backlog=BACKLOG,
+        timeout_keep_alive=3600,  # the edge closes idle connections
         timeout_graceful_shutdown=settings.shutdown_seconds,
     )
-    try:
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped
         uvicorn.Server(config).run(sockets=[listener])
-    except KeyboardInterrupt:  # uvicorn raises it again after it has stopped
-        pass
-    finally:
-        listener.close()
 
 
-def _bind(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+def _service(settings: Settings, metrics: Metrics, chores: bool) -> Service:
+    """The service, once its database is there: both may be started at the same moment."""
+    give_up = time.monotonic() + settings.database_wait_seconds
+    while True:
+        try:
+            return Service(settings, metrics=metrics, chores=chores)
+        except (StoreUnreachableError, StoreTimeoutError) as problem:
+            if time.monotonic() >= give_up:
+                raise
+            log("warning", "waiting-for-database", problem)
+            time.sleep(_LOOK_SECONDS)
+
+
+def _bound(settings: Settings) -> socket.socket:
+    """A socket that does not listen yet: whoever comes before the database does is refused, and need not wait."""
+    listener = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     try:
-        return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
     except OSError:
+        listener.close()
         raise InputError(f"cannot listen on {settings.host}, port {settings.port}: is it in use?") from None
+    return listener

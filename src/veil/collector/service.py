@@ -10,11 +10,12 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from veil.collector.catalogue import Catalogue, parsed
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round
+from veil.collector.health import Health
 from veil.collector.keys import load_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
@@ -34,9 +35,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Service", "open_store"]
 
+T = TypeVar("T")
 
-def open_store(settings: Settings, *, make: bool = True) -> Store:
-    """The store that the settings name, made ready for use; where none may be made, a file must be there."""
+
+def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True) -> Store:
+    """The store that the settings name, made ready for use; where none may be made, a file must be there.
+
+    A `hurried` one gives up on a server that does not answer in time: devices wait for it. Of several processes one
+    does the `chores`: it moves what SQLite wrote from its log to its place.
+    """
     url, path = settings.database, settings.database_file
     if path is not None and not make and not path.exists():
         raise InputError(f"there is no database {path}: name its folder with --folder, or its settings with --settings")
@@ -44,27 +51,35 @@ def open_store(settings: Settings, *, make: bool = True) -> Store:
         from veil.collector.sqlite_store import SqliteStore
 
         make_private_folder(path.parent)
-        return SqliteStore(path)
+        return SqliteStore(path, keep_log_short=chores)
     if url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
 
-        return PostgresStore(url)
+        return PostgresStore(url, settings.database_seconds if hurried else None)
     raise InputError("database_url must begin with sqlite:/// or postgresql://")
 
 
 class Service:
-    """One collector. `start` within the event loop, `stop` to drain it."""
+    """One collector. `start` within the event loop, `stop` to drain it.
+
+    Of several worker processes one does the `chores`: it catches tallies up and moves studies on, beside the requests.
+    """
 
     queue: CommitQueue
 
-    def __init__(self, settings: Settings, store: Store | None = None) -> None:
+    def __init__(
+        self, settings: Settings, store: Store | None = None, *, metrics: Metrics | None = None, chores: bool = True
+    ) -> None:
         self.settings = settings
-        self.store = open_store(settings) if store is None else store
+        self.store = open_store(settings, hurried=True, chores=chores) if store is None else store
+        self.health = Health(self.store)
         self.key: Ed25519PrivateKey = load_key(settings.key_path)
-        self.metrics = Metrics()
+        self.metrics = Metrics() if metrics is None else metrics
+        self._chores = chores
         self.catalogue = Catalogue(self.store)
         self.studies = Studies(self.store, self.catalogue)
         self.body_bytes = 0
+        self.metrics.watch("veil_body_bytes", lambda: self.body_bytes)
         # Analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them.
         # What goes through reports again and again has threads of its own, and so has what reads a kept tally.
         self.answering = Workers("answer", threads=2, waiting=8)
@@ -90,14 +105,17 @@ class Service:
             most_reports=self.settings.queue_reports,
             most_bytes=self.settings.queue_bytes,
             group_reports=self.settings.group_reports,
+            health=self.health,
         )
-        self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
-        self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
+        if self._chores:
+            self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
+            self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
         log("info", "started", store=self.settings.database.partition(":")[0])
 
     async def stop(self) -> None:
         """Commit what waits, then let go of the store."""
         self._stopping.set()
+        self.health.stop()
         beside = [task for task in (self._tallier, self._mover) if task is not None]
         for task in beside:
             task.cancel()
@@ -153,7 +171,8 @@ class Service:
     async def _now_and_then(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
-                await work()
+                if not self.health.hangs:
+                    await work()
             except VeilError as problem:
                 log("warning", f"{what}-wait", problem)
             except Exception as problem:  # a bug here must not end the task: answers catch up on their own
@@ -161,12 +180,26 @@ class Service:
             await asyncio.sleep(self.settings.tally_seconds)
 
     async def _move_all(self) -> None:
-        for id_ in await asyncio.to_thread(lambda: list(self.studies.waiting())):
+        for id_ in await self.in_thread(lambda: list(self.studies.waiting())):
             if id_ not in self._stuck:
                 await self.move_study(id_)
 
     async def _catch_up_all(self) -> None:
-        await asyncio.to_thread(self._caught_up)
+        await self.in_thread(self._caught_up)
+
+    async def in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        """What a call to the database returns; refused at once while the database hangs."""
+
+        def watched() -> T:
+            self.health.check()  # what waited for a thread behind one that timed out must not wait for another
+            try:
+                return work(*arguments)
+            except StoreError as problem:
+                self.health.failed(problem)
+                raise
+
+        self.health.check()
+        return await asyncio.to_thread(watched)
 
     def _caught_up(self) -> None:
         for stored in self.store.surveys():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import os
 import tomllib
@@ -18,6 +19,11 @@ __all__ = ["Settings", "load_settings"]
 FILE = "veil.toml"
 SQLITE = "sqlite:///"
 _PREFIX = "VEIL_"
+_OTHERS = ("SETTINGS", "DATA", "THREADS", "TRACEBACK", "CHROMIUM")  # variables that others read
+_POSITIVE = (
+    *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
+    *("body_seconds", "shutdown_seconds", "precision", "workers"),
+)
 
 
 @dataclass(frozen=True)
@@ -39,24 +45,34 @@ class Settings:
     queue_reports: int = 100_000
     queue_bytes: int = 64 << 20
     group_reports: int = 20_000
+    max_connections: int = 4_096
+    head_bytes: int = 32 << 10
+    head_seconds: int = 10
     body_seconds: int = 30
     shutdown_seconds: int = 20
     tally_seconds: float = 1.0
+    database_seconds: float = 5.0
+    database_wait_seconds: int = 60
     minimum: int = 100
     precision: int = 86_400
+    requests_per_minute: int = 0
+    address_header: str = ""
+    workers: int = 1
     metrics_open: bool = False
     log_level: str = "info"
 
     def __post_init__(self) -> None:
         for field in fields(self):
             _check_type(field.name, getattr(self, field.name), field.default)
-        for name in ("max_body_bytes", "max_reports", "group_reports", "body_seconds", "shutdown_seconds", "precision"):
+        for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise InputError(f"the setting {name} must be at least 1")
+        if not 0 <= self.requests_per_minute < 65_535:
+            raise InputError("the setting requests_per_minute must lie between 0 (no limit) and 65534")
         if not 0 <= self.port < 65_536:
             raise InputError("the setting port must lie between 0 and 65535")
-        if self.minimum < 1 or not 0 < self.tally_seconds < math.inf:
-            raise InputError("the settings minimum and tally_seconds must be above 0")
+        if self.minimum < 1 or not 0 < self.tally_seconds < math.inf or not 0 < self.database_seconds < math.inf:
+            raise InputError("the settings minimum, tally_seconds and database_seconds must be above 0")
         if self.queue_reports < self.max_reports or self.queue_bytes < self.max_body_bytes:
             raise InputError("the queue must have room for one request: raise queue_reports or queue_bytes")
         if self.log_level not in ("debug", "info", "warning", "error"):
@@ -94,6 +110,7 @@ def load_settings(path: str | os.PathLike[str] | None = None, environment: Mappi
     given: dict[str, Any] = {}
     if named is not None or chosen.exists():
         given = _read(chosen)
+    _check_names(environment)
     for field in fields(Settings):
         text = environment.get(_PREFIX + field.name.upper())
         if text is not None:
@@ -111,8 +128,22 @@ def _read(path: Path) -> dict[str, Any]:
     known = {field.name: field.default for field in fields(Settings)}
     for name in given:
         if name not in known:
-            raise InputError(f"{path} has an unknown setting {name!r}; there are {', '.join(known)}")
+            raise InputError(f"{path} has an unknown setting {name!r}: {_instead(name, list(known))}")
     return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+
+
+def _check_names(environment: Mapping[str, str]) -> None:
+    """Refuse a variable that nobody would read: it was meant to set something."""
+    known = [*(field.name.upper() for field in fields(Settings)), *_OTHERS]
+    for variable in environment:
+        name = variable.removeprefix(_PREFIX)
+        if variable.startswith(_PREFIX) and name not in known and not name.startswith("TEST_"):
+            raise InputError(f"the environment has an unknown variable {variable}: {_instead(name, known, _PREFIX)}")
+
+
+def _instead(name: str, known: list[str], prefix: str = "") -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    return f"did you mean {prefix}{near[0]}?" if near else f"there are {', '.join(prefix + one for one in known)}"
 
 
 def _parsed(name: str, text: str, default: Any) -> Any:

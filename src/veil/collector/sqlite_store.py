@@ -11,7 +11,7 @@ from pathlib import Path
 
 from veil.collector.sql import SqlStore
 from veil.collector.store import Chunk, Group, Phase
-from veil.errors import StoreError
+from veil.errors import StoreError, StoreTimeoutError
 
 __all__ = ["SqliteStore"]
 
@@ -21,6 +21,7 @@ _BUSY_SECONDS = 10.0
 # it while commits go on. The writer itself does what is left only when the log has grown to so many pages.
 _PAGES_BEFORE_CHECKPOINT = 50_000
 _CHECKPOINT_SECONDS = 0.5
+_ROOM_BYTES = 4 << 20  # with less a disk is full: a page may still find its place, but no request of many reports
 _FIRST = """
 CREATE TABLE surveys (
   key INTEGER PRIMARY KEY, task TEXT NOT NULL UNIQUE, document BLOB NOT NULL, state TEXT NOT NULL,
@@ -70,8 +71,8 @@ SELECT group_concat(hex(payload), ''), max(sequence) FROM
 class SqliteStore(SqlStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
-    def __init__(self, path: str | Path) -> None:
-        self._path = Path(path)
+    def __init__(self, path: str | Path, *, keep_log_short: bool = True) -> None:
+        self._path, self._keeps_log_short = Path(path), keep_log_short
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closing = threading.Event()
@@ -108,7 +109,7 @@ class SqliteStore(SqlStore):
 
     def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
         outcomes: list[int | Phase] = []
-        if self._checkpointer is None:
+        if self._checkpointer is None and self._keeps_log_short:
             self._checkpointer = threading.Thread(target=self._keep_log_short, name="veil-checkpoint", daemon=True)
             self._checkpointer.start()
         with self.writing() as connection:
@@ -161,6 +162,15 @@ class SqliteStore(SqlStore):
                 self._idle.pop().close()
             self._writer.close()
 
+    def probe(self) -> None:
+        with self.writing() as connection:
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            connection.execute(f"PRAGMA user_version = {version}")  # the same, but its page is written
+        with contextlib.suppress(OSError):
+            space = os.statvfs(self._path.parent)
+            if space.f_bavail * space.f_frsize < _ROOM_BYTES:
+                raise StoreError("the database cannot be used: the disk is full")
+
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -189,4 +199,5 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as problem:
-        raise StoreError(f"the database cannot be used: {problem}") from None
+        locked = getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        raise (StoreTimeoutError if locked else StoreError)(f"the database cannot be used: {problem}") from None

@@ -276,5 +276,9 @@ class Store(ABC):
         """Raise a StoreError unless the database answers."""
 
     @abstractmethod
+    def probe(self) -> None:
+        """Write something that changes nothing, durably; raise a StoreError where that fails."""
+
+    @abstractmethod
     def close(self) -> None:
         """Give the connections back."""

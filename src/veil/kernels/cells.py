@@ -6,6 +6,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
 from veil.kernels.hashing import hash32, interval_start
 
 __all__ = ["add_moments", "hashed_values"]
@@ -17,7 +18,7 @@ U64 = np.uint64
 _BLOCK = 256  # cells whose coefficients, below 2^23, add up in 32 bits
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def hashed_values(
     rows: NDArray[I64],
     places: NDArray[I32],
@@ -57,7 +58,7 @@ def hashed_values(
         out[i] = (total - shifts[place]) * scales[place]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def add_moments(
     slots: NDArray[I64],
     numbers: NDArray[I64],

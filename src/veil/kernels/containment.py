@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["contained"]
 
 I64 = np.int64
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def contained(
     offsets: NDArray[I64],
     ids: NDArray[I64],

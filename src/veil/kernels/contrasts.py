@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
 from veil.kernels.hadamard import transform
 
 __all__ = ["combine", "contrast"]
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def contrast(table: Floats, sizes: Ints) -> None:
     """In place: the coefficients of a flat table whose last axis varies fastest."""
     inner = _pairs(table, sizes)
@@ -39,7 +40,7 @@ def contrast(table: Floats, sizes: Ints) -> None:
         inner *= size
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def combine(table: Floats, sizes: Ints) -> None:
     """In place: the sum over all coefficients of each one times its contrast, in every cell; `contrast` transposed."""
     inner = _pairs(table, sizes)

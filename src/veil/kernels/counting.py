@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
 from veil.kernels.hashing import hash32, interval_start
 
 __all__ = ["count_bits", "count_bits_weighted", "count_hashed", "count_hashed_weighted", "halves"]
@@ -37,7 +38,7 @@ def _ready_tile(
         ready[3, i - first] = U32(interval_start(U64(reported[i]) + U64(1), U64(buckets)) - start)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_hashed(
     seeds: NDArray[U64], reported: NDArray[U64], buckets: int, low: NDArray[U32], high: NDArray[U32]
 ) -> NDArray[np.int64]:
@@ -57,7 +58,7 @@ def count_hashed(
     return counts.astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_hashed_weighted(
     seeds: NDArray[U64],
     reported: NDArray[U64],
@@ -83,7 +84,7 @@ def count_hashed_weighted(
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_bits(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     """How often each bit is set: result[8 b + k] counts bit k of byte b.
 
@@ -122,7 +123,7 @@ def count_bits(rows: NDArray[np.uint8]) -> NDArray[np.int64]:
     return np.ascontiguousarray(planes.T).reshape(8 * size)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_bits_weighted(rows: NDArray[np.uint8], weights: NDArray[np.int64]) -> NDArray[np.int64]:
     """The same with an integer weight per row."""
     people, size = rows.shape

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["remainders"]
 
@@ -13,7 +14,7 @@ _LOW = U64(0xFFFFFFFF)
 _HALF = U64(32)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def remainders(words: NDArray[U64], bounds: NDArray[U64], inverses: NDArray[U64], out: NDArray[U64]) -> bool:
     """out[i] = words[i] modulo its bound; the bounds repeat in turn. Returns whether any word may have to be rejected.
 

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
 from veil.kernels.hashing import splitmix64
 
 __all__ = [
@@ -31,7 +32,7 @@ _ROUNDS = 4
 _BLOCK = 2048  # candidates whose dot products are added up at once: they stay in the first-level cache
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def scramble(values: NDArray[U64], side: int) -> NDArray[U64]:
     """The number of each value's point: four Feistel rounds on the square of side floor(sqrt(K)), the rest in place.
 
@@ -94,7 +95,7 @@ def _rank(vector: NDArray[U64], q: U64, powers: NDArray[U64]) -> U64:
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def respond(
     held: NDArray[U64], orthogonal: NDArray[np.bool_], draws: NDArray[U64], prime: int, powers: NDArray[U64]
 ) -> NDArray[U64]:
@@ -131,7 +132,7 @@ def respond(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def coordinates(points: NDArray[U64], prime: int, powers: NDArray[U64], out: NDArray[np.integer]) -> None:
     """out[k, i] is coordinate k of point i; `out` may be of 32 bits where inner products fit."""
     point = np.empty(len(powers), U64)
@@ -160,7 +161,7 @@ def _products(
 # (Granlund and Montgomery); the caller knows the two numbers for its type.
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_orthogonal(
     x: NDArray[np.integer], y: NDArray[np.integer], inverse: NDArray[np.integer], limit: NDArray[np.integer]
 ) -> NDArray[I64]:
@@ -178,7 +179,7 @@ def count_orthogonal(
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_orthogonal_weighted(
     x: NDArray[np.integer],
     weights: NDArray[I64],
@@ -200,7 +201,7 @@ def count_orthogonal_weighted(
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def orthogonal_matrix(
     x: NDArray[np.integer], y: NDArray[np.integer], inverse: NDArray[np.integer], limit: NDArray[np.integer]
 ) -> NDArray[np.uint8]:
@@ -215,7 +216,7 @@ def orthogonal_matrix(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def perpendicular(prime: int) -> NDArray[I64]:
     """In the plane (t = 2): the number of the one point that is orthogonal to each."""
     q = U64(prime)
@@ -226,7 +227,7 @@ def perpendicular(prime: int) -> NDArray[I64]:
     return out
 
 
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def fold(
     counts: NDArray[I64],
     powers: NDArray[U64],

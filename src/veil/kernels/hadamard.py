@@ -10,6 +10,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
+
 __all__ = ["count_parities", "count_parities_weighted", "signed_histogram", "transform"]
 
 U32 = np.uint32
@@ -63,7 +65,7 @@ def _descend(values: Numbers, size: int, smallest: int) -> None:
         _steps_of_two(values, size)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def transform(values: Numbers) -> None:
     """In place, for a power of two: values[v] becomes the sum over j of (-1)^popcount(j & v) values[j].
 
@@ -76,7 +78,7 @@ def transform(values: Numbers) -> None:
         _descend(values[start : start + block], block, 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def signed_histogram(reports: NDArray[U64], weights: NDArray[np.int64] | None, size: int) -> NDArray[np.int64]:
     """Reports 2 j + bit as a histogram over j: plus one for bit 0, minus one for bit 1, times the weight."""
     counts = np.zeros(size, np.int64)
@@ -98,7 +100,7 @@ def _parity(low: U32, high: U32) -> U32:
     return U32(U32(x ^ U32(x >> U32(1))) & U32(1))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_parities(reports: NDArray[U64], low: NDArray[U32], high: NDArray[U32]) -> NDArray[np.int64]:
     """Reports 2 j + bit with parity(j & v) = bit, for each candidate v in halves."""
     others = np.zeros(len(low), U32)  # a call gets fewer than 2^32 reports (threads.add_up sees to it)
@@ -113,7 +115,7 @@ def count_parities(reports: NDArray[U64], low: NDArray[U32], high: NDArray[U32])
     return len(reports) - others.astype(np.int64)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_parities_weighted(
     reports: NDArray[U64], weights: NDArray[np.int64], low: NDArray[U32], high: NDArray[U32]
 ) -> NDArray[np.int64]:

@@ -11,6 +11,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
+
 __all__ = ["bucket_of", "hash32", "interval_start", "splitmix64", "spread", "support_matrix"]
 
 U32 = np.uint32
@@ -44,7 +46,7 @@ def splitmix64(value: U64) -> U64:
     return z ^ (z >> U64(31))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def spread(values: NDArray[U64]) -> NDArray[U64]:
     """splitmix64 of each value."""
     out = np.empty(len(values), U64)
@@ -53,7 +55,7 @@ def spread(values: NDArray[U64]) -> NDArray[U64]:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def bucket_of(seeds: NDArray[U64], spread_values: NDArray[U64], buckets: int) -> NDArray[U64]:
     """The bucket of value i under seed i."""
     out = np.empty(len(seeds), U64)
@@ -64,7 +66,7 @@ def bucket_of(seeds: NDArray[U64], spread_values: NDArray[U64], buckets: int) ->
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def support_matrix(
     seeds: NDArray[U64], reported: NDArray[U64], buckets: int, spread_candidates: NDArray[U64]
 ) -> NDArray[np.uint8]:

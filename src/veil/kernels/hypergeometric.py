@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["fisher_p_values"]
 
@@ -17,7 +18,7 @@ _SMOOTH = 128.0  # standard deviations: from here on a sum is an integral to nin
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _log_term(x: float, both: float, trials: float, rest: float) -> float:
     """ln of choose(trials, x) choose(rest, both - x), but for what does not depend on x."""
     return -(
@@ -28,7 +29,7 @@ def _log_term(x: float, both: float, trials: float, rest: float) -> float:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _log_chance(k: float, both: float, trials: float, rest: float) -> float:
     """ln P(X = k)."""
     of = math.lgamma(trials + 1.0) + math.lgamma(rest + 1.0) + math.lgamma(both + 1.0)
@@ -36,7 +37,7 @@ def _log_chance(k: float, both: float, trials: float, rest: float) -> float:
     return _log_term(k, both, trials, rest) + of - every
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _added_up(k: int, other: int, trials: int, rest: int) -> float:
     """P(X >= k) / P(X = k), term by term."""
     term, total, x, y = 1.0, 1.0, k, other
@@ -50,7 +51,7 @@ def _added_up(k: int, other: int, trials: int, rest: int) -> float:
     return total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _integrated(k: float, other: float, trials: float, rest: float, mean: float, spread: float) -> float:
     """The same by Gauss and Legendre, with Euler and Maclaurin's first correction for a sum's steps."""
     both = k + other
@@ -66,7 +67,7 @@ def _integrated(k: float, other: float, trials: float, rest: float, mean: float,
     return total * (reach + 0.5) / 2.0 + slope / 24.0
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _upper_tail(k: int, trials: int, other: int, rest: int) -> float:
     """P(X >= k) given X + Y = k + other, for X of `trials` and Y of `rest` coins of the same kind."""
     both, every = float(k + other), float(trials + rest)
@@ -78,7 +79,7 @@ def _upper_tail(k: int, trials: int, other: int, rest: int) -> float:
     return min(chance * _added_up(k, other, trials, rest), 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def fisher_p_values(first: NDArray[I64], people: int, second: NDArray[I64], others: int) -> NDArray[F64]:
     """Twice the smaller tail of each pair of counts, out of `people` and `others`, given their sum; at most 1."""
     found = np.empty(len(first), F64)

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
 from veil.kernels.sums import INNER, Floats, Plan, Room, add_up, spread, sweep
 
 __all__ = ["fit_each"]
@@ -290,7 +291,7 @@ def _fit(
     return gap, done
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def fit_each(plan: Plan, given: Floats, limit: float, most: int, tables: Floats) -> tuple[Floats, NDArray[np.int64]]:
     """Fill `tables` (each rows x columns) with those of largest entropy that have the given sums, one row for each.
 

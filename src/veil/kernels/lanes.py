@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["compare_bit"]
 
 U64 = np.uint64
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def compare_bit(
     words: NDArray[U64], bit: bool, blocks: NDArray[np.intp], undecided: NDArray[U64], heads: NDArray[U64]
 ) -> int:

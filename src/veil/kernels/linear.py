@@ -10,6 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
 from veil.kernels.hashing import hash32, splitmix64
 
 __all__ = ["add_coset", "coefficients", "count_linear", "linear_buckets", "linear_matrix", "multiples"]
@@ -44,7 +45,7 @@ def _product(a: U64, b: U64, q: U64) -> U64:
     return total % q
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def coefficients(seeds: NDArray[U64], cells: int) -> NDArray[U64]:
     """The coefficients of each seed, as numbers below q^t."""
     out = np.empty(len(seeds), U64)
@@ -53,7 +54,7 @@ def coefficients(seeds: NDArray[U64], cells: int) -> NDArray[U64]:
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def linear_buckets(
     seeds: NDArray[U64], spread_prefixes: NDArray[U64], suffixes: NDArray[U64], prime: int, cells: int
 ) -> NDArray[U64]:
@@ -65,7 +66,7 @@ def linear_buckets(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def linear_matrix(
     seeds: NDArray[U64],
     reported: NDArray[U64],
@@ -84,7 +85,7 @@ def linear_matrix(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def count_linear(
     seeds: NDArray[U64],
     reported: NDArray[U64],
@@ -105,7 +106,7 @@ def count_linear(
     return counts
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def multiples(numbers: NDArray[U64], powers: NDArray[I64], prime: int) -> NDArray[np.int32]:
     """out[i, s - 1] is where s times the digits of number i stand in the half spectrum, -1 in the other half.
 
@@ -128,7 +129,7 @@ def multiples(numbers: NDArray[U64], powers: NDArray[I64], prime: int) -> NDArra
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def add_coset(
     seeds: NDArray[U64],
     reported: NDArray[U64],

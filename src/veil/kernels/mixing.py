@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["factor", "gram", "likelihoods", "mixtures", "posteriors", "scores", "solve"]
 
 F8 = np.float64
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def likelihoods(
     observed: NDArray[F8], atoms: NDArray[F8], sd: NDArray[F8], first: NDArray[np.int64], last: NDArray[np.int64]
 ) -> tuple[NDArray[F8], NDArray[F8]]:
@@ -38,7 +39,7 @@ def likelihoods(
     return rows, peaks
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def posteriors(
     observed: NDArray[F8],
     atoms: NDArray[F8],
@@ -79,7 +80,7 @@ def posteriors(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def mixtures(rows: NDArray[F8], first: NDArray[np.int64], weights: NDArray[F8]) -> NDArray[F8]:
     """Each observation's likelihood under weighted atoms."""
     out = np.zeros(len(rows), F8)
@@ -91,7 +92,7 @@ def mixtures(rows: NDArray[F8], first: NDArray[np.int64], weights: NDArray[F8]) 
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def scores(rows: NDArray[F8], first: NDArray[np.int64], shares: NDArray[F8], atoms: int) -> NDArray[F8]:
     """Each atom's likelihood summed over observations with these shares."""
     out = np.zeros(atoms, F8)
@@ -101,7 +102,7 @@ def scores(rows: NDArray[F8], first: NDArray[np.int64], shares: NDArray[F8], ato
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def gram(rows: NDArray[F8], first: NDArray[np.int64], shares: NDArray[F8], atoms: int) -> NDArray[F8]:
     """The matrix of products of atoms, summed over observations: from the diagonal on, out[j, k - j]."""
     width = rows.shape[1]
@@ -117,7 +118,7 @@ def gram(rows: NDArray[F8], first: NDArray[np.int64], shares: NDArray[F8], atoms
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def factor(band: NDArray[F8]) -> NDArray[F8]:
     """Cholesky's factor of a positive definite band, in place, in the form that `gram` gives.
 
@@ -138,7 +139,7 @@ def factor(band: NDArray[F8]) -> NDArray[F8]:
     return band
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def solve(factored: NDArray[F8], right: NDArray[F8]) -> NDArray[F8]:
     """Solve with a band's factor."""
     size, width = factored.shape

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["draw", "fit"]
 
@@ -21,12 +22,12 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
 
-_FAST: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+_FAST: dict[str, Any] = {"error_model": "numpy"}
 _LEAST = 1e-9
 """The least chance that is aimed at: where constraints contradict each other, every person still gets some value."""
 
 
-@numba.njit(**_FAST)
+@compiled(**_FAST)
 def _combination(codes: Codes, person: int, parts: Ints, places: Ints, strides: Ints, j: int) -> int:
     e = 0
     for i in range(parts[j], parts[j + 1]):
@@ -34,7 +35,7 @@ def _combination(codes: Codes, person: int, parts: Ints, places: Ints, strides: 
     return e
 
 
-@numba.njit(**_FAST)
+@compiled(**_FAST)
 def fit(
     codes: Codes,
     parts: Ints,
@@ -93,7 +94,7 @@ def fit(
     return np.exp(logs)
 
 
-@numba.njit(**_FAST)
+@compiled(**_FAST)
 def draw(
     codes: Codes,
     first_person: int,

@@ -6,9 +6,10 @@ times one number, so that sums over them are known in advance. Levels stand as i
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["difference_moments", "range_moments"]
 
@@ -16,7 +17,7 @@ F8 = np.float64
 I8 = np.int64
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _whole(
     own: NDArray[F8], running: NDArray[F8], offsets: NDArray[I8], branching: int
 ) -> tuple[NDArray[F8], NDArray[F8]]:
@@ -56,7 +57,7 @@ def _whole(
     return full, last
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _parts(
     lo: int, hi: int, share: NDArray[F8], offsets: NDArray[I8], branching: int, cut: NDArray[I8], held: NDArray[F8]
 ) -> None:
@@ -82,7 +83,7 @@ def _parts(
             cut[level, side], held[level, side] = node, found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def range_moments(
     los: NDArray[I8],
     his: NDArray[I8],
@@ -158,7 +159,7 @@ def range_moments(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def difference_moments(
     los: NDArray[I8], his: NDArray[I8], share: NDArray[F8], running: NDArray[F8], offsets: NDArray[I8]
 ) -> NDArray[F8]:

@@ -6,6 +6,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.kernels.compiling import compiled
+
 __all__ = ["subset_bits", "subset_lists"]
 
 U8 = np.uint8
@@ -18,7 +20,7 @@ def _skip(index: U64, held: U64) -> U64:
     return index + U64(1) if index >= held else index
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def subset_bits(draws: NDArray[U64], held: NDArray[U64], with_held: bool, size: int) -> NDArray[U8]:
     """Packed bits of a uniform subset of the values other than the held one; then the held one too, if asked.
 
@@ -38,7 +40,7 @@ def subset_bits(draws: NDArray[U64], held: NDArray[U64], with_held: bool, size: 
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def subset_lists(draws: NDArray[U64], held: NDArray[U64], with_held: bool, size: int) -> NDArray[U64]:
     """The same subset as an increasing list of values."""
     people, k = draws.shape

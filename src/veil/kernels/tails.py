@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["shares_at", "upper_tail"]
 
@@ -28,7 +29,7 @@ _TURNS = 80
 _ALIKE = 1e-6  # reports: fakes that shift the mean by less than this are like people who do not hold the value
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def upper_tail(at: float, people: float, held: float, p: float, q: float, fakes: float = 0.0, u: float = 0.5) -> float:
     """P(support >= at), for a whole number `at`, where `held` of the people hold the value."""
     if at <= 0.0:
@@ -49,7 +50,7 @@ def upper_tail(at: float, people: float, held: float, p: float, q: float, fakes:
     return _saddlepoint(at - 0.5, held, people - held, p, q)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _added_up(at: float, people: float, held: float, p: float, q: float, fakes: float, u: float) -> float:
     """The sum over what each binomial may be."""
     first, chances = _binomial(held, p)
@@ -67,7 +68,7 @@ def _added_up(at: float, people: float, held: float, p: float, q: float, fakes: 
     return min(tail, 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _binomial(count: float, chance: float) -> tuple[float, Floats]:
     """The least number that may come out, and the probabilities from there on; what is left out is below 1e-15."""
     spread = math.sqrt(count * chance * (1.0 - chance))
@@ -84,7 +85,7 @@ def _binomial(count: float, chance: float) -> tuple[float, Floats]:
     return low, found / found.sum()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _saddlepoint(x: float, a: float, b: float, p: float, q: float) -> float:
     """Lugannani and Rice's tail of Bin(a, p) + Bin(b, q) beyond x."""
     if x <= 0.0:
@@ -104,7 +105,7 @@ def _saddlepoint(x: float, a: float, b: float, p: float, q: float) -> float:
     return _lugannani_rice(x, t, cumulant, spread, third)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _saddlepoint_of_three(x: float, a: float, b: float, c: float, p: float, q: float, u: float) -> float:
     """The same of Bin(a, p) + Bin(b, q) + Bin(c, u)."""
     if x <= 0.0:
@@ -138,7 +139,7 @@ def _saddlepoint_of_three(x: float, a: float, b: float, c: float, p: float, q: f
     return _lugannani_rice(x, t, cumulant, spread, third)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _lugannani_rice(x: float, t: float, cumulant: float, spread: float, third: float) -> float:
     """The tail beyond x by the saddlepoint t, and by the cumulant function there with its derivatives."""
     w = math.copysign(math.sqrt(max(2.0 * (t * x - cumulant), 0.0)), t)
@@ -150,7 +151,7 @@ def _lugannani_rice(x: float, t: float, cumulant: float, spread: float, third: f
     return min(max(tail, 0.0), 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def shares_at(
     supports: Floats,
     people: float,
@@ -201,7 +202,7 @@ def shares_at(
     return found
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _gap(
     at: float, reports: tuple[float, float, float, float, float, float], share: float, part: float, target: float
 ) -> float:
@@ -215,7 +216,7 @@ def _gap(
     return _log_odds(tail) - _log_odds(target)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _log_odds(chance: float) -> float:
     chance = min(max(chance, 1e-300), 1.0 - 1e-16)
     return math.log(chance) - math.log1p(-chance)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["alternate", "nearest", "settle", "shares", "spread_down", "sum_up"]
 
@@ -17,7 +18,7 @@ F8 = np.float64
 I8 = np.int64
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def sum_up(nodes: NDArray[F8], offsets: NDArray[I8], branching: int) -> None:
     """Fill all levels from the leaves, in place."""
     for level in range(len(offsets) - 3, -1, -1):
@@ -30,7 +31,7 @@ def sum_up(nodes: NDArray[F8], offsets: NDArray[I8], branching: int) -> None:
             nodes[v] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def shares(
     variances: NDArray[F8], offsets: NDArray[I8], branching: int
 ) -> tuple[NDArray[F8], NDArray[F8], NDArray[F8]]:
@@ -72,7 +73,7 @@ def shares(
     return own, share, below
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _settle(
     values: NDArray[F8],
     own: NDArray[F8],
@@ -106,7 +107,7 @@ def _settle(
                 out[c] += share[c] * rest
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def settle(
     values: NDArray[F8],
     own: NDArray[F8],
@@ -121,7 +122,7 @@ def settle(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def spread_down(
     below: NDArray[F8], share: NDArray[F8], offsets: NDArray[I8], branching: int, fixed: bool
 ) -> NDArray[F8]:
@@ -147,7 +148,7 @@ def spread_down(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _merge(
     at: NDArray[F8], slope: NDArray[F8], start: int, middle: int, stop: int, to: NDArray[F8], slope_to: NDArray[F8]
 ) -> None:
@@ -170,7 +171,7 @@ def _merge(
         to[k], slope_to[k] = at[k], left + slope[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _multipliers(
     values: NDArray[F8], weights: NDArray[F8], offsets: NDArray[I8], branching: int, total: float
 ) -> NDArray[F8]:
@@ -240,7 +241,7 @@ def _multipliers(
     return multipliers
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _add_up_to(nodes: NDArray[F8], offsets: NDArray[I8], branching: int, total: float) -> None:
     """Leaves at 0 at least, multiplied so that they add up to the total; then all levels from them, in place."""
     found = 0.0
@@ -252,7 +253,7 @@ def _add_up_to(nodes: NDArray[F8], offsets: NDArray[I8], branching: int, total: 
     sum_up(nodes, offsets, branching)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def nearest(
     values: NDArray[F8], weights: NDArray[F8], offsets: NDArray[I8], branching: int, total: float
 ) -> NDArray[F8]:
@@ -275,7 +276,7 @@ def nearest(
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def alternate(
     values: NDArray[F8],
     weights: NDArray[F8],

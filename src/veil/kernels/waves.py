@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from veil.kernels.compiling import compiled
 
 __all__ = ["BLOCK", "box_sums", "iterate"]
 
@@ -23,10 +24,10 @@ BLOCK = 10
 """Steps between two looks at the likelihood: its logarithms would take as long as the rest of a step."""
 
 # Contraction and reciprocals only: sums keep their order, and results do not depend on the machine's vector length.
-_FAST: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "fastmath": {"contract", "arcp"}}
+_FAST: dict[str, Any] = {"error_model": "numpy", "fastmath": {"contract", "arcp"}}
 
 
-@nb.njit(**_FAST)
+@compiled(**_FAST)
 def _cumulate(table: Floats, widths: Floats, order: int) -> None:
     """Fill the rows below the function: `widths` are the binomials of the buckets' widths."""
     last = table.shape[1] - 1
@@ -42,7 +43,7 @@ def _cumulate(table: Floats, widths: Floats, order: int) -> None:
     table[1, last], table[2, last], table[3, last] = first, second, third
 
 
-@nb.njit(**_FAST)
+@compiled(**_FAST)
 def _corners(table: Floats, order: int, index: NDArray[np.uint64], binomials: Floats, out: Floats) -> None:
     """The last cumulative sum at the wave's ends (added less subtracted), or at its four corners."""
     for j in range(len(out)):
@@ -63,7 +64,7 @@ def _corners(table: Floats, order: int, index: NDArray[np.uint64], binomials: Fl
             out[j] = total
 
 
-@nb.njit(**_FAST)
+@compiled(**_FAST)
 def box_sums(values: Floats, widths: Floats, index: NDArray[np.uint64], binomials: Floats) -> Floats:
     """The sums of a function over all waves that begin in each bucket of another lattice; not yet scaled."""
     order = 2 if len(index) == 2 else 3
@@ -75,7 +76,7 @@ def box_sums(values: Floats, widths: Floats, index: NDArray[np.uint64], binomial
     return corners[1:] - corners[:-1]
 
 
-@nb.njit(**_FAST)
+@compiled(**_FAST)
 def _log_likelihood(counts: Floats, chances: Floats) -> float:
     total = 0.0
     for j in range(len(counts)):
@@ -84,7 +85,7 @@ def _log_likelihood(counts: Floats, chances: Floats) -> float:
     return total
 
 
-@nb.njit(**_FAST)
+@compiled(**_FAST)
 def iterate(
     smooth: Floats,
     spikes: Floats,
@@ -140,7 +141,7 @@ def iterate(
     return most, False
 
 
-@nb.njit(**_FAST)
+@compiled(**_FAST)
 def _update(x: Floats, smooth: Floats, spikes: Floats, grown: Floats, share: float, cut: float, people: float) -> float:
     """One M-step from the likelihood's gradient `grown`; returns how much mass has moved."""
     buckets = len(x)

@@ -1,0 +1,309 @@
+"""The edge: what a connection may do before a request of it is worked on. uvicorn's protocol with the limits it lacks.
+
+- A head has at most `head_bytes` and `head_seconds`, a body `body_seconds`; an answer must be read on.
+- There are at most so many connections, fewer than files may be open. When all are taken, the one that has waited
+  longest without a whole request is closed for the new one: whoever sends a request at once gets in, however many
+  others hold connections open. Only where all of them are at work is a new one refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from veil.collector.ingest import Ingest, Taken
+from veil.collector.limiting import AddressLimit
+from veil.collector.logs import log
+from veil.collector.metrics import Metrics
+from veil.collector.settings import Settings
+
+__all__ = ["BACKLOG", "Connection", "Edge", "protocol_of", "room_for_connections"]
+
+BACKLOG = 1024
+"""Connections that the system holds before they are taken; all of them may be taken at once."""
+_SPARE_FILES = 128  # for the database, logs and exports
+_LOOK_SECONDS = 1.0
+_LOG_SECONDS = 10.0
+_GRACE_SECONDS = 5  # a body that comes too slowly is refused in words first (`bodies`)
+_IDLE_SECONDS = 75  # longer than a reverse proxy's, so that it is never the one to be surprised
+_STALLED_SECONDS = 60
+_FRAMING = 16  # bytes around each byte of a chunked body, at most; what is beyond counts as a head does
+_UNLIMITED = (b"/healthz", b"/readyz")
+_HEAD, _BODY, _WHOLE = range(3)  # how much of the current request has come
+_ANSWER = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n%s\r\n%s"
+
+
+def room_for_connections(wanted: int) -> int:
+    """How many connections there may be: as many as wanted, or what the limit on open files leaves.
+
+    Raises that limit where it may; keeps a place for every connection that is taken before an older one is closed.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spare = _SPARE_FILES + BACKLOG
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    if soft < wanted + spare:
+        soft = wanted + spare if hard == resource.RLIM_INFINITY else min(wanted + spare, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(1, min(wanted, max(soft - spare, (soft - _SPARE_FILES) // 2)))
+
+
+class Edge:
+    """All connections of a process, by what they wait for; each kind in the order in which the waiting began.
+
+    `heads` wait for a head, `idle` ones for another request, `bodies` for the rest of one; of `stalled` ones nobody
+    reads the answer.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        most: int,
+        limit: AddressLimit | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.head_bytes, self.most, self.clock = settings.head_bytes, most, clock
+        self._metrics, self._limit = metrics, limit
+        self._address_header = settings.address_header.lower().encode()
+        self.heads: dict[Connection, float] = {}
+        self.idle: dict[Connection, float] = {}
+        self.bodies: dict[Connection, float] = {}
+        self.stalled: dict[Connection, float] = {}
+        self.open = 0
+        metrics.watch("veil_connections", lambda: self.open)
+        self._limits = (
+            (self.heads, settings.head_seconds, "head-too-slow"),
+            (self.idle, _IDLE_SECONDS, "idle"),
+            (self.bodies, settings.body_seconds + _GRACE_SECONDS, "body-too-slow"),
+            (self.stalled, _STALLED_SECONDS, "answer-not-read"),
+        )
+        self._looking = False
+        self._told, self._untold = -_LOG_SECONDS, 0
+
+    def admit(self) -> bool:
+        """Whether a new connection may stay; makes room for it by closing the one that has waited longest."""
+        if not self._looking:
+            self._looking = True
+            self._look_again()
+        if self.open < self.most:
+            return True
+        self._tell()
+        oldest = min(
+            (next(iter(waiting.items())) for waiting, _, _ in self._limits if waiting), key=_since, default=None
+        )
+        if oldest is None:
+            self.count("refused")
+            return False
+        oldest[0].drop("crowded-out")
+        return True
+
+    def wait(self, connection: Connection) -> int:
+        """How long whoever sent this head should wait, in seconds, because too much came from there; 0 if not."""
+        if self._limit is None or connection.url in _UNLIMITED:
+            return 0
+        address = connection.client[0] if connection.client else ""
+        if self._address_header:  # a proxy's own word, which is the last
+            given = [value for name, value in connection.headers if name == self._address_header]
+            address = given[-1].rpartition(b",")[2].strip().decode("latin-1") if given else address
+        return self._limit.wait(address)
+
+    def count(self, reason: str) -> None:
+        """One more connection was closed from here."""
+        self._metrics.add("veil_connections_closed_total", reason=reason)
+
+    def look(self) -> None:
+        """Close what takes too long. The oldest of each kind stand first."""
+        now = self.clock()
+        for waiting, seconds, reason in self._limits:
+            late = []
+            for connection, since in waiting.items():
+                if now - since <= seconds:
+                    break
+                late.append(connection)
+            for connection in late:
+                connection.give_up(reason)
+        self._metrics.publish()
+
+    def _look_again(self) -> None:
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
+        self.look()
+
+    def _tell(self) -> None:
+        """One line for many connections: a flood must not fill the log as well."""
+        self._untold += 1
+        now = self.clock()
+        if now - self._told >= _LOG_SECONDS:
+            log("warning", "connections-full", most=self.most, closed=self._untold)
+            self._told, self._untold = now, 0
+
+
+class Connection(HttpToolsProtocol):
+    """One connection. It overrides what asyncio and the parser call, and `on_response_complete`, uvicorn's own."""
+
+    edge: ClassVar[Edge]
+    ingest: ClassVar[Ingest | None] = None
+    _phase = _WHOLE
+    _beside = 0  # bytes since the last request that are no body
+    _refused = _counted = False
+    _waits: dict[Connection, float] | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if not self.edge.admit():
+            self._refuse(b"503 Service Unavailable", b"busy", b"too many connections: try again", b"retry-after: 1\r\n")
+            return
+        self._counted = True
+        self.edge.open += 1
+        self._wait_in(self.edge.heads)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._leave()
+        self.edge.stalled.pop(self, None)
+        if isinstance(self.cycle, Taken):
+            self.cycle.release()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._beside += len(data)
+        super().data_received(data)
+        if self._beside > self.edge.head_bytes and not self._refused:
+            self._refuse_head()
+        if not self._refused:
+            self._settle()
+
+    def on_message_begin(self) -> None:
+        self._phase = _HEAD
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        if self._beside > self.edge.head_bytes and self._head_size() > self.edge.head_bytes:
+            self._refuse_head()  # it came whole, in one large piece
+            return
+        self._phase = _BODY
+        taken = None
+        wait = self.edge.wait(self)
+        if wait:
+            self.scope["veil.wait"] = wait  # type: ignore[typeddict-unknown-key]
+        elif self.ingest is not None and (self.cycle is None or self.cycle.response_complete):
+            parser = self.parser
+            if parser.get_method() == b"POST" and not parser.should_upgrade():
+                keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
+                taken = self.ingest.take(self, self.url, self.headers, keep_alive)
+        if taken is None:
+            super().on_headers_complete()
+        else:
+            self.cycle = taken  # type: ignore[assignment]  # it looks like one
+
+    def on_body(self, body: bytes) -> None:
+        if not self._refused:
+            self._beside -= (1 + _FRAMING) * len(body)
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        if not self._refused:
+            self._phase, self._beside = _WHOLE, 0
+            super().on_message_complete()
+            if isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+                self.cycle.begin()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._settle()
+
+    def pause_writing(self) -> None:
+        self.edge.stalled[self] = self.edge.clock()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self.edge.stalled.pop(self, None)
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is not HTTP is refused in the shape of every refusal."""
+        self.edge.count("not-http")
+        self._refuse(b"400 Bad Request", b"bad-request", b"this is not a request of HTTP/1.1")
+
+    def give_up(self, reason: str) -> None:
+        """Close a connection that took too long; whoever is within a request is told."""
+        if self._waits is self.edge.heads and self._beside:
+            self.edge.count(reason)
+            self._refuse(b"408 Request Timeout", b"too-slow", b"the head did not come in time")
+        elif self._waits is self.edge.bodies and isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+            self.edge.count(reason)
+            self._refuse(b"408 Request Timeout", b"too-slow", b"the body did not come in time")
+        else:
+            self.drop(reason)
+
+    def drop(self, reason: str) -> None:
+        """Close without a word."""
+        self.edge.count(reason)
+        self._refused = True
+        self._leave()
+        self.edge.stalled.pop(self, None)
+        self.transport.abort()
+
+    def _settle(self) -> None:
+        """Wait where this connection now belongs; while a request is worked on, nowhere."""
+        if self._phase == _BODY:
+            self._wait_in(self.edge.bodies)
+            if isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+                self.cycle.hold()
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self._wait_in(None)
+        elif self._phase == _HEAD or self.cycle is None:
+            self._wait_in(self.edge.heads)
+        else:
+            self._wait_in(self.edge.idle)
+
+    def _wait_in(self, place: dict[Connection, float] | None) -> None:
+        if place is self._waits:
+            return
+        if self._waits is not None:
+            del self._waits[self]
+        if place is not None:
+            place[self] = self.edge.clock()
+        self._waits = place
+
+    def _leave(self) -> None:
+        """Take no place any more."""
+        self._wait_in(None)
+        if self._counted:
+            self._counted = False
+            self.edge.open -= 1
+
+    def _head_size(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _refuse_head(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:  # trailers, or a head behind a pending answer
+            self.drop("head-too-large")
+            return
+        self.edge.count("head-too-large")
+        message = b"this head is too large: expected at most %d bytes" % self.edge.head_bytes
+        self._refuse(b"431 Request Header Fields Too Large", b"too-large", message)
+
+    def _refuse(self, status: bytes, code: bytes, message: bytes, beside: bytes = b"") -> None:
+        self._refused = True
+        self._leave()
+        if not self.transport.is_closing():
+            body = b'{"error": {"code": "%s", "message": "%s"}}' % (code, message)
+            self.transport.write(_ANSWER % (status, len(body), beside, body))
+            self.transport.close()
+
+
+def _since(waiting: tuple[Connection, float]) -> float:
+    return waiting[1]
+
+
+def protocol_of(edge: Edge, ingest: Ingest | None = None) -> type[Connection]:
+    """The protocol for uvicorn, with the edge that its connections share, and the short way for reports."""
+    return type("EdgeConnection", (Connection,), {"edge": edge, "ingest": ingest})

@@ -1,0 +1,127 @@
+"""A limit by address that keeps no address; settings that are misspelt; log lines that are whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import httpx
+import pytest
+from tests.patience import LIMIT
+from tests.service.harness import FRAMED, SURVEY, framed, running
+
+from veil.collector.limiting import AddressLimit, _packed
+from veil.collector.settings import load_settings
+from veil.errors import InputError
+
+
+def test_the_next_minute_begins_anew_and_has_another_key() -> None:
+    now = SimpleNamespace(time=120.0)
+    limit = AddressLimit(3, lambda: now.time)
+    assert [limit.wait("192.0.2.7") for _ in range(5)] == [0, 0, 0, 60, 60]
+    now.time = 179.5
+    assert limit.wait("192.0.2.7") == 1
+    key = limit._key
+    now.time = 180.0
+    assert limit.wait("192.0.2.7") == 0
+    assert limit._key != key
+    assert b"192.0.2.7" not in bytes(limit._memory)
+    assert _packed("192.0.2.7") not in bytes(limit._memory)
+
+
+def test_an_address_is_found_nowhere_in_the_table_without_the_key() -> None:
+    one, other = (AddressLimit(5, lambda: 0.0) for _ in range(2))
+    for limit in (one, other):
+        for i in range(50):
+            limit.wait(f"192.0.2.{i}")
+    touched = [{i for i, count in enumerate(limit._counts) if count} for limit in (one, other)]
+    assert len(touched[0]) > 90  # two cells for each of 50
+    assert len(touched[0] & touched[1]) < 10  # another key, other places
+
+
+def test_many_addresses_hardly_ever_share_a_limit() -> None:
+    limit = AddressLimit(2, lambda: 0.0)
+    refused = sum(limit.wait(f"10.{i >> 8}.{i & 255}.1") > 0 for i in range(5_000) for _ in range(2))
+    assert refused < 100  # of 10,000; a table with one row would refuse several hundred
+
+
+def test_what_counts_as_one_address() -> None:
+    assert _packed("2001:db8:1:2:3::4") == _packed("2001:db8:1:2::9") != _packed("2001:db8:1:3::9")
+    assert _packed("::ffff:192.0.2.1") == _packed("192.0.2.1") != _packed("192.0.2.2")
+    assert _packed("unix") == b"unix"
+
+
+def test_too_many_requests_from_an_address_are_told_to_wait(tmp_path: Path) -> None:
+    limits = {"VEIL_REQUESTS_PER_MINUTE": "20", "VEIL_ADDRESS_HEADER": "X-Real-IP", "VEIL_WORKERS": "2"}
+    with running(tmp_path / "data", **limits) as collector:
+        path = f"{collector.url}{collector.open_survey()}/reports"
+
+        def send(address: str) -> httpx.Response:
+            headers = {**FRAMED, "X-Real-IP": address}
+            return httpx.post(path, content=framed(SURVEY, [1]), headers=headers, timeout=LIMIT)
+
+        def refused() -> httpx.Response | None:  # a minute may end meanwhile
+            answers = [send("203.0.113.9") for _ in range(21)]
+            return next((answer for answer in answers if answer.status_code == 429), None)
+
+        answer = refused() or refused()
+        assert answer is not None
+        assert answer.json()["error"]["code"] == "too-many-requests"
+        assert 1 <= int(answer.headers["retry-after"]) <= 60
+        assert answer.headers["access-control-allow-origin"] == "*"  # the page can read it
+        assert send("203.0.113.10").status_code == 200
+        for _ in range(25):
+            assert httpx.get(f"{collector.url}/healthz", headers={"X-Real-IP": "203.0.113.9"}).status_code == 200
+        for file in collector.folder.iterdir():
+            assert b"203.0.113" not in file.read_bytes(), file
+
+
+def test_a_misspelt_variable_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    for wrong, right in (("VEIL_PROT", "VEIL_PORT"), ("VEIL_DATABASE_ULR", "VEIL_DATABASE_URL")):
+        with pytest.raises(InputError, match=f"did you mean {right}"):
+            load_settings(None, {wrong: "1"})
+    with pytest.raises(InputError, match="there are VEIL_HOST"):
+        load_settings(None, {"VEIL_SOMETHING_ELSE": "1"})
+    assert load_settings(None, {"VEIL_DATA": "x", "VEIL_THREADS": "2", "VEIL_TEST_TASK": "x", "HOME": "/"}).port == 8321
+    file = tmp_path / "veil.toml"
+    file.write_text("hots = '0.0.0.0'")
+    with pytest.raises(InputError, match="did you mean host"):
+        load_settings(file, {})
+
+
+def test_the_variables_that_others_read_are_known() -> None:
+    sources = (Path(__file__).parents[2] / "src").rglob("*.py")
+    named = {
+        word for file in sources for word in file.read_text().replace('"', " ").split() if word.startswith("VEIL_")
+    }
+    plain = {name for name in named if name.replace("_", "").isalpha() and name not in ("VEIL_", "VEIL_NAME")}
+    assert "VEIL_THREADS" in plain
+    load_settings(None, dict.fromkeys(plain - {"VEIL_SETTINGS"}, "1"))
+
+
+def test_lines_of_several_processes_and_threads_never_mix(tmp_path: Path) -> None:
+    code = """
+import sys, threading
+from veil.collector.logs import log, set_up
+set_up("info", int(sys.argv[1]))
+def write():
+    for i in range(300):
+        log("info", "event", filler="x" * 900, number=i)
+threads = [threading.Thread(target=write) for _ in range(4)]
+[one.start() for one in threads]
+[one.join() for one in threads]
+"""
+    reader, writer = os.pipe()
+    processes = [subprocess.Popen([sys.executable, "-c", code, str(i)], stderr=writer) for i in range(3)]
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        lines = pipe.read().splitlines()
+    for process in processes:
+        assert process.wait(LIMIT) == 0
+    found = [json.loads(line) for line in lines]
+    assert len(found) == 3 * 4 * 300
+    assert {(line["worker"], line["number"]) for line in found} == {(w, i) for w in range(3) for i in range(300)}
