@@ -19,7 +19,7 @@ __all__ = ["Settings", "load_settings"]
 FILE = "veil.toml"
 SQLITE = "sqlite:///"
 _PREFIX = "VEIL_"
-_OTHERS = ("SETTINGS", "DATA", "THREADS", "TRACEBACK", "CHROMIUM")  # variables that others read
+_OTHERS = ("SETTINGS", "DATA", "ENGINE", "THREADS", "TRACEBACK", "CHROMIUM", "FIREFOX")  # variables that others read
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
     *("body_seconds", "shutdown_seconds", "precision", "workers"),
