@@ -126,7 +126,7 @@ class Catalogue:
 
     def _moved(self, task: str, before: str, after: str) -> StoredSurvey:
         found = self.look_up(task)
-        if found.state != after and not self._store.move(found.key, before, after):
+        if found.state != after and not self._store.move(found.key, before, after, int(self._clock())):
             raise ServiceError(
                 409, "wrong-state", f"this survey is {found.state}", expected=f"a survey that is {before}"
             )

@@ -76,7 +76,7 @@ class Service:
         self._stopping = threading.Event()
         self._published: dict[str, Json] = {}
         self._rounds: dict[str, Json] = {}
-        self._seen: dict[int, int] = {}  # how far each survey was when its tally was last caught up
+        self._untallied: set[int] = set()  # surveys for which no tally is kept
         self._moves: dict[str, asyncio.Task[None]] = {}
         self._stuck: set[str] = set()  # studies whose next step was refused: tried again when an operator asks for it
         self._tallier: asyncio.Task[None] | None = None
@@ -169,11 +169,14 @@ class Service:
         await asyncio.to_thread(self._caught_up)
 
     def _caught_up(self) -> None:
-        for stored in self.store.surveys():
+        for key in self.store.behind():
+            if key in self._untallied:
+                continue
+            stored = self.store.survey(key)
             survey = parsed(stored.document)
-            if self._seen.get(stored.key) == stored.sequence or not stored.reports or not is_maintained(survey):
+            if not is_maintained(survey):
+                self._untallied.add(key)
                 continue
             start = time.perf_counter()
             catch_up(self.store, stored, survey)
-            self._seen[stored.key] = stored.sequence
             self.metrics.observe("veil_tally_seconds", time.perf_counter() - start)
