@@ -44,12 +44,9 @@ class BlockStore(SqlStore):
     def snapshot(self) -> AbstractContextManager[Connection]:
         """A connection that sees the database as it was when the block was entered."""
 
-    @abstractmethod
     def table(self, name: str, survey: int) -> str:
-        """The name of a table of reports or ids."""
-
-    def make_shared_tables(self, connection: Connection) -> None:
-        """Make the tables of reports, where all surveys share them."""
+        """The name of a table of reports or ids: each survey has its own, so that all of it can be erased."""
+        return f"{name}_{int(survey)}"
 
     def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
         outcomes: dict[int, int | Phase] = {}
@@ -120,7 +117,7 @@ class BlockStore(SqlStore):
         statement = f"SELECT data FROM {self.table('runs', survey)} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
         for place, suspects in seen.suspects(names, ids).items():
             page = connection.execute(statement, (survey, *place)).fetchone()
-            found.update(set(names_of(bytes(page[0]))).intersection(suspects))
+            found.update(name for name in suspects if _stands_in(bytes(page[0]), name))
         return found
 
     def insert_block(self, connection: Connection, survey: int, *block: Any) -> None:
@@ -248,6 +245,14 @@ def _cut(packed: bytes, begin: int, stop: int) -> Buckets:
             found.append((bucket, have))
         place += count
     return found
+
+
+def _stands_in(page: bytes, name: bytes) -> bool:
+    """Whether an id is one of those in a page: it stands at a multiple of its length."""
+    place = page.find(name)
+    while place >= 0 and place % ID_BYTES:
+        place = page.find(name, place + 1)
+    return place >= 0
 
 
 def _fresh(group: Group, names: Sequence[bytes], old: set[bytes]) -> tuple[bytes, bytes]:

@@ -33,7 +33,6 @@ def bring_up_to_date(store: BlockStore, connection: Connection, version: int, **
         for statement in statements(number, **words):
             connection.execute(statement)
         if number == _BEFORE_BLOCKS + 1:
-            store.make_shared_tables(connection)
             _move_reports(store, connection)
 
 

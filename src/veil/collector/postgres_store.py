@@ -85,9 +85,6 @@ class PostgresStore(BlockStore):
             finally:
                 connection.execute("ROLLBACK")
 
-    def table(self, name: str, survey: int) -> str:
-        return f"{name}_{int(survey)}"
-
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
             table = self.table(name, survey)

@@ -66,7 +66,7 @@ PER_SURVEY = {
         " PRIMARY KEY (survey, run, page)"
     ),
 }
-"""Tables of reports and of their ids, by their columns: one for all surveys, or one each (PostgreSQL)."""
+"""Tables of reports and of their ids, by their columns: each survey has its own."""
 SHARED = (
     "surveys",
     "counters",

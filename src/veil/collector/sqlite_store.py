@@ -78,15 +78,9 @@ class SqliteStore(BlockStore):
             finally:
                 connection.execute("ROLLBACK")
 
-    def table(self, name: str, survey: int) -> str:
-        return name
-
     def make_tables(self, connection: Connection, survey: int) -> None:
-        pass
-
-    def make_shared_tables(self, connection: Connection) -> None:
         for name, columns in PER_SURVEY.items():
-            connection.execute(f"CREATE TABLE {name} ({columns.format(**_WORDS)}) WITHOUT ROWID")
+            connection.execute(f"CREATE TABLE {self.table(name, survey)} ({columns.format(**_WORDS)}) WITHOUT ROWID")
 
     def lock(self, connection: Connection, survey: int) -> None:
         pass  # there is one writer at a time
@@ -103,13 +97,20 @@ class SqliteStore(BlockStore):
             forgotten += erased
         while self._erase_pages(survey):
             pass
+        # What a page held before its rows were moved to another stays there, between the rows that it has now. A table
+        # that is dropped gives its pages back, and those are overwritten as a whole.
+        with self.writing() as connection:
+            for name in PER_SURVEY:
+                connection.execute(f"DROP TABLE {self.table(name, survey)}")
+            self.make_tables(connection, survey)
         self._empty_log()
         return forgotten
 
     def _erase_blocks(self, survey: int) -> int | None:
         """Erase about a megabyte of reports, the oldest first; how many, or None where there are none."""
+        table = self.table("blocks", survey)
         listed = (
-            "SELECT last, count, length(ids) + length(payloads) FROM blocks WHERE survey = ? ORDER BY last LIMIT 4096"
+            f"SELECT last, count, length(ids) + length(payloads) FROM {table} WHERE survey = ? ORDER BY last LIMIT 4096"  # noqa: S608
         )
         with self.writing() as connection:
             size = count = end = 0
@@ -117,15 +118,17 @@ class SqliteStore(BlockStore):
                 end, size, count = last, size + each, count + reports
                 if size >= _ERASED_BYTES:
                     break
-            connection.execute("DELETE FROM blocks WHERE survey = ? AND last <= ?", (survey, end))
+            connection.execute(f"DELETE FROM {table} WHERE survey = ? AND last <= ?", (survey, end))  # noqa: S608
         return count or None
 
     def _erase_pages(self, survey: int) -> bool:
-        pages = "SELECT run, page FROM runs WHERE survey = ? ORDER BY run, page LIMIT 64"
+        table = self.table("runs", survey)
+        pages = f"SELECT run, page FROM {table} WHERE survey = ? ORDER BY run, page LIMIT 64"  # noqa: S608
+        erase = f"DELETE FROM {table} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
         with self.writing() as connection:
             found = connection.execute(pages, (survey,)).fetchall()
             for run, page in found:
-                connection.execute("DELETE FROM runs WHERE survey = ? AND run = ? AND page = ?", (survey, run, page))
+                connection.execute(erase, (survey, run, page))
         return bool(found)
 
     def _empty_log(self) -> None:
