@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from veil.collector.catalogue import Catalogue, parsed
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round
-from veil.collector.keys import load_key
+from veil.collector.keys import claim, load_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.readings import Readings
@@ -61,6 +61,7 @@ class Service:
         self.settings = settings
         self.store = open_store(settings) if store is None else store
         self.key: Ed25519PrivateKey = load_key(settings.key_path)
+        claim(self.store, self.key)
         self.metrics = Metrics()
         self.catalogue = Catalogue(self.store)
         self.studies = Studies(self.store, self.catalogue)

@@ -51,6 +51,17 @@ _FIRST_TALLY = (
 )
 
 
+_COUNTED = (
+    "INSERT INTO counted (survey, asked, mark, encoded, used) VALUES (?, ?, ?, ?, ?) ON CONFLICT (survey, asked) DO"
+    " UPDATE SET mark = excluded.mark, encoded = excluded.encoded, used = excluded.used"
+    " WHERE counted.mark <= excluded.mark"
+)
+_FORGET_COUNTED = (
+    "DELETE FROM counted WHERE survey = ? AND asked NOT IN"
+    " (SELECT asked FROM counted WHERE survey = ? ORDER BY used DESC, asked LIMIT ?)"
+)
+
+
 class Cursor(Protocol):
     """The part of a database's cursor that is used here."""
 
@@ -149,6 +160,17 @@ class SqlStore(Store):
                 return connection.execute(statement, (survey, tally.sequence, tally.encoded)).rowcount == 1
             statement = "UPDATE tallies SET sequence = ?, encoded = ? WHERE survey = ? AND sequence = ?"
             return connection.execute(statement, (tally.sequence, tally.encoded, survey, before)).rowcount == 1
+
+    def counted(self, survey: int, asked: str) -> StoredTally | None:
+        with self.reading() as connection:
+            statement = "SELECT encoded, mark FROM counted WHERE survey = ? AND asked = ?"
+            row = connection.execute(statement, (survey, asked)).fetchone()
+        return None if row is None else StoredTally(bytes(row[0]), row[1])
+
+    def save_counted(self, survey: int, asked: str, tally: StoredTally, now: int, keep: int) -> None:
+        with self.writing() as connection:
+            connection.execute(_COUNTED, (survey, asked, tally.sequence, tally.encoded, now))
+            connection.execute(_FORGET_COUNTED, (survey, survey, keep))
 
     def create_study(self, study: StoredStudy) -> bool:
         statement = (

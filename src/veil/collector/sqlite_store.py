@@ -42,6 +42,9 @@ class SqliteStore(BlockStore):
         self._commits = 0
         with contextlib.suppress(OSError):  # SQLite says it better; its other files get the rights of this one
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        for ending in ("", "-wal", "-shm"):  # one that was copied here may be open to others
+            with contextlib.suppress(OSError):
+                Path(f"{self._path}{ending}").chmod(0o600)
         with _translated():
             self._writer = self._connect()
             self._prepare()

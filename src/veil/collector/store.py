@@ -214,6 +214,14 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def counted(self, survey: int, asked: str) -> StoredTally | None:
+        """What was counted for some candidates before, and up to which sequence number."""
+
+    @abstractmethod
+    def save_counted(self, survey: int, asked: str, tally: StoredTally, now: int, keep: int) -> None:
+        """Keep what was counted, unless more is there; of each survey the so many that were asked for last."""
+
+    @abstractmethod
     def purge(self, survey: int) -> int:
         """Erase the reports of a closed survey and their ids, keeping its tally. How many there were.
 
