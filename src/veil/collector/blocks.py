@@ -44,6 +44,26 @@ class BlockStore(SqlStore):
     def snapshot(self) -> AbstractContextManager[Connection]:
         """A connection that sees the database as it was when the block was entered."""
 
+    @abstractmethod
+    def guard_audit(self, connection: Connection) -> None:
+        """See to it that the audit log is only added to."""
+
+    @abstractmethod
+    def columns(self, connection: Connection, table: str) -> list[str]:
+        """The names of a table's columns."""
+
+    def insert_rows(self, connection: Connection, table: str, columns: Sequence[str], rows: Sequence[Any]) -> None:
+        """Put rows of another database into a table, with their keys."""
+        names, marks = ", ".join(columns), ", ".join("?" for _ in columns)
+        for row in rows:
+            connection.execute(f"INSERT INTO {table} ({names}){self.own_keys} VALUES ({marks})", tuple(row))  # noqa: S608
+
+    own_keys = ""
+    """What lets a row bring its own key."""
+
+    def settle_copy(self, connection: Connection) -> None:
+        """After rows were copied: new ones get keys beyond theirs."""
+
     def table(self, name: str, survey: int) -> str:
         """The name of a table of reports or ids: each survey has its own, so that all of it can be erased."""
         return f"{name}_{int(survey)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from veil.collector.store import Store
 
-__all__ = ["adopt", "claim", "fingerprint", "load_key", "public_bytes"]
+__all__ = ["adopt", "claim", "fingerprint", "known_fingerprint", "load_key", "public_bytes"]
 
 _FACT = "signing-key"
 
@@ -51,13 +51,17 @@ def claim(store: Store, key: Ed25519PrivateKey) -> None:
 
     Devices know one key. Two collectors on the same database with different keys would answer them by turns.
     """
-    mine = fingerprint(key)
-    known = store.fact(_FACT, mine)
+    mine, known = fingerprint(key), known_fingerprint(store, key)
     if known != mine:
         raise InputError(
             f"this database is signed for with another key ({known}, and this one is {mine}): take that key's file, or"
             " put this key in its place with veil key adopt"
         )
+
+
+def known_fingerprint(store: Store, key: Ed25519PrivateKey) -> str:
+    """The fingerprint of the database's key; where it has none yet, it is this one from now on."""
+    return store.fact(_FACT, fingerprint(key))
 
 
 def adopt(store: Store, key: Ed25519PrivateKey) -> str:

@@ -34,6 +34,7 @@ def bring_up_to_date(store: BlockStore, connection: Connection, version: int, **
             connection.execute(statement)
         if number == _BEFORE_BLOCKS + 1:
             _move_reports(store, connection)
+            store.guard_audit(connection)
 
 
 def _move_reports(store: BlockStore, connection: Connection) -> None:

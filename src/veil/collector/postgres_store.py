@@ -23,6 +23,16 @@ _WORDS = {"key": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "int": "bigi
 _LONG = {"blocks": ("ids", "payloads"), "runs": ("data",)}  # random bytes: trying to compress them is lost time
 
 
+_ONLY_ADDED = """
+CREATE FUNCTION veil_only_added() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION 'the audit log is only added to'; END $$
+"""
+_COLUMNS = (
+    "SELECT column_name FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = ?"
+    " ORDER BY ordinal_position"
+)
+
+
 class _Marked:
     """A connection whose statements mark their parameters as SQLite's do."""
 
@@ -92,6 +102,24 @@ class PostgresStore(BlockStore):
             for column in _LONG[name]:
                 connection.execute(f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL")
 
+    own_keys = " OVERRIDING SYSTEM VALUE"
+
+    def guard_audit(self, connection: Connection) -> None:
+        connection.execute(_ONLY_ADDED)
+        connection.execute(
+            "CREATE TRIGGER audit_stays BEFORE UPDATE OR DELETE OR TRUNCATE ON audit"
+            " FOR EACH STATEMENT EXECUTE FUNCTION veil_only_added()"
+        )
+
+    def columns(self, connection: Connection, table: str) -> list[str]:
+        found = connection.execute(_COLUMNS, (table,)).fetchall()
+        return [name for (name,) in found]
+
+    def settle_copy(self, connection: Connection) -> None:
+        for table in ("surveys", "studies", "tokens", "audit"):
+            last = f"(SELECT coalesce(max(key), 0) FROM {table})"  # noqa: S608
+            connection.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'key'), 1 + {last}, false)")
+
     def lock(self, connection: Connection, survey: int) -> None:
         connection.execute("SELECT 1 FROM counters WHERE survey = ? FOR UPDATE", (survey,))
 
@@ -101,6 +129,7 @@ class PostgresStore(BlockStore):
             (forgotten,) = connection.execute(statement, (survey,)).fetchone() or (0,)
             # new, empty files take their place, and the old ones are removed: nobody waits for rows to be deleted
             connection.execute(f"TRUNCATE {', '.join(self.table(name, survey) for name in PER_SURVEY)}")
+            self.note_purged(connection, survey)
         return int(forgotten)
 
     def close(self) -> None:

@@ -47,6 +47,7 @@ CREATE TABLE counted (
   survey {int} NOT NULL, asked TEXT NOT NULL, mark {int} NOT NULL, encoded {bytes} NOT NULL, used {int} NOT NULL,
   PRIMARY KEY (survey, asked));
 ALTER TABLE surveys ADD COLUMN closed {int};
+ALTER TABLE surveys ADD COLUMN purged {int};
 ALTER TABLE surveys ADD COLUMN keep_days {int};
 ALTER TABLE surveys ADD COLUMN name TEXT;
 ALTER TABLE surveys ADD COLUMN wave {int};

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["Service", "open_store"]
 
 
+_RETENTION_SECONDS = 60.0
+
+
 def open_store(settings: Settings, *, make: bool = True) -> Store:
     """The store that the settings name, made ready for use; where none may be made, a file must be there."""
     url, path = settings.database, settings.database_file
@@ -77,6 +80,7 @@ class Service:
         self._stopping = threading.Event()
         self._published: dict[str, Json] = {}
         self._rounds: dict[str, Json] = {}
+        self._look_again = 0.0  # when to look for reports that are to be erased
         self._untallied: set[int] = set()  # surveys for which no tally is kept
         self._moves: dict[str, asyncio.Task[None]] = {}
         self._stuck: set[str] = set()  # studies whose next step was refused: tried again when an operator asks for it
@@ -169,7 +173,24 @@ class Service:
     async def _catch_up_all(self) -> None:
         await asyncio.to_thread(self._caught_up)
 
+    def _forget_due(self) -> None:
+        """Erase the reports of surveys that are closed for long enough; one that cannot be is tried again later."""
+        for key in self.store.due_to_forget(int(time.time())):
+            stored = self.store.survey(key)
+            try:
+                if stored.state != "closed":  # it ended by time
+                    stored = self.catalogue.close(stored.task)
+                forgotten = self.studies.purge(stored)
+            except VeilError as problem:
+                log("warning", "retention-wait", problem)
+                continue
+            self.note("collector", "purge", stored.task, f'{{"keep_days": {stored.keep_days}}}')
+            log("info", "survey-purge", task=stored.task, reports=forgotten)
+
     def _caught_up(self) -> None:
+        if time.monotonic() >= self._look_again:
+            self._look_again = time.monotonic() + _RETENTION_SECONDS
+            self._forget_due()
         for key in self.store.behind():
             if key in self._untallied:
                 continue

@@ -5,6 +5,7 @@ Statements are constants; whatever comes from outside is a parameter.
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -49,8 +50,11 @@ _FIRST_TALLY = (
     "INSERT INTO tallies (survey, sequence, encoded) VALUES (?, ?, ?) ON CONFLICT (survey) DO"
     " UPDATE SET sequence = excluded.sequence, encoded = excluded.encoded"
 )
-
-
+_DUE = (
+    "SELECT key FROM surveys WHERE keep_days IS NOT NULL AND purged IS NULL"
+    " AND ((state = 'closed' AND closed + 86400 * keep_days <= ?)"
+    " OR (state = 'open' AND closes + 86400 * keep_days <= ?)) ORDER BY key"
+)
 _COUNTED = (
     "INSERT INTO counted (survey, asked, mark, encoded, used) VALUES (?, ?, ?, ?, ?) ON CONFLICT (survey, asked) DO"
     " UPDATE SET mark = excluded.mark, encoded = excluded.encoded, used = excluded.used"
@@ -160,6 +164,14 @@ class SqlStore(Store):
                 return connection.execute(statement, (survey, tally.sequence, tally.encoded)).rowcount == 1
             statement = "UPDATE tallies SET sequence = ?, encoded = ? WHERE survey = ? AND sequence = ?"
             return connection.execute(statement, (tally.sequence, tally.encoded, survey, before)).rowcount == 1
+
+    def note_purged(self, connection: Connection, survey: int) -> None:
+        """The reports of a survey are erased."""
+        connection.execute("UPDATE surveys SET purged = ? WHERE key = ?", (int(time.time()), survey))
+
+    def due_to_forget(self, now: int) -> list[int]:
+        with self.reading() as connection:
+            return [key for (key,) in connection.execute(_DUE, (now, now)).fetchall()]
 
     def counted(self, survey: int, asked: str) -> StoredTally | None:
         with self.reading() as connection:

@@ -85,6 +85,14 @@ class SqliteStore(BlockStore):
         for name, columns in PER_SURVEY.items():
             connection.execute(f"CREATE TABLE {self.table(name, survey)} ({columns.format(**_WORDS)}) WITHOUT ROWID")
 
+    def guard_audit(self, connection: Connection) -> None:
+        for event in ("UPDATE", "DELETE"):
+            refuse = "SELECT RAISE(ABORT, 'the audit log is only added to')"
+            connection.execute(f"CREATE TRIGGER audit_{event.lower()} BEFORE {event} ON audit BEGIN {refuse}; END")
+
+    def columns(self, connection: Connection, table: str) -> list[str]:
+        return [row[1] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+
     def lock(self, connection: Connection, survey: int) -> None:
         pass  # there is one writer at a time
 
@@ -106,6 +114,7 @@ class SqliteStore(BlockStore):
             for name in PER_SURVEY:
                 connection.execute(f"DROP TABLE {self.table(name, survey)}")
             self.make_tables(connection, survey)
+            self.note_purged(connection, survey)
         self._empty_log()
         return forgotten
 

@@ -214,6 +214,10 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def due_to_forget(self, now: int) -> list[int]:
+        """The keys of surveys whose reports were kept for as long as they may be, and are still there."""
+
+    @abstractmethod
     def counted(self, survey: int, asked: str) -> StoredTally | None:
         """What was counted for some candidates before, and up to which sequence number."""
 
