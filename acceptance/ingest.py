@@ -20,7 +20,7 @@ from veil import OLH, Survey
 from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.store import Group, Store
 
-__all__ = ["BATCH", "Window", "grow", "judge", "new_store", "on_postgres", "on_sqlite", "written_by_process"]
+__all__ = ["BATCH", "SURVEY", "Window", "grow", "judge", "new_store", "on_postgres", "on_sqlite", "written_by_process"]
 
 SURVEY = Survey(OLH(epsilon=1.0, domain=1024))
 BATCH = 500

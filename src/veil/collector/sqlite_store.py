@@ -83,7 +83,8 @@ class SqliteStore(BlockStore):
 
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
-            connection.execute(f"CREATE TABLE {self.table(name, survey)} ({columns.format(**_WORDS)}) WITHOUT ROWID")
+            # With rowids: a table without them is one tree of whole rows, and looking for a key would read them.
+            connection.execute(f"CREATE TABLE {self.table(name, survey)} ({columns.format(**_WORDS)})")
 
     def guard_audit(self, connection: Connection) -> None:
         for event in ("UPDATE", "DELETE"):
