@@ -17,13 +17,13 @@ from veil.collector.postgres_store import PostgresStore
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group
 
-REPORTS = 64_000
+REPORTS = 1 << 16
 """In four windows, each of which makes runs of ids and merges them."""
 
 
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "FOLDED", 1_000)
+    monkeypatch.setattr(seen, "FOLDED", 1 << 10)
     monkeypatch.setattr(seen, "MERGED", 8)
 
 
