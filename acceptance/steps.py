@@ -28,6 +28,8 @@ from acceptance.hadamard import transform_over_fft
 from acceptance.hash_battery import RANGES, affine, one_word, range_total_ratio, shipped, structured_pairs, worst_leak
 from acceptance.hitters import decode
 from acceptance.hitters import judge as judge_decoded
+from acceptance.ingest import judge as judge_ingest
+from acceptance.ingest import on_postgres, on_sqlite
 from acceptance.numeric_spikes import all_people
 from acceptance.numeric_spikes import judge as judge_spikes
 from acceptance.numeric_spikes import measure as measure_spikes
@@ -329,6 +331,16 @@ def _shown(ratio: float | None) -> str:
     return "not run" if ratio is None else f"{ratio:,.4g}"
 
 
+def ingest_sqlite(millions: int = 10) -> Outcome:
+    """Ingest does not slow down: 10,000,000 reports into SQLite, beside an index of random ids."""
+    return Outcome(*judge_ingest("SQLite", *on_sqlite(millions)), seed="random ids")
+
+
+def ingest_postgres(millions: int = 10) -> Outcome:
+    """Ingest does not slow down: 10,000,000 reports into PostgreSQL, beside an index of random ids."""
+    return Outcome(*judge_ingest("PostgreSQL", *on_postgres(millions)), seed="random ids")
+
+
 def collector_kills() -> Outcome:
     """SIGKILL at random moments under load, 25 times on SQLite and 25 on PostgreSQL: nothing lost, nothing doubled."""
     return _pytest("tests/service", "25 kills on each store", "-k", "25_kills")
@@ -381,6 +393,8 @@ STEPS = {
     "spark-cluster": Step(spark_cluster, 400, code=TESTED),
     "spikes-auto": Step(spikes_auto, 475),
     "speed-and-memory": Step(speed_and_memory, 550, alone=True, code=("src", "acceptance", "bench")),
+    "ingest-sqlite": Step(partial(ingest_sqlite, 2), 60, ingest_sqlite, 240, alone=True, code=TESTED),
+    "ingest-postgres": Step(partial(ingest_postgres, 2), 120, ingest_postgres, 400, alone=True, code=TESTED),
     "collector-kills": Step(collector_kills, 230, code=TESTED),
     "study-kills": Step(study_kills, 300, code=TESTED),
 }

@@ -118,9 +118,7 @@ class Collector:
         store = open_store(self.settings)
         found = store.find(survey.task)
         assert found is not None
-        ids: list[bytes] = []
-        while rows := store.export(found.key, ids[-1] if ids else b"", 10_000):
-            ids += [name for name, _, _ in rows]
+        ids = sorted(store.report_ids(found.key))
         store.close()
         return ids
 

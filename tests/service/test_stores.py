@@ -23,6 +23,7 @@ from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.commit import CommitQueue
 from veil.collector.decoding import decode_requests
 from veil.collector.metrics import Metrics
+from veil.collector.seen import names_of
 from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
@@ -80,12 +81,13 @@ def test_reports_are_kept_once_with_their_first_payload_and_a_coarse_time(make_s
     other = group_of(stored, 100, seed=1)
     again = Group(stored.key, group.ids[:160] + other.ids[:160], other.payloads[:180], 20)
     assert store.append([again, other], NOW) == [10, 90]
-    rows = store.export(stored.key, b"", 1_000)
-    assert len(rows) == 200
-    assert {bucket for *_, bucket in rows} == {NOW // 3_600 * 3_600}
-    kept = {name: payload for name, payload, _ in rows}
-    assert all(kept[group.ids[16 * i : 16 * i + 16]] == group.payloads[9 * i : 9 * i + 9] for i in range(100))
-    assert (store.find(SURVEY.task) or stored).reports == 200
+    assert sorted(store.report_ids(stored.key)) == sorted(names_of(group.ids + other.ids))
+    assert store.buckets(stored.key, 200) == [(NOW // 3_600 * 3_600, count) for count in (100, 10, 90)]
+    found = store.chunk(stored.key, 0, 1_000)
+    assert found is not None
+    assert found.payloads[: 9 * 100] == group.payloads  # as they came first
+    assert found.payloads[9 * 100 :] == other.payloads[90:180] + other.payloads[90:]
+    assert (store.find(SURVEY.task) or stored).reports == found.last == 200
 
 
 def test_what_is_not_open_takes_nothing(make_store: Callable[[], Store]) -> None:
@@ -97,7 +99,7 @@ def test_what_is_not_open_takes_nothing(make_store: Callable[[], Store]) -> None
     assert store.append([group_of(stored, 3)], NOW) == [3]
     assert store.move(stored.key, "open", "closed")
     assert store.append([group_of(stored, 3)], NOW) == ["closed"]
-    assert len(store.export(stored.key, b"", 10)) == 3
+    assert len(list(store.report_ids(stored.key))) == 3
 
 
 def test_a_tally_is_caught_up_from_its_mark_and_equals_a_rebuild(make_store: Callable[[], Store]) -> None:
@@ -207,7 +209,7 @@ def test_a_full_database_is_no_false_acknowledgement(tmp_path: Path) -> None:
     group = group_of(stored, 5_000)  # more than two pages
     with pytest.raises(StoreError, match="full"):
         store.append([group], NOW)
-    kept = len(store.export(stored.key, b"", 100_000))
+    kept = len(list(store.report_ids(stored.key)))
     assert kept == 10
     assert (store.find(SURVEY.task) or stored).reports == kept
     store._writer.execute("PRAGMA max_page_count = 1000000")
@@ -375,5 +377,5 @@ def test_stopping_drains_whatever_became_of_the_tallies(tmp_path: Path) -> None:
 
     asyncio.run(live())
     again = SqliteStore(tmp_path / "x.sqlite3")
-    assert len(again.export(stored.key, b"", 10)) == 2
+    assert len(list(again.report_ids(stored.key))) == 2
     again.close()

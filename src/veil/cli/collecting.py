@@ -6,9 +6,13 @@ Thin like the other commands; everything of the collector is imported when a com
 from __future__ import annotations
 
 import functools
+import getpass
 import inspect
+import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
     from veil.collector.settings import Settings
     from veil.collector.store import Store
 
-__all__ = ["check_installed", "serve", "survey_app", "token_app"]
+__all__ = ["On", "check_installed", "command", "serve", "survey_app", "token_app"]
 
 SettingsFile = Annotated[
     Path | None,
@@ -89,6 +93,17 @@ class On:
         self.screen.print(facts_table(facts))
         return facts
 
+    def note(self, action: str, given: Document) -> None:
+        """Into the audit log: who asks for what, with which options. Never what comes out."""
+        from veil.collector.store import AuditEntry
+
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        asked = {name: str(value) if isinstance(value, Path) else value for name, value in given.items() if value}
+        named = str(given.get("task") or given.get("study") or "")
+        tasks = [one.task for one in self.store.surveys() if named and one.task.startswith(named)]
+        task = tasks[0] if len(tasks) == 1 else None
+        self.store.note(AuditEntry(now, f"cli:{_account()}", action, task, json.dumps(asked, default=str)))
+
     def said(self, line: str, **facts: Any) -> Document:
         """A line on the screen, and facts as a document."""
         self.screen.print(line, markup=False, soft_wrap=True)
@@ -99,14 +114,17 @@ def _shared(*, settings: SettingsFile = None, folder: Folder = None, as_json: As
     """The options of every command on the database."""
 
 
-def _command(app: typer.Typer, name: str, *, make: bool = False) -> Callable[[Callable[..., Document]], None]:
+def command(
+    app: typer.Typer, name: str, action: str | None = None, *, make: bool = False
+) -> Callable[[Callable[..., Document]], None]:
     """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
 
-    Only where one may be made, an empty database does not pass for the collector's.
+    Only where one may be made, an empty database does not pass for the collector's. With an `action`, the audit log
+    says that it was asked for, by whom and with which options, before anything is done.
     """
 
-    def register(command: Callable[..., Document]) -> None:
-        @functools.wraps(command)
+    def register(work: Callable[..., Document]) -> None:
+        @functools.wraps(work)
         def run(settings: Path | None, folder: Path | None, as_json: bool, **given: Any) -> Document:
             from veil.collector.catalogue import Catalogue
             from veil.collector.rounds import Studies
@@ -117,11 +135,16 @@ def _command(app: typer.Typer, name: str, *, make: bool = False) -> Callable[[Ca
             try:
                 catalogue = Catalogue(store)
                 on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
-                return command(on, **given)
+                if action is not None and not make:
+                    on.note(action, given)
+                done = work(on, **given)
+                if action is not None and make:  # there was perhaps no database before
+                    on.note(action, given)
+                return done
             finally:
                 store.close()
 
-        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+        _, *own = inspect.signature(work, eval_str=True).parameters.values()
         every = [*own, *inspect.signature(_shared, eval_str=True).parameters.values()]
         run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
         run.__annotations__ = {part.name: part.annotation for part in every}
@@ -130,7 +153,7 @@ def _command(app: typer.Typer, name: str, *, make: bool = False) -> Callable[[Ca
     return register
 
 
-@_command(survey_app, "create", make=True)
+@command(survey_app, "create", "create", make=True)
 def create(
     on: On,
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study: a file of `veil plan`, or a bare task.")],
@@ -138,6 +161,9 @@ def create(
     closes: Annotated[str | None, typer.Option(help="Take no reports from then on.")] = None,
     precision: Annotated[int | None, typer.Option(help="Truncate times to so many seconds; default: 86400.")] = None,
     minimum: Annotated[int | None, typer.Option(help="Answer nothing below so many reports; default: 100.")] = None,
+    keep_days: Annotated[
+        int | None, typer.Option(help="Erase the reports so many days after it was closed; default: never.")
+    ] = None,
     people: Annotated[int | None, typer.Option(help="Close a round once its share of so many people answered.")] = None,
     round_seconds: Annotated[int | None, typer.Option(help="Close a round after so many seconds.")] = None,
     open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
@@ -147,33 +173,33 @@ def create(
     from veil.collector.documents import for_devices
 
     options = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
-    options |= {"people": people, "round_seconds": round_seconds}
+    options |= {"keep_days": keep_days, "people": people, "round_seconds": round_seconds}
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
     loaded, bare = read_published(study)
     stored, _ = on.studies.publish(loaded, given, bare=bare, **terms)
     if open_now:
         stored = on.catalogue.open(stored.task)
-    devices = for_devices(on.settings, stored) if open_now else {}
+    devices = for_devices(on.settings, on.store, stored) if open_now else {}
     return on.shown({**on.catalogue.describe(stored), **devices, "database": on.settings.place})
 
 
-@_command(survey_app, "open")
+@command(survey_app, "open", "open")
 def open_(on: On, task: TaskId) -> Document:
     """Open a draft: from now on it takes reports, and what it asks never changes."""
     from veil.collector.documents import for_devices
 
     stored = on.catalogue.open(on.catalogue.beginning(task).task)
-    return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, stored)})
+    return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, on.store, stored)})
 
 
-@_command(survey_app, "close")
+@command(survey_app, "close", "close")
 def close(on: On, task: TaskId) -> Document:
     """Close a survey: no report is stored after this."""
     return on.shown(on.catalogue.describe(on.catalogue.close(on.catalogue.beginning(task).task)))
 
 
-@_command(survey_app, "show")
+@command(survey_app, "show")
 def show(on: On, task: StudyId) -> Document:
     """Say how a survey stands, or a study of several rounds."""
     from veil.collector.documents import for_devices
@@ -182,10 +208,10 @@ def show(on: On, task: StudyId) -> Document:
     if study is not None and study.startswith(task):
         return on.shown(on.studies.describe(study))
     stored = on.catalogue.beginning(task)
-    return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, stored)})
+    return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, on.store, stored)})
 
 
-@_command(survey_app, "list")
+@command(survey_app, "list")
 def list_surveys(on: On) -> Document:
     """List all surveys, oldest first, and the studies that some of them are rounds of."""
     surveys = [on.catalogue.describe(stored) for stored in on.store.surveys()]
@@ -197,7 +223,7 @@ def list_surveys(on: On) -> Document:
     return {"surveys": surveys, "studies": studies}
 
 
-@_command(survey_app, "next")
+@command(survey_app, "next", "next")
 def next_round(
     on: On,
     study: StudyId,
@@ -212,7 +238,7 @@ def next_round(
     return on.shown(on.studies.describe(found))
 
 
-@_command(survey_app, "answer")
+@command(survey_app, "answer", "answer")
 def answer(
     on: On,
     task: StudyId,
@@ -247,21 +273,29 @@ def answer(
     return {"task": stored.task, **wanted.present(found, on.screen, remarks)}
 
 
-@_command(survey_app, "export")
+@command(survey_app, "export", "export")
 def export(
-    on: On, task: TaskId, out: Annotated[Path, typer.Option("--out", "-o", help="The Parquet file to write.")]
+    on: On,
+    task: TaskId,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The Parquet file to write; with --folders, a new folder.")],
+    folders: Annotated[
+        bool, flag("--folders", "Several files, as Spark and others read them: task=.../day=YYYY-MM-DD/part-*.parquet.")
+    ] = False,
 ) -> Document:
-    """Write a survey's reports to a Parquet file, without ids and in no order of arrival."""
+    """Write a survey's reports to Parquet, without ids and in no order of arrival."""
     from veil.cli.files import check_output
-    from veil.collector.exporting import export_parquet
+    from veil.collector.exporting import export_folder, export_parquet
 
-    check_output(out, endings=(".parquet",))
     stored = on.catalogue.beginning(task)
-    rows = export_parquet(on.store, stored, out)
+    if folders:
+        rows = export_folder(on.store, stored, out)
+    else:
+        check_output(out, endings=(".parquet",))
+        rows = export_parquet(on.store, stored, out)
     return on.said(f"wrote {plural(rows, 'report')} to {out}", task=stored.task, reports=rows, out=str(out))
 
 
-@_command(survey_app, "rebuild")
+@command(survey_app, "rebuild", "rebuild")
 def rebuild(on: On, task: TaskId) -> Document:
     """Count all reports again, and put the tally right if it was not."""
     from veil.collector.catalogue import parsed
@@ -279,7 +313,7 @@ def rebuild(on: On, task: TaskId) -> Document:
     return on.said(f"counted {plural(people, 'report')}: {verdict}", task=stored.task, reports=people, right=right)
 
 
-@_command(survey_app, "purge")
+@command(survey_app, "purge", "purge")
 def purge(
     on: On, task: TaskId, yes: Annotated[bool, flag("--yes", "Really do it: nothing brings them back.")] = False
 ) -> Document:
@@ -291,7 +325,7 @@ def purge(
     return on.said(f"forgot {plural(rows, 'report')}", task=stored.task, reports=rows)
 
 
-@_command(token_app, "create")
+@command(token_app, "create", "create-token")
 def create_token(
     on: On,
     scopes: Annotated[
@@ -304,27 +338,34 @@ def create_token(
     ],
     survey: Annotated[str | None, typer.Option(help="Only for this survey: a task id, or the beginning of it.")] = None,
     note: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
+    name: Annotated[str | None, typer.Option(help="What it is called in lists and in the audit log.")] = None,
+    days: Annotated[int | None, typer.Option(help="It ends after so many days; default: when it is revoked.")] = None,
 ) -> Document:
     """Make a token and print it: it cannot be shown again."""
     from veil.collector.tokens import issue_token
 
     task = None if survey is None else on.catalogue.beginning(survey).task
-    record, secret = issue_token(on.store, scopes, task, note)
-    return on.said(secret, name=record.name, token=secret, scopes=list(record.scopes), task=task)
+    record, secret = issue_token(on.store, scopes, task, note, name=name, days=days)
+    facts = {"name": record.name, "scopes": list(record.scopes), "task": task, "expires": record.expires}
+    return on.said(secret, token=secret, **facts)
 
 
-@_command(token_app, "list")
+@command(token_app, "list")
 def list_tokens(on: On) -> Document:
-    """List all tokens by name, without their secrets."""
+    """List all tokens by name, with how long they are valid, without their secrets."""
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
     for token in (tokens := on.store.tokens()):
-        state = "revoked" if token.revoked else "valid"
+        over = token.expires is not None and token.expires <= today
+        state = "revoked" if token.revoked else "expired" if over else "valid"
+        until = f"until {token.expires}" if token.expires else "for good"
         limit = f" of {token.task[:12]}" if token.task else ""
-        on.said(f"{token.name}  {token.created}  {state:7} {' '.join(token.scopes)}{limit}  {token.note}")
-    kept = ("name", "scopes", "task", "note", "created", "revoked")
+        line = f"{token.name:8}  {token.created}  {state:7} {until:16} {' '.join(token.scopes)}{limit}  {token.note}"
+        on.said(line)
+    kept = ("name", "scopes", "task", "note", "created", "revoked", "expires")
     return {"tokens": [{name: getattr(token, name) for name in kept} for token in tokens]}
 
 
-@_command(token_app, "revoke")
+@command(token_app, "revoke", "revoke-token")
 def revoke_token(
     on: On, name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")]
 ) -> Document:
@@ -344,6 +385,14 @@ def check_installed() -> None:
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise InputError("the collector needs more libraries: pip install 'veil[collector]'")
+
+
+def _account() -> str:
+    """The account that runs this command."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}" if hasattr(os, "getuid") else "unknown"
 
 
 def _settings(path: Path | None, folder: Path | None) -> Settings:

@@ -18,6 +18,7 @@ from veil.cli.asking import merge, randomize, tally
 from veil.cli.collecting import check_installed, serve, survey_app, token_app
 from veil.cli.completing import experiments, methods
 from veil.cli.inspecting import inspect
+from veil.cli.operating import key_app, register
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.parties import shuffler
 from veil.cli.peos import peos_app
@@ -156,4 +157,6 @@ app.command()(serve)
 app.command()(shuffler)
 app.add_typer(survey_app, name="survey")
 app.add_typer(token_app, name="token")
+app.add_typer(key_app, name="key")
+register(app)
 app.add_typer(peos_app, name="peos")

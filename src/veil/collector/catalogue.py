@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +25,8 @@ __all__ = ["Catalogue", "draft_of", "is_digest", "parsed", "parsed_study", "whol
 _REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: this only saves it the way
 _MOST_REMEMBERED = 1_000
 _MOST_SECONDS = 2**40
-_KEYS = ("opens", "closes", "precision", "minimum")
+_KEYS = ("opens", "closes", "precision", "minimum", "keep_days")
+_MOST_DAYS = 36_525
 
 
 @lru_cache(maxsize=256)
@@ -52,7 +53,10 @@ def draft_of(
         raise InputError("a survey closes after it opens")
     precision = whole_number(options.get("precision", precision), "precision", 366 * 86_400)
     minimum = whole_number(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
-    return StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
+    keep = options.get("keep_days")
+    keep = None if keep is None else whole_number(keep, "keep_days", _MOST_DAYS)
+    draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
+    return replace(draft, keep_days=keep)
 
 
 def whole_number(value: Any, name: str, most: int) -> int:
@@ -106,7 +110,7 @@ class Catalogue:
         """
         made = self._store.create(draft)
         found = self.look_up(draft.task)
-        terms = [(s.opens, s.closes, s.precision, s.minimum) for s in (draft, found)]
+        terms = [(s.opens, s.closes, s.precision, s.minimum, s.keep_days) for s in (draft, found)]
         if not made and terms[0] != terms[1]:
             raise ServiceError(409, "survey-exists", "this survey is there already, with other times or limits")
         if draft.study is None or draft.study == found.study:
@@ -126,7 +130,7 @@ class Catalogue:
 
     def _moved(self, task: str, before: str, after: str) -> StoredSurvey:
         found = self.look_up(task)
-        if found.state != after and not self._store.move(found.key, before, after):
+        if found.state != after and not self._store.move(found.key, before, after, int(self._clock())):
             raise ServiceError(
                 409, "wrong-state", f"this survey is {found.state}", expected=f"a survey that is {before}"
             )
@@ -145,6 +149,7 @@ class Catalogue:
             "closes": written_time(stored.closes),
             "precision": stored.precision,
             "minimum": stored.minimum,
+            "keep_days": stored.keep_days,
             "reports": stored.reports,
             "questions": len(survey.questions),
             "payload_bytes": survey.layout.size,

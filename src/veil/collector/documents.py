@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from veil.collector.keys import load_key, public_bytes
+from veil.collector.keys import fingerprint, known_fingerprint, load_key, public_bytes
 from veil.collector.settings import Settings
-from veil.collector.store import StoredSurvey
+from veil.collector.store import Store, StoredSurvey
 from veil.device.rounds import ROUND_PURPOSE, RoundPart
 from veil.device.verification import KIND, PURPOSE, VERSION, written_time
 from veil.tools.canonical import Json, canonical, parse
@@ -18,7 +18,7 @@ from veil.tools.canonical import Json, canonical, parse
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["for_devices", "published", "published_round", "unsigned"]
+__all__ = ["for_devices", "key_text", "published", "published_round", "unsigned"]
 
 
 def unsigned(stored: StoredSurvey) -> bytes:
@@ -45,12 +45,19 @@ def published_round(stored: StoredSurvey, part: RoundPart, key: Ed25519PrivateKe
     return {**published(stored, key), "part": _signed(canonical(part.to_json()), ROUND_PURPOSE, key), **shown}
 
 
-def for_devices(settings: Settings, stored: StoredSurvey) -> Json:
+def for_devices(settings: Settings, store: Store, stored: StoredSurvey) -> Json:
     """What goes into the devices' software: where the survey is, and the key that it must be signed with."""
     key = None
     if settings.key_path.exists() or settings.database_file is not None:  # a server's collectors have theirs elsewhere
-        key = _text(public_bytes(load_key(settings.key_path)))
+        here = load_key(settings.key_path)
+        if known_fingerprint(store, here) == fingerprint(here):
+            key = key_text(here)
     return {"path": f"/v1/surveys/{stored.task}", "key": key}
+
+
+def key_text(key: Ed25519PrivateKey) -> str:
+    """The public key as devices' software has it."""
+    return _text(public_bytes(key))
 
 
 def _signed(document: bytes, purpose: bytes, key: Ed25519PrivateKey) -> Json:

@@ -6,21 +6,26 @@ what (`answers`, `rounds`), and how tallies are kept (`tallying`).
 
 from __future__ import annotations
 
+import hashlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from veil.collector.store import Store, StoredSurvey
+from veil.collector.store import Store, StoredSurvey, StoredTally
 from veil.collector.tallying import caught_up, is_maintained, stored_reports
 from veil.engines import Streamed
-from veil.errors import InputError, ServiceError, StoreError
+from veil.errors import EmptyError, InputError, ServiceError, StoreError
 from veil.mechanisms import FrequencyOracle
 from veil.study.collected import Questions
 from veil.study.records import Journal
 from veil.survey import Survey, SurveyTally
 from veil.wire.reports import Reports
+from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["InStore", "InterruptedReadingError", "StoreJournal", "at_once"]
 
+_MOST_COUNTED = 16  # tallies of candidates that are kept for each survey: those that were asked for last
 _MOST_VALUES = 65_536  # in an answer about a whole domain: a larger one is asked about by candidates
 _MOST_COUNTS = 1 << 17  # a reconstruction goes through all of them, again and again
 
@@ -87,18 +92,53 @@ class InStore(Streamed):
             self._check_sizes([i for i in asked if i not in chosen])
         if self._kept is not None and not chosen and weights is None:
             return self._kept
+        if chosen and weights is None:
+            return self._counted_on(questions, chosen)
         return super().tally(questions, candidates, weights)
 
+    def _counted_on(self, questions: Questions | None, candidates: Mapping[int, Any]) -> SurveyTally:
+        """The tally of some candidates: what was counted for them before, and the reports since then."""
+        asked = self._asked(questions, candidates)
+        try:
+            before = self._store.counted(self._stored.key, asked)
+        except StoreError as problem:
+            raise InterruptedReadingError(problem) from None
+        total, mark = None, 0
+        if before is not None and before.sequence <= self.mark:
+            total, mark = decode_tally(self.survey, before.encoded), before.sequence
+        for chunk in self._beyond(mark):
+            part = self.survey.tally(chunk, candidates, questions=questions)
+            total = part if total is None else total + part
+        if total is None:
+            raise EmptyError("there are no reports: expected at least one")
+        if mark < self.mark:
+            with suppress(StoreError):  # the answer is right all the same, and the next one counts again
+                kept = StoredTally(encode_tally(total), self.mark)
+                self._store.save_counted(self._stored.key, asked, kept, int(time.time()), _MOST_COUNTED)
+        return total
+
+    def _asked(self, questions: Questions | None, candidates: Mapping[int, Any]) -> str:
+        """A digest of what is to be counted."""
+        whole = hashlib.sha256(repr(None if questions is None else list(questions)).encode())
+        for i in sorted(candidates):
+            codes = self.survey.question(i).encode_candidates(candidates[i])
+            if codes is not None:
+                whole.update(f"{i} {codes.dtype} {codes.shape} ".encode() + codes.tobytes())
+        return whole.hexdigest()
+
     def chunks(self) -> Iterator[Reports]:
+        return self._beyond(0)
+
+    def _beyond(self, mark: int) -> Iterator[Reports]:
         found = 0
         try:
-            for reports in stored_reports(self._store, self._stored, self.survey, self.mark):
+            for reports in stored_reports(self._store, self._stored, self.survey, self.mark, mark):
                 self._check()
                 found += len(reports)
                 yield reports
         except (StoreError, ServiceError) as problem:
             raise InterruptedReadingError(problem) from None
-        if found < self._reports:
+        if found < self._reports - mark:
             raise InputError("the reports of this survey were purged: only answers from its kept tally are left")
 
     def _check_sizes(self, questions: Sequence[int]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -13,7 +14,11 @@ from veil.tools.durable import make_private_folder, sync_folder
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["load_key", "public_bytes"]
+    from veil.collector.store import Store
+
+__all__ = ["adopt", "claim", "fingerprint", "known_fingerprint", "load_key", "public_bytes"]
+
+_FACT = "signing-key"
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
@@ -39,6 +44,35 @@ def public_bytes(key: Ed25519PrivateKey) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def claim(store: Store, key: Ed25519PrivateKey) -> None:
+    """Refuse a key that is not the one of the database: the first collector on it says which one that is.
+
+    Devices know one key. Two collectors on the same database with different keys would answer them by turns.
+    """
+    mine, known = fingerprint(key), known_fingerprint(store, key)
+    if known != mine:
+        raise InputError(
+            f"this database is signed for with another key ({known}, and this one is {mine}): take that key's file, or"
+            " put this key in its place with veil key adopt"
+        )
+
+
+def known_fingerprint(store: Store, key: Ed25519PrivateKey) -> str:
+    """The fingerprint of the database's key; where it has none yet, it is this one from now on."""
+    return store.fact(_FACT, fingerprint(key))
+
+
+def adopt(store: Store, key: Ed25519PrivateKey) -> str:
+    """From now on the database's surveys are signed with this key. Returns its fingerprint."""
+    store.set_fact(_FACT, fingerprint(key))
+    return fingerprint(key)
+
+
+def fingerprint(key: Ed25519PrivateKey) -> str:
+    """The first 16 digits of the public key's SHA-256."""
+    return hashlib.sha256(public_bytes(key)).hexdigest()[:16]
 
 
 def _create(path: Path) -> None:

@@ -80,6 +80,7 @@ def _survey_paths() -> Node:
         "closes": TIME,
         "precision": {"type": "integer", "minimum": 1, "maximum": 31_622_400},
         "minimum": {"type": "integer", "minimum": 1, "maximum": 2**40},
+        "keep_days": {"type": "integer", "minimum": 1, "maximum": 36_525},
         "people": {"type": "integer", "minimum": 1, "maximum": 2**40},
         "round_seconds": {"type": "integer", "minimum": 1, "maximum": 2**40},
     }

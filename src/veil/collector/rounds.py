@@ -186,10 +186,8 @@ class Studies:
     def waiting(self) -> Iterator[str]:
         """Studies with something to do: a round that was to be closed before a restart, or whose rule holds now."""
         now = int(self._clock())
-        for study in self._store.studies():
-            if study.finished:
-                continue
-            current = self._store.rounds(study.id)[-1]
+        for id_, _ in self._store.under_way():
+            study, current = self.look_up(id_), self._store.rounds(id_)[-1]
             if study.wanted <= current.number and self._is_due(study, current, now):
                 self._store.want_rounds(study.id, current.number + 1)
                 yield study.id

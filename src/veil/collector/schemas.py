@@ -62,6 +62,7 @@ def _survey() -> Node:
             "opens": TIME,
             "closes": TIME,
             **dict.fromkeys(("precision", "minimum", "reports", "questions", "payload_bytes"), _WHOLE),
+            "keep_days": {"type": ["integer", "null"], "description": "Reports are erased so many days after closing."},
             "epsilon": {"type": ["number", "null"]},
             "delta": {"type": "number"},
         }

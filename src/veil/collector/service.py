@@ -16,7 +16,7 @@ from veil.collector.catalogue import Catalogue, parsed
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round
 from veil.collector.health import Health
-from veil.collector.keys import load_key
+from veil.collector.keys import claim, load_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.readings import Readings
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Service", "open_store"]
 
 T = TypeVar("T")
+
+_RETENTION_SECONDS = 60.0
 
 
 def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True) -> Store:
@@ -74,6 +76,7 @@ class Service:
         self.store = open_store(settings, hurried=True, chores=chores) if store is None else store
         self.health = Health(self.store)
         self.key: Ed25519PrivateKey = load_key(settings.key_path)
+        claim(self.store, self.key)
         self.metrics = Metrics() if metrics is None else metrics
         self._chores = chores
         self.catalogue = Catalogue(self.store)
@@ -91,7 +94,8 @@ class Service:
         self._stopping = threading.Event()
         self._published: dict[str, Json] = {}
         self._rounds: dict[str, Json] = {}
-        self._seen: dict[int, int] = {}  # how far each survey was when its tally was last caught up
+        self._look_again = 0.0  # when to look for reports that are to be erased
+        self._untallied: set[int] = set()  # surveys for which no tally is kept
         self._moves: dict[str, asyncio.Task[None]] = {}
         self._stuck: set[str] = set()  # studies whose next step was refused: tried again when an operator asks for it
         self._tallier: asyncio.Task[None] | None = None
@@ -201,12 +205,32 @@ class Service:
         self.health.check()
         return await asyncio.to_thread(watched)
 
+    def _forget_due(self) -> None:
+        """Erase the reports of surveys that are closed for long enough; one that cannot be is tried again later."""
+        for key in self.store.due_to_forget(int(time.time())):
+            stored = self.store.survey(key)
+            try:
+                if stored.state != "closed":  # it ended by time
+                    stored = self.catalogue.close(stored.task)
+                forgotten = self.studies.purge(stored)
+            except VeilError as problem:
+                log("warning", "retention-wait", problem)
+                continue
+            self.note("collector", "purge", stored.task, f'{{"keep_days": {stored.keep_days}}}')
+            log("info", "survey-purge", task=stored.task, reports=forgotten)
+
     def _caught_up(self) -> None:
-        for stored in self.store.surveys():
+        if time.monotonic() >= self._look_again:
+            self._look_again = time.monotonic() + _RETENTION_SECONDS
+            self._forget_due()
+        for key in self.store.behind():
+            if key in self._untallied:
+                continue
+            stored = self.store.survey(key)
             survey = parsed(stored.document)
-            if self._seen.get(stored.key) == stored.sequence or not stored.reports or not is_maintained(survey):
+            if not is_maintained(survey):
+                self._untallied.add(key)
                 continue
             start = time.perf_counter()
             catch_up(self.store, stored, survey)
-            self._seen[stored.key] = stored.sequence
             self.metrics.observe("veil_tally_seconds", time.perf_counter() - start)

@@ -1,10 +1,11 @@
-"""What SQLite and PostgreSQL share: every statement but those that append and read reports in bulk.
+"""What SQLite and PostgreSQL share: every statement but those about reports themselves, which are in `blocks`.
 
 Statements are constants; whatever comes from outside is a parameter.
 """
 
 from __future__ import annotations
 
+import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -13,7 +14,6 @@ from typing import Any, Protocol
 
 from veil.collector.store import (
     AuditEntry,
-    Phase,
     Store,
     StoredRound,
     StoredStudy,
@@ -24,17 +24,45 @@ from veil.collector.store import (
 
 __all__ = ["Connection", "SqlStore"]
 
-_SURVEY = "SELECT key, task, document, state, opens, closes, precision, minimum, reports, sequence, study FROM surveys"
+_SURVEY = (
+    "SELECT key, task, document, state, opens, closes, precision, minimum, sequence, study, closed, keep_days, name,"
+    " wave, texts FROM surveys JOIN counters ON survey = key"
+)
 _CREATE = (
-    "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, study)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO NOTHING"
+    "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, study, keep_days, name, wave,"
+    " texts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO NOTHING"
+)
+_BEHIND = (
+    "SELECT counters.survey FROM counters LEFT JOIN tallies ON tallies.survey = counters.survey"
+    " WHERE counters.sequence > coalesce(tallies.sequence, 0)"
+)
+# the current round of each study with something to do, or with a rule that may say so
+_UNDER_WAY = (
+    "SELECT studies.id, rounds.task FROM studies JOIN rounds ON rounds.study = studies.id"
+    " JOIN surveys ON surveys.task = rounds.task WHERE studies.finished = 0"
+    " AND rounds.number = (SELECT max(number) FROM rounds WHERE study = studies.id) AND (studies.wanted > rounds.number"
+    " OR (surveys.state = 'open' AND (studies.people IS NOT NULL OR studies.seconds IS NOT NULL))) ORDER BY studies.key"
 )
 _STUDY = "SELECT id, document, people, seconds, wanted, finished FROM studies"
 _STUDY_OF = f"{_STUDY} WHERE id = (SELECT study FROM rounds WHERE task = ?)"  # noqa: S608  # our own constant
-_TOKEN = "SELECT name, digest, scopes, task, note, created, revoked FROM tokens"  # noqa: S105  # columns, no secret
+_TOKEN = "SELECT name, digest, scopes, task, note, created, revoked, expires FROM tokens"  # noqa: S105  # columns, no secret
 _FIRST_TALLY = (
     "INSERT INTO tallies (survey, sequence, encoded) VALUES (?, ?, ?) ON CONFLICT (survey) DO"
     " UPDATE SET sequence = excluded.sequence, encoded = excluded.encoded"
+)
+_DUE = (
+    "SELECT key FROM surveys WHERE keep_days IS NOT NULL AND purged IS NULL"
+    " AND ((state = 'closed' AND closed + 86400 * keep_days <= ?)"
+    " OR (state = 'open' AND closes + 86400 * keep_days <= ?)) ORDER BY key"
+)
+_COUNTED = (
+    "INSERT INTO counted (survey, asked, mark, encoded, used) VALUES (?, ?, ?, ?, ?) ON CONFLICT (survey, asked) DO"
+    " UPDATE SET mark = excluded.mark, encoded = excluded.encoded, used = excluded.used"
+    " WHERE counted.mark <= excluded.mark"
+)
+_FORGET_COUNTED = (
+    "DELETE FROM counted WHERE survey = ? AND asked NOT IN"
+    " (SELECT asked FROM counted WHERE survey = ? ORDER BY used DESC, asked LIMIT ?)"
 )
 
 
@@ -64,9 +92,29 @@ class SqlStore(Store):
     def writing(self) -> AbstractContextManager[Connection]:
         """A connection within a transaction that is durable once the block is left."""
 
+    @abstractmethod
+    def make_tables(self, connection: Connection, survey: int) -> None:
+        """Make room for the reports of a new survey."""
+
+    @abstractmethod
+    def lock(self, connection: Connection, survey: int) -> None:
+        """Let nobody else append to a survey, or change its state, before this transaction ends."""
+
+    @abstractmethod
+    def stored_rows(self, connection: Connection, survey: int, mark: int) -> int:
+        """How many reports up to a mark are there."""
+
     def create(self, survey: StoredSurvey) -> bool:
         with self.writing() as connection:
-            return connection.execute(_CREATE, _row(survey)).rowcount == 1
+            return self._create(connection, survey)
+
+    def _create(self, connection: Connection, survey: StoredSurvey) -> bool:
+        if connection.execute(_CREATE, _row(survey)).rowcount != 1:
+            return False
+        key = connection.execute("SELECT key FROM surveys WHERE task = ?", (survey.task,)).fetchone()[0]
+        connection.execute("INSERT INTO counters (survey) VALUES (?)", (key,))
+        self.make_tables(connection, key)
+        return True
 
     def find(self, task: str) -> StoredSurvey | None:
         with self.reading() as connection:
@@ -77,33 +125,24 @@ class SqlStore(Store):
         with self.reading() as connection:
             return [_survey(row) for row in connection.execute(f"{_SURVEY} ORDER BY key").fetchall()]
 
-    def move(self, survey: int, before: str, after: str) -> bool:
+    def behind(self) -> list[int]:
+        with self.reading() as connection:
+            return [key for (key,) in connection.execute(_BEHIND).fetchall()]
+
+    def survey(self, key: int) -> StoredSurvey:
+        with self.reading() as connection:
+            return _survey(connection.execute(f"{_SURVEY} WHERE key = ?", (key,)).fetchone())
+
+    def move(self, survey: int, before: str, after: str, now: int | None = None) -> bool:
         with self.writing() as connection:
-            statement = "UPDATE surveys SET state = ? WHERE key = ? AND state = ?"
-            return connection.execute(statement, (after, survey, before)).rowcount == 1
+            self.lock(connection, survey)
+            statement = "UPDATE surveys SET state = ?, closed = ? WHERE key = ? AND state = ?"
+            closed = now if after == "closed" else None
+            return connection.execute(statement, (after, closed, survey, before)).rowcount == 1
 
     def set_reading(self, survey: int, study: bytes) -> None:
         with self.writing() as connection:
             connection.execute("UPDATE surveys SET study = ? WHERE key = ?", (study, survey))
-
-    def phase_of(self, connection: Connection, survey: int, now: int, *, lock: str = "") -> tuple[Phase, StoredSurvey]:
-        """The phase of a survey within a transaction, and the survey; `lock` locks its row, where that is needed."""
-        found = _survey(connection.execute(f"{_SURVEY} WHERE key = ?{lock}", (survey,)).fetchone())
-        return found.phase(now), found
-
-    def count(self, connection: Connection, survey: int, numbers: int, new: int) -> None:
-        """Move a survey's counters on by so many sequence numbers and so many new reports."""
-        statement = "UPDATE surveys SET sequence = sequence + ?, reports = reports + ? WHERE key = ?"
-        connection.execute(statement, (numbers, new, survey))
-
-    def export(self, survey: int, after: bytes, rows: int) -> list[tuple[bytes, bytes, int]]:
-        statement = (
-            "SELECT report_id, payload, bucket FROM reports WHERE survey = ? AND report_id > ?"
-            " ORDER BY report_id LIMIT ?"
-        )
-        with self.reading() as connection:
-            found = connection.execute(statement, (survey, after, rows)).fetchall()
-        return [(bytes(name), bytes(payload), bucket) for name, payload, bucket in found]
 
     def tally(self, survey: int) -> StoredTally | None:
         with self.reading() as connection:
@@ -113,10 +152,8 @@ class SqlStore(Store):
 
     def save_tally(self, survey: int, tally: StoredTally, before: int | None, rows: int | None = None) -> bool:
         with self.writing() as connection:
-            if rows is not None:
-                statement = "SELECT count(*) FROM reports WHERE survey = ? AND sequence <= ?"
-                if connection.execute(statement, (survey, tally.sequence)).fetchone()[0] != rows:
-                    return False
+            if rows is not None and self.stored_rows(connection, survey, tally.sequence) != rows:
+                return False
             if before is None:
                 connection.execute(_FIRST_TALLY, (survey, tally.sequence, tally.encoded))
                 return True
@@ -128,9 +165,24 @@ class SqlStore(Store):
             statement = "UPDATE tallies SET sequence = ?, encoded = ? WHERE survey = ? AND sequence = ?"
             return connection.execute(statement, (tally.sequence, tally.encoded, survey, before)).rowcount == 1
 
-    def purge(self, survey: int) -> int:
+    def note_purged(self, connection: Connection, survey: int) -> None:
+        """The reports of a survey are erased."""
+        connection.execute("UPDATE surveys SET purged = ? WHERE key = ?", (int(time.time()), survey))
+
+    def due_to_forget(self, now: int) -> list[int]:
+        with self.reading() as connection:
+            return [key for (key,) in connection.execute(_DUE, (now, now)).fetchall()]
+
+    def counted(self, survey: int, asked: str) -> StoredTally | None:
+        with self.reading() as connection:
+            statement = "SELECT encoded, mark FROM counted WHERE survey = ? AND asked = ?"
+            row = connection.execute(statement, (survey, asked)).fetchone()
+        return None if row is None else StoredTally(bytes(row[0]), row[1])
+
+    def save_counted(self, survey: int, asked: str, tally: StoredTally, now: int, keep: int) -> None:
         with self.writing() as connection:
-            return connection.execute("DELETE FROM reports WHERE survey = ?", (survey,)).rowcount
+            connection.execute(_COUNTED, (survey, asked, tally.sequence, tally.encoded, now))
+            connection.execute(_FORGET_COUNTED, (survey, survey, keep))
 
     def create_study(self, study: StoredStudy) -> bool:
         statement = (
@@ -154,6 +206,10 @@ class SqlStore(Store):
         with self.reading() as connection:
             return [_study(row) for row in connection.execute(f"{_STUDY} ORDER BY key").fetchall()]
 
+    def under_way(self) -> list[tuple[str, str]]:
+        with self.reading() as connection:
+            return [(id_, task) for id_, task in connection.execute(_UNDER_WAY).fetchall()]
+
     def want_rounds(self, id_: str, wanted: int) -> None:
         with self.writing() as connection:
             statement = "UPDATE studies SET wanted = ? WHERE id = ? AND wanted < ?"
@@ -165,7 +221,7 @@ class SqlStore(Store):
 
     def add_round(self, id_: str, number: int, share: Fraction, survey: StoredSurvey) -> bool:
         with self.writing() as connection:
-            if connection.execute(_CREATE, _row(survey)).rowcount == 1:
+            if self._create(connection, survey):
                 statement = "INSERT INTO rounds (study, number, task, share) VALUES (?, ?, ?, ?)"
                 connection.execute(statement, (id_, number, survey.task, str(share)))
                 return True
@@ -203,8 +259,10 @@ class SqlStore(Store):
             connection.execute("DELETE FROM takes WHERE run = ? AND mark < ?", (run, mark))
 
     def add_token(self, token: TokenRecord) -> None:
-        statement = "INSERT INTO tokens (name, digest, scopes, task, note, created) VALUES (?, ?, ?, ?, ?, ?)"
-        row = (token.name, token.digest, " ".join(token.scopes), token.task, token.note, token.created)
+        statement = (
+            "INSERT INTO tokens (name, digest, scopes, task, note, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        )
+        row = (token.name, token.digest, " ".join(token.scopes), token.task, token.note, token.created, token.expires)
         with self.writing() as connection:
             connection.execute(statement, row)
 
@@ -231,6 +289,18 @@ class SqlStore(Store):
         with self.reading() as connection:
             return [AuditEntry(*row) for row in connection.execute(statement, (limit,)).fetchall()]
 
+    def fact(self, name: str, value: str) -> str:
+        with self.writing() as connection:
+            connection.execute("INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
+            return str(connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()[0])
+
+    def set_fact(self, name: str, value: str) -> None:
+        statement = (
+            "INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+        )
+        with self.writing() as connection:
+            connection.execute(statement, (name, value))
+
     def ping(self) -> None:
         with self.reading() as connection:
             connection.execute("SELECT 1 FROM surveys LIMIT 1").fetchone()
@@ -238,13 +308,15 @@ class SqlStore(Store):
 
 def _row(survey: StoredSurvey) -> tuple[Any, ...]:
     terms = (survey.opens, survey.closes, survey.precision, survey.minimum)
-    return (survey.task, survey.document, survey.state, *terms, survey.study)
+    about = (survey.keep_days, survey.name, survey.wave, survey.texts)
+    return (survey.task, survey.document, survey.state, *terms, survey.study, *about)
 
 
 def _survey(row: Any) -> StoredSurvey:
-    key, task, document, *rest, study = row
-    rest.append(None if study is None else bytes(study))
-    return StoredSurvey(key, task, bytes(document), *rest)
+    key, task, document, *terms, sequence, study = row[:10]
+    read = None if study is None else bytes(study)
+    values: list[Any] = [key, task, bytes(document), *terms, sequence, sequence, read, *row[10:]]
+    return StoredSurvey(*values)
 
 
 def _study(row: Any) -> StoredStudy:
@@ -253,5 +325,5 @@ def _study(row: Any) -> StoredStudy:
 
 
 def _token(row: Any) -> TokenRecord:
-    name, digest, scopes, task, note, created, revoked = row
-    return TokenRecord(name, bytes(digest), tuple(scopes.split()), task, note, created, bool(revoked))
+    name, digest, scopes, task, note, created, revoked, expires = row
+    return TokenRecord(name, bytes(digest), tuple(scopes.split()), task, note, created, bool(revoked), expires)

@@ -6,72 +6,35 @@ import contextlib
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from veil.collector.sql import SqlStore
-from veil.collector.store import Chunk, Group, Phase
+from veil.collector.blocks import BlockStore
+from veil.collector.migrating import bring_up_to_date
+from veil.collector.schema import LATEST, PER_SURVEY
+from veil.collector.sql import Connection
+from veil.collector.store import Group, Phase
 from veil.errors import StoreError, StoreTimeoutError
 
 __all__ = ["SqliteStore"]
 
-_NO_END = 2**63 - 1
 _BUSY_SECONDS = 10.0
 # Random ids touch many pages, and moving them from the log to their place takes time: a thread beside the writer does
 # it while commits go on. The writer itself does what is left only when the log has grown to so many pages.
 _PAGES_BEFORE_CHECKPOINT = 50_000
 _CHECKPOINT_SECONDS = 0.5
 _ROOM_BYTES = 4 << 20  # with less a disk is full: a page may still find its place, but no request of many reports
-_FIRST = """
-CREATE TABLE surveys (
-  key INTEGER PRIMARY KEY, task TEXT NOT NULL UNIQUE, document BLOB NOT NULL, state TEXT NOT NULL,
-  opens INTEGER, closes INTEGER, precision INTEGER NOT NULL, minimum INTEGER NOT NULL,
-  reports INTEGER NOT NULL DEFAULT 0, sequence INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE reports (
-  survey INTEGER NOT NULL, sequence INTEGER NOT NULL, report_id BLOB NOT NULL, payload BLOB NOT NULL,
-  bucket INTEGER NOT NULL, PRIMARY KEY (survey, sequence)) WITHOUT ROWID;
-CREATE UNIQUE INDEX reports_by_id ON reports (survey, report_id);
-CREATE TABLE tallies (survey INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, encoded BLOB NOT NULL);
-CREATE TABLE tokens (
-  key INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, digest BLOB NOT NULL UNIQUE, scopes TEXT NOT NULL, task TEXT,
-  note TEXT NOT NULL, created TEXT NOT NULL, revoked INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE audit (
-  key INTEGER PRIMARY KEY, at TEXT NOT NULL, token TEXT NOT NULL, action TEXT NOT NULL, task TEXT,
-  parameters TEXT NOT NULL);
-"""
-# A survey of version 1 has no study beside it: its bare task is its own.
-_STUDIES = """
-ALTER TABLE surveys ADD COLUMN study BLOB;
-CREATE TABLE studies (
-  key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, document BLOB NOT NULL, people INTEGER, seconds INTEGER,
-  wanted INTEGER NOT NULL DEFAULT 0, finished INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE rounds (
-  study TEXT NOT NULL, number INTEGER NOT NULL, task TEXT NOT NULL UNIQUE, share TEXT NOT NULL, opened INTEGER,
-  PRIMARY KEY (study, number));
-CREATE TABLE takes (
-  run TEXT NOT NULL, mark INTEGER NOT NULL, round INTEGER NOT NULL, place INTEGER NOT NULL, data BLOB NOT NULL,
-  PRIMARY KEY (run, mark, round, place));
-"""
-_VERSIONS = (_FIRST, _STUDIES)
-"""What each version added to the one before: a database of an older version is brought up to date when it is opened."""
-# One statement for a whole group, so that the interpreter's lock is given up once and not once a report: a thread that
-# has to win it back from a busy event loop waits for milliseconds each time.
-_APPEND = """
-INSERT INTO reports (survey, sequence, report_id, payload, bucket)
-WITH RECURSIVE rows (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM rows WHERE i + 1 < :count)
-SELECT :survey, :sequence + i + 1, substr(:ids, 16 * i + 1, 16), substr(:payloads, :size * i + 1, :size), :bucket
-FROM rows WHERE true ON CONFLICT (survey, report_id) DO NOTHING
-"""
-_CHUNK = """
-SELECT group_concat(hex(payload), ''), max(sequence) FROM
-(SELECT payload, sequence FROM reports WHERE survey = ? AND sequence > ? AND sequence <= ? ORDER BY sequence LIMIT ?)
-"""
+_WORDS = {"key": "INTEGER PRIMARY KEY", "int": "INTEGER", "bytes": "BLOB"}
+_ERASED_BYTES = 1 << 20  # in one transaction, so that nobody waits for long
+_TRUNCATE_TRIES = 30
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(BlockStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
     def __init__(self, path: str | Path, *, keep_log_short: bool = True) -> None:
+        super().__init__()
         self._path, self._keeps_log_short = Path(path), keep_log_short
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
@@ -80,6 +43,9 @@ class SqliteStore(SqlStore):
         self._commits = 0
         with contextlib.suppress(OSError):  # SQLite says it better; its other files get the rights of this one
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        for ending in ("", "-wal", "-shm"):  # one that was copied here may be open to others
+            with contextlib.suppress(OSError):
+                Path(f"{self._path}{ending}").chmod(0o600)
         with _translated():
             self._writer = self._connect()
             self._prepare()
@@ -107,36 +73,87 @@ class SqliteStore(SqlStore):
                     self._writer.execute("ROLLBACK")
                 raise
 
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        with self.reading() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    def make_tables(self, connection: Connection, survey: int) -> None:
+        for name, columns in PER_SURVEY.items():
+            # With rowids: a table without them is one tree of whole rows, and looking for a key would read them.
+            connection.execute(f"CREATE TABLE {self.table(name, survey)} ({columns.format(**_WORDS)})")
+
+    def guard_audit(self, connection: Connection) -> None:
+        for event in ("UPDATE", "DELETE"):
+            refuse = "SELECT RAISE(ABORT, 'the audit log is only added to')"
+            connection.execute(f"CREATE TRIGGER audit_{event.lower()} BEFORE {event} ON audit BEGIN {refuse}; END")
+
+    def columns(self, connection: Connection, table: str) -> list[str]:
+        return [row[1] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
+
+    def lock(self, connection: Connection, survey: int) -> None:
+        pass  # there is one writer at a time
+
     def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
-        outcomes: list[int | Phase] = []
         if self._checkpointer is None and self._keeps_log_short:
             self._checkpointer = threading.Thread(target=self._keep_log_short, name="veil-checkpoint", daemon=True)
             self._checkpointer.start()
-        with self.writing() as connection:
-            for group in groups:
-                phase, survey = self.phase_of(connection, group.survey, now)
-                if phase != "open":
-                    outcomes.append(phase)
-                    continue
-                values = {
-                    "survey": group.survey,
-                    "sequence": survey.sequence,
-                    "count": group.count,
-                    "ids": group.ids,
-                    "payloads": group.payloads,
-                    "size": len(group.payloads) // group.count,
-                    "bucket": survey.bucket(now),
-                }
-                new = connection.execute(_APPEND, values).rowcount
-                self.count(connection, group.survey, group.count, new)
-                outcomes.append(new)
-        return outcomes
+        return super().append(groups, now)
 
-    def chunk(self, survey: int, after: int, rows: int, until: int | None = None) -> Chunk | None:
-        end = _NO_END if until is None else until
-        with self.reading() as connection:
-            payloads, last = connection.execute(_CHUNK, (survey, after, end, rows)).fetchone()
-        return None if last is None else Chunk(bytes.fromhex(payloads), last)
+    def purge(self, survey: int) -> int:
+        forgotten = 0
+        while (erased := self._erase_blocks(survey)) is not None:
+            forgotten += erased
+        while self._erase_pages(survey):
+            pass
+        # What a page held before its rows were moved to another stays there, between the rows that it has now. A table
+        # that is dropped gives its pages back, and those are overwritten as a whole.
+        with self.writing() as connection:
+            for name in PER_SURVEY:
+                connection.execute(f"DROP TABLE {self.table(name, survey)}")
+            self.make_tables(connection, survey)
+            self.note_purged(connection, survey)
+        self._empty_log()
+        return forgotten
+
+    def _erase_blocks(self, survey: int) -> int | None:
+        """Erase about a megabyte of reports, the oldest first; how many, or None where there are none."""
+        table = self.table("blocks", survey)
+        listed = (
+            f"SELECT last, count, length(ids) + length(payloads) FROM {table} WHERE survey = ? ORDER BY last LIMIT 4096"  # noqa: S608
+        )
+        with self.writing() as connection:
+            size = count = end = 0
+            for last, reports, each in connection.execute(listed, (survey,)):
+                end, size, count = last, size + each, count + reports
+                if size >= _ERASED_BYTES:
+                    break
+            connection.execute(f"DELETE FROM {table} WHERE survey = ? AND last <= ?", (survey, end))  # noqa: S608
+        return count or None
+
+    def _erase_pages(self, survey: int) -> bool:
+        table = self.table("runs", survey)
+        pages = f"SELECT run, page FROM {table} WHERE survey = ? ORDER BY run, page LIMIT 64"  # noqa: S608
+        erase = f"DELETE FROM {table} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
+        with self.writing() as connection:
+            found = connection.execute(pages, (survey,)).fetchall()
+            for run, page in found:
+                connection.execute(erase, (survey, run, page))
+        return bool(found)
+
+    def _empty_log(self) -> None:
+        """Move everything out of the log and cut it to nothing: pages that were erased are still in it."""
+        for _ in range(_TRUNCATE_TRIES):
+            with self._lock, _translated():
+                busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                return
+            time.sleep(0.1)
+        raise StoreError("the reports are erased, but somebody reads the database's log: purge again to empty it")
 
     def _keep_log_short(self) -> None:
         """Move committed pages to their place now and then, without holding up the writer.
@@ -182,15 +199,8 @@ class SqliteStore(SqlStore):
     def _prepare(self) -> None:
         with self.writing() as connection:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if not 0 <= version <= len(_VERSIONS):
-                raise StoreError(
-                    f"this database was written by another version of veil (expected {len(_VERSIONS)} at most)"
-                )
-            for schema in _VERSIONS[version:]:
-                for statement in schema.split(";\n"):
-                    if statement.strip():
-                        connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {len(_VERSIONS)}")
+            bring_up_to_date(self, connection, version, **_WORDS)
+            connection.execute(f"PRAGMA user_version = {LATEST}")
 
 
 @contextlib.contextmanager

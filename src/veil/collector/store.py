@@ -8,7 +8,7 @@ whoever has seen number k will never find a new report below it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -34,7 +34,9 @@ class StoredSurvey:
     """A survey as it is kept. Times are seconds since 1970, UTC; `reports` counts each report once.
 
     `study` is the study file that says how its reports are read; None where a bare task was published, which is the
-    study of its questions.
+    study of its questions. `closed` is when it was closed, and `keep_days` how long its reports are kept after that
+    (None: until they are purged by hand). `name`, `wave` and `texts` say what is asked, for people: `texts` is JSON, by
+    language.
     """
 
     key: int
@@ -48,6 +50,11 @@ class StoredSurvey:
     reports: int = 0
     sequence: int = 0
     study: bytes | None = None
+    closed: int | None = None
+    keep_days: int | None = None
+    name: str | None = None
+    wave: int | None = None
+    texts: str | None = None
 
     def phase(self, now: int) -> Phase:
         """What it takes at a moment: reports only while it is open.
@@ -78,10 +85,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Payloads of some reports, in no particular order, and the highest sequence number among them."""
+    """Payloads of some reports, the highest sequence number among them, and their coarse times: each, how many."""
 
     payloads: bytes
     last: int
+    buckets: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -129,6 +137,8 @@ class TokenRecord:
     note: str
     created: str
     revoked: bool = False
+    expires: str | None = None
+    """The first day, in UTC, on which it is refused."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +168,15 @@ class Store(ABC):
         """All surveys, oldest first."""
 
     @abstractmethod
-    def move(self, survey: int, before: str, after: str) -> bool:
+    def survey(self, key: int) -> StoredSurvey:
+        """The survey of a key."""
+
+    @abstractmethod
+    def behind(self) -> list[int]:
+        """The keys of surveys with reports beyond their tally, or without one: as cheap for many surveys as for few."""
+
+    @abstractmethod
+    def move(self, survey: int, before: str, after: str, now: int | None = None) -> bool:
         """Change a state, if it is still what it was; no report is stored after it was closed."""
 
     @abstractmethod
@@ -177,8 +195,12 @@ class Store(ABC):
         """The next so many reports beyond a sequence number, and not beyond `until`; None where there are no more."""
 
     @abstractmethod
-    def export(self, survey: int, after: bytes, rows: int) -> list[tuple[bytes, bytes, int]]:
-        """Report id, payload and bucket of the next so many reports in the order of their random ids."""
+    def buckets(self, survey: int, until: int) -> list[tuple[int, int]]:
+        """The coarse times of the reports up to a sequence number, in their order, each with how many in a row."""
+
+    @abstractmethod
+    def report_ids(self, survey: int) -> Iterator[bytes]:
+        """The ids of all reports, for checks. Of most of them nobody knows which payload they came with."""
 
     @abstractmethod
     def tally(self, survey: int) -> StoredTally | None:
@@ -192,8 +214,23 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def due_to_forget(self, now: int) -> list[int]:
+        """The keys of surveys whose reports were kept for as long as they may be, and are still there."""
+
+    @abstractmethod
+    def counted(self, survey: int, asked: str) -> StoredTally | None:
+        """What was counted for some candidates before, and up to which sequence number."""
+
+    @abstractmethod
+    def save_counted(self, survey: int, asked: str, tally: StoredTally, now: int, keep: int) -> None:
+        """Keep what was counted, unless more is there; of each survey the so many that were asked for last."""
+
+    @abstractmethod
     def purge(self, survey: int) -> int:
-        """Forget the reports of a closed survey, keeping its tally. How many there were."""
+        """Erase the reports of a closed survey and their ids, keeping its tally. How many there were.
+
+        Other surveys go on meanwhile: it takes several short transactions, and may be called again after a failure.
+        """
 
     @abstractmethod
     def create_study(self, study: StoredStudy) -> bool:
@@ -210,6 +247,10 @@ class Store(ABC):
     @abstractmethod
     def studies(self) -> list[StoredStudy]:
         """All studies of several rounds, oldest first."""
+
+    @abstractmethod
+    def under_way(self) -> list[tuple[str, str]]:
+        """Studies whose current round is to be closed, or has a rule for that; each with the task of that round."""
 
     @abstractmethod
     def want_rounds(self, id_: str, wanted: int) -> None:
@@ -270,6 +311,14 @@ class Store(ABC):
     @abstractmethod
     def audit(self, limit: int) -> list[AuditEntry]:
         """The latest entries of the audit log, newest first."""
+
+    @abstractmethod
+    def fact(self, name: str, value: str) -> str:
+        """What the database says under a name: what was said first."""
+
+    @abstractmethod
+    def set_fact(self, name: str, value: str) -> None:
+        """Say something else under a name."""
 
     @abstractmethod
     def ping(self) -> None:

@@ -69,9 +69,9 @@ def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyT
     return total, right
 
 
-def stored_reports(store: Store, stored: StoredSurvey, survey: Survey, until: int) -> Iterator[Reports]:
-    """All reports up to a sequence number, a chunk at a time."""
-    for chunk in _chunks(store, stored, survey, 0, until):
+def stored_reports(store: Store, stored: StoredSurvey, survey: Survey, until: int, after: int = 0) -> Iterator[Reports]:
+    """All reports up to a sequence number, a chunk at a time; or those beyond another one."""
+    for chunk in _chunks(store, stored, survey, after, until):
         yield _reports(survey, chunk)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import enum
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from veil.collector.store import Store, TokenRecord
 from veil.errors import InputError, ServiceError
@@ -26,6 +27,8 @@ SCOPES = {
     "audit:read": "read the audit log",
 }
 _PREFIX = "veil_"
+_NAME = re.compile(r"[a-z0-9-]{1,32}")
+_MOST_DAYS = 36_525
 
 
 class AnySurvey(enum.Enum):
@@ -38,15 +41,29 @@ ANY_SURVEY = AnySurvey.ANY
 
 
 def issue_token(
-    store: Store, scopes: Sequence[str], task: str | None = None, note: str = ""
+    store: Store,
+    scopes: Sequence[str],
+    task: str | None = None,
+    note: str = "",
+    *,
+    name: str | None = None,
+    days: int | None = None,
 ) -> tuple[TokenRecord, str]:
-    """A new token, and its secret: this is the only time that it is seen."""
+    """A new token, and its secret: this is the only time that it is seen. With `days` it ends after so many of them."""
+    if name is not None and not _NAME.fullmatch(name):
+        raise InputError("a token's name has 1 to 32 small letters, digits and hyphens")
+    if name is not None and any(token.name == name for token in store.tokens()):
+        raise InputError("there is a token of that name already")
+    if days is not None and not 1 <= days <= _MOST_DAYS:
+        raise InputError(f"a token is valid for 1 to {_MOST_DAYS:,} days")
     wrong = [scope for scope in scopes if scope not in SCOPES]
     if wrong or not scopes:
         raise InputError(f"a token has one or more of the scopes {', '.join(SCOPES)}")
     secret = _PREFIX + secrets.token_urlsafe(32)
-    today = datetime.now(UTC).strftime("%Y-%m-%d")
-    record = TokenRecord(secrets.token_hex(4), _digest(secret), tuple(dict.fromkeys(scopes)), task, note, today)
+    now = datetime.now(UTC)
+    expires = None if days is None else _day(now + timedelta(days=days))
+    kept = (_digest(secret), tuple(dict.fromkeys(scopes)), task, note, _day(now))
+    record = TokenRecord(name or secrets.token_hex(4), *kept, expires=expires)
     store.add_token(record)
     return record, secret
 
@@ -63,11 +80,17 @@ def authorised(store: Store, header: str | None, scope: str, task: str | AnySurv
     found = store.find_token(digest)
     if found is None or not hmac.compare_digest(found.digest, digest) or found.revoked:
         raise ServiceError(401, "bad-token", "this token is unknown or was revoked")
+    if found.expires is not None and _day(datetime.now(UTC)) >= found.expires:
+        raise ServiceError(401, "bad-token", "this token has expired")
     if scope not in found.scopes:
         raise ServiceError(403, "wrong-scope", "this token may not do this", expected=scope)
     if found.task is not None and task not in (found.task, ANY_SURVEY):
         raise ServiceError(403, "wrong-survey", "this token is for another survey")
     return found
+
+
+def _day(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d")
 
 
 def _digest(secret: str) -> bytes:

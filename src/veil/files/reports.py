@@ -25,6 +25,7 @@ __all__ = [
     "count_rows",
     "describe_reports",
     "read_reports",
+    "repeating",
     "write_parquet",
 ]
 
@@ -75,10 +76,8 @@ def write_parquet(path: PathLike, survey: Survey, reports: Iterable[Reports], *,
     """
     import pyarrow.parquet as pq
 
-    seeds = [field.name for field in survey.ask.layout.fields if field.bound > 1 << 32 or field.is_vector]
-    small = [name for name in survey.layout.names if name not in seeds]  # seeds never repeat
     rows, schema = 0, arrow_schema(survey, fakes)
-    with pq.ParquetWriter(path, schema, use_dictionary=small, write_statistics=False) as writer:
+    with pq.ParquetWriter(path, schema, use_dictionary=repeating(survey), write_statistics=False) as writer:
         for some in _joined(reports):
             survey.check(some)
             writer.write_batch(to_arrow(some, survey), row_group_size=_GROUP_ROWS)
@@ -86,6 +85,12 @@ def write_parquet(path: PathLike, survey: Survey, reports: Iterable[Reports], *,
     if fakes:
         check_fakes(fakes, rows)
     return rows
+
+
+def repeating(survey: Survey) -> list[str]:
+    """The columns of a survey's reports that are worth a dictionary: seeds and long rows of bits never repeat."""
+    seeds = [field.name for field in survey.ask.layout.fields if field.bound > 1 << 32 or field.is_vector]
+    return [name for name in survey.layout.names if name not in seeds]
 
 
 def _joined(reports: Iterable[Reports]) -> Iterator[Reports]:

@@ -1,0 +1,104 @@
+"""A collector's database as one file, and back: an SQLite database with the same tables, whatever it was copied from.
+
+Both databases keep the same rows, so a backup of PostgreSQL is a file that veil itself reads, on any machine, without
+the server's tools; and a restore may go from one kind of database to the other. The signing key is not in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from veil.collector.blocks import BlockStore
+from veil.collector.schema import PER_SURVEY, SHARED
+from veil.collector.sql import Connection
+from veil.collector.sqlite_store import SqliteStore
+from veil.errors import InputError
+from veil.tools.durable import sync_folder
+
+__all__ = ["back_up", "restore"]
+
+_ORDERED = {"blocks": ("last",), "runs": ("run", "page")}
+_ROWS = 64  # of reports or ids at once: a quarter of a megabyte each at most
+
+Advance = Callable[[int], object]
+
+
+def back_up(store: BlockStore, out: Path) -> int:
+    """Copy everything to a new file, as it is at one moment; reports may come in meanwhile. How many reports it has.
+
+    The file is its owner's alone, and appears once it is whole and on the disk.
+    """
+    if out.exists():
+        raise InputError(f"{out} is there already: expected a new file")
+    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as private:
+        copy = SqliteStore(Path(private) / "copy.sqlite3")
+        try:
+            reports = _copy(store, copy)
+        finally:
+            copy.close()  # empties its log into the file
+        made = Path(private) / "copy.sqlite3"
+        with made.open("rb") as whole:
+            os.fsync(whole.fileno())
+        made.replace(out)
+    sync_folder(out.parent)
+    return reports
+
+
+def restore(backup: Path, store: BlockStore) -> int:
+    """Copy a backup into a database that is empty; one of an earlier version is brought up to date on the way."""
+    if not backup.is_file():
+        raise InputError(f"there is no file {backup}")
+    if store.surveys() or store.tokens() or store.audit(1):
+        raise InputError("expected an empty database to restore into: this one has surveys, tokens or an audit log")
+    with tempfile.TemporaryDirectory(prefix="veil-restore-") as private:  # the backup itself stays as it is
+        path = Path(private) / "copy.sqlite3"
+        shutil.copyfile(backup, path)
+        source = SqliteStore(path)
+        try:
+            return _copy(source, store)
+        finally:
+            source.close()
+
+
+def _copy(source: BlockStore, target: BlockStore) -> int:
+    reports = 0
+    with source.snapshot() as read, target.writing() as write:
+        for table in SHARED:
+            columns = source.columns(read, table)
+            statement = f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608
+            target.insert_rows(write, table, columns, read.execute(statement).fetchall())
+        for key, count in read.execute("SELECT survey, sequence FROM counters").fetchall():
+            reports += count
+            target.make_tables(write, key)
+            for name in PER_SURVEY:
+                _copy_reports(source, target, read, write, name, key)
+        target.settle_copy(write)
+    return reports
+
+
+def _copy_reports(
+    source: BlockStore, target: BlockStore, read: Connection, write: Connection, name: str, survey: int
+) -> None:
+    table = source.table(name, survey)
+    columns = source.columns(read, table)
+    for rows in _in_order(read, table, columns, _ORDERED[name]):
+        target.insert_rows(write, target.table(name, survey), columns, rows)
+
+
+def _in_order(read: Connection, table: str, columns: list[str], ordered: tuple[str, ...]) -> Iterator[list[Any]]:
+    """All rows of a table, some at a time, in the order of these columns."""
+    places = [columns.index(name) for name in ordered]
+    names, marks = ", ".join(ordered), ", ".join("?" for _ in ordered)
+    statement = (
+        f"SELECT {', '.join(columns)} FROM {table} WHERE ({names}) > ({marks})"  # noqa: S608
+        f" ORDER BY {names} LIMIT {_ROWS}"
+    )
+    after: tuple[Any, ...] = tuple(-1 for _ in ordered)
+    while rows := read.execute(statement, after).fetchall():
+        yield rows
+        after = tuple(rows[-1][i] for i in places)

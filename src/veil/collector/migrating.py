@@ -1,0 +1,102 @@
+"""Databases of earlier versions, brought up to date within one transaction when they are opened.
+
+Version 2 kept a row per report, with numbers that had gaps where reports came again. Version 3 keeps blocks, and
+numbers without gaps: marks of tallies and of what readings took are moved to the same places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from veil.collector import seen as seen_ids
+from veil.collector.blocks import BlockStore, fold_blocks, pack_buckets
+from veil.collector.schema import LATEST, statements
+from veil.collector.seen import Run, Seen, sorted_names
+from veil.collector.sql import Connection
+from veil.errors import StoreError
+
+__all__ = ["bring_up_to_date"]
+
+_BEFORE_BLOCKS = 2
+_NO_END = 2**63 - 1
+
+
+def bring_up_to_date(store: BlockStore, connection: Connection, version: int, **words: str) -> None:
+    """From a version (0: an empty database) to the latest; refuses what a later veil wrote."""
+    if not 0 <= version <= LATEST:
+        raise StoreError(
+            f"this database was written by another version of veil: its schema is {version}, and this one knows"
+            f" {LATEST} at most"
+        )
+    for number in range(version + 1, LATEST + 1):
+        for statement in statements(number, **words):
+            connection.execute(statement)
+        if number == _BEFORE_BLOCKS + 1:
+            _move_reports(store, connection)
+            store.guard_audit(connection)
+
+
+def _move_reports(store: BlockStore, connection: Connection) -> None:
+    found = connection.execute("SELECT key, task, reports FROM surveys ORDER BY key").fetchall()
+    for key, task, reports in found:
+        store.make_tables(connection, key)
+        _move_marks(connection, key, task, reports)
+        total, indexed, folds = _moved(store, connection, key)
+        counters = (key, total or reports, indexed, folds)
+        connection.execute("INSERT INTO counters (survey, sequence, indexed, folds) VALUES (?, ?, ?, ?)", counters)
+    connection.execute("DROP TABLE reports")
+    for column in ("reports", "sequence"):
+        connection.execute(f"ALTER TABLE surveys DROP COLUMN {column}")
+
+
+def _move_marks(connection: Connection, key: int, task: str, reports: int) -> None:
+    """Marks become numbers of reports; those of a purged survey counted all of them, or are of no use any more."""
+    counted = "SELECT count(*) FROM reports WHERE survey = ? AND sequence <= ?"
+    purged = reports and not connection.execute(counted, (key, _NO_END)).fetchone()[0]
+
+    def place(mark: int, last: int) -> int:
+        if purged:
+            return reports if mark == last else 0
+        return int(connection.execute(counted, (key, mark)).fetchone()[0])
+
+    for (mark,) in connection.execute("SELECT sequence FROM tallies WHERE survey = ?", (key,)).fetchall():
+        connection.execute("UPDATE tallies SET sequence = ? WHERE survey = ?", (place(mark, mark), key))
+    taken = connection.execute("SELECT DISTINCT mark FROM takes WHERE run = ? ORDER BY mark", (task,)).fetchall()
+    for (mark,) in taken:  # upwards, and never to a higher number: none meets another on its way
+        moved = place(mark, taken[-1][0])
+        if moved:
+            connection.execute("UPDATE takes SET mark = ? WHERE run = ? AND mark = ?", (moved, task, mark))
+        else:
+            connection.execute("DELETE FROM takes WHERE run = ? AND mark = ?", (task, mark))
+
+
+def _moved(store: BlockStore, connection: Connection, key: int) -> tuple[int, int, int]:
+    """Write a survey's blocks and runs; how many reports there are, how many of them in runs, and how many runs."""
+    total = indexed = 0
+    seen = Seen()
+    for rows in _old_rows(connection, key):
+        packed = pack_buckets([(bucket, 1) for *_, bucket in rows])
+        block = packed, b"".join(bytes(name) for _, name, *_ in rows), b"".join(bytes(data) for _, _, data, _ in rows)
+        if len(rows) < seen_ids.FOLDED:
+            store.insert_block(connection, key, total + len(rows), len(rows), *block)
+        else:
+            for one in fold_blocks([block], total):
+                store.insert_block(connection, key, *one)
+            ids = sorted_names(block[1])
+            seen.runs.append(Run.of(len(seen.runs) + 1, ids, seen.key))
+            store.write_run(connection, key, seen.runs[-1], ids)
+            indexed += len(rows)
+        total += len(rows)
+    return total, indexed, len(seen.runs)
+
+
+def _old_rows(connection: Connection, key: int) -> Iterator[Any]:
+    statement = (
+        "SELECT sequence, report_id, payload, bucket FROM reports WHERE survey = ? AND sequence > ?"
+        " ORDER BY sequence LIMIT ?"
+    )
+    after = 0
+    while rows := connection.execute(statement, (key, after, seen_ids.FOLDED)).fetchall():
+        yield rows
+        after = rows[-1][0]

@@ -1,0 +1,219 @@
+"""Backups while reports come in, and restores into either database; retention, expiry and the audit log."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.patience import until
+from tests.service.harness import SURVEY, framed, values
+from tests.service.test_migrating import OLD
+from typer.testing import CliRunner
+
+from veil.cli.main import app
+from veil.collector import seen, tokens
+from veil.collector.backup import back_up, restore
+from veil.collector.blocks import BlockStore
+from veil.collector.catalogue import Catalogue, draft_of
+from veil.collector.decoding import decode_requests
+from veil.collector.postgres_store import PostgresStore
+from veil.collector.seen import names_of
+from veil.collector.service import Service, open_store
+from veil.collector.settings import Settings
+from veil.collector.sqlite_store import SqliteStore
+from veil.collector.store import AuditEntry, Group, StoredSurvey
+from veil.collector.tallying import catch_up, rebuild
+from veil.collector.tokens import authorised, issue_token
+from veil.errors import InputError, ServiceError, StoreError
+
+Make = Callable[[], BlockStore]
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], Make]]:
+    """Makes new databases of a kind; what opens one opens the same again."""
+    opened: list[BlockStore] = []
+
+    def new(kind: str) -> Make:
+        url = request.getfixturevalue("postgres").database() if kind == "postgres" else ""
+        path = tmp_path / f"{len(opened)}-{os.urandom(4).hex()}.sqlite3"
+
+        def one() -> BlockStore:
+            opened.append(PostgresStore(url) if url else SqliteStore(path))
+            return opened[-1]
+
+        return one
+
+    yield new
+    for store in opened:
+        store.close()
+
+
+def opened(store: BlockStore, **options: Any) -> StoredSurvey:
+    catalogue = Catalogue(store)
+    catalogue.create(draft_of(SURVEY, options, precision=60, minimum=1))
+    return catalogue.open(SURVEY.task)
+
+
+def send(store: BlockStore, stored: StoredSurvey, people: int) -> bytes:
+    decoded = decode_requests(SURVEY, [framed(SURVEY, values(people))])
+    assert store.append([Group(stored.key, decoded.ids, decoded.payloads, decoded.count)], 1_000) == [people]
+    return decoded.ids
+
+
+@pytest.mark.parametrize(("kind", "into"), [("sqlite", "sqlite"), ("postgres", "sqlite"), ("sqlite", "postgres")])
+def test_a_backup_is_whole_while_reports_come_in(
+    database: Callable[[str], Make], kind: str, into: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen, "FOLDED", 200)
+    make = database(kind)
+    store = make()
+    stored = opened(store)
+    sent = send(store, stored, 500)
+    tally = catch_up(store, stored, SURVEY)
+    record, secret = issue_token(store, ["answers:read"], note="ann")
+    store.note(AuditEntry("2026-01-01T00:00:00Z", record.name, "answer", None, "{}"))
+    store.fact("signing-key", "abc")
+    stop, other = threading.Event(), make()
+    commits: list[bytes] = []
+
+    def go_on() -> None:
+        while not stop.is_set():
+            commits.append(send(other, stored, 20))
+
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    until(lambda: len(commits) > 2)
+    file = tmp_path / "backup.sqlite3"
+    reports = back_up(store, file)
+    stop.set()
+    thread.join()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith((".", "backup"))] == [file.name]
+    with pytest.raises(InputError, match="there already"):
+        back_up(store, file)
+    again = database(into)
+    back = again()
+    assert restore(file, back) == reports
+    found = back.find(SURVEY.task)
+    assert found is not None
+    assert found.reports == reports
+    kept = list(back.report_ids(found.key))
+    assert len(kept) == len(set(kept)) == reports
+    assert set(names_of(sent)) <= set(kept) <= set(names_of(sent + b"".join(commits)))
+    total, right = rebuild(back, found, SURVEY)
+    assert right
+    assert total is not None
+    assert tally is not None
+    assert total.people == reports >= tally.people
+    assert back.append([Group(found.key, sent, bytes(9 * 500), 500)], 1_000) == [0]  # old reports are known
+    assert authorised(back, f"Bearer {secret}", "answers:read", SURVEY.task).note == "ann"
+    assert [entry.action for entry in back.audit(9)] == ["answer"]
+    assert back.fact("signing-key", "other") == "abc"
+    issue_token(back, ["answers:read"])  # keys go on beyond those that came back
+    assert len(back.tokens()) == 2
+    with pytest.raises(InputError, match="empty database"):
+        restore(file, back)
+    for name in ("x", "y"):
+        with pytest.raises((InputError, StoreError)):
+            restore(tmp_path / name, database("sqlite")())
+        (tmp_path / "y").write_bytes(b"no database" * 1_000)
+
+
+def test_a_backup_of_the_version_before_is_restored(database: Callable[[str], Make], tmp_path: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "old.sqlite3") as old:
+        old.executescript((OLD / "collector.sqlite.sql").read_text())
+    old.close()
+    before = (tmp_path / "old.sqlite3").read_bytes()
+    store = database("sqlite")()
+    assert restore(tmp_path / "old.sqlite3", store) == 400 + 50 + 90
+    assert (tmp_path / "old.sqlite3").read_bytes() == before
+
+
+def test_reports_are_erased_so_many_days_after_the_end(
+    database: Callable[[str], Make], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = database("sqlite")()
+    service = Service(Settings(folder=str(tmp_path)), store)
+    stored = opened(store, keep_days=2, closes="2026-01-10T00:00:00Z")
+    now = 1_768_000_000 - 1_768_000_000 % 86_400  # 2026-01-09
+    monkeypatch.setattr("veil.collector.service.time.time", lambda: now)
+    send(store, stored, 50)
+    service._forget_due()
+    assert len(list(store.report_ids(stored.key))) == 50
+    now += 86_400 * 3 - 1  # a second before two days after its end
+    service._forget_due()
+    assert len(list(store.report_ids(stored.key))) == 50
+    now += 1
+    service._look_again = 0.0
+    service._caught_up()
+    assert list(store.report_ids(stored.key)) == []
+    assert store.survey(stored.key).state == "closed"
+    tally = store.tally(stored.key)
+    assert tally is not None
+    assert tally.sequence == 50
+    assert [(entry.token, entry.action) for entry in store.audit(5)] == [("collector", "purge")]
+    assert store.due_to_forget(now + 10**9) == []  # once
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_the_audit_log_is_only_added_to(database: Callable[[str], Make], kind: str) -> None:
+    store = database(kind)()
+    store.note(AuditEntry("2026-01-01T00:00:00Z", "x", "answer", None, "{}"))
+    for statement in ("DELETE FROM audit", "UPDATE audit SET action = 'nothing'"):
+        with pytest.raises(StoreError), store.writing() as connection:
+            connection.execute(statement)
+    assert len(store.audit(5)) == 1
+
+
+def test_a_token_ends_on_its_day(database: Callable[[str], Make], monkeypatch: pytest.MonkeyPatch) -> None:
+    store = database("sqlite")()
+    record, secret = issue_token(store, ["answers:read"], name="dashboard", days=30)
+    assert record.expires is not None
+    assert record.expires > record.created
+    assert authorised(store, f"Bearer {secret}", "answers:read", None).name == "dashboard"
+    monkeypatch.setattr(tokens, "_day", lambda moment: record.expires)
+    with pytest.raises(ServiceError, match="expired"):
+        authorised(store, f"Bearer {secret}", "answers:read", None)
+    for wrong in ({"name": "dashboard"}, {"name": "A b"}, {"days": 0}):
+        with pytest.raises(InputError):
+            issue_token(store, ["answers:read"], **wrong)  # type: ignore[arg-type]
+
+
+def test_commands_are_in_the_audit_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
+    (tmp_path / "task.json").write_bytes(SURVEY.to_bytes())
+
+    def veil(*arguments: Any) -> Any:
+        done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
+        return json.loads(done.stdout) if done.stdout else None
+
+    veil("survey", "create", tmp_path / "task.json", "--keep-days", 9, "--open")
+    made = veil("token", "create", "--scope", "answers:read", "--days", 3, "--name", "ann")
+    assert veil("token", "list")["tokens"][0]["expires"] == made["expires"]
+    veil("survey", "close", SURVEY.task[:9])
+    veil("survey", "purge", SURVEY.task[:9], "--yes")
+    assert veil("backup", tmp_path / "b.sqlite3")["reports"] == 0
+    entries = veil("audit")["entries"]
+    assert [one["action"] for one in entries] == ["backup", "purge", "close", "create-token", "create"]
+    assert {one["token"] for one in entries} == {next(iter(entries))["token"]}
+    assert entries[0]["token"].startswith("cli:")
+    assert [one["task"] for one in entries[1:3]] == [SURVEY.task] * 2
+    assert json.loads(entries[-1]["parameters"])["keep_days"] == 9
+    assert made["token"] not in json.dumps(entries)
+    assert veil("survey", "show", SURVEY.task[:9])["keep_days"] == 9
+    monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "again"))
+    assert veil("restore", tmp_path / "b.sqlite3")["reports"] == 0
+    store = open_store(Settings(folder=str(tmp_path / "again")))
+    assert [one.action for one in store.audit(2)] == ["restore", "backup"]
+    store.close()
+    assert veil("key", "show")["key"] != veil("key", "show", "--folder", tmp_path / "data")["key"]
+    assert veil("key", "adopt") is None
+    assert len(veil("key", "adopt", "--yes")["fingerprint"]) == 16

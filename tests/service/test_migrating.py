@@ -1,0 +1,89 @@
+"""Databases that the version before wrote, opened by this one: nothing lost, nothing counted twice.
+
+`tests/fixtures/v2` was written by the code of schema 2: a survey of 400 reports, some of which came again (so that
+numbers have gaps), counted by a tally up to the 300th; a second survey; one that was purged; a token, an audit entry,
+a study with a round, and what readings took.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.service.harness import SURVEY
+
+from veil import GRR, OLH, Survey
+from veil.collector import seen
+from veil.collector.blocks import BlockStore
+from veil.collector.catalogue import Catalogue
+from veil.collector.postgres_store import PostgresStore
+from veil.collector.sqlite_store import SqliteStore
+from veil.collector.store import Group
+from veil.collector.tallying import catch_up, rebuild
+from veil.wire.tallies import decode_tally
+
+OLD = Path(__file__).parents[1] / "fixtures" / "v2"
+PURGED = Survey(OLH(2.0, 5))
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], BlockStore]]:
+    if request.param == "sqlite":
+        with sqlite3.connect(tmp_path / "old.sqlite3") as old:
+            old.executescript((OLD / "collector.sqlite.sql").read_text())
+        old.close()
+        yield lambda: SqliteStore(tmp_path / "old.sqlite3")
+    else:
+        url = request.getfixturevalue("postgres").database()
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute((OLD / "collector.postgres.sql").read_bytes())
+        yield lambda: PostgresStore(url)
+
+
+def ids(name: str, count: int) -> list[bytes]:
+    return [hashlib.sha256(f"{name} {i}".encode()).digest()[:16] for i in range(count)]
+
+
+@pytest.mark.parametrize("run", [seen.FOLDED, 64])
+def test_everything_of_version_2_is_there(
+    make: Callable[[], BlockStore], run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen, "FOLDED", run)
+    for _ in range(2):  # as it is brought up to date, and as it is then
+        store = make()
+        stored = store.find(SURVEY.task)
+        assert stored is not None
+        assert (stored.reports, stored.sequence, stored.state, stored.precision) == (400, 400, "open", 60)
+        assert sorted(store.report_ids(stored.key)) == sorted(ids("a", 400))
+        assert store.buckets(stored.key, 400) == [(999_960, 200), (1_000_020, 100), (1_000_200, 100)] or run == 64
+        tally = store.tally(stored.key)
+        assert tally is not None
+        assert (tally.sequence, decode_tally(SURVEY, tally.encoded).people) == (300, 300)
+        assert store.take(SURVEY.task, 300, 0, 0) == b"taken from 300 reports"
+        purged = store.find(PURGED.task)
+        assert purged is not None
+        assert (purged.reports, purged.sequence, list(store.report_ids(purged.key))) == (90, 90, [])
+        assert (store.tally(purged.key) or tally).sequence == 90
+        assert store.take(PURGED.task, 90, 0, 0) == b"taken before the purge"
+        assert [token.note for token in store.tokens()] == ["ann"]
+        assert [entry.action for entry in store.audit(5)] == ["answer"]
+        assert [study.people for study in store.studies()] == [100]
+        assert [one.number for one in store.rounds("f" * 64)] == [0]
+        assert store.take("f" * 64, 0, 0, 0) == b"of a study"
+        store.close()
+    store = make()
+    right = rebuild(store, stored, SURVEY)
+    assert right[1]
+    assert right[0] is not None
+    assert right[0].people == 400
+    names = ids("a", 402)
+    again = Group(stored.key, b"".join(names[:40] + names[398:]), bytes(SURVEY.layout.size * 44), 44)
+    assert store.append([again], 2_000_000) == [2]  # what was sent to the version before is still known
+    assert (catch_up(store, stored, SURVEY) or right[0]).people == 402
+    other = Catalogue(store).look_up(Survey(GRR(1.0, 4)).task)
+    assert sorted(store.report_ids(other.key)) == sorted(ids("b", 50))
+    store.close()
