@@ -159,6 +159,13 @@ def create(
     closes: Annotated[str | None, typer.Option(help="Take no reports from then on.")] = None,
     precision: Annotated[int | None, typer.Option(help="Truncate times to so many seconds; default: 86400.")] = None,
     minimum: Annotated[int | None, typer.Option(help="Answer nothing below so many reports; default: 100.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What devices find it by; surveys of the same name are its waves.")
+    ] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Option("--text", help="The question in a language, as in de='Wie oft?'; several are fine."),
+    ] = None,
     keep_days: Annotated[
         int | None, typer.Option(help="Erase the reports so many days after it was closed; default: never.")
     ] = None,
@@ -171,8 +178,11 @@ def create(
     from veil.collector.documents import for_devices
     from veil.tools.canonical import parse
 
-    options = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
-    options |= {"keep_days": keep_days, "people": people, "round_seconds": round_seconds}
+    options: dict[str, Any] = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
+    if any("=" not in text for text in texts or ()):
+        raise typer.BadParameter("a text is given as LANGUAGE=TEXT")
+    spoken = dict(text.split("=", 1) for text in texts) if texts else None
+    options |= {"name": name, "texts": spoken, "keep_days": keep_days, "people": people, "round_seconds": round_seconds}
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
     loaded, bare = read_study(study), parse(study.read_bytes())["kind"] != "veil-study"
