@@ -226,7 +226,8 @@ def list_surveys(on: On) -> Document:
     surveys = [on.catalogue.describe(stored) for stored in on.store.surveys()]
     studies = [on.studies.describe(study.id) for study in on.store.studies()]
     for one in surveys:
-        on.said(f"{one['task']}  {one['state']:8} {plural(one['reports'], 'report'):>20}  {one['kind']}")
+        called = f"  {one['name']}, wave {one['wave']}" if one["name"] else ""
+        on.said(f"{one['task']}  {one['state']:8} {plural(one['reports'], 'report'):>20}  {one['kind']}{called}")
     for one in studies:
         on.said(f"{one['study']}  {one['state']:8} {plural(len(one['rounds']), 'round'):>20}  {one['kind']} (study)")
     return {"surveys": surveys, "studies": studies}
