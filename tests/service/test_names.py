@@ -41,6 +41,9 @@ def test_surveys_of_one_name_are_waves(store: Store) -> None:
     catalogue = Catalogue(store)
     with pytest.raises(ServiceError, match="no survey of this name"):
         catalogue.named("sleep")
+    for hostile in ("\0", "\ud800", "x'; --", "A" * 99, ""):
+        with pytest.raises(ServiceError, match="no survey of this name"):
+            catalogue.named(hostile)
     assert named(store, FIRST, "sleep", texts=TEXTS).wave == 1
     with pytest.raises(ServiceError, match="no survey of this name"):
         catalogue.named("sleep")  # a draft is not there yet

@@ -123,7 +123,8 @@ class Catalogue:
 
     def named(self, name: str) -> StoredSurvey:
         """The latest wave of a name that takes reports now, or else the latest that there is."""
-        found = [stored for stored in self._store.named(name) if stored.state != "draft"]
+        every = self._store.named(name) if _NAME.fullmatch(name) else []
+        found = [stored for stored in every if stored.state != "draft"]
         if not found:
             raise ServiceError(404, "unknown-survey", "there is no survey of this name")
         now = int(self._clock())
