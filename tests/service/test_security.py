@@ -27,7 +27,7 @@ from veil.tools.canonical import digest
 TARGET = Survey(OLH(1.0, 30))  # what may be opened and closed here
 SCHEMA_TARGET = Survey(OLH(1.0, 29))
 STUDY = SVIM(2, 2.0, 9)
-OPEN = {"postReports", "getSurvey", "getRound", "getHealth", "getReady", "getOpenapi"}
+OPEN = {"postReports", "getSurvey", "getSurveyByName", "getRound", "getHealth", "getReady", "getOpenapi"}
 HOSTILE = (
     "' OR 1=1 --",
     "x'; DROP TABLE reports; --",

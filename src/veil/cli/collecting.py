@@ -161,6 +161,13 @@ def create(
     closes: Annotated[str | None, typer.Option(help="Take no reports from then on.")] = None,
     precision: Annotated[int | None, typer.Option(help="Truncate times to so many seconds; default: 86400.")] = None,
     minimum: Annotated[int | None, typer.Option(help="Answer nothing below so many reports; default: 100.")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What devices find it by; surveys of the same name are its waves.")
+    ] = None,
+    texts: Annotated[
+        list[str] | None,
+        typer.Option("--text", help="The question in a language, as in de='Wie oft?'; several are fine."),
+    ] = None,
     keep_days: Annotated[
         int | None, typer.Option(help="Erase the reports so many days after it was closed; default: never.")
     ] = None,
@@ -172,8 +179,11 @@ def create(
     from veil.cli.files import read_published
     from veil.collector.documents import for_devices
 
-    options = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
-    options |= {"keep_days": keep_days, "people": people, "round_seconds": round_seconds}
+    options: dict[str, Any] = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
+    if any("=" not in text for text in texts or ()):
+        raise typer.BadParameter("a text is given as LANGUAGE=TEXT")
+    spoken = dict(text.split("=", 1) for text in texts) if texts else None
+    options |= {"name": name, "texts": spoken, "keep_days": keep_days, "people": people, "round_seconds": round_seconds}
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
     loaded, bare = read_published(study)
@@ -217,7 +227,8 @@ def list_surveys(on: On) -> Document:
     surveys = [on.catalogue.describe(stored) for stored in on.store.surveys()]
     studies = [on.studies.describe(study.id) for study in on.store.studies()]
     for one in surveys:
-        on.said(f"{one['task']}  {one['state']:8} {plural(one['reports'], 'report'):>20}  {one['kind']}")
+        called = f"  {one['name']}, wave {one['wave']}" if one["name"] else ""
+        on.said(f"{one['task']}  {one['state']:8} {plural(one['reports'], 'report'):>20}  {one['kind']}{called}")
     for one in studies:
         on.said(f"{one['study']}  {one['state']:8} {plural(len(one['rounds']), 'round'):>20}  {one['kind']} (study)")
     return {"surveys": surveys, "studies": studies}

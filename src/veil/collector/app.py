@@ -20,7 +20,7 @@ from veil.errors import ServiceError
 
 __all__ = ["App"]
 
-_PUBLISHED = re.compile(r"/v1/(surveys/[^/]+|studies/[^/]+/round)")
+_PUBLISHED = re.compile(r"/v1/(surveys/[^/]+|surveys/by-name/[^/]+|studies/[^/]+/round)")
 # By far the most frequent request goes past the router, which would take a third of its time.
 _REPORTS = re.compile(r"/v1/surveys/([^/]+)/reports")
 _REPORTS_ROUTE = "POST /v1/surveys/{task}/reports"

@@ -55,7 +55,8 @@ def restore(backup: Path, store: BlockStore) -> int:
         raise InputError(f"there is no file {backup}")
     if store.surveys() or store.tokens() or store.audit(1):
         raise InputError("expected an empty database to restore into: this one has surveys, tokens or an audit log")
-    with tempfile.TemporaryDirectory(prefix="veil-restore-") as private:  # the backup itself stays as it is
+    beside = backup.parent if os.access(backup.parent, os.W_OK) else None  # where there is room for one like it
+    with tempfile.TemporaryDirectory(prefix=".veil-restore-", dir=beside) as private:  # the backup stays as it is
         path = Path(private) / "copy.sqlite3"
         shutil.copyfile(backup, path)
         source = SqliteStore(path)

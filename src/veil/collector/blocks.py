@@ -134,11 +134,18 @@ class BlockStore(SqlStore):
     def _known(self, connection: Connection, survey: int, seen: Seen, names: Sequence[bytes], ids: bytes) -> set[bytes]:
         """Those of the ids that the survey has."""
         found = seen.latest.intersection(names)
-        statement = f"SELECT data FROM {self.table('runs', survey)} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
-        for place, suspects in seen.suspects(names, ids).items():
-            page = connection.execute(statement, (survey, *place)).fetchone()
-            found.update(name for name in suspects if _stands_in(bytes(page[0]), name))
+        suspects = seen.suspects(names, ids)
+        for place, page in self.read_pages(connection, survey, list(suspects)):
+            found.update(name for name in suspects[place] if _stands_in(page, name))
         return found
+
+    def read_pages(
+        self, connection: Connection, survey: int, places: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[tuple[int, int], bytes]]:
+        """The pages at these places of a survey's runs: run and number."""
+        statement = f"SELECT data FROM {self.table('runs', survey)} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
+        for place in places:
+            yield place, bytes(connection.execute(statement, (survey, *place)).fetchone()[0])
 
     def insert_block(self, connection: Connection, survey: int, *block: Any) -> None:
         """Keep a block: its last number, how many reports, their coarse times, ids and payloads."""

@@ -6,6 +6,7 @@ how its reports are read: that is the study, which the devices never see.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,18 +15,22 @@ from typing import Any
 
 from veil.collector.store import Store, StoredSurvey
 from veil.device.verification import read_time, written_time
-from veil.errors import InputError, ServiceError
+from veil.errors import InputError, ServiceError, WireError
 from veil.study import Study
 from veil.study.registry import study_from_json
 from veil.survey import Survey
-from veil.tools.canonical import Json
+from veil.tools.canonical import Json, canonical, parse
 
 __all__ = ["Catalogue", "draft_of", "is_digest", "parsed", "parsed_study", "whole_number"]
 
 _REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: this only saves it the way
 _MOST_REMEMBERED = 1_000
 _MOST_SECONDS = 2**40
-_KEYS = ("opens", "closes", "precision", "minimum", "keep_days")
+_KEYS = ("opens", "closes", "precision", "minimum", "keep_days", "name", "texts")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
+_MOST_LANGUAGES = 100
+_MOST_TEXT = 2_000
 _MOST_DAYS = 36_525
 
 
@@ -56,7 +61,28 @@ def draft_of(
     keep = options.get("keep_days")
     keep = None if keep is None else whole_number(keep, "keep_days", _MOST_DAYS)
     draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
-    return replace(draft, keep_days=keep)
+    name, texts = _about(options.get("name"), options.get("texts"))
+    return replace(draft, keep_days=keep, name=name, texts=texts)
+
+
+def _about(name: Any, texts: Any) -> tuple[str | None, str | None]:
+    """What is asked, for people: a name that several waves share, and the question in one or more languages."""
+    if name is None:
+        if texts is not None:
+            raise InputError("a question's texts go with a name")
+        return None, None
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InputError("a survey's name has 1 to 63 small letters, digits and hyphens")
+    given = {} if texts is None else texts
+    if not isinstance(given, dict) or len(given) > _MOST_LANGUAGES:
+        raise InputError(f"texts are an object: a question in up to {_MOST_LANGUAGES} languages")
+    for language, text in given.items():
+        if not (_LANGUAGE.fullmatch(language) and isinstance(text, str) and 0 < len(text) <= _MOST_TEXT):
+            raise InputError(f'a text stands under its language, as in "de-CH", and has 1 to {_MOST_TEXT:,} characters')
+    try:
+        return name, canonical(given).decode()
+    except (UnicodeEncodeError, WireError):
+        raise InputError("a question's texts are Unicode") from None
 
 
 def whole_number(value: Any, name: str, most: int) -> int:
@@ -95,6 +121,15 @@ class Catalogue:
         self._remembered[task] = _Remembered(found, time.monotonic() + _REMEMBERED_SECONDS)
         return found
 
+    def named(self, name: str) -> StoredSurvey:
+        """The latest wave of a name that takes reports now, or else the latest that there is."""
+        every = self._store.named(name) if _NAME.fullmatch(name) else []
+        found = [stored for stored in every if stored.state != "draft"]
+        if not found:
+            raise ServiceError(404, "unknown-survey", "there is no survey of this name")
+        now = int(self._clock())
+        return next((stored for stored in found if stored.phase(now) == "open"), found[0])
+
     def beginning(self, text: str) -> StoredSurvey:
         """The one survey whose task id begins like this."""
         found = [stored for stored in self._store.surveys() if stored.task.startswith(text)]
@@ -110,9 +145,9 @@ class Catalogue:
         """
         made = self._store.create(draft)
         found = self.look_up(draft.task)
-        terms = [(s.opens, s.closes, s.precision, s.minimum, s.keep_days) for s in (draft, found)]
+        terms = [(s.opens, s.closes, s.precision, s.minimum, s.keep_days, s.name, s.texts) for s in (draft, found)]
         if not made and terms[0] != terms[1]:
-            raise ServiceError(409, "survey-exists", "this survey is there already, with other times or limits")
+            raise ServiceError(409, "survey-exists", "this survey is there already, with other times, limits or texts")
         if draft.study is None or draft.study == found.study:
             return found, made
         if self._store.study_of(draft.task) is not None:
@@ -144,6 +179,9 @@ class Catalogue:
             "task": stored.task,
             "kind": parsed_study(document).kind,
             "study": None if run is None else run.id,
+            "name": stored.name,
+            "wave": stored.wave,
+            "texts": None if stored.texts is None else parse(stored.texts),
             "state": stored.phase(int(self._clock())),
             "opens": written_time(stored.opens),
             "closes": written_time(stored.closes),

@@ -12,7 +12,7 @@ from veil.collector.keys import fingerprint, known_fingerprint, load_key, public
 from veil.collector.settings import Settings
 from veil.collector.store import Store, StoredSurvey
 from veil.device.rounds import ROUND_PURPOSE, RoundPart
-from veil.device.verification import KIND, PURPOSE, VERSION, written_time
+from veil.device.verification import ABOUT_KIND, ABOUT_PURPOSE, KIND, PURPOSE, VERSION, written_time
 from veil.tools.canonical import Json, canonical, parse
 
 if TYPE_CHECKING:
@@ -35,8 +35,19 @@ def unsigned(stored: StoredSurvey) -> bytes:
 
 
 def published(stored: StoredSurvey, key: Ed25519PrivateKey) -> Json:
-    """What a device downloads."""
-    return _signed(unsigned(stored), PURPOSE, key)
+    """What a device downloads. What is asked, for people, is signed beside it: the survey's own document is as ever."""
+    document = _signed(unsigned(stored), PURPOSE, key)
+    if stored.name is None:
+        return document
+    about: Json = {
+        "kind": ABOUT_KIND,
+        "version": VERSION,
+        "task": stored.task,
+        "name": stored.name,
+        "wave": stored.wave,
+        "texts": parse(stored.texts or "{}"),
+    }
+    return {**document, "about": _signed(canonical(about), ABOUT_PURPOSE, key)}
 
 
 def published_round(stored: StoredSurvey, part: RoundPart, key: Ed25519PrivateKey) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veil import __version__
-from veil.collector.schemas import TASK, TIME, Node, listed, record, reference, schemas
+from veil.collector.schemas import NAME, TASK, TIME, Node, listed, record, reference, schemas
 
 __all__ = ["document"]
 
@@ -60,6 +60,15 @@ def _device_paths() -> Node:
                 body={"required": True, "content": framed},
             ),
         },
+        "/v1/surveys/by-name/{name}": {
+            "parameters": [_in_path("name", NAME)],
+            "get": _operation(
+                "getSurveyByName",
+                "The published survey of a name's latest wave, signed.",
+                _json("As a published survey, with its name, wave and texts.", reference("Published")),
+                (404, 410, 503),
+            ),
+        },
         "/v1/surveys/{task}": {
             "parameters": [_in_path("task", TASK)],
             "get": _operation(
@@ -81,6 +90,8 @@ def _survey_paths() -> Node:
         "precision": {"type": "integer", "minimum": 1, "maximum": 31_622_400},
         "minimum": {"type": "integer", "minimum": 1, "maximum": 2**40},
         "keep_days": {"type": "integer", "minimum": 1, "maximum": 36_525},
+        "name": NAME,
+        "texts": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 2_000}},
         "people": {"type": "integer", "minimum": 1, "maximum": 2**40},
         "round_seconds": {"type": "integer", "minimum": 1, "maximum": 2**40},
     }

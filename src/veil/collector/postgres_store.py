@@ -27,6 +27,7 @@ _WORDS = {"key": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "int": "bigi
 _LONG = {"blocks": ("ids", "payloads"), "runs": ("data",)}  # random bytes: trying to compress them is lost time
 
 
+_PAGES_AT_ONCE = 256
 _ONLY_ADDED = """
 CREATE FUNCTION veil_only_added() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'the audit log is only added to'; END $$
@@ -138,6 +139,23 @@ class PostgresStore(BlockStore):
 
     def lock(self, connection: Connection, survey: int) -> None:
         connection.execute("SELECT 1 FROM counters WHERE survey = ? FOR UPDATE", (survey,))
+
+    def read_pages(
+        self, connection: Connection, survey: int, places: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[tuple[int, int], bytes]]:
+        statement = (
+            f"SELECT kept.run, kept.page, data FROM {self.table('runs', survey)} AS kept"  # noqa: S608
+            " JOIN unnest(?::bigint[], ?::bigint[]) AS wanted (run, page)"
+            " ON kept.survey = ? AND kept.run = wanted.run AND kept.page = wanted.page"
+        )
+        for start in range(0, len(places), _PAGES_AT_ONCE):  # one way to the server and back for many of them
+            some = places[start : start + _PAGES_AT_ONCE]
+            runs, pages = [run for run, _ in some], [page for _, page in some]
+            found = connection.execute(statement, (runs, pages, survey)).fetchall()
+            if len(found) != len(some):
+                raise StoreError("the database lacks a page of report ids")
+            for run, page, data in found:
+                yield (run, page), bytes(data)
 
     def purge(self, survey: int) -> int:
         with self.writing() as connection:

@@ -59,6 +59,8 @@ class Studies:
                 f"a study of kind {study.kind} asks the same task in several rounds, and a collector takes the reports"
                 " of a task once: run it in a folder with veil next"
             )
+        if options.get("name") is not None:
+            raise InputError("a name is for a survey of one round: leave it out")
         if options.get("closes") is not None:
             raise InputError("rounds are closed one after another, not at a time: leave closes out")
         wanted = StoredStudy(

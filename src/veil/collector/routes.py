@@ -90,6 +90,15 @@ async def get_published(service: Service, request: Request) -> Response:
     return JSONResponse(service.published(stored))
 
 
+async def get_by_name(service: Service, request: Request) -> Response:
+    """The signed survey of a name's latest wave, for devices."""
+    stored = await asyncio.to_thread(service.catalogue.named, request.path_params["name"])
+    phase = stored.phase(int(time.time()))
+    if phase not in ("open", "waiting"):
+        raise refusal_of(phase)
+    return JSONResponse(service.published(stored))
+
+
 async def create_survey(service: Service, request: Request) -> Response:
     """Keep a study, or a bare task, with its survey as a draft."""
     token = await _authorised(service, request, "surveys:write", None)
@@ -296,6 +305,7 @@ async def get_openapi(service: Service, request: Request) -> Response:
 ROUTES = (
     Endpoint("POST", "/v1/surveys/{task}/reports", post_reports),  # first: by far the most frequent
     Endpoint("GET", "/v1/surveys/{task}", get_published),
+    Endpoint("GET", "/v1/surveys/by-name/{name}", get_by_name),
     Endpoint("POST", "/v1/surveys", create_survey),
     Endpoint("GET", "/v1/surveys", list_surveys),
     Endpoint("GET", "/v1/surveys/{task}/state", get_state),

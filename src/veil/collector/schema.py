@@ -52,6 +52,7 @@ ALTER TABLE surveys ADD COLUMN keep_days {int};
 ALTER TABLE surveys ADD COLUMN name TEXT;
 ALTER TABLE surveys ADD COLUMN wave {int};
 ALTER TABLE surveys ADD COLUMN texts TEXT;
+CREATE UNIQUE INDEX surveys_by_name ON surveys (name, wave);
 ALTER TABLE tokens ADD COLUMN expires TEXT;
 """
 _VERSIONS = (_FIRST, _STUDIES, _BLOCKS)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["TASK", "TIME", "Node", "listed", "record", "reference", "schemas"]
+__all__ = ["NAME", "TASK", "TIME", "Node", "listed", "record", "reference", "schemas"]
 
 Node = dict[str, Any]
 
 TASK = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 TIME = {"type": ["string", "null"], "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"}
+NAME = {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$"}
 _WHOLE = {"type": "integer", "minimum": 0}
 _TEXT = {"type": "string"}
 _STATE = {"enum": ["draft", "waiting", "open", "closed", "expired"]}
@@ -21,7 +22,7 @@ def schemas() -> Node:
     return {
         "Error": _error(),
         "Survey": _survey(),
-        "Published": record(_published()),
+        "Published": record({**_published(), "about": record(_published())}, required=list(_published())),
         "Round": record({**_published(), "part": record(_published()), "round": _WHOLE, "from": _SHARE, "to": _SHARE}),
         "Study": _study(),
         "Result": _result(),
@@ -58,6 +59,9 @@ def _survey() -> Node:
             "task": TASK,
             "kind": {**_TEXT, "description": "Of the study that its reports are read with."},
             "study": {"type": ["string", "null"], "description": "The study that this survey is a round of."},
+            "name": {"type": ["string", "null"], "description": "Shared by the waves of a question."},
+            "wave": {"type": ["integer", "null"], "minimum": 1},
+            "texts": {"type": ["object", "null"], "description": "The question for people, by language."},
             "state": _STATE,
             "opens": TIME,
             "closes": TIME,

@@ -9,6 +9,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -109,6 +110,9 @@ class SqlStore(Store):
             return self._create(connection, survey)
 
     def _create(self, connection: Connection, survey: StoredSurvey) -> bool:
+        if survey.name is not None:
+            last = connection.execute("SELECT max(wave) FROM surveys WHERE name = ?", (survey.name,)).fetchone()[0]
+            survey = replace(survey, wave=1 + (last or 0))
         if connection.execute(_CREATE, _row(survey)).rowcount != 1:
             return False
         key = connection.execute("SELECT key FROM surveys WHERE task = ?", (survey.task,)).fetchone()[0]
@@ -124,6 +128,11 @@ class SqlStore(Store):
     def surveys(self) -> list[StoredSurvey]:
         with self.reading() as connection:
             return [_survey(row) for row in connection.execute(f"{_SURVEY} ORDER BY key").fetchall()]
+
+    def named(self, name: str) -> list[StoredSurvey]:
+        with self.reading() as connection:
+            rows = connection.execute(f"{_SURVEY} WHERE name = ? ORDER BY wave DESC", (name,)).fetchall()
+        return [_survey(row) for row in rows]
 
     def behind(self) -> list[int]:
         with self.reading() as connection:

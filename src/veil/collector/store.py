@@ -172,6 +172,10 @@ class Store(ABC):
         """The survey of a key."""
 
     @abstractmethod
+    def named(self, name: str) -> list[StoredSurvey]:
+        """All surveys of a name, the latest wave first."""
+
+    @abstractmethod
     def behind(self) -> list[int]:
         """The keys of surveys with reports beyond their tally, or without one: as cheap for many surveys as for few."""
 

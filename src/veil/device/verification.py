@@ -16,14 +16,29 @@ from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, canonical, parse
 
-__all__ = ["KIND", "PURPOSE", "VERSION", "opening", "read_signed", "read_time", "verified", "written_time"]
+__all__ = [
+    "ABOUT_KIND",
+    "ABOUT_PURPOSE",
+    "KIND",
+    "PURPOSE",
+    "VERSION",
+    "opening",
+    "read_about",
+    "read_signed",
+    "read_time",
+    "verified",
+    "written_time",
+]
 
 PURPOSE = b"veil-published-survey-v1\x00"
 """What is signed begins with this, so that no other signature of the key can pass for one of a survey."""
 
 KIND, VERSION = "veil-published-survey", 1
+ABOUT_PURPOSE = b"veil-survey-about-v1\x00"
+ABOUT_KIND = "veil-survey-about"
 
 _MEMBERS = {"kind", "version", "survey", "opens", "closes", "precision"}
+_ABOUT = {"kind", "version", "task", "name", "wave", "texts"}
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
@@ -72,6 +87,22 @@ def verified(answer: Json, key: bytes | None = None, task: str | None = None, no
 def opening(answer: Json, key: bytes) -> int | None:
     """Runs on the device: when a published survey opens, as its signed document says, whether or not it is open now."""
     return read_time(read_signed(answer, key, PURPOSE, _MEMBERS)["opens"])
+
+
+def read_about(answer: Json, key: bytes | None, task: str) -> Json | None:
+    """Runs on the device: the name, wave and texts of a published survey, signed as it is; None where it has none."""
+    if "about" not in answer:
+        return None
+    about = read_signed(answer["about"], key, ABOUT_PURPOSE, _ABOUT)
+    if about["kind"] != ABOUT_KIND or about["version"] != VERSION or not is_int(about["version"]):
+        raise WireError(f"expected what is said about a survey, of version {VERSION}")
+    if about["task"] != task:
+        raise MismatchError("what is said here is about another survey")
+    texts = about["texts"]
+    right = isinstance(about["name"], str) and is_int(about["wave"]) and about["wave"] >= 1 and isinstance(texts, dict)
+    if not right or not all(isinstance(text, str) for text in texts.values()):
+        raise WireError("a survey has a name, a wave of at least 1, and texts by language")
+    return {"name": about["name"], "wave": about["wave"], "texts": texts}
 
 
 def read_signed(answer: Any, key: bytes | None, purpose: bytes, members: set[str]) -> Json:
