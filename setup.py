@@ -28,8 +28,8 @@ def description(readme: str, repository: str, version: str) -> str:
 
 def stated_version() -> str:
     """The version as the package states it, read without importing the package."""
-    source = (ROOT / "src" / "veil" / "__init__.py").read_text(encoding="utf-8")
-    return next(line.split('"')[1] for line in source.splitlines() if line.startswith("__version__ = "))
+    source = (ROOT / "src" / "veil" / "version.py").read_text(encoding="utf-8")
+    return next(line.split('"')[1] for line in source.splitlines() if line.startswith("VERSION = "))
 
 
 if __name__ == "__main__":
