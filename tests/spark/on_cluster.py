@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.patience import until
 from tests.support.held import people_of
 from tests.support.spark_cluster import ROOT, Cluster, executors_of
 
@@ -155,8 +156,11 @@ def counting(folder: Path, people: int) -> None:
         ]
         for what, find in kills:
             killing = Killing(find)
-            far = SparkCollected.files(spark, survey, paths, killing, pieces=many)
-            assert encode_tally(far.tally()) == local
+            for _ in range(5):  # until it was killed in the middle: a few short tasks may end between two looks
+                far = SparkCollected.files(spark, survey, paths, killing, pieces=many)
+                assert encode_tally(far.tally()) == local
+                if killing.killed:
+                    break
             assert killing.killed, f"{what} was not killed in the middle"
             said(f"{many} pieces, {what} killed: the same")
         for study in STUDIES:
@@ -223,9 +227,7 @@ def _rival(spark: Any, cluster: Cluster, study: Any, values: Path, folder: Path,
         return len(list(out.rglob("part-*.parquet"))) if out.exists() else 0
 
     def kill() -> None:  # in the second stage, once some of it was written
-        until_end = time.monotonic() + 300
-        while wrote() < 6 and time.monotonic() < until_end:
-            time.sleep(0.02)
+        until(lambda: wrote() >= 6)
         os.kill(cluster.workers[1], signal.SIGKILL)
         for pid in executors_of(cluster.workers[1]):
             os.kill(pid, signal.SIGKILL)
@@ -233,9 +235,11 @@ def _rival(spark: Any, cluster: Cluster, study: Any, values: Path, folder: Path,
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        jobs.finished(spark, lambda: shuffled.write.parquet(str(out)))
-    except EngineError as problem:
-        said(f"the rival was ended by Spark itself: {problem}")
+        shuffled.write.parquet(str(out))
+    except Exception as problem:
+        if "indeterminate" not in str(problem).lower():
+            raise
+        said("the rival was ended by Spark itself: its output is indeterminate")
         return
     finally:
         killer.join()
@@ -260,6 +264,12 @@ def nobody(folder: Path, people: int) -> None:
     with Cluster(folder / "cluster", workers=0) as cluster:
         spark = open_session(cluster.master, **SETTINGS)
         refused(lambda: SparkCollected.files(spark, survey, paths).tally(), "no worker of the cluster took up work")
+        cluster.add_worker(0)
+        far = SparkCollected.files(spark, survey, paths)
+        assert encode_tally(far.tally()) == encode_tally(InFiles(survey, paths).tally())
+        for pid in (*executors_of(cluster.workers[0]), cluster.workers[0], cluster.master_process):
+            os.kill(pid, signal.SIGKILL)
+        refused(far.tally, "no worker of the cluster took up work|the cluster was lost|failed on the cluster")
         spark.stop()
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +28,8 @@ from veil.histogram import Questions
 from veil.hitters import PEM
 from veil.itemsets import SVIM
 from veil.mechanisms import MECHANISMS, FrequencyOracle
-from veil.simulation.spark import randomize, walk
+from veil.results.documents import document
+from veil.simulation.spark import _Part, randomize, walk
 from veil.study import Continuations, StudyRun
 from veil.study.continuations import start
 from veil.version import VERSION
@@ -37,6 +40,7 @@ from veil.wire.tallies import encode_tally
 AGED = Survey(OLH(1.0, 50), [Public("age"), Public("spent", 2)])
 PLAIN = Survey(OLH(1.0, 300))
 PEOPLE = 3000
+HALF = (Fraction(1, 2), Fraction(1))
 
 
 def aged_reports(people: int = PEOPLE) -> Any:
@@ -212,15 +216,20 @@ def test_values_outside_the_domain_fail_the_job_and_leave_nothing(spark: Any, tm
     assert not list((tmp_path / "out").rglob("*.parquet"))
 
 
-@pytest.mark.parametrize("name", ["fileoutputcommitter", "tracebackWithLocals"])
-def test_settings_that_would_leak_are_refused(name: str, spark: Any, tmp_path: Path) -> None:
-    setting = {
-        "fileoutputcommitter": ("spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version", "2"),
-        "tracebackWithLocals": ("spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled", "true"),
-    }[name]
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version", "2"),
+        ("mapreduce.fileoutputcommitter.algorithm.version", "2"),
+        ("spark.sql.sources.commitProtocolClass", "org.apache.spark.internal.io.HadoopMapReduceCommitProtocol"),
+        ("spark.sql.parquet.output.committer.class", "org.apache.hadoop.mapreduce.lib.output.FileOutputCommitter"),
+        ("spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled", "true"),
+    ],
+)
+def test_settings_that_would_leak_are_refused(setting: tuple[str, str], spark: Any, tmp_path: Path) -> None:
     spark.conf.set(*setting)
     try:
-        with pytest.raises(InputError, match=name):
+        with pytest.raises(InputError, match=setting[0]):
             randomize(
                 spark, Questions(AGED), [people_file(tmp_path / "p.parquet", 10)], tmp_path / "out", column="value"
             )
@@ -232,6 +241,30 @@ def test_settings_that_would_leak_are_refused(name: str, spark: Any, tmp_path: P
 def test_entropy_does_not_travel(source: Any) -> None:
     with pytest.raises(TypeError):
         pickle.dumps(source)
+
+
+def test_the_place_of_a_bad_value_is_its_own_row(spark: Any, tmp_path: Path) -> None:
+    values = np.arange(PEOPLE) % 50
+    values[900] = 777_777
+    pq.write_table(pa.table({"value": values}), tmp_path / "bad.parquet", row_group_size=400)
+    share = (Fraction(0), Fraction(1, 2)) if _Part(99, (Fraction(0), Fraction(1, 2))).holds(900, 901)[0] else HALF
+    with pytest.raises(DomainError, match=r"row 900;"):
+        randomize(spark, Questions(PLAIN), [tmp_path / "bad.parquet"], tmp_path / "out", share=share, key=99)
+    pq.write_table(pa.table({"other": [1]}), tmp_path / "other.parquet")
+    pq.write_table(pa.table({"value": [1]}), tmp_path / "good.parquet")
+    paths = [tmp_path / "good.parquet", tmp_path / "other.parquet"]
+    with pytest.raises(InputError, match=r"other\.parquet has no column value"):
+        randomize(spark, Questions(PLAIN), paths, tmp_path / "out2", column="value")
+
+
+def test_a_walk_goes_on_with_the_same_people_only(spark: Any, tmp_path: Path) -> None:
+    values, study = people_file(tmp_path / "people.parquet", 500), Questions(AGED)
+    first = walk(spark, StudyRun(study), [values], tmp_path, 7, column="value")
+    again = walk(spark, StudyRun(study), [values], tmp_path, 7, column="value")  # read once more, nobody asked
+    assert document(first, 0.95) == document(again, 0.95)
+    people_file(values, 600)
+    with pytest.raises(MismatchError, match="other people"):
+        walk(spark, StudyRun(study), [values], tmp_path, 7, column="value")
 
 
 # -- what is wrong -----------------------------------------------------------------------------------------------------
@@ -269,6 +302,80 @@ def test_reports_that_change_between_passes_are_refused(spark: Any, tmp_path: Pa
     parquet(path, PLAIN, PLAIN.randomize(np.arange(200), Seeded(2)))
     with pytest.raises(EngineError, match="hold 300 reports and the tasks saw 200"):
         far.tally()
+
+
+def test_reports_that_change_before_they_are_streamed_are_refused(spark: Any, tmp_path: Path) -> None:
+    path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), Seeded(1)))
+    far = SparkCollected.files(spark, PLAIN, [path])
+    far.tally()
+    assert sum(map(len, far.reports())) == 300
+    parquet(path, PLAIN, PLAIN.randomize(np.arange(300), Seeded(2)))
+    with pytest.raises(EngineError, match="changed between two passes"):
+        list(far.reports())
+
+
+def test_ids_that_are_missing_or_numbers_are_refused(spark: Any, tmp_path: Path) -> None:
+    reports = PLAIN.randomize(np.arange(10), Seeded(1))
+    ids = [None if i % 2 else str(i).encode() for i in range(10)]
+    far = SparkCollected.frame(spark, PLAIN, frame_of(spark, PLAIN, reports, id=pa.array(ids)), unique="id")
+    with pytest.raises(WireError, match="no id"):
+        far.tally()
+    table = pa.Table.from_batches([to_arrow(reports, PLAIN)]).append_column("report_id", pa.array(range(10)))
+    pq.write_table(table.replace_schema_metadata(to_arrow(reports, PLAIN).schema.metadata), tmp_path / "a.parquet")
+    with pytest.raises(WireError, match="holds bytes or text"):
+        SparkCollected.files(spark, PLAIN, [tmp_path / "a.parquet"])
+
+
+def test_nobody_left_and_no_candidates(spark: Any, tmp_path: Path) -> None:
+    survey = Survey(OLH(1.0, Bits(22)), [Public("age")])
+    reports = survey.randomize(np.arange(50), Seeded(1), {"age": np.arange(50)})
+    path = parquet(tmp_path / "a.parquet", survey, reports)
+    far, here = SparkCollected.files(spark, survey, [path]), InFiles(survey, [path])
+    everything = Continuations(start(), 0, 22)
+    nobody, nobody_here = far.where(age=(900, 901)), here.where(age=(900, 901))
+    assert nobody.best((0,), everything, 5) == nobody_here.best((0,), everything, 5)
+    assert nobody.fingerprint == nobody_here.fingerprint
+    assert nobody.where(age=(1, 2)).fingerprint == nobody_here.where(age=(1, 2)).fingerprint
+    none = np.zeros(0, np.uint64)
+    assert far.support((0,), none) == here.support((0,), none)
+
+
+def test_few_tasks_where_results_are_large(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    survey = Survey(OUE(1.0, 3000))
+    reports = survey.randomize(np.arange(400) % 3000, Seeded(1))
+    path = parquet(tmp_path / "a.parquet", survey, reports, rows=10)
+    far = SparkCollected.files(spark, survey, [path], pieces=40)
+    ran: list[int] = []
+    whole = SparkCollected.parts
+    monkeypatch.setattr(collected, "_RESULT_BYTES", 3 * 8 * 3000)
+    monkeypatch.setattr(SparkCollected, "parts", lambda self, *a, **k: ran.append(k["most"]) or whole(self, *a, **k))
+    assert encode_tally(far.tally()) == encode_tally(survey.tally(reports))
+    assert ran == [3]
+    assert far._source.coarser(3).tasks == 3
+
+
+def test_progress_is_told_to_the_end(spark: Any, tmp_path: Path) -> None:
+    path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), Seeded(1)), rows=50)
+    told: list[int] = []
+
+    @contextmanager
+    def watch(what: str, total: int | None = None) -> Iterator[Any]:
+        assert total == 300
+        yield told.append
+
+    SparkCollected.files(spark, PLAIN, [path], watch, pieces=6).tally()
+    assert sum(told) == 300
+
+
+def test_addresses_are_read_as_they_are_written(spark: Any, tmp_path: Path) -> None:
+    reports = PLAIN.randomize(np.arange(300), Seeded(1))
+    path = parquet(tmp_path / "a.parquet", PLAIN, reports)
+    for address in (path.as_uri(), tmp_path.as_uri()):
+        far = SparkCollected.files(spark, PLAIN, [address])
+        assert far.people == 300
+        assert encode_tally(far.tally()) == encode_tally(PLAIN.tally(reports))
+        assert far.fingerprint == InFiles(PLAIN, [path]).fingerprint
+        assert sum(map(len, far.reports())) == 300
 
 
 def test_bad_payloads_are_refused_at_the_driver(spark: Any) -> None:

@@ -38,12 +38,14 @@ class Cluster:
         self._processes: list[subprocess.Popen[bytes]] = []
         self.workers: list[int] = []
         """The processes of the workers."""
-        self.master = ""
+        self.master, self.master_process = "", 0
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
         log = self._folder / "master.log"
-        self._start("master.Master", log, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        self.master_process = self._start(
+            "master.Master", log, "--host", "127.0.0.1", "--port", "0", "--webui-port", "0"
+        )
         self.master = until(lambda: self._said(log, r"spark://127\.0\.0\.1:\d+"), lambda: log.read_text())
         for i in range(self._many):
             self.add_worker(i)

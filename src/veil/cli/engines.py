@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from veil.engines import Streamed, Watch
     from veil.survey import Survey
 
-__all__ = ["Engine", "Place", "address", "counting", "is_far"]
+__all__ = ["Engine", "Place", "address", "counting", "is_far", "is_here"]
 
 LOCAL, CUDA = "local", "cuda"
 
@@ -35,6 +35,11 @@ Engine = Annotated[
 def is_far(engine: str) -> bool:
     """Whether an engine is one of Spark's, which takes folders and addresses beside files."""
     return engine not in (LOCAL, CUDA)
+
+
+def is_here(engine: str) -> bool:
+    """Whether all of an engine runs on this machine, as far as its name tells."""
+    return not is_far(engine) or re.match(r"spark-local$|\w+://(127\.0\.0\.1|localhost)[:/]", engine) is not None
 
 
 class Place:

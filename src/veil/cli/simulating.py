@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from veil.cli.engines import Engine, counting, is_far
+from veil.cli.engines import Engine, counting, is_far, is_here
 from veil.cli.options import (
     VALUES,
     Candidates,
@@ -138,6 +138,10 @@ def simulate(
     if far:
         appends = table is not None and folder is not None
         check_far(seed, people, truth, appends, clip=clip, missing=missing is not None)
+        if folder is None and not is_here(engine):
+            raise InputError(
+                "on a cluster, reports go into a folder that every worker reaches: say which with --folder"
+            )
         with remarked() as remarks, counting(engine) as place:
             result = walk_far(place.spark, loaded.study, given_file, folder, column, progress)
         return {"task": loaded.survey.task, "seeded": False, **wanted.present(result, screen, remarks)}

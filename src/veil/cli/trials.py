@@ -99,11 +99,13 @@ def check_far(seed: int | None, people: int | None, truth: bool, appends: bool, 
 def walk_far(spark: Any, study: Study, values: Path, folder: Path | None, column: str | None, watch: Watch) -> Result:
     """The whole study on Spark, from files or folders of Parquet; reports are kept in the folder, if one is given."""
     from veil.cli.engines import address
-    from veil.simulation.spark import walk
+    from veil.simulation.spark import count_people, walk
 
     if folder is not None:
-        run = begin(study, folder)
-        return walk(spark, run, [address(values)], folder, kept_seed(folder, 0, None) % 2**64, watch, column=column)
+        run, people = begin(study, folder), count_people([address(values)])
+        return walk(
+            spark, run, [address(values)], folder, kept_seed(folder, people, None) % 2**64, watch, column=column
+        )
     with tempfile.TemporaryDirectory(prefix="veil-trial-") as temporary:
         key = secrets.randbits(64)
         return walk(spark, StudyRun(study), [address(values)], Path(temporary), key, watch, column=column)

@@ -21,7 +21,7 @@ from veil.engines.ranges import Ranges
 from veil.engines.searching import Best
 from veil.engines.watching import Advance, Watch, unwatched
 from veil.errors import EmptyError, InputError, MismatchError, WireError
-from veil.files import count_fakes, count_rows, read_reports
+from veil.files.groups import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
 from veil.study.collected import Codes, Collected, Questions
 from veil.study.continuations import Continuations
@@ -219,7 +219,15 @@ class Within(Streamed):
 
     @property
     def fingerprint(self) -> str:
-        return hashlib.sha256(f"{self._whole.fingerprint} {self._ranges}".encode()).hexdigest()
+        return within(self._whole.fingerprint, self._ranges)
+
+    def where(self, **ranges: tuple[int, int]) -> Streamed:
+        return Within(self._whole, self._ranges.joined(Ranges.of(self.survey, ranges)))
+
+
+def within(fingerprint: str, ranges: Ranges) -> str:
+    """Names the reports of a collection that lie within ranges."""
+    return hashlib.sha256(f"{fingerprint} {ranges}".encode()).hexdigest()
 
 
 class InMemory(Streamed):
@@ -255,34 +263,40 @@ class InMemory(Streamed):
 class InFiles(Streamed):
     """Files of reports: Arrow as devices' reports were written to, or Parquet as a collector exported them.
 
-    A file says itself how many of its reports are fakes; those of several files add up.
+    A file says itself how many of its reports are fakes; those of several files add up. Files with ids of reports are
+    for Spark, which counts each id once.
     """
 
-    def __init__(self, survey: Survey, files: Sequence[Path], watch: Watch = unwatched) -> None:
+    def __init__(self, survey: Survey, files: Sequence[str | Path], watch: Watch = unwatched) -> None:
         super().__init__(survey, watch)
         self._files = list(files)
 
+    def _opened(self) -> Iterator[ReportsFile]:
+        for name in self._files:
+            with _naming(name), ReportsFile(name, self.survey, fakes=True) as file:
+                if file.has_ids:
+                    raise InputError(
+                        f"{name} has ids of reports, which may stand twice: count it with --engine spark-local, or"
+                        f" leave the column {REPORT_ID} out"
+                    )
+                yield file
+
     def chunks(self) -> Iterator[Reports]:
-        for file in self._files:
-            with _naming(file):
-                yield from read_reports(file, self.survey, fakes=True)
+        for file in self._opened():
+            with _naming(file.path):
+                yield from file.read()
 
     @cached_property
     def fakes(self) -> int:
-        found = 0
-        for file in self._files:
-            with _naming(file):
-                found += count_fakes(file)
-        return found
+        return sum(file.fakes for file in self._opened())
 
     @cached_property
-    def expected(self) -> int | None:
-        rows = [count_rows(file) for file in self._files]
-        return None if None in rows else sum(count or 0 for count in rows)
+    def expected(self) -> int:
+        return sum(sum(file.rows) for file in self._opened())
 
 
 @contextmanager
-def _naming(file: Path) -> Iterator[None]:
+def _naming(file: str | Path) -> Iterator[None]:
     """Say which file it was that is refused: several are read in a row."""
     try:
         yield

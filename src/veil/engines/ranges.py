@@ -35,6 +35,10 @@ class Ranges:
             bounds.append((known[name], int(ends[0]), int(ends[1])))
         return cls(tuple(sorted(bounds)))
 
+    def joined(self, others: Ranges) -> Ranges:
+        """Both at once."""
+        return Ranges(tuple(sorted({*self.bounds, *others.bounds})))
+
     def kept(self, reports: Reports) -> Reports:
         """The reports that lie within all ranges."""
         inside = np.ones(len(reports), np.bool_)

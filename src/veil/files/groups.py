@@ -1,7 +1,7 @@
 """A file of reports as a row of groups that can be read by themselves: record batches of Arrow, row groups of Parquet.
 
-Four kinds of files hold reports: Arrow as `veil randomize` writes it, Parquet as a collector or `veil randomize` writes
-it, and Parquet that Spark wrote, with a column of payloads. Whoever reads any of them reads it here.
+Three kinds of files hold reports: Arrow and Parquet, as `veil randomize` or a collector writes them, and Parquet that
+Spark wrote, with a column of payloads. Whoever reads any of them reads it here.
 """
 
 from __future__ import annotations
@@ -70,13 +70,27 @@ class ReportsFile:
         """Whether each report has an id beside it."""
         return REPORT_ID in self._schema.names
 
+    def check_ids(self) -> None:
+        """Refuse ids that are not bytes or text."""
+        import pyarrow.types as kinds
+
+        kind = self._schema.field(REPORT_ID).type if self.has_ids else None
+        if kind is not None and not any(
+            of(kind) for of in (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary, kinds.is_string)
+        ):
+            raise WireError(f"column {REPORT_ID!r} holds bytes or text")
+
     @cached_property
     def rows(self) -> tuple[int, ...]:
         """How many reports each group holds."""
         if self._parquet:
             metadata = self._file.metadata
             return tuple(int(metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
-        return tuple(int(self._file.get_batch(i).num_rows) for i in range(self._file.num_record_batches))
+        import pyarrow as pa
+
+        with _readable(self.path, self._parquet), pa.memory_map(self.path) as mapped, pa.ipc.open_file(mapped) as file:
+            # maps the columns, and reads none
+            return tuple(int(file.get_batch(i).num_rows) for i in range(file.num_record_batches))
 
     def read(self, groups: Sequence[int] | None = None, rows: int = CHUNK_ROWS) -> Iterator[Reports]:
         """The reports of some groups, or of all: of Parquet at most `rows` at a time, of Arrow a batch at a time."""

@@ -24,7 +24,7 @@ from veil.engines.spark.pieces import Files, cut, found_files
 from veil.engines.spark.tasks import one_thread_per_core, runs_of
 from veil.engines.watching import Watch, unwatched
 from veil.entropy import CHUNK_ROWS
-from veil.errors import DomainError, EmptyError, EngineError, InputError
+from veil.errors import DomainError, EmptyError, EngineError, InputError, MismatchError
 from veil.files.groups import is_address
 from veil.files.opening import PARQUET
 from veil.files.value_file import as_value_file
@@ -41,11 +41,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["randomize", "walk"]
+__all__ = ["count_people", "randomize", "walk"]
 
-_COMMITTER = "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version"
+_COMMITTER = "mapreduce.fileoutputcommitter.algorithm.version"
+# Protocols and committers that let one attempt of each task count: Hadoop's own, and those made for object stores.
+_ONCE = {
+    "spark.sql.sources.commitProtocolClass": (
+        "org.apache.spark.sql.execution.datasources.SQLHadoopMapReduceCommitProtocol",
+        "org.apache.spark.internal.io.cloud.PathOutputCommitProtocol",
+    ),
+    "spark.sql.parquet.output.committer.class": (
+        "org.apache.parquet.hadoop.ParquetOutputCommitter",
+        "org.apache.spark.internal.io.cloud.BindingParquetOutputCommitter",
+    ),
+}
 _LOCALS = "spark.sql.execution.pyspark.udf.tracebackWithLocals.enabled"
 _GROUP_BYTES = 8 << 20
+_DONE = "_SUCCESS"  # Hadoop's mark of a whole output
 _MOST = 1 << 64
 
 
@@ -75,7 +87,7 @@ def randomize(
     if any(Path(name).suffix.lower() not in PARQUET for name in names):
         raise InputError("on Spark, people's values are read from Parquet files")
     columns = wanted_columns(as_value_file(names[0]), asked, column)
-    rows = _rows_of(names)
+    rows = _rows_of(names, columns)
     part = _Part(key, share)
     people = part.count(sum(map(sum, rows)))
     if not people:
@@ -85,13 +97,21 @@ def randomize(
     draw = partial(_draw, VERSION, study.to_bytes(), asked.to_bytes(), arguments)
     frame = spark.range(0, len(made), 1, len(made)).mapInArrow(draw, _schema(asked))
     writer = frame.write.mode("error").option("parquet.block.size", str(_GROUP_BYTES))
-    writer = writer.option("parquet.enable.dictionary", "false")
+    writer = writer.option("parquet.enable.dictionary", "false").option(_COMMITTER, "1")
+    # with its scheme: else Spark's own default file system decides where it is
+    target = str(out) if is_address(str(out)) else Path(out).resolve().as_uri()
     with watch("randomizing", people) as advance:
-        finished(spark, lambda: writer.parquet(str(out)), advance, people)
+        finished(spark, lambda: writer.parquet(target), advance, people)
     found = Files.of(asked, found_files([out])).people
     if found != people:
+        (Path(out) / _DONE).unlink(missing_ok=True)  # so that nobody takes them for whole
         raise EngineError(f"{people:,} people have {found:,} reports in {out}: do not use them")
     return found
+
+
+def count_people(values: Sequence[str | Path]) -> int:
+    """How many people there are in files of values."""
+    return sum(map(sum, _rows_of(found_files(values))))
 
 
 def walk(
@@ -113,10 +133,12 @@ def walk(
     while run.round is not None:
         survey, share = run.round.survey, (asked, asked + run.round.people)
         out = folder / f"reports-{run.finished:03d}"
-        if not (out / "_SUCCESS").exists():
+        if not (out / _DONE).exists():
             _clear(out)
             randomize(spark, study, values, out, watch, column=column, survey=survey, share=share, key=key)
         collected = SparkCollected.files(spark, survey, [out], watch)
+        if collected.people != _Part(key, share).count(count_people(values)):
+            raise MismatchError(f"{out} holds reports of other people than {run.finished} rounds left to ask")
         if isinstance(study, OneRound) and not run.finished:
             found: Result = study.read(collected)  # by itself: tables are read by the tasks too
             return found
@@ -134,8 +156,12 @@ def _clear(out: Path) -> None:
 
 def _check_settings(spark: SparkSession) -> None:
     """Refuse settings under which a person could get two reports, or a value could be seen in a log."""
-    if str(spark.conf.get(_COMMITTER, "1")) != "1":
-        raise InputError(f"{_COMMITTER} must be 1: with 2, reports of a failed attempt may stay")
+    for name in (_COMMITTER, f"spark.hadoop.{_COMMITTER}"):
+        if str(spark.conf.get(name, "1")) != "1":
+            raise InputError(f"{name} must be 1: with 2, reports of a failed attempt may stay")
+    for name, known in _ONCE.items():
+        if str(spark.conf.get(name, known[0])) not in known:
+            raise InputError(f"{name} must be {' or '.join(known)}, which let one attempt of each task count")
     if str(spark.conf.get(_LOCALS, "false")).lower() == "true":
         raise InputError(f"{_LOCALS} must be off: it writes people's values into logs")
 
@@ -147,17 +173,20 @@ def _schema(survey: Survey) -> StructType:
     return StructType([payload, *(StructField(column.field.name, LongType()) for column in survey.public)])
 
 
-def _rows_of(names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """How many people each row group of each file holds."""
+def _rows_of(names: Sequence[str], columns: Sequence[str] = ()) -> tuple[tuple[int, ...], ...]:
+    """How many people each row group of each file holds; refuses a file that lacks one of these columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     found = []
     for name in names:
         try:
-            metadata = pq.ParquetFile(name).metadata
+            file = pq.ParquetFile(name)
         except (pa.ArrowException, OSError):
             raise InputError(f"{name} is not a complete Parquet file") from None
+        metadata, lacking = file.metadata, [column for column in columns if column not in file.schema_arrow.names]
+        if lacking:
+            raise InputError(f"{name} has no column {lacking[0]}")
         found.append(tuple(int(metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups)))
     return tuple(found)
 
@@ -224,14 +253,18 @@ def _draw(
             for batch in given:
                 mine = part.holds(start, start + batch.num_rows)
                 table = pa.Table.from_batches([batch]).select(arguments["columns"])
-                yield from _reports(asked, survey, table if mine.all() else table.filter(mine), start)
+                yield from _reports(
+                    asked, survey, table if mine.all() else table.filter(mine), start + np.flatnonzero(mine)
+                )
                 start += batch.num_rows
 
 
-def _reports(study: Study, survey: Survey, table: pa.Table, start: int) -> Iterator[pa.RecordBatch]:
+def _reports(study: Study, survey: Survey, table: pa.Table, places: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
+    """Reports of people who stand at these places of all files."""
     if table.num_rows:
         try:
             reports = survey.randomize(values_of(table, survey), public=study.encode_public(table))
         except DomainError as problem:
-            raise problem.moved(start) from None
+            row = None if problem.row is None else int(places[problem.row])
+            raise DomainError(problem.expected, row, problem.count) from None
         yield to_payloads(reports, survey)

@@ -7,7 +7,8 @@ the fast one. `frame`: a table of Spark's with a column of payloads, for reports
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.engines.local import InFiles, Streamed
+from veil.engines.local import InFiles, Streamed, within
 from veil.engines.ranges import Ranges
 from veil.engines.searching import Best
 from veil.engines.spark import tasks
-from veil.engines.spark.jobs import finished, raised
-from veil.engines.spark.pieces import Files, found_files
-from veil.engines.spark.tasks import COUNTED, SEEN, Arguments, pack
+from veil.engines.spark.jobs import finished, raised, told, watched
+from veil.engines.spark.pieces import Files, Piece, found_files
+from veil.engines.spark.tasks import COUNTED, SEEN, Arguments, Passing, pack
 from veil.engines.watching import Advance, Watch, unwatched
 from veil.errors import EngineError, InputError, MismatchError
 from veil.files.groups import REPORT_ID
@@ -29,9 +30,7 @@ from veil.mechanisms import LinearHashing
 from veil.study.collected import Codes, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally
-from veil.tally import merge
 from veil.version import VERSION
-from veil.wire.layout import Columns
 from veil.wire.payloads import PAYLOAD, check_payloads, from_payloads
 from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally
@@ -43,8 +42,12 @@ __all__ = ["SparkCollected", "parallel"]
 
 _BLOCK, _LEAST_BLOCK = 1 << 16, 1 << 10
 _BLOCK_WORK = 1 << 24  # counts of one block, from all tasks together
-_SPECTRA_BYTES = 256 << 20
+_SPECTRA_BYTES = _RESULT_BYTES = 256 << 20  # that all tasks together give back to the driver
 _STREAM_ROWS = 1 << 16
+
+
+def _unwatched(steps: int) -> None:
+    """Progress that nobody watches."""
 
 
 class _Seen(NamedTuple):
@@ -52,6 +55,54 @@ class _Seen(NamedTuple):
 
     rows: int
     check: int
+
+
+@dataclass(frozen=True)
+class _Files:
+    """Where tasks find reports: files, cut into pieces."""
+
+    spark: Any
+    files: Files
+    pieces: tuple[Piece, ...]
+
+    @property
+    def arguments(self) -> Arguments:
+        return {"files": self.files.names, "pieces": self.pieces}
+
+    @property
+    def tasks(self) -> int:
+        return len(self.pieces)
+
+    def frame(self) -> DataFrame:
+        """One row per piece, each in a partition of its own."""
+        found: DataFrame = self.spark.range(0, self.tasks, 1, self.tasks)
+        return found
+
+    def coarser(self, most: int) -> _Files:
+        """The same in at most so many tasks."""
+        return self if self.tasks <= most else _Files(self.spark, self.files, self.files.cut(1, most))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Where tasks find reports: the rows of a table, with these columns in this order."""
+
+    rows: Any
+    names: tuple[str, ...]
+    tasks: int
+
+    @property
+    def arguments(self) -> Arguments:
+        return {"names": self.names}
+
+    def frame(self) -> DataFrame:
+        """The table."""
+        found: DataFrame = self.rows
+        return found
+
+    def coarser(self, most: int) -> _Table:
+        """The same in at most so many tasks."""
+        return _Table(self.rows.coalesce(most), self.names, min(most, self.tasks))
 
 
 class SparkCollected(Streamed):
@@ -66,18 +117,15 @@ class SparkCollected(Streamed):
         self,
         spark: SparkSession,
         survey: Survey,
-        frame: Callable[[], DataFrame],
-        arguments: Arguments,
+        source: _Files | _Table,
         *,
-        pieces: int,
-        rows: int | None = None,
-        local: Streamed | None = None,
         ranges: Ranges | None = None,
         watch: Watch = unwatched,
     ) -> None:
         super().__init__(survey, watch)
-        self._spark, self._frame, self._arguments, self._pieces = spark, frame, arguments, pieces
-        self._rows, self._local, self._ranges = rows, local, ranges
+        self._spark, self._source, self._ranges = spark, source, ranges
+        self._files = source.files if isinstance(source, _Files) else None
+        self._rows = None if self._files is None else self._files.people
         self._seen: _Seen | None = None
         self._task = survey.to_bytes()
 
@@ -97,22 +145,15 @@ class SparkCollected(Streamed):
 
         Where files have a column `report_id`, reports with the same id count once.
         """
-        names = found_files(paths)
-        files = Files.of(survey, names)
-        cut = files.cut(parallel(spark), pieces)
-        arguments: Arguments = {"files": files.names, "pieces": cut}
-        local = InFiles(survey, [Path(name) for name in names], watch)
-
-        def frame() -> DataFrame:
-            return spark.range(0, len(cut), 1, len(cut))
-
+        files = Files.of(survey, found_files(paths))
+        source = _Files(spark, files, files.cut(parallel(spark), pieces))
         if not files.ids:
-            return cls(spark, survey, frame, arguments, pieces=len(cut), rows=files.people, local=local, watch=watch)
+            return cls(spark, survey, source, watch=watch)
         if files.fakes:
             raise InputError("reports with fakes among them have no ids: expected files of one kind")
         schema = f"{REPORT_ID} binary, {_payload_schema(survey)}"
-        emit = partial(tasks.emit, VERSION, survey.to_bytes(), arguments)
-        return cls.frame(spark, survey, frame().mapInArrow(emit, schema), watch, unique=REPORT_ID)
+        emit = partial(tasks.emit, VERSION, survey.to_bytes(), source.arguments)
+        return cls.frame(spark, survey, source.frame().mapInArrow(emit, schema), watch, unique=REPORT_ID)
 
     @classmethod
     def frame(
@@ -143,28 +184,16 @@ class SparkCollected(Streamed):
         if unique is None:
             chosen = frame.select(*columns)
         else:
-            least = frame.groupBy(of.col(f"`{unique}`")).agg(of.min(of.struct(*columns)).alias("kept"))
-            chosen = least.select("kept.*")
-        arguments: Arguments = {"names": tuple(names)}
-        return cls(spark, survey, lambda: chosen, arguments, pieces=parallel(spark), watch=watch)
+            own = of.col(f"`{unique}`")
+            least = frame.groupBy(own).agg(of.min(of.struct(*columns)).alias("kept"))
+            chosen, names = least.select("kept.*", own.isNull().alias("missing")), [*names, tasks.MISSING]
+        return cls(spark, survey, _Table(chosen, tuple(names), parallel(spark)), watch=watch)
 
     def where(self, **ranges: tuple[int, int]) -> SparkCollected:
         self._only_people()
-        within = Ranges.of(self.survey, ranges)
-        if self._ranges is not None:
-            within = Ranges((*self._ranges.bounds, *within.bounds))
-        local = None if self._local is None else self._local.where(**ranges)
-        return SparkCollected(
-            self._spark,
-            self.survey,
-            self._frame,
-            {**self._arguments, "ranges": within.bounds},
-            pieces=self._pieces,
-            rows=self._rows,
-            local=local,
-            ranges=within,
-            watch=self._watch,
-        )
+        within_ = Ranges.of(self.survey, ranges)
+        joined = within_ if self._ranges is None else self._ranges.joined(within_)
+        return SparkCollected(self._spark, self.survey, self._source, ranges=joined, watch=self._watch)
 
     # -- jobs ------------------------------------------------------------------------------------------------------
 
@@ -172,18 +201,22 @@ class SparkCollected(Streamed):
         self,
         part: str,
         arguments: Arguments,
-        advance: Advance = lambda steps: None,
+        advance: Advance = _unwatched,
         keep: int | None = None,
         many: int = 1,
+        most: int | None = None,
     ) -> Iterator[tuple[int, bytes]]:
         """Run a function, "module:function", over all reports, each task over its share; yields blocks and bytes.
 
         Of `many` blocks, those with the same number are added up as integers on the workers, and with `keep` only the
-        largest of each come back.
+        largest of each come back. `most` tasks run, where what they give back would be too much for the driver.
         """
-        kept = {} if keep is None else {"keep": keep}
-        run = partial(tasks.run, VERSION, part, self._task, {**self._arguments, **arguments, **kept})
-        counted = self._frame().mapInArrow(run, COUNTED)
+        source = self._source if most is None else self._source.coarser(most)
+        own: Arguments = {} if keep is None else {"keep": keep}
+        if self._ranges is not None:
+            own["ranges"] = self._ranges.bounds
+        run = partial(tasks.run, VERSION, part, self._task, {**source.arguments, **arguments, **own})
+        counted = source.frame().mapInArrow(run, COUNTED)
         if many > 1:
             counted = counted.groupBy("block").applyInArrow(tasks.add_blocks, COUNTED)
         rows = finished(self._spark, counted.collect, advance, self._rows or 0)
@@ -204,8 +237,10 @@ class SparkCollected(Streamed):
             raise EngineError("the reports changed between two passes over them: nothing was counted")
         self._seen = seen
 
-    def _own(self, part: str, arguments: Arguments, advance: Advance = lambda steps: None) -> list[bytes]:
-        return [data for _, data in self.parts(f"{tasks.__name__}:{part}", arguments, advance)]
+    def _own(self, part: str, arguments: Arguments, advance: Advance = _unwatched, size: int = 1) -> Iterator[bytes]:
+        """What our own tasks give back, of about so many bytes each."""
+        most = max(parallel(self._spark), _RESULT_BYTES // size)
+        return (data for _, data in self.parts(f"{tasks.__name__}:{part}", arguments, advance, most=most))
 
     def _added(self, part: str, arguments: Arguments) -> NDArray[np.int64] | None:
         found = [np.frombuffer(data, "<i8") for data in self._own(part, arguments)]
@@ -215,7 +250,7 @@ class SparkCollected(Streamed):
 
     @property
     def fakes(self) -> int:
-        return 0 if self._local is None else self._local.fakes
+        return 0 if self._files is None else self._files.fakes
 
     @property
     def expected(self) -> int | None:
@@ -232,8 +267,9 @@ class SparkCollected(Streamed):
     @cached_property
     def fingerprint(self) -> str:
         """Of files that of the local engine, so that a run may go on here or there; of a table rows and checksum."""
-        if self._local is not None:
-            return self._local.fingerprint
+        if self._files is not None:
+            whole = InFiles(self.survey, self._files.names).fingerprint
+            return whole if self._ranges is None else within(whole, self._ranges)
         if self._seen is None:
             _ = self.people
         return hashlib.sha256(f"{self._seen} {self._ranges}".encode()).hexdigest()
@@ -251,24 +287,28 @@ class SparkCollected(Streamed):
             "questions": None if questions is None else tuple(questions),
             "weights": weights,
         }
-        partial_ = [decode_tally(self.survey, data) for data in self._own("tally", arguments, advance)]
-        return merge(partial_) if partial_ else None
-
-    def _answers(self, questions: Questions) -> Iterator[Columns]:
-        return super()._answers(questions) if self._local is None else self._local._answers(questions)
+        numbers = range(len(self.survey.ask)) if questions is None else questions
+        size = 8 * sum(self.survey.question(i).mechanism.tally_size(codes.get(i)) for i in numbers)
+        total: SurveyTally | None = None
+        for data in self._own("tally", arguments, advance, max(1, size)):
+            part = decode_tally(self.survey, data)
+            total = part if total is None else total + part
+        return total
 
     def _support(self, questions: Questions, codes: Codes) -> NDArray[np.int64]:
+        if not len(codes):
+            return np.zeros(0, dtype=np.int64)
         arguments: Arguments = {"questions": tuple(questions), "codes": pack(codes), "many": len(codes)}
         blocks = dict(self._searched(arguments, None))
-        if not blocks:
+        if not blocks:  # nobody answered
             return np.zeros(len(codes), dtype=np.int64)
         return np.concatenate([np.frombuffer(blocks[number], "<i8") for number in sorted(blocks)])
 
     def _searched(
-        self, arguments: Arguments, keep: int | None, advance: Advance = lambda steps: None
+        self, arguments: Arguments, keep: int | None, advance: Advance = _unwatched
     ) -> Iterator[tuple[int, bytes]]:
         """The support of all candidates by blocks, in order; with `keep`, only the largest of each block."""
-        size = max(_LEAST_BLOCK, min(_BLOCK, _BLOCK_WORK // self._pieces))
+        size = max(_LEAST_BLOCK, min(_BLOCK, _BLOCK_WORK // self._source.tasks))
         arguments["size"] = size
         many = -(-arguments["many"] // size)
         found = self.parts(f"{tasks.__name__}:search", arguments, advance, keep, many)
@@ -292,12 +332,15 @@ class SparkCollected(Streamed):
         }
         blocks = dict(self._searched(arguments, best.keep, advance))
         for number, candidates in enumerate(tasks.blocks_of(arguments)):
-            places, counts = np.frombuffer(blocks[number], "<i8").reshape(2, -1)
-            best.offer(candidates[places], counts)
+            if number in blocks:
+                places, counts = np.frombuffer(blocks[number], "<i8").reshape(2, -1)
+                best.offer(candidates[places], counts)
+            else:  # nobody answered
+                best.offer(candidates, np.zeros(len(candidates), np.int64))
 
     def _cosets(self, oracle: LinearHashing, questions: Questions, prefixes: Codes) -> Iterator[NDArray[np.int64]]:
         people = sum(self.answered(i) for i in questions)
-        at_once = max(1, _SPECTRA_BYTES // (16 * oracle.spectrum_size * self._pieces))
+        at_once = max(1, _SPECTRA_BYTES // (16 * oracle.spectrum_size * self._source.tasks))
         for first in range(0, len(prefixes), at_once):
             some = prefixes[first : first + at_once]
             found = np.zeros((len(some), oracle.spectrum_size), np.complex128)
@@ -313,12 +356,18 @@ class SparkCollected(Streamed):
 
     def chunks(self) -> Iterator[Reports]:
         """Reports at the driver, one after the other: for what no sum of integers tells."""
-        if self._local is not None:
-            yield from self._local.chunks()
+        whole = Passing(self._streamed())
+        for chunk in whole:
+            yield chunk if self._ranges is None else self._ranges.kept(chunk)
+        self._compare(_Seen(whole.rows, whole.check))
+
+    def _streamed(self) -> Iterator[Reports]:
+        if self._files is not None:
+            yield from InFiles(self.survey, self._files.names).chunks()
             return
-        for batch in _streamed(self._spark, self._frame(), self._arguments["names"]):
-            reports = from_payloads(batch, self.survey)
-            yield reports if self._ranges is None else self._ranges.kept(reports)
+        names = [name for name in self._source.arguments["names"] if name != tasks.MISSING]
+        for batch in _streamed(self._spark, self._source.frame(), names):
+            yield from_payloads(batch, self.survey)
 
 
 def parallel(spark: SparkSession) -> int:
@@ -338,12 +387,12 @@ def _streamed(spark: SparkSession, frame: DataFrame, names: Sequence[str]) -> It
     import pyarrow as pa
 
     waiting: list[Any] = []
-    rows = finished(spark, lambda: frame.toLocalIterator(prefetchPartitions=False))
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) == _STREAM_ROWS:
-            yield _batch(pa, names, waiting)
-            waiting = []
+    with watched(spark) as gave_up, told(gave_up):
+        for row in frame.toLocalIterator(prefetchPartitions=False):
+            waiting.append(row)
+            if len(waiting) == _STREAM_ROWS:
+                yield _batch(pa, names, waiting)
+                waiting = []
     if waiting:
         yield _batch(pa, names, waiting)
 

@@ -19,7 +19,7 @@ from veil.engines.watching import Advance
 from veil.errors import EngineError, VeilError
 from veil.version import VERSION
 
-__all__ = ["PATIENCE", "finished", "raised", "told"]
+__all__ = ["PATIENCE", "finished", "raised", "told", "watched"]
 
 PATIENCE = 60.0
 """Seconds without any task at work after which a job is ended."""
@@ -28,32 +28,44 @@ _EVERY = 0.2
 Found = TypeVar("Found")
 
 
-def finished(
-    spark: Any, work: Callable[[], Found], advance: Advance = lambda steps: None, people: int = 0, patience: float = 0
-) -> Found:
+def finished(spark: Any, work: Callable[[], Found], advance: Advance = lambda steps: None, people: int = 0) -> Found:
     """Run a job to its end. `advance` is told of so many people as its tasks come through."""
-    watched = _watched if hasattr(spark, "_jsparkSession") else _watched_remotely
-    with watched(spark, advance, people, patience or PATIENCE) as gave_up, told(gave_up):
-        return work()
+    told_of = [0]
+
+    def so_far(done: int, tasks: int) -> None:
+        now = people * done // tasks
+        advance(max(0, now - told_of[0]))
+        told_of[0] = max(told_of[0], now)
+
+    with watched(spark, so_far) as gave_up, told(gave_up):
+        found = work()
+    so_far(1, 1)
+    return found
 
 
 @contextmanager
-def _watched(spark: Any, advance: Advance, people: int, patience: float) -> Iterator[threading.Event]:
-    """Look at the stages of a session's jobs while one runs; end it where no task has been at work for too long."""
+def watched(spark: Any, so_far: Callable[[int, int], None] = lambda done, tasks: None) -> Iterator[threading.Event]:
+    """Look at the stages of a session's jobs; end those of this thread where no task has been at work for too long.
+
+    `so_far` is told how many of how many tasks came through. Through Spark Connect the server decides for itself how
+    long it waits.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        with _handled(spark, so_far):
+            yield threading.Event()
+        return
     context, tag = spark.sparkContext, f"veil-{uuid.uuid4().hex}"
     done, gave_up = threading.Event(), threading.Event()
 
     def look() -> None:
-        told_of, idle, before = 0, 0.0, -1
+        idle, before = 0.0, -1
         while not done.wait(_EVERY):
             at_work, completed, tasks = _progress(context)
-            idle = 0.0 if at_work or completed != before else idle + _EVERY
+            idle = idle + _EVERY if tasks and not at_work and completed == before else 0.0
             before = completed
             if tasks:
-                now = people * completed // tasks
-                advance(max(0, now - told_of))
-                told_of = max(told_of, now)
-            if idle > patience:
+                so_far(completed, tasks)
+            if idle > PATIENCE:
                 gave_up.set()
                 context.cancelJobsWithTag(tag)
                 return
@@ -86,20 +98,17 @@ def _progress(context: Any) -> tuple[int, int, int]:
 
 
 @contextmanager
-def _watched_remotely(spark: Any, advance: Advance, people: int, patience: float) -> Iterator[threading.Event]:
-    """The same through Spark Connect, whose server decides for itself how long it waits."""
-    told_of = [0]
+def _handled(spark: Any, so_far: Callable[[int, int], None]) -> Iterator[None]:
+    """The progress of Spark Connect."""
 
     def handle(stages: Any = None, **rest: Any) -> None:
         tasks = sum(stage.num_tasks for stage in stages or ())
         if tasks:
-            now = people * sum(stage.num_completed_tasks for stage in stages) // tasks
-            advance(max(0, now - told_of[0]))
-            told_of[0] = max(told_of[0], now)
+            so_far(sum(stage.num_completed_tasks for stage in stages), tasks)
 
     spark.registerProgressHandler(handle)
     try:
-        yield threading.Event()
+        yield
     finally:
         spark.removeProgressHandler(handle)
 
@@ -119,7 +128,10 @@ def raised(error: str) -> VeilError:
             f"a worker of the cluster has veil {message}, and {VERSION} was expected: nothing was counted"
         )
     made = getattr(errors, kind, EngineError)
-    return made(message) if issubclass(made, VeilError) else EngineError(message)
+    try:
+        return made(message) if issubclass(made, VeilError) else EngineError(message)
+    except TypeError:  # an error of more than one part
+        return EngineError(message)
 
 
 @contextmanager

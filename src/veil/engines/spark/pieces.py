@@ -39,6 +39,7 @@ class Files:
         def look(name: str) -> tuple[tuple[int, ...], int, bool]:
             try:
                 with ReportsFile(name, survey, fakes=True) as file:
+                    file.check_ids()
                     return file.rows, file.fakes, file.has_ids
             except VeilError as problem:
                 raise problem if name in str(problem) else type(problem)(f"{name}: {problem}") from None

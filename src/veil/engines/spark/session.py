@@ -49,7 +49,6 @@ def open_session(engine: str, **settings: str) -> SparkSession:
     remote = engine.startswith("sc://")
     check_installed(remote)
     host = None if engine == LOCAL else _reached(engine)
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("veil")
@@ -59,24 +58,25 @@ def open_session(engine: str, **settings: str) -> SparkSession:
         # workers must run this Python: `python3` of their PATH may lack everything
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         builder = builder.master("local[*]" if engine == LOCAL else engine)
-        for name, value in (_usual(host) | settings).items():
-            builder = builder.config(name, value)
+        settings = _usual(host, settings.get("spark.task.cpus", "1")) | settings
+    for name, value in settings.items():
+        builder = builder.config(name, value)
     try:
         session = builder.getOrCreate()
         session.range(1).schema  # noqa: B018  # a context that could not start fails here
-    except (PySparkException, RuntimeError, OSError, Exception) as problem:
+    except Exception as problem:  # whatever py4j, grpc or Spark's own errors are
         reason = re.search(r"(UnsupportedClassVersionError|JAVA_GATEWAY_EXITED)", str(problem))
         why = "is its Java older than 17?" if reason else f"{type(problem).__name__}"
         raise EngineError(f"Spark could not start: {why}") from None
     return session
 
 
-def _usual(host: str | None) -> dict[str, str]:
+def _usual(host: str | None, cores: str) -> dict[str, str]:
     usual = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        "spark.executorEnv.VEIL_THREADS": "1",
+        "spark.executorEnv.VEIL_THREADS": cores,
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     }
     if host is None or host in _LOOPBACK:  # else a machine's name decides, which may be another interface's

@@ -8,7 +8,7 @@ comes back as a row and is raised at the driver; whatever else fails is tried ag
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -32,8 +32,10 @@ from veil.wire.tallies import encode_tally
 
 __all__ = [
     "COUNTED",
+    "MISSING",
     "SEEN",
     "Arguments",
+    "Passing",
     "add_blocks",
     "best_of",
     "blocks_of",
@@ -58,6 +60,8 @@ Part = Callable[[Survey, Arguments, Iterable[Reports]], Iterator[tuple[int, byte
 
 COUNTED = "block long, data binary, rows long, check long, keep long, version string, error string"
 """The rows that a task gives back, in the words of Spark; `keep` is how many of a block's counts matter, or -1."""
+MISSING = "missing"
+"""The column that says whether a report's id is missing, where reports with the same id count once."""
 SEEN = -1
 """The block that says how many reports a task saw, and their checksum."""
 OTHER_VERSION = "other version"
@@ -92,7 +96,7 @@ def run(
     one_thread_per_core()
     try:
         survey = parsed(task)
-        seen = _Seen(_reports(survey, arguments, batches))
+        seen = Passing(_reports(survey, arguments, batches))
         ranges = Ranges(tuple(arguments["ranges"])) if "ranges" in arguments else None
         chunks = seen if ranges is None else map(ranges.kept, seen)
         for block, data in named(part)(survey, arguments, chunks):
@@ -143,7 +147,7 @@ def emit(
                 yield pa.RecordBatch.from_arrays(columns, names=[REPORT_ID, *made.schema.names])
 
 
-class _Seen:
+class Passing:
     """Chunks that go by, counted and summed up: what one pass saw, every other must see."""
 
     def __init__(self, chunks: Iterator[Reports]) -> None:
@@ -171,7 +175,7 @@ def _reports(survey: Survey, arguments: Arguments, batches: Iterator[pa.RecordBa
     if "files" not in arguments:
         for batch in batches:
             if batch.num_rows:
-                yield from_payloads(batch.rename_columns(list(arguments["names"])), survey)
+                yield from_payloads(_named(batch, arguments["names"]), survey)
         return
     rows = max(1, min(_CHUNK_ROWS, _CHUNK_BYTES // max(1, survey.layout.size)))
     for number, first, last in runs_of(arguments, batches):
@@ -180,7 +184,17 @@ def _reports(survey: Survey, arguments: Arguments, batches: Iterator[pa.RecordBa
             with ReportsFile(name, survey, fakes=True) as file:
                 yield from file.read(range(first, last), rows)
         except VeilError as problem:
-            raise type(problem)(_about(name, problem)) from None
+            raise problem if name in str(problem) else type(problem)(f"{name}: {problem}") from None
+
+
+def _named(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """A batch of a table's rows with the names of their columns; refused where one has no id."""
+    named = batch.rename_columns(list(names))
+    if MISSING not in names:
+        return named
+    if any(named.column(MISSING).to_pylist()):
+        raise WireError("a report has no id: expected one for each")
+    return named.select([name for name in names if name != MISSING])
 
 
 def runs_of(arguments: Arguments, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, int, int]]:
@@ -188,10 +202,6 @@ def runs_of(arguments: Arguments, batches: Iterator[pa.RecordBatch]) -> Iterator
     for batch in batches:
         for piece in batch.column(0).to_pylist():
             yield from arguments["pieces"][piece]
-
-
-def _about(file: str, problem: VeilError) -> str:
-    return str(problem) if file in str(problem) else f"{file}: {problem}"
 
 
 def _row(
@@ -215,23 +225,11 @@ def _row(
 
 def people(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
     """How many people there are, and how many of them answered each of some questions."""
-    questions, kept = arguments["questions"], _Kept(chunks)
+    questions, kept = arguments["questions"], Passing(iter(chunks))
     answered = count_answers(survey, kept, questions) if questions else np.zeros(0, np.int64)
     for _ in kept:
         pass
     yield 0, np.array([kept.rows, *answered], "<i8").tobytes()
-
-
-class _Kept:
-    """Chunks that go by, counted."""
-
-    def __init__(self, chunks: Iterable[Reports]) -> None:
-        self._chunks, self.rows = iter(chunks), 0
-
-    def __iter__(self) -> Iterator[Reports]:
-        for chunk in self._chunks:
-            self.rows += len(chunk)
-            yield chunk
 
 
 def tally(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
