@@ -3,7 +3,7 @@
 import { readAsk } from "./asks.js";
 import type { Ask } from "./asks.js";
 import { encodeText, hex, join, littleEndian, sha256 } from "./bytes.js";
-import { canonical, decimalText, integer, malformed, pairsOf, take } from "./canonical.js";
+import { canonical, decimalText, integer, isObject, malformed, pairsOf, take } from "./canonical.js";
 import type { Json } from "./canonical.js";
 import { integers, pack } from "./columns.js";
 import type { Column, Drawn } from "./columns.js";
@@ -15,6 +15,15 @@ import { WORD } from "./words.js";
 import type { Words } from "./words.js";
 
 const VERSION = 1;
+const MOST_WAVES = 1_000_000;
+
+// The task without its wave, which it mentions from the second on: the same question asked again, with an id of its own.
+function firstWave(document: Json | undefined): Json | undefined {
+  if (!isObject(document) || !Object.hasOwn(document, "wave")) return document;
+  const { wave, ...rest } = document;
+  integer(wave, 2, MOST_WAVES);
+  return rest;
+}
 
 export class Survey {
   readonly task: string; // the task id, in hex
@@ -32,7 +41,7 @@ export class Survey {
 
   // Strict: unknown kinds and keys, and thresholds that break their epsilon, are refused.
   static async read(document: Json | undefined): Promise<Survey> {
-    const [version, held, ask, columns] = take(document, "veil-survey", "version", "domain", "ask", "public");
+    const [version, held, ask, columns] = take(firstWave(document), "veil-survey", "version", "domain", "ask", "public");
     integer(version, VERSION, VERSION);
     const names = pairsOf(columns).map(([name, scale]) => {
       integer(scale, 0, 9);

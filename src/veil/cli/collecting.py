@@ -164,6 +164,10 @@ def create(
     name: Annotated[
         str | None, typer.Option(help="What devices find it by; surveys of the same name are its waves.")
     ] = None,
+    wave: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --name: ask the same question again, as this wave, with a task id of its own."),
+    ] = None,
     texts: Annotated[
         list[str] | None,
         typer.Option("--text", help="The question in a language, as in de='Wie oft?'; several are fine."),
@@ -183,7 +187,14 @@ def create(
     if any("=" not in text for text in texts or ()):
         raise typer.BadParameter("a text is given as LANGUAGE=TEXT")
     spoken = dict(text.split("=", 1) for text in texts) if texts else None
-    options |= {"name": name, "texts": spoken, "keep_days": keep_days, "people": people, "round_seconds": round_seconds}
+    options |= {
+        "name": name,
+        "wave": wave,
+        "texts": spoken,
+        "keep_days": keep_days,
+        "people": people,
+        "round_seconds": round_seconds,
+    }
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
     loaded, bare = read_published(study)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from veil.collector.catalogue import parsed, parsed_study
+from veil.collector.catalogue import parsed_study, read_by
 from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal, at_once
 from veil.collector.readings import Reading
 from veil.collector.rounds import Studies
@@ -95,7 +95,7 @@ def prepare(
         if query.set or query.candidates is not None:
             raise InputError("a study of several rounds was read as it was published: leave set and candidates out")
         return Reading(stored.task, run.id, 0, False, lambda: _checked(studies.result(run), stored))
-    survey = parsed(stored.document)
+    survey = read_by(stored)
     published = parsed_study(stored.study or stored.document)
     study = query.applied(published)
     if not isinstance(study, OneRound):  # its first round may ask just what was published

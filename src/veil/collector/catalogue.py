@@ -21,12 +21,12 @@ from veil.study.registry import study_from_json
 from veil.survey import Survey
 from veil.tools.canonical import Json, canonical, parse
 
-__all__ = ["Catalogue", "draft_of", "is_digest", "parsed", "parsed_study", "whole_number"]
+__all__ = ["Catalogue", "draft_of", "is_digest", "parsed", "parsed_study", "read_by", "whole_number"]
 
 _REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: this only saves it the way
 _MOST_REMEMBERED = 1_000
 _MOST_SECONDS = 2**40
-_KEYS = ("opens", "closes", "precision", "minimum", "keep_days", "name", "texts")
+_KEYS = ("opens", "closes", "precision", "minimum", "keep_days", "name", "texts", "wave")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _MOST_LANGUAGES = 100
@@ -40,9 +40,19 @@ def parsed(document: bytes) -> Survey:
     return Survey.from_json(document)
 
 
+def read_by(stored: StoredSurvey) -> Survey:
+    """The survey that a stored one's reports are read by: of every wave, the first.
+
+    Devices see their wave's own task; what a study reads is the same question, whenever it was asked.
+    """
+    return parsed(stored.document).first
+
+
 @lru_cache(maxsize=64)
 def parsed_study(document: bytes) -> Study:
-    """The study of a stored study file; of a bare task, the study of its questions."""
+    """The study of a stored study file; of a bare task of any wave, the study of its questions."""
+    if parse(document).get("kind") == "veil-survey":
+        document = parsed(document).first.to_bytes()
     return study_from_json(document)
 
 
@@ -60,9 +70,14 @@ def draft_of(
     minimum = whole_number(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
     keep = options.get("keep_days")
     keep = None if keep is None else whole_number(keep, "keep_days", _MOST_DAYS)
-    draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
     name, texts = _about(options.get("name"), options.get("texts"))
-    return replace(draft, keep_days=keep, name=name, texts=texts)
+    wave = options.get("wave")
+    if wave is not None:
+        if name is None:
+            raise InputError("a wave goes with a name, which all waves share")
+        survey = Survey(survey.ask, survey.public, whole_number(wave, "wave", 1_000_000))
+    draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
+    return replace(draft, keep_days=keep, name=name, texts=texts, wave=wave)
 
 
 def _about(name: Any, texts: Any) -> tuple[str | None, str | None]:
@@ -143,6 +158,7 @@ class Catalogue:
         Another study of the same task replaces the one that was there: it says how reports are read, and no more. A
         bare task says nothing about that, and leaves it as it is.
         """
+        self._check_wave(draft)
         made = self._store.create(draft)
         found = self.look_up(draft.task)
         terms = [(s.opens, s.closes, s.precision, s.minimum, s.keep_days, s.name, s.texts) for s in (draft, found)]
@@ -154,6 +170,17 @@ class Catalogue:
             raise ServiceError(409, "survey-exists", "this survey is a round of a study, which says how it is read")
         self._store.set_reading(found.key, draft.study)
         return self.look_up(draft.task), made
+
+    def _check_wave(self, draft: StoredSurvey) -> None:
+        """Refuse a wave that was another survey's, or that leaves one out; asking for the same one again is fine."""
+        if draft.wave is None or draft.name is None:
+            return
+        there = {stored.wave: stored.task for stored in self._store.named(draft.name)}
+        following = 1 + max((wave for wave in there if wave is not None), default=0)
+        if there.get(draft.wave, draft.task) != draft.task:
+            raise ServiceError(409, "survey-exists", f"wave {draft.wave} of {draft.name} asked something else")
+        if draft.wave not in there and draft.wave != following:
+            raise ServiceError(409, "wrong-wave", f"the next wave of {draft.name} is number {following}")
 
     def open(self, task: str) -> StoredSurvey:
         """From draft to open. Again is fine; a closed one stays closed."""

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.collector.catalogue import parsed
+from veil.collector.catalogue import parsed, read_by
 from veil.collector.store import Store, StoredSurvey
 from veil.errors import InputError
 from veil.files import EXPORTED_TIME
@@ -49,11 +49,11 @@ def _unseen(rows: int) -> None:
 
 def export_parquet(store: Store, stored: StoredSurvey, out: Path, advance: Advance = _unseen) -> int:
     """Write all reports of a survey to a Parquet file. Returns how many."""
-    survey, written = parsed(stored.document), 0
+    survey, written = read_by(stored), 0
     with (
         _dealt(store, stored, survey, out.parent, by_day=False) as dealt,
         replacing(out) as temporary,
-        _writer(temporary, survey) as write,
+        _writer(temporary, stored) as write,
     ):
         for _, part in dealt.parts():
             written += write(part)
@@ -69,7 +69,7 @@ def export_folder(store: Store, stored: StoredSurvey, out: Path, advance: Advanc
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} is there already: expected a new folder")
-    survey, written = parsed(stored.document), 0
+    survey, written = read_by(stored), 0
     out.parent.mkdir(parents=True, exist_ok=True)
     with _dealt(store, stored, survey, out.parent, by_day=True) as dealt:
         temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
@@ -79,7 +79,7 @@ def export_folder(store: Store, stored: StoredSurvey, out: Path, advance: Advanc
                 folder = temporary / f"task={stored.task}" / f"day={text}"
                 folder.mkdir(parents=True, exist_ok=True)
                 path = folder / f"part-{sum(1 for _ in folder.iterdir()):05d}.parquet"
-                with _writer(path, survey) as write:
+                with _writer(path, stored) as write:
                     for part in parts:
                         written += write(part)
                         advance(len(part))
@@ -167,13 +167,14 @@ def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, 
 
 
 @contextmanager
-def _writer(path: Path, survey: Survey) -> Iterator[Callable[[Rows], int]]:
+def _writer(path: Path, stored: StoredSurvey) -> Iterator[Callable[[Rows], int]]:
     """What writes a part to a Parquet file as one row group, and says how many rows it has."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    survey, wave = read_by(stored), parsed(stored.document).wave
     times = pa.field(EXPORTED_TIME, pa.timestamp("s", tz="UTC"), nullable=False)
-    plain = arrow_schema(survey)
+    plain = arrow_schema(survey, wave=wave)
     schema = plain.append(times).with_metadata(plain.metadata)
     columns: Sequence[str] = [*repeating(survey), EXPORTED_TIME]
     with pq.ParquetWriter(path, schema, use_dictionary=columns) as writer:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from veil.collector.catalogue import Catalogue, draft_of, is_digest, parsed, parsed_study, whole_number
+from veil.collector.catalogue import Catalogue, draft_of, is_digest, parsed_study, read_by, whole_number
 from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal, at_once
 from veil.collector.store import Store, StoredRound, StoredStudy, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
@@ -159,7 +159,7 @@ class Studies:
 
     def purge(self, stored: StoredSurvey) -> int:
         """Forget the reports of a closed survey, once nothing needs them any more; how many there were."""
-        study, survey = self._store.study_of(stored.task), parsed(stored.document)
+        study, survey = self._store.study_of(stored.task), read_by(stored)
         if stored.state != "closed":
             raise InputError("only a closed survey's reports can be forgotten")
         if study is not None and not study.finished:

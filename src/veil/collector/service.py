@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from veil.collector.catalogue import Catalogue, parsed
+from veil.collector.catalogue import Catalogue, read_by
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round
 from veil.collector.health import Health
@@ -227,7 +227,7 @@ class Service:
             if key in self._untallied:
                 continue
             stored = self.store.survey(key)
-            survey = parsed(stored.document)
+            survey = read_by(stored)
             if not is_maintained(survey):
                 self._untallied.add(key)
                 continue

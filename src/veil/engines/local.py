@@ -21,7 +21,7 @@ from veil.engines.ranges import Ranges
 from veil.engines.searching import Best
 from veil.engines.watching import Advance, Watch, unwatched
 from veil.errors import EmptyError, InputError, MismatchError, WireError
-from veil.files.groups import REPORT_ID, ReportsFile
+from veil.files.groups import REPORT_ID, ReportsFile, check_waves
 from veil.mechanisms import LinearHashing
 from veil.study.collected import Codes, Collected, Questions
 from veil.study.continuations import Continuations
@@ -272,6 +272,7 @@ class InFiles(Streamed):
         self._files = list(files)
 
     def _opened(self) -> Iterator[ReportsFile]:
+        waves = set[int]()
         for name in self._files:
             with _naming(name), ReportsFile(name, self.survey, fakes=True) as file:
                 if file.has_ids:
@@ -279,6 +280,8 @@ class InFiles(Streamed):
                         f"{name} has ids of reports, which may stand twice: count it with --engine spark-local, or"
                         f" leave the column {REPORT_ID} out"
                     )
+                waves.add(file.wave)
+                check_waves(waves)
                 yield file
 
     def chunks(self) -> Iterator[Reports]:

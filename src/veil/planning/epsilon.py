@@ -57,7 +57,7 @@ def _changed(value: Any, epsilon: float) -> Any:
     if isinstance(value, Mechanism):
         return _mechanism(value, epsilon)
     if isinstance(value, Survey):
-        return Survey(_ask(value.ask, epsilon), value.public)
+        return Survey(_ask(value.ask, epsilon), value.public, value.wave)
     return value
 
 

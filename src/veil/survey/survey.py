@@ -32,6 +32,7 @@ __all__ = ["Public", "Survey"]
 
 _JOINT_CELLS = 1 << 22
 _MOST_QUESTIONS = 1 << 20
+_MOST_WAVES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,9 @@ class Public:
 class Survey:
     """A tree of questions about one held value, and the public columns beside its reports.
 
+    The same survey asked again is another `wave` of it: a task of its own, so that a device answers it anew and its
+    ledger pays for it. The first wave's task does not mention it.
+
     >>> from veil import GRR, OLH, OneOf
     >>> survey = Survey(OneOf((1, Question(GRR(1.0, 4))), (3, Question(OLH(1.0, 4)))))
     >>> survey.guarantee.within(1.0), survey.layout.names
@@ -73,18 +77,27 @@ class Survey:
 
     ask: Ask
     public: tuple[Public, ...] = ()
+    wave: int = 1
     domain: Domain = field(init=False, repr=False, compare=False)
     """What a person holds."""
 
-    def __init__(self, ask: Ask | Mechanism, public: Sequence[Public] = ()) -> None:
+    def __init__(self, ask: Ask | Mechanism, public: Sequence[Public] = (), wave: int = 1) -> None:
         object.__setattr__(self, "ask", as_ask(ask))
         object.__setattr__(self, "public", tuple(public))
+        if not is_int(wave) or not 1 <= wave <= _MOST_WAVES:
+            raise ParameterError(f"a wave is a number from 1 to {_MOST_WAVES:,}")
+        object.__setattr__(self, "wave", int(wave))
         held = self.ask.held
         if len(held) > 1:
             raise ParameterError("all questions of a survey look at the same held value")
         object.__setattr__(self, "domain", next(iter(held)))
         if len({column.name for column in self.public}) != len(self.public):
             raise ParameterError("public columns have different names")
+
+    @property
+    def first(self) -> Survey:
+        """The same survey in its first wave: what reports of any wave are read by."""
+        return self if self.wave == 1 else Survey(self.ask, self.public)
 
     # -- what it is ------------------------------------------------------------------------------------------------
 
@@ -111,7 +124,8 @@ class Survey:
         """The task: everything that a device needs to know."""
         public = [[column.name, column.scale] for column in self.public]
         held, ask = self.domain.to_json(), self.ask.to_json()
-        return {"kind": "veil-survey", "version": 1, "domain": held, "ask": ask, "public": public}
+        again = {"wave": self.wave} if self.wave > 1 else {}
+        return {"kind": "veil-survey", "version": 1, "domain": held, "ask": ask, "public": public, **again}
 
     @classmethod
     def from_json(cls, document: Any) -> Survey:
@@ -128,12 +142,17 @@ class Survey:
 
     @classmethod
     def _read(cls, document: Any) -> Survey:
+        wave = 1
+        if isinstance(document, Mapping) and "wave" in document:
+            document, wave = {key: part for key, part in document.items() if key != "wave"}, document["wave"]
+            if not is_int(wave) or not 2 <= wave <= _MOST_WAVES:
+                raise WireError(f"a task mentions its wave from the second to number {_MOST_WAVES:,}")
         version, held, ask, public = take(document, "veil-survey", "version", "domain", "ask", "public")
         if not is_int(version) or version != 1:
             raise WireError("this task was written by another version of veil (expected version 1)")
         if not isinstance(public, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in public):
             raise WireError("public columns are a list of pairs of a name and a scale")
-        return cls(ask_from_json(ask, held), [Public(name, scale) for name, scale in public])
+        return cls(ask_from_json(ask, held), [Public(name, scale) for name, scale in public], wave)
 
     def to_bytes(self) -> bytes:
         """The task as canonical JSON (RFC 8785)."""

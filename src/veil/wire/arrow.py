@@ -17,17 +17,20 @@ from veil.wire.reports import Reports
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_schema", "check_schema", "fakes_of", "from_arrow", "reports_of", "to_arrow"]
+__all__ = ["arrow_schema", "check_schema", "fakes_of", "from_arrow", "reports_of", "to_arrow", "wave_of"]
 
 _FAKES = b"veil.fakes"
+_WAVE = b"veil.wave"
 
 
-def arrow_schema(survey: Survey, fakes: int = 0) -> pa.Schema:
-    """The columns of an Arrow file of reports; the task, and the number of fakes if there are any, in its metadata."""
+def arrow_schema(survey: Survey, fakes: int = 0, wave: int = 1) -> pa.Schema:
+    """The columns of an Arrow file of reports; in its metadata the task, and fakes and a later wave if there are."""
     import pyarrow as pa
 
     fields = [pa.field(field.name, _arrow_type(field), nullable=False) for field in survey.layout.fields]
     among = {_FAKES.decode(): str(fakes)} if fakes else {}
+    if wave > 1:
+        among[_WAVE.decode()] = str(wave)
     return pa.schema(fields, metadata={"veil.task": survey.task, "veil.wire": str(VERSION), **among})
 
 
@@ -38,6 +41,14 @@ def fakes_of(schema: pa.Schema) -> int:
         return 0
     if not re.fullmatch(rb"[1-9][0-9]{0,18}", said):
         raise WireError("a file of reports says how many fakes it has as a decimal number of at least 1")
+    return int(said)
+
+
+def wave_of(schema: pa.Schema) -> int:
+    """The wave that the reports which a schema describes are of."""
+    said = (schema.metadata or {}).get(_WAVE, b"1")
+    if not re.fullmatch(rb"[1-9][0-9]{0,6}", said):
+        raise WireError("a file of reports says its wave as a decimal number of at least 1")
     return int(said)
 
 

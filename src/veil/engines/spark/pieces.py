@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veil.errors import EmptyError, InputError, VeilError
-from veil.files.groups import ReportsFile, is_address
+from veil.files.groups import ReportsFile, check_waves, is_address
 from veil.files.opening import PARQUET
 from veil.survey import Survey
 
@@ -36,19 +36,20 @@ class Files:
         """Read the footers of files; refuses one of another task, or with other columns, by its name."""
         from veil.kernels.threads import in_order
 
-        def look(name: str) -> tuple[tuple[int, ...], int, bool]:
+        def look(name: str) -> tuple[tuple[int, ...], int, bool, int]:
             try:
                 with ReportsFile(name, survey, fakes=True) as file:
                     file.check_ids()
-                    return file.rows, file.fakes, file.has_ids
+                    return file.rows, file.fakes, file.has_ids, file.wave
             except VeilError as problem:
                 raise problem if name in str(problem) else type(problem)(f"{name}: {problem}") from None
 
         seen = in_order(look, names)
-        ids = {has_ids for _, _, has_ids in seen}
+        check_waves(wave for *_, wave in seen)
+        ids = {has_ids for _, _, has_ids, _ in seen}
         if len(ids) > 1:
             raise InputError("some of these files have ids of reports and some have none: expected one kind of files")
-        rows, fakes = tuple(rows for rows, _, _ in seen), sum(count for _, count, _ in seen)
+        rows, fakes = tuple(rows for rows, *_ in seen), sum(count for _, count, *_ in seen)
         return cls(tuple(names), rows, fakes, ids == {True}, max(1, survey.layout.size))
 
     @property

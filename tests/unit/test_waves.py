@@ -1,0 +1,89 @@
+"""A question that is asked again is another wave of it: a task of its own, read by the same study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from veil import GRR, OLH, Client, Ledger, Public, Survey
+from veil.collector.catalogue import Catalogue, draft_of, parsed, parsed_study, read_by
+from veil.collector.sqlite_store import SqliteStore
+from veil.engines import InFiles
+from veil.entropy import Seeded
+from veil.errors import BudgetError, InputError, MismatchError, ParameterError, ServiceError, WireError
+from veil.histogram import Histogram
+from veil.wire.arrow import arrow_schema, to_arrow
+
+SURVEY = Survey(OLH(1.0, ["tea", "coffee"]), [Public("age")])
+
+
+def test_a_wave_has_a_task_of_its_own_and_the_first_is_as_it_was() -> None:
+    again = Survey(SURVEY.ask, SURVEY.public, wave=2)
+    assert again.task != SURVEY.task
+    assert "wave" not in SURVEY.to_json()
+    assert again.to_json() == {**SURVEY.to_json(), "wave": 2}
+    assert Survey.from_json(again.to_bytes()) == again
+    assert again.first == SURVEY
+    assert again.layout == SURVEY.layout
+
+
+@pytest.mark.parametrize("wave", [0, 1, -1, 2.0, "2", True, None, 10**9])
+def test_waves_that_no_task_mentions(wave: object) -> None:
+    with pytest.raises(WireError):
+        Survey.from_json(json.dumps({**SURVEY.to_json(), "wave": wave}))
+    if wave not in (1, True):
+        with pytest.raises(ParameterError):
+            Survey(SURVEY.ask, wave=wave)  # type: ignore[arg-type]  # on purpose
+
+
+def test_a_device_answers_every_wave_anew_and_pays_for_each(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger", lifetime=2.0)
+    surveys = [Survey(GRR(1.0, ["tea", "coffee"]), wave=wave) for wave in (1, 2, 3)]
+    first = Client(surveys[0].to_bytes(), ledger)
+    sent = first.answer("tea")
+    assert first.answer("tea") == sent  # again in the same wave: the same bytes, and nothing to pay
+    assert Client(surveys[1].to_bytes(), ledger).answer("tea") != sent
+    with pytest.raises(BudgetError):
+        Client(surveys[2].to_bytes(), ledger).answer("tea")
+
+
+def test_the_collector_keeps_waves_in_order(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "a.sqlite3")
+    catalogue, study = Catalogue(store), Histogram(OLH(1.0, ["tea", "coffee"]))
+
+    def create(**options: object) -> tuple[object, bool]:
+        return catalogue.create(draft_of(study.survey, options, precision=60, minimum=1, study=study.to_bytes()))
+
+    first, _ = create(name="drinks")
+    with pytest.raises(ServiceError, match="the next wave of drinks is number 2"):
+        create(name="drinks", wave=3)
+    second, made = create(name="drinks", wave=2)
+    assert made
+    assert create(name="drinks", wave=2) == (second, False)  # asked for again
+    assert (first.wave, second.wave, parsed(second.document).wave) == (1, 2, 2)  # type: ignore[attr-defined]
+    assert read_by(second) == study.survey  # type: ignore[arg-type]
+    other = Histogram(OLH(1.0, ["tea", "water"]))
+    with pytest.raises(ServiceError, match="asked something else"):
+        catalogue.create(draft_of(other.survey, {"name": "drinks", "wave": 2}, precision=60, minimum=1))
+    with pytest.raises(InputError, match="a wave goes with a name"):
+        draft_of(study.survey, {"wave": 2}, precision=60, minimum=1)
+    bare = Survey(SURVEY.ask, SURVEY.public, wave=5).to_bytes()
+    assert parsed_study(bare).survey == SURVEY
+    store.close()
+
+
+def test_reports_of_several_waves_are_not_added_up(tmp_path: Path) -> None:
+    reports = SURVEY.randomize(["tea", "coffee"], Seeded(1), {"age": [1, 2]})
+    for wave in (1, 2):
+        table = pa.Table.from_batches([to_arrow(reports, SURVEY)])
+        table = table.replace_schema_metadata(arrow_schema(SURVEY, wave=wave).metadata)
+        pq.write_table(table, tmp_path / f"{wave}.parquet")
+    paths = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    for path in paths:
+        assert InFiles(SURVEY, [path]).people == 2
+    with pytest.raises(MismatchError, match="several waves"):
+        InFiles(SURVEY, paths).tally()
