@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from veil.errors import EmptyError, MismatchError
+from veil.errors import EmptyError
 from veil.sql.locked import LockedDuckDB, select
 from veil.sql.parts import as_bytes, as_table
 from veil.sql.passes import Passes
@@ -52,24 +52,12 @@ def rows_of(table: Table, collected: Collected) -> Rows:
     return DistributedRows(table, collected) if isinstance(collected, Distributed) else CollectedRows(table, collected)
 
 
-class DistributedRows(Rows):
+class DistributedRows(CollectedRows):
     """Runs at the driver: the rows of a table, gone through by the tasks of a cluster."""
-
-    def __init__(self, table: Table, collected: Distributed) -> None:
-        if collected.survey.task != table.survey.task:
-            raise MismatchError("expected what was collected of this table; this was made for another task")
-        self.table = table
-        self._collected = collected
-
-    @property
-    def people(self) -> int:
-        return self._collected.people
-
-    def database(self) -> LockedDuckDB:
-        return self._database
 
     @cached_property
     def _database(self) -> _Far:
+        assert isinstance(self._collected, Distributed)
         return _Far(self.table, self._collected)
 
     def count(
