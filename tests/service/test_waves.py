@@ -113,6 +113,19 @@ def test_an_answer_goes_to_the_wave_that_the_person_was_asked(collector: Collect
     assert collector.stored_ids(first) == collector.stored_ids(second) == []
 
 
+def test_a_report_that_came_too_early_asks_for_its_own_wave(
+    collector: Collector, middleman: Middleman, name: str
+) -> None:
+    early = Survey(QUESTION, public=[Public(f"{name}-1")])
+    collector.open_survey(early, name=name, opens="2027-01-15T07:59:00Z")
+    clock = Clock(now=lambda: 1_800_000_000.0)  # a minute later
+    client = open_client(middleman.url, key_of(collector), name, Ledger(lifetime=1.0), clock)
+    wave(collector, name, 2)
+    middleman.on_post[:] = [409]
+    assert client.answer("tea", beside(early), patience=0).state == "queued"
+    assert [parcel.opens for parcel in client.outbox.parcels()] == [1_799_999_940]
+
+
 def test_without_a_network_a_name_is_verified_again(name: str, tmp_path: Path) -> None:
     with running(tmp_path / "data") as collector:
         survey, key = wave(collector, name, 1), key_of(collector)
