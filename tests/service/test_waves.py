@@ -126,22 +126,25 @@ def test_a_report_that_came_too_early_asks_for_its_own_wave(
     assert [parcel.opens for parcel in client.outbox.parcels()] == [1_799_999_940]
 
 
-def test_without_a_network_a_name_is_verified_again(name: str, tmp_path: Path) -> None:
-    with running(tmp_path / "data") as collector:
-        survey, key = wave(collector, name, 1), key_of(collector)
-        other = f"{name}-x"
-        Client.open(collector.url, key, name, Ledger(tmp_path / "ledger", lifetime=1.0))
-        collector.kill()
-        client = Client.open(collector.url, key, name, Ledger(tmp_path / "ledger", lifetime=1.0))
-        assert (client.wave, client.text("en")) == (1, TEXTS["en"])
-        assert client.answer("tea", beside(survey), patience=0).state == "queued"
-        outbox = tmp_path / "ledger.outbox"
-        outbox.write_text(outbox.read_text().replace(f"by-name/{name}", f"by-name/{other}"))
-        with pytest.raises(MismatchError, match="another name"):
-            Client.open(collector.url, key, other, Ledger(tmp_path / "ledger", lifetime=1.0))
-        collector.start()
-        assert client.deliver(patience=60) == 0
-        assert len(collector.stored_ids(survey)) == 1
+def test_without_a_network_the_copy_of_a_name_is_verified_again(
+    collector: Collector, middleman: Middleman, name: str, tmp_path: Path
+) -> None:
+    survey, key, outbox = wave(collector, name, 1), key_of(collector), tmp_path / "ledger.outbox"
+
+    def opened(asked_for: str = name) -> Any:
+        return Client.open(middleman.url, key, asked_for, Ledger(tmp_path / "ledger", lifetime=1.0))
+
+    opened()
+    middleman.on_get[:], middleman.down = [503, 503], True
+    client = opened()
+    assert (client.wave, client.text("en")) == (1, TEXTS["en"])
+    assert client.answer("tea", beside(survey), patience=0).state == "queued"
+    outbox.write_text(outbox.read_text().replace(f"by-name/{name}", f"by-name/{name}-x"))
+    with pytest.raises(MismatchError, match="another name"):
+        opened(f"{name}-x")
+    middleman.down = False
+    assert client.deliver() == 0
+    assert len(collector.stored_ids(survey)) == 1
 
 
 def about_changed(change: Callable[[dict[str, Any]], None]) -> Callable[[bytes], bytes]:
