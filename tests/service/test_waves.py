@@ -135,7 +135,7 @@ def test_without_a_network_the_copy_of_a_name_is_verified_again(
         return Client.open(middleman.url, key, asked_for, Ledger(tmp_path / "ledger", lifetime=1.0))
 
     opened()
-    middleman.on_get[:], middleman.down = [503, 503], True
+    middleman.on_get[:], middleman.down = [503] * 3, True
     client = opened()
     assert (client.wave, client.text("en")) == (1, TEXTS["en"])
     assert client.answer("tea", beside(survey), patience=0).state == "queued"
