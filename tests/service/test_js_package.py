@@ -134,11 +134,11 @@ def test_installed_it_has_types(installed: Path) -> None:
 
 
 def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Path) -> None:
-    """Shell, Python, shell, browser: one collector, and the people of the page arrive there."""
+    """Shell, Python, shell, browser, and again by name: one collector, and the people of the page arrive there."""
     page = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(bash|py|js)\n(.*?)```", page, re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["bash", "py", "bash", "js"]
-    (_, asking), (_, python), (_, shell), (_, browser) = blocks
+    assert [kind for kind, _ in blocks] == ["bash", "py", "bash", "js"] * 2
+    asking, python, shell, browser, *waves = [code for _, code in blocks]
     *before, serving = asking.strip().splitlines()
     assert serving.startswith("veil serve --port 8321 ")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -152,17 +152,31 @@ def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Pat
             filled = text.replace("http://127.0.0.1:8321", collector.url)
             return filled.replace("KEY", survey["key"]).replace("TASK", survey["task"])
 
-        asked = study_from_json((tmp_path / "study.json").read_bytes())
-        assert isinstance(asked, veil.OneRound)
-
-        def counted() -> int:
+        def counted(study: str) -> int:
+            asked = study_from_json((tmp_path / study).read_bytes())
+            assert isinstance(asked, veil.OneRound)
             return len(collector.stored_ids(asked.survey))
 
-        said = run(sys.executable, "-W", "error", "-c", here(python), cwd=tmp_path)
-        assert (said, counted()) == ("delivered\n", 1)
-        subprocess.run([*script, here(shell)], cwd=tmp_path, env=environment, check=True, capture_output=True)
-        assert counted() == 1  # the same person, by the same ledger
-        (installed / "page.mjs").write_text(here(browser))
-        database = (CLIENT / "node_modules" / "fake-indexeddb" / "auto" / "index.mjs").as_uri()
-        assert run("node", "--import", database, "page.mjs", cwd=installed) == "delivered\n"
-        assert counted() == 2
+        def in_python(code: str) -> str:
+            return run(sys.executable, "-W", "error", "-c", here(code), cwd=tmp_path)
+
+        def in_shell(code: str) -> None:
+            subprocess.run([*script, here(code)], cwd=tmp_path, env=environment, check=True, capture_output=True)
+
+        def in_browser(code: str) -> str:
+            (installed / "page.mjs").write_text(here(code))
+            database = (CLIENT / "node_modules" / "fake-indexeddb" / "auto" / "index.mjs").as_uri()
+            return run("node", "--import", database, "page.mjs", cwd=installed)
+
+        assert (in_python(python), counted("study.json")) == ("delivered\n", 1)
+        in_shell(shell)
+        assert counted("study.json") == 1  # the same person, by the same ledger
+        assert (in_browser(browser), counted("study.json")) == ("delivered\n", 2)
+
+        naming, first, second, page_by_name = waves
+        in_shell(naming)
+        assert (in_python(first), counted("november.json")) == ("1 Was trinken Sie?\ndelivered\n", 1)
+        in_shell(second)
+        assert (counted("november.json"), counted("december.json")) == (1, 1)
+        assert float(veil.Ledger(tmp_path / "two-waves", lifetime=1.0).left) == 0  # both waves were paid for
+        assert (in_browser(page_by_name), counted("december.json")) == ("2 Was trinken Sie?\n", 2)

@@ -5,6 +5,8 @@
 // is longitudinal, what is paid for is the permanent step of a value, and the same answer is a fresh report on every new
 // occasion: each day, unless the page names occasions (lasting.ts).
 
+import { bestText } from "./about.js";
+import type { About } from "./about.js";
 import { encodeText, hex, sha256 } from "./bytes.js";
 import { canonical } from "./canonical.js";
 import type { Json } from "./canonical.js";
@@ -15,6 +17,7 @@ import { lastingReport } from "./lasting.js";
 import { dayFor, dayOf, deltaLeft, fractionText, grant, left, readBudget } from "./ledger.js";
 import type { Budget, Caps } from "./ledger.js";
 import { checkOpen, readKeys } from "./publication.js";
+import type { Publication, Wanted } from "./publication.js";
 import { Queue } from "./queue.js";
 import { NOTHING, numberOf, sum } from "./ratio.js";
 import { Source } from "./source.js";
@@ -23,13 +26,26 @@ import { reportId } from "./survey.js";
 import type { Survey } from "./survey.js";
 import { Words } from "./words.js";
 
-export interface Options {
+/** Which survey, where it is, and what the person grants. */
+export type Options = Terms & (ByTask | ByName);
+
+export interface ByTask {
+  /** The task id: 64 hex digits that name the survey and everything in it. */
+  readonly task: string;
+  readonly name?: never;
+}
+
+export interface ByName {
+  /** The survey's name: the latest of its waves that takes answers, signed for that name. */
+  readonly name: string;
+  readonly task?: never;
+}
+
+export interface Terms {
   /** The collector's address, as "https://collector.example". */
   readonly collector: string;
   /** The collector's public key, 32 bytes as base64url; or several, while keys change. */
   readonly key: string | readonly string[];
-  /** The task id: 64 hex digits that name the survey and everything in it. */
-  readonly task: string;
   /**
    * What the person grants to all surveys of this page's origin together: epsilon over a lifetime, and per day; and a
    * delta, without which surveys that need one are refused.
@@ -60,13 +76,13 @@ export interface Account {
 export async function openClient(options: Options, environment: Environment): Promise<Client> {
   const [caps, keys] = [readBudget(options.budget), readKeys(options.key)];
   const collector = readAddress(options.collector);
-  if (!/^[0-9a-f]{64}$/.test(options.task)) throw new VeilError("task", "expected a task id: 64 hex digits");
+  const wanted = readWanted(options);
   const store = await environment.open(options.database ?? "veil");
   try {
-    const source = new Source(environment, store, collector, options.task, keys);
+    const source = new Source(environment, store, collector, wanted, keys);
     const published = await source.look();
     checkOpen(published, environment.now());
-    return new Client(published.survey, source, caps, collector, store, environment);
+    return new Client(published, source, caps, collector, store, environment);
   } catch (problem) {
     store.close();
     throw problem;
@@ -76,6 +92,7 @@ export async function openClient(options: Options, environment: Environment): Pr
 export class Client {
   // Truly private: no page can reach the entropy or the ledger through a client.
   readonly #survey: Survey; // the task id names everything in it: it never changes, only its times may
+  readonly #about: About | null;
   readonly #source: Source;
   readonly #caps: Caps;
   readonly #collector: string;
@@ -85,7 +102,7 @@ export class Client {
 
   /** @internal */
   constructor(
-    survey: Survey,
+    { survey, about }: Publication,
     source: Source,
     caps: Caps,
     collector: string,
@@ -93,6 +110,7 @@ export class Client {
     environment: Environment,
   ) {
     this.#survey = survey;
+    this.#about = about;
     this.#source = source;
     this.#caps = caps;
     this.#collector = collector;
@@ -105,6 +123,19 @@ export class Client {
   /** The task id of the survey. */
   get task(): string {
     return this.#survey.task;
+  }
+
+  /** Which wave of its name the survey is, counted from 1; null where it has no name. */
+  get wave(): number | null {
+    return this.#about?.wave ?? null;
+  }
+
+  /**
+   * The question for people in the first of these languages that it has, else in English, else in any; null where it has
+   * none. `client.text(...navigator.languages)` is what the person reads best.
+   */
+  text(...languages: string[]): string | null {
+    return bestText(this.#about?.texts ?? new Map<string, string>(), languages);
   }
 
   /** What the survey asks about: the domain as it stands in the task, for a page that draws its own form. */
@@ -212,7 +243,7 @@ export class Client {
   // When a survey opens that the collector calls not open yet, in milliseconds; 0 where this client cannot know.
   async #opens(task: string): Promise<number> {
     if (task !== this.task) return 0; // another client's: signed with keys that this one may not know
-    return this.#source.look().then(
+    return this.#source.look({ task }).then(
       ({ opens }) => opens,
       () => 0,
     );
@@ -247,6 +278,12 @@ const parcelOf = (collector: string, task: string, report: Uint8Array<ArrayBuffe
   heldUntil: 0,
   refusal: null,
 });
+
+function readWanted({ task, name }: Options): Wanted {
+  if (name === undefined && typeof task === "string" && /^[0-9a-f]{64}$/.test(task)) return { task };
+  if (task === undefined && typeof name === "string" && /^[a-z0-9][a-z0-9-]{0,62}$/.test(name)) return { name };
+  throw new VeilError("task", "expected either a task id, 64 hex digits, or a name: small letters, digits, -");
+}
 
 function readAddress(text: unknown): string {
   const address = typeof text === "string" && URL.canParse(text) ? new URL(text) : null;

@@ -26,7 +26,17 @@ export class DomainError extends VeilError {
   }
 }
 
-export type SurveyProblem = "form" | "key" | "signature" | "task" | "ratio" | "not-open" | "closed" | "unsupported";
+export type SurveyProblem =
+  | "form"
+  | "key"
+  | "signature"
+  | "task"
+  | "name"
+  | "wave"
+  | "ratio"
+  | "not-open"
+  | "closed"
+  | "unsupported";
 
 export class SurveyError extends VeilError {
   override readonly name = "SurveyError";

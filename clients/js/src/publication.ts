@@ -1,12 +1,18 @@
-// A published survey: signed by a key that the page has pinned, about the task that the page asked for, and open.
+// A published survey: signed by a key that the page has pinned, of the task or name that the page asked for, and open.
 
+import { readAbout } from "./about.js";
+import type { About } from "./about.js";
 import { encodeText, fromBase64url, join, toBase64url } from "./bytes.js";
 import { integer, malformed, parse, take } from "./canonical.js";
 import type { Json } from "./canonical.js";
 import { SurveyError, VeilError } from "./errors.js";
 import { Survey } from "./survey.js";
 
-const CONTEXT = join(encodeText("veil-published-survey-v1"), Uint8Array.of(0));
+const SURVEY = "veil-published-survey-v1\0";
+const ABOUT = "veil-survey-about-v1\0";
+
+// What a page asks for: a survey by its task id, or the latest wave of a name.
+export type Wanted = { readonly task: string; readonly name?: never } | { readonly name: string; readonly task?: never };
 
 // What the collector sends: everything in it is checked here, and nothing is believed before its signature is.
 export interface Envelope {
@@ -17,6 +23,7 @@ export interface Envelope {
 
 export interface Publication {
   readonly survey: Survey;
+  readonly about: About | null; // null where the survey has no name
   readonly opens: number; // milliseconds, -Infinity where it was always open
   readonly closes: number; // Infinity where it does not close
 }
@@ -30,35 +37,46 @@ export function readKeys(given: unknown): readonly string[] {
   return keys as string[];
 }
 
-export async function verify(envelope: unknown, keys: readonly string[], task: string): Promise<Publication> {
-  const { document, key, signature } = (envelope ?? {}) as Partial<Envelope>;
-  const [bytes, signed, pinned] = [fromBase64url(document), fromBase64url(signature), fromBase64url(key)];
-  if (bytes === null || signed === null || pinned === null)
-    throw malformed("a published survey: document, key and signature");
-  if (!keys.includes(toBase64url(pinned))) {
-    throw new SurveyError("key", "expected a survey signed with a key that this page knows");
-  }
-  if (!(await isSigned(bytes, signed, pinned))) {
-    throw new SurveyError("signature", "expected a survey whose signature is right: this one was altered");
-  }
-  const published = await read(bytes);
-  if (published.survey.task !== task) {
+export async function verify(envelope: unknown, keys: readonly string[], wanted: Wanted): Promise<Publication> {
+  const published = await read(await signed(envelope, keys, SURVEY));
+  const { task } = published.survey;
+  if (wanted.task !== undefined && wanted.task !== task) {
     throw new SurveyError(
       "task",
       "expected the survey that this page asked for, and not another of the same collector",
     );
   }
-  return published;
+  const beside = (envelope as { about?: unknown }).about;
+  const about = beside === undefined ? null : readAbout(await signed(beside, keys, ABOUT), task);
+  if (wanted.name !== undefined && wanted.name !== about?.name) {
+    throw new SurveyError("name", "expected a survey of the name that this page asked for");
+  }
+  return { ...published, about };
+}
+
+// The bytes of a document that one of the keys has signed for this purpose.
+async function signed(envelope: unknown, keys: readonly string[], purpose: string): Promise<Uint8Array<ArrayBuffer>> {
+  const { document, key, signature } = (envelope ?? {}) as Partial<Envelope>;
+  const [bytes, proof, pinned] = [fromBase64url(document), fromBase64url(signature), fromBase64url(key)];
+  if (bytes === null || proof === null || pinned === null)
+    throw malformed("a published survey: document, key and signature");
+  if (!keys.includes(toBase64url(pinned))) {
+    throw new SurveyError("key", "expected a survey signed with a key that this page knows");
+  }
+  if (!(await isSigned(join(encodeText(purpose), bytes), proof, pinned))) {
+    throw new SurveyError("signature", "expected a survey whose signature is right: this one was altered");
+  }
+  return bytes;
 }
 
 async function isSigned(
-  document: Uint8Array<ArrayBuffer>,
+  message: Uint8Array<ArrayBuffer>,
   signature: Uint8Array<ArrayBuffer>,
   key: Uint8Array<ArrayBuffer>,
 ): Promise<boolean> {
   try {
     const imported = await crypto.subtle.importKey("raw", key, "Ed25519", false, ["verify"]);
-    return await crypto.subtle.verify("Ed25519", imported, signature, join(CONTEXT, document));
+    return await crypto.subtle.verify("Ed25519", imported, signature, message);
   } catch {
     throw new SurveyError(
       "unsupported",
@@ -67,7 +85,7 @@ async function isSigned(
   }
 }
 
-async function read(bytes: Uint8Array): Promise<Publication> {
+async function read(bytes: Uint8Array): Promise<Omit<Publication, "about">> {
   try {
     const document = parse(bytes);
     const keys = ["version", "opens", "closes", "precision", "survey"];

@@ -3,7 +3,7 @@
 import type { Environment } from "./environment.js";
 import { CollectorError, SurveyError } from "./errors.js";
 import { verify } from "./publication.js";
-import type { Publication } from "./publication.js";
+import type { Publication, Wanted } from "./publication.js";
 import { isPassing, requestOptions } from "./requests.js";
 import type { Store } from "./store.js";
 
@@ -12,12 +12,13 @@ const FRESH = 300_000; // milliseconds for which a copy is as good as another lo
 export class Source {
   #latest: Publication | null = null;
   #seen = 0; // when the collector itself last said so
+  #task: string | null = null; // what the page was given first: a name may come to mean another wave
 
   constructor(
     private readonly environment: Environment,
     private readonly store: Store,
     private readonly collector: string,
-    private readonly task: string,
+    private readonly wanted: Wanted,
     private readonly keys: readonly string[],
   ) {}
 
@@ -28,10 +29,10 @@ export class Source {
   }
 
   // The survey as the collector shows it now.
-  async look(): Promise<Publication> {
-    const address = `${this.collector}/v1/surveys/${this.task}`;
+  async look(wanted = this.wanted): Promise<Publication> {
+    const address = `${this.collector}/v1/surveys/${wanted.task ?? `by-name/${wanted.name}`}`;
     const response = await this.environment.fetch(address, requestOptions()).catch(() => null);
-    if (response === null || isPassing(response.status)) return (this.#latest = await this.#kept(address));
+    if (response === null || isPassing(response.status)) return (this.#latest = await this.#kept(address, wanted));
     if (response.status === 410) {
       this.#latest = null;
       await this.store.keepEnvelope(address, undefined); // nor may it be answered when the network is gone
@@ -44,15 +45,23 @@ export class Source {
       );
     }
     const envelope: unknown = await response.json().catch(() => null);
-    this.#latest = await verify(envelope, this.keys, this.task);
+    this.#latest = await this.#verified(envelope, wanted);
     this.#seen = this.environment.now();
     await this.store.keepEnvelope(address, envelope);
     return this.#latest;
   }
 
-  async #kept(address: string): Promise<Publication> {
+  // An answer is for the wave that the person was asked.
+  async #verified(envelope: unknown, wanted: Wanted): Promise<Publication> {
+    const found = await verify(envelope, this.keys, wanted);
+    this.#task ??= found.survey.task;
+    if (found.survey.task === this.#task) return found;
+    throw new SurveyError("wave", "another wave of this name is open now: open it anew, and ask again");
+  }
+
+  async #kept(address: string, wanted: Wanted): Promise<Publication> {
     const kept = await this.store.envelope(address);
-    if (kept !== undefined) return verify(kept, this.keys, this.task);
+    if (kept !== undefined) return this.#verified(kept, wanted);
     throw new CollectorError("offline", "the collector cannot be reached, and this device has no copy of the survey");
   }
 }

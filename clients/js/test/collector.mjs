@@ -24,6 +24,7 @@ export class Collector {
   answers = []; // what to answer instead, in turn: a status, [status, headers], or "lost" after storing, or "offline"
   #keys = generateKeyPairSync("ed25519");
   #surveys = new Map();
+  #waves = new Map(); // task ids by name, the first wave first
   #ended = new Map(); // why, by task
 
   get key() {
@@ -31,15 +32,34 @@ export class Collector {
     return toBase64url(new Uint8Array(der.subarray(-32)));
   }
 
-  sign(document) {
+  sign(document, purpose = "veil-published-survey-v1") {
     const bytes = typeof document === "string" ? encodeText(document) : document;
-    const message = Buffer.concat([Buffer.from("veil-published-survey-v1\0", "latin1"), bytes]);
+    const message = Buffer.concat([Buffer.from(`${purpose}\0`, "latin1"), bytes]);
     return toBase64url(new Uint8Array(sign(null, message, this.#keys.privateKey)));
   }
 
-  envelope(document) {
+  envelope(document, purpose) {
     const text = typeof document === "string" ? document : canonical(document);
-    return { document: toBase64url(encodeText(text)), key: this.key, signature: this.sign(text) };
+    return { document: toBase64url(encodeText(text)), key: this.key, signature: this.sign(text, purpose) };
+  }
+
+  // What is said about a survey, signed.
+  about(document) {
+    const whole = { kind: "veil-survey-about", texts: {}, version: 1, wave: 1, ...document };
+    return this.envelope(whole, "veil-survey-about-v1");
+  }
+
+  // The next wave of a name.
+  async publishWave(name, survey, texts = {}) {
+    const task = await this.publish(survey);
+    const waves = [...(this.#waves.get(name) ?? []), task];
+    this.#waves.set(name, waves);
+    this.replace(task, { ...this.published(task), about: this.about({ name, task, texts, wave: waves.length }) });
+    return task;
+  }
+
+  published(task) {
+    return this.#surveys.get(task);
   }
 
   async publish(survey, changes = {}) {
@@ -68,7 +88,10 @@ export class Collector {
 
   // What the collector answers: [status, headers, body].
   handle(method, path, body) {
-    const [, task, reports] = /^\/v1\/surveys\/([0-9a-f]{64})(\/reports)?$/.exec(path) ?? [];
+    const waves = this.#waves.get(/^\/v1\/surveys\/by-name\/([^/]+)$/.exec(path)?.[1]);
+    const latest = waves?.findLast((wave) => !this.#ended.has(wave)) ?? waves?.at(-1);
+    const direct = latest === undefined ? path : `/v1/surveys/${latest}`;
+    const [, task, reports] = /^\/v1\/surveys\/([0-9a-f]{64})(\/reports)?$/.exec(direct) ?? [];
     const envelope = this.#surveys.get(task);
     const error = (status, code) => [status, {}, { error: { code, message: `refused: ${code}` } }];
     if (envelope === undefined) return error(404, "unknown_survey");

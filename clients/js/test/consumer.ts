@@ -26,6 +26,16 @@ export async function ask(value: string): Promise<string> {
   }
 }
 
+export async function askByName(): Promise<string> {
+  const client: Client = await Client.open({ collector: "", key: "", name: "drinks", budget: 1 });
+  const [wave, text]: [number | null, string | null] = [client.wave, client.text("de-CH", "en")];
+  return `${wave ?? "no wave"}: ${text ?? "no text"}`;
+}
+
+// @ts-expect-error: a task or a name, and not both
+void Client.open({ ...options, task: "task", name: "drinks" });
+// @ts-expect-error: a task or a name
+void Client.open({ collector: "", key: "", budget: 1 });
 // @ts-expect-error: a budget is needed
 void Client.open({ collector: "", key: "", task: "" });
 // @ts-expect-error: no seam for entropy

@@ -60,8 +60,8 @@ export class World {
   }
 
   async open(options = {}, changes = {}) {
-    const task = options.task ?? (await this.collector.publish(GRR_TASK));
-    const given = { collector: this.collector.address, key: this.collector.key, task, budget: 1, ...options };
+    const asked = options.name === undefined ? { task: options.task ?? (await this.collector.publish(GRR_TASK)) } : {};
+    const given = { collector: this.collector.address, key: this.collector.key, ...asked, budget: 1, ...options };
     const client = await openClient(given, this.environment(changes));
     await this.settle();
     return client;

@@ -26,7 +26,9 @@ def answer(
     url: Annotated[
         str,
         typer.Argument(
-            metavar="URL", help="The survey's address: https://collector.example/v1/surveys/ and its task id or name."
+            metavar="URL",
+            help="The survey's address: https://collector.example/v1/surveys/ and its task id; or, with --name, the"
+            " collector's: https://collector.example.",
         ),
     ],
     value: Annotated[
@@ -41,6 +43,9 @@ def answer(
         typer.Option(help="The collector's public key, as `veil survey show` prints it; several while keys change."),
     ],
     lifetime: Annotated[float, typer.Option(help="The budget: eps for all answers together that this ledger pays.")],
+    name: Annotated[
+        str | None, typer.Option(help="The survey's name: its latest wave that takes answers is answered.")
+    ] = None,
     per_day: Annotated[float | None, typer.Option(help="The budget of a day (UTC), if there is one.")] = None,
     delta: Annotated[float, typer.Option(help="The delta that all answers together may have.")] = 0.0,
     ledger: Annotated[
@@ -66,19 +71,19 @@ def answer(
     """
     from veil.device import Client, Ledger
 
-    collector, middle, name = url.rstrip("/").rpartition(_MIDDLE)
-    if not middle:
-        raise InputError(f"expected the address of a survey, as https://collector.example{_MIDDLE}NAME")
+    collector, survey = _place(url, name)
     budget = Ledger(ledger or _default_ledger(), lifetime=lifetime, per_day=per_day, delta=delta)
-    client = Client.open(collector, key, name, budget)
+    client = Client.open(collector, key, survey, budget)
     held = held_value(client.survey.domain, _given(value))
     receipt = client.answer(held, _columns(public), occasion=occasion, patience=patience)
     if receipt.reason is not None:
         said = f"the collector will not take this report, and it is not sent again: {receipt.reason.message}"
         raise ServiceError(receipt.reason.status, receipt.reason.code, said)
-    facts: Document = {"state": receipt.state, "task": client.survey.task, "cost": client.survey.guarantee.epsilon}
-    facts |= {"left": float(budget.left), "waiting": client.waiting}
+    facts: Document = {"state": receipt.state, "task": client.survey.task, "wave": client.wave}
+    facts |= {"cost": client.survey.guarantee.epsilon, "left": float(budget.left), "waiting": client.waiting}
     screen = console(as_json)
+    if survey != client.survey.task:
+        screen.print(_asked(survey, client.wave, client.text(_language())), markup=False, soft_wrap=True)
     screen.print(_SAID[receipt.state], markup=False, soft_wrap=True)
     left = f"an answer costs eps {facts['cost']:g}; {facts['left']:g} of {lifetime:g} left"
     screen.print(f"{left}; {plural(client.waiting, 'report')} waiting", markup=False, soft_wrap=True)
@@ -89,6 +94,31 @@ _SAID = {
     "delivered": "delivered: the collector has acknowledged the report",
     "queued": "kept: the collector cannot take the report now; it is sent with the next answer",
 }
+
+
+def _place(url: str, name: str | None) -> tuple[str, str]:
+    """The collector's address, and the task id or name of the survey there."""
+    collector, middle, survey = url.rstrip("/").rpartition(_MIDDLE)
+    if middle and name is None:
+        return collector, survey.removeprefix("by-name/")
+    if middle or name is None:
+        raise InputError(
+            f"expected either the address of a survey, as https://collector.example{_MIDDLE}TASK, or the collector's"
+            " address and --name"
+        )
+    return url, name
+
+
+def _asked(name: str, wave: int | None, text: str | None) -> str:
+    """What was answered, in one line that cannot steer a terminal."""
+    shown = "".join(sign if sign.isprintable() else " " for sign in text or "")
+    return f"{name}, wave {wave}" + (f": {shown}" if shown else "")
+
+
+def _language() -> str:
+    """The language of this shell, as in "de-CH"."""
+    named = next((os.environ[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if os.environ.get(name)), "en")
+    return named.partition(".")[0].replace("_", "-")
 
 
 def held_value(domain: Domain, text: str) -> Any:

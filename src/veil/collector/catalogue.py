@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from veil.collector.store import Store, StoredSurvey
-from veil.device.verification import read_time, written_time
+from veil.device.verification import NAME, read_time, written_time
 from veil.errors import InputError, ServiceError, WireError
 from veil.study import Study
 from veil.study.registry import study_from_json
@@ -27,7 +27,6 @@ _REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: t
 _MOST_REMEMBERED = 1_000
 _MOST_SECONDS = 2**40
 _KEYS = ("opens", "closes", "precision", "minimum", "keep_days", "name", "texts", "wave")
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _MOST_LANGUAGES = 100
 _MOST_TEXT = 2_000
@@ -86,7 +85,7 @@ def _about(name: Any, texts: Any) -> tuple[str | None, str | None]:
         if texts is not None:
             raise InputError("a question's texts go with a name")
         return None, None
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not NAME.fullmatch(name):
         raise InputError("a survey's name has 1 to 63 small letters, digits and hyphens")
     given = {} if texts is None else texts
     if not isinstance(given, dict) or len(given) > _MOST_LANGUAGES:
@@ -138,7 +137,7 @@ class Catalogue:
 
     def named(self, name: str) -> StoredSurvey:
         """The latest wave of a name that takes reports now, or else the latest that there is."""
-        every = self._store.named(name) if _NAME.fullmatch(name) else []
+        every = self._store.named(name) if NAME.fullmatch(name) else []
         found = [stored for stored in every if stored.state != "draft"]
         if not found:
             raise ServiceError(404, "unknown-survey", "there is no survey of this name")

@@ -64,9 +64,10 @@ class Client:
         """Runs on the device: a client that fetches a survey from a collector, and sends its answers there.
 
         `key` is the collector's public key (base64url, as `veil survey show` prints it), or several while keys change;
-        `name` is the survey's task id, or the name that it is published under, which leaves it to the collector which
-        survey that is. Refuses a survey that is not signed with the key, not open, not the one asked for, or that
-        promises less than the ledger's budget grants. What could not be sent waits in a private file beside the ledger.
+        `name` is the survey's task id, or its name: then it is the latest wave of that name that takes reports, and the
+        name must be signed, too. Refuses a survey that is not signed with the key, not open, not the one asked for, or
+        that promises less than the ledger's budget grants. What could not be sent waits in a private file beside the
+        ledger.
 
             client = veil.Client.open("https://collector.example", key, task, veil.Ledger("ledger", lifetime=2.0))
             receipt = client.answer("coffee")           # delivered, queued or refused

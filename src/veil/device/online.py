@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from veil.device.client import Client
+from veil.device.languages import best_text
 from veil.device.lasting import written
 from veil.device.ledger import Ledger
 from veil.device.outbox import Outbox, Parcel, Refusal
-from veil.device.verification import opening, verified
+from veil.device.verification import NAME, opening, read_about, verified
 from veil.device.web import Answer, UntrustedError, Web
 from veil.errors import CollectorError, MismatchError, ParameterError, VeilError, WireError
 from veil.survey import Survey
@@ -29,7 +30,6 @@ __all__ = ["Clock", "OnlineClient", "Receipt", "open_client"]
 
 FRAMED = "application/vnd.veil.reports"
 _TASK = re.compile(r"[0-9a-f]{64}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _FRESH = 300.0  # seconds for which a survey need not be looked at again
 _FIRST, _LONGEST = 1.0, 300.0  # seconds before the second attempt, then twice as long each time, up to the longest
 _DAY = 86_400.0
@@ -60,8 +60,8 @@ def open_client(
     url: str, key: str | bytes | Sequence[str | bytes], name: str, ledger: Ledger, clock: Clock | None = None
 ) -> OnlineClient:
     """Runs on the device: see `Client.open`."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ParameterError("expected the task id of a survey (64 hex digits), or the name that it is published under")
+    if not isinstance(name, str) or not (_TASK.fullmatch(name) or NAME.fullmatch(name)):
+        raise ParameterError("expected the task id of a survey (64 hex digits), or its name: small letters, digits, -")
     outbox = Outbox(None if ledger.path is None else ledger.path.with_name(f"{ledger.path.name}.outbox"))
     client = OnlineClient(Web(url), _read_keys(key), name, ledger, outbox, clock or Clock())
     client.look()
@@ -76,8 +76,10 @@ class OnlineClient:
         self, web: Web, keys: tuple[bytes, ...], name: str, ledger: Ledger, outbox: Outbox, clock: Clock
     ) -> None:
         self._web, self._keys, self._name, self._clock = web, keys, name, clock
+        self._task = name if _TASK.fullmatch(name) else None
         self.ledger, self.outbox = ledger, outbox
         self._client: Client | None = None
+        self._about: Json | None = None
         self._seen = 0.0
 
     @property
@@ -85,6 +87,18 @@ class OnlineClient:
         """The survey as it was verified last."""
         assert self._client is not None
         return self._client.survey
+
+    @property
+    def wave(self) -> int | None:
+        """Which wave of its name the survey is, counted from 1; None where it has no name."""
+        return None if self._about is None else int(self._about["wave"])
+
+    def text(self, *languages: str) -> str | None:
+        """The question for people, in the first of these languages that it has; else in English, else in any.
+
+        None where the collector says nothing about the survey.
+        """
+        return best_text({} if self._about is None else self._about["texts"], languages)
 
     @property
     def waiting(self) -> int:
@@ -132,7 +146,7 @@ class OnlineClient:
 
     def look(self) -> None:
         """Fetch the survey and verify it; while the collector cannot be reached, verify the copy that is kept."""
-        path = f"/v1/surveys/{self._name}"
+        path = f"/v1/surveys/{self._name if self._task else f'by-name/{self._name}'}"
         address = self._web.address + path
         answer = self._asked(path)
         if answer is None or answer.passing:
@@ -160,10 +174,14 @@ class OnlineClient:
             return None
 
     def _use(self, published: Json) -> None:
-        survey = _verified(published, self._keys, self._name, self._clock.now())
+        key = _known_key(published, self._keys)
+        survey = verified(published, key, self._task, self._clock.now())
+        about = read_about(published, key, survey.task)
+        if self._task is None and (about is None or about["name"] != self._name):
+            raise MismatchError("this is a survey of another name than the one that was asked for")
         if self._client is not None and self.survey.task != survey.task:
-            raise MismatchError("another survey is published under this name now: open it anew")
-        self._client = Client(survey, self.ledger)
+            raise MismatchError("another wave of this name is open now: open it anew, and ask again")
+        self._client, self._about = Client(survey, self.ledger), about
 
     def _parcel(self, report: bytes) -> Parcel:
         return Parcel(report[33:49].hex(), self._web.address, self.survey.task, written(report), self._clock.now())
@@ -240,7 +258,7 @@ class OnlineClient:
         if task != self.survey.task:
             return 0.0  # another client's: signed with keys that this one may not know
         try:
-            published = self._web.get(f"/v1/surveys/{self._name}").document
+            published = self._web.get(f"/v1/surveys/{task}").document
             return float(opening(published, _known_key(published, self._keys)) or 0)
         except VeilError:
             return 0.0
@@ -250,11 +268,6 @@ def _refusal(answer: Answer) -> Refusal:
     error = answer.document.get("error")
     said = error if isinstance(error, dict) else {}
     return Refusal(answer.status, str(said.get("code", answer.status))[:100], str(said.get("message", ""))[:500])
-
-
-def _verified(published: Json, keys: tuple[bytes, ...], name: str, now: float) -> Survey:
-    """The survey, signed with one of the keys; where the name is a task id, the one with that id."""
-    return verified(published, _known_key(published, keys), name if _TASK.fullmatch(name) else None, now)
 
 
 def _known_key(published: Json, keys: tuple[bytes, ...]) -> bytes:

@@ -20,6 +20,7 @@ __all__ = [
     "ABOUT_KIND",
     "ABOUT_PURPOSE",
     "KIND",
+    "NAME",
     "PURPOSE",
     "VERSION",
     "opening",
@@ -36,6 +37,8 @@ PURPOSE = b"veil-published-survey-v1\x00"
 KIND, VERSION = "veil-published-survey", 1
 ABOUT_PURPOSE = b"veil-survey-about-v1\x00"
 ABOUT_KIND = "veil-survey-about"
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+"""What surveys may be called; shorter than a task id, so that none looks like one."""
 
 _MEMBERS = {"kind", "version", "survey", "opens", "closes", "precision"}
 _ABOUT = {"kind", "version", "task", "name", "wave", "texts"}

@@ -1,0 +1,154 @@
+// Surveys by their name: the latest wave, signed for that name, and paid for like any other survey.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { fromBase64url, toBase64url } from "../build/bytes.js";
+
+import { GRR_TASK } from "./collector.mjs";
+import { World } from "./world.mjs";
+
+const refused = (code) => (error) => error.code === code;
+const TEXTS = { de: "Wirklich?", en: "Really?" };
+
+// The same question once more: a public column of another name makes it a task of its own.
+const wave = (number) => ({ ...GRR_TASK, public: [[`wave-${number}`, 0]] });
+const beside = (number) => ({ [`wave-${number}`]: 7 });
+
+test("every wave is paid for, and a retry within one is not", async () => {
+  const world = new World();
+  const budget = { lifetime: 2 };
+  for (const number of [1, 2]) {
+    const task = await world.collector.publishWave("really", wave(number), TEXTS);
+    const client = await world.open({ name: "really", budget });
+    assert.deepEqual([client.task, client.wave, client.text("de-CH")], [task, number, "Wirklich?"]);
+    for (const again of [client, client, await world.open({ name: "really", budget })]) {
+      assert.deepEqual(await again.answer("yes", beside(number)), { state: "delivered" });
+    }
+    assert.equal(world.collector.reports.size, number);
+    assert.deepEqual((await world.store.charges()).map((charge) => charge.task).slice(number - 1), [task]);
+  }
+  await world.collector.publishWave("really", wave(3), TEXTS);
+  const third = await world.open({ name: "really", budget });
+  assert.equal(third.wave, 3);
+  await assert.rejects(third.answer("yes", beside(3)), refused("budget"));
+  assert.equal(world.collector.reports.size, 2);
+  assert.equal(await third.waiting(), 0);
+});
+
+test("the latest wave that is open is answered", async () => {
+  const world = new World();
+  const [first, second] = [
+    await world.collector.publishWave("really", wave(1)),
+    await world.collector.publishWave("really", wave(2)),
+  ];
+  assert.equal((await world.open({ name: "really" })).task, second);
+  world.collector.end(second);
+  assert.equal((await world.open({ name: "really" })).task, first);
+  world.collector.end(first);
+  await assert.rejects(world.open({ name: "really" }), refused("survey-closed"));
+  await assert.rejects(world.open({ name: "other" }), refused("survey-unknown"));
+});
+
+test("an answer goes to the wave that the person was asked", async () => {
+  const world = new World();
+  await world.collector.publishWave("really", wave(1));
+  const client = await world.open({ name: "really" });
+  await world.collector.publishWave("really", wave(2));
+  world.time += 301_000; // it looks again before an answer is paid for
+  for (let i = 0; i < 2; i++) await assert.rejects(client.answer("yes", beside(1)), refused("survey-wave"));
+  assert.deepEqual([await world.store.charges(), world.collector.posts, client.wave], [[], [], 1]);
+});
+
+test("a report that came too early asks for its own wave, not for the latest", async () => {
+  const world = new World();
+  const task = await world.collector.publishWave("really", wave(1));
+  const client = await world.open({ name: "really" });
+  const { about } = world.collector.published(task);
+  const opens = new Date(world.time + 3_600_000).toISOString().replace(".000", "");
+  await world.collector.publish(wave(1), { opens });
+  world.collector.replace(task, { ...world.collector.published(task), about });
+  await world.collector.publishWave("really", wave(2));
+  world.collector.answers = [409];
+  assert.deepEqual(await client.answer("yes", beside(1)), { state: "queued" });
+  const [parcel] = await world.store.parcels();
+  assert.equal(parcel.opens, world.time + 3_600_000);
+});
+
+test("without a network the copy of a name is verified again", async () => {
+  const world = new World();
+  await world.collector.publishWave("really", wave(1), TEXTS);
+  await world.open({ name: "really" });
+  world.collector.answers = ["offline"];
+  const client = await world.open({ name: "really" });
+  assert.deepEqual([client.wave, client.text()], [1, "Really?"]);
+  assert.deepEqual(await client.answer("yes", beside(1)), { state: "queued" });
+  const address = (name) => `${world.collector.address}/v1/surveys/by-name/${name}`;
+  await world.store.keepEnvelope(address("other"), await world.store.envelope(address("really")));
+  await assert.rejects(world.open({ name: "other" }), refused("survey-name"));
+});
+
+test("another survey cannot be handed out under a name", async () => {
+  const world = new World();
+  const { collector } = world;
+  const asked = await collector.publishWave("really", wave(1), TEXTS);
+  const other = await collector.publishWave("other", wave(2), TEXTS);
+  const plain = await collector.publish(wave(3));
+  const right = collector.published(asked);
+  const altered = (from, to) => {
+    const text = new TextDecoder().decode(fromBase64url(right.about.document));
+    assert.ok(text.includes(from));
+    return { ...right.about, document: toBase64url(new TextEncoder().encode(text.replace(from, to))) };
+  };
+  const said = (document) => ({ ...right, about: collector.about({ name: "really", task: asked, ...document }) });
+  const elsewhere = new World().collector; // another key
+  for (const [envelope, code] of [
+    [collector.published(other), "survey-name"],
+    [collector.published(plain), "survey-name"],
+    [said({ name: "other" }), "survey-name"],
+    [{ ...collector.published(other), about: right.about }, "survey-task"],
+    [{ ...right, about: altered("Really?", "Harmless?") }, "survey-signature"],
+    [{ ...right, about: altered('"name":"really"', '"name":"other"') }, "survey-signature"],
+    [{ ...right, about: elsewhere.about({ name: "really", task: asked }) }, "survey-key"],
+    [{ ...right, about: { document: right.document, key: right.key, signature: right.signature } }, "survey-signature"],
+    [{ ...right, about: null }, "survey-form"],
+    [{ ...right, about: {} }, "survey-form"],
+    [said({ wave: 0 }), "survey-form"],
+    [said({ wave: "1" }), "survey-form"],
+    [said({ texts: [] }), "survey-form"],
+    [said({ texts: { de: 3 } }), "survey-form"],
+    [said({ name: 3 }), "survey-form"],
+    [said({ more: 1 }), "survey-form"],
+    [said({ version: 2 }), "survey-form"],
+  ]) {
+    collector.replace(asked, envelope);
+    await assert.rejects(world.open({ name: "really" }), refused(code), JSON.stringify(envelope.about));
+  }
+  collector.replace(asked, { ...right, about: altered("Really?", "Harmless?") }); // by the task id, too
+  await assert.rejects(world.open({ task: asked }), refused("survey-signature"));
+  collector.replace(asked, right);
+  assert.equal((await world.open({ name: "really" })).task, asked);
+  assert.deepEqual(await world.store.charges(), []);
+});
+
+test("a survey without a name has no wave and no text; by its task id, one with a name has both", async () => {
+  const world = new World();
+  const plain = await world.open();
+  assert.deepEqual([plain.wave, plain.text("de"), plain.text()], [null, null, null]);
+  const named = await world.open({ task: await world.collector.publishWave("really", wave(1), TEXTS) });
+  assert.deepEqual([named.wave, named.text("fr", "de-AT")], [1, "Wirklich?"]);
+});
+
+test("what is neither a task id nor a name is asked nowhere", async () => {
+  const world = new World();
+  let asked = 0;
+  const fetch = async () => void asked++;
+  for (const name of ["", "../admin", "a b", "a/b", "a.b", "Really", "really\n", "x".repeat(64), null, 3]) {
+    await assert.rejects(world.open({ name }, { fetch }), refused("task"));
+  }
+  for (const task of ["really", "0".repeat(63), "0".repeat(65), 3]) {
+    await assert.rejects(world.open({ task }, { fetch }), refused("task"));
+  }
+  await assert.rejects(world.open({ name: "really", task: "0".repeat(64) }, { fetch }), refused("task"));
+  assert.equal(asked, 0);
+});
