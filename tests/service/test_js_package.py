@@ -152,10 +152,9 @@ def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Pat
             filled = text.replace("http://127.0.0.1:8321", collector.url)
             return filled.replace("KEY", survey["key"]).replace("TASK", survey["task"])
 
-        def counted(study: str) -> int:
-            asked = study_from_json((tmp_path / study).read_bytes())
-            assert isinstance(asked, veil.OneRound)
-            return len(collector.stored_ids(asked.survey))
+        def counted(study: str, wave: int = 1) -> int:
+            asked = study_from_json((tmp_path / study).read_bytes()).survey
+            return len(collector.stored_ids(veil.Survey(asked.ask, asked.public, wave)))
 
         def in_python(code: str) -> str:
             return run(sys.executable, "-W", "error", "-c", here(code), cwd=tmp_path)
@@ -177,6 +176,6 @@ def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Pat
         in_shell(naming)
         assert (in_python(first), counted("november.json")) == ("1 Was trinken Sie?\ndelivered\n", 1)
         in_shell(second)
-        assert (counted("november.json"), counted("december.json")) == (1, 1)
+        assert (counted("november.json"), counted("november.json", wave=2)) == (1, 1)
         assert float(veil.Ledger(tmp_path / "two-waves", lifetime=1.0).left) == 0  # both waves were paid for
-        assert (in_browser(page_by_name), counted("december.json")) == ("2 Was trinken Sie?\n", 2)
+        assert (in_browser(page_by_name), counted("november.json", wave=2)) == ("2 Was trinken Sie?\n", 2)

@@ -46,8 +46,8 @@ def name() -> str:
 
 
 def wave(collector: Collector, name: str, number: int) -> Survey:
-    """The same question once more, open: a public column of another name makes it a task of its own."""
-    survey = Survey(QUESTION, public=[Public(f"{name}-{number}")])
+    """The very same question once more, open: its number makes it a task of its own."""
+    survey = Survey(QUESTION, [Public(name)], wave=number)
     collector.open_survey(survey, name=name, texts=TEXTS)
     return survey
 
@@ -241,7 +241,7 @@ def test_an_answer_by_name_from_a_shell(collector: Collector, name: str, tmp_pat
     options = ("--key", key_of(collector), "--lifetime", "2", "--value", "tea")
     for number in (1, 2):
         survey = wave(collector, name, number)
-        column = ("--public", f"{name}-{number}=7")
+        column = ("--public", f"{name}=7")
         given = shell(tmp_path, collector.url, "--name", name, *options, *column, "--json")
         assert given.exit_code == 0, given.stderr
         wanted = {"state": "delivered", "task": survey.task, "wave": number, "cost": 1, "left": 2 - number}
@@ -256,7 +256,7 @@ def test_an_answer_by_name_from_a_shell(collector: Collector, name: str, tmp_pat
         assert german.stdout.splitlines()[0] == f"{name}, wave {number}: Was trinken Sie?"
         assert len(collector.stored_ids(survey)) == 1
     third = wave(collector, name, 3)
-    refused = shell(tmp_path, collector.url, "--name", name, *options, "--public", f"{name}-3=7")
+    refused = shell(tmp_path, collector.url, "--name", name, *options, "--public", f"{name}=7")
     assert (refused.exit_code, refused.stdout) == (6, "")
     assert collector.stored_ids(third) == []
     for address in (f"{collector.url}/v1/surveys/{third.task}", f"{collector.url}/v1/surveys/by-name/{name}"):

@@ -11,9 +11,8 @@ import { World } from "./world.mjs";
 const refused = (code) => (error) => error.code === code;
 const TEXTS = { de: "Wirklich?", en: "Really?" };
 
-// The same question once more: a public column of another name makes it a task of its own.
-const wave = (number) => ({ ...GRR_TASK, public: [[`wave-${number}`, 0]] });
-const beside = (number) => ({ [`wave-${number}`]: 7 });
+// The same question once more: from the second wave on, its number makes it a task of its own.
+const wave = (number) => (number === 1 ? GRR_TASK : { ...GRR_TASK, wave: number });
 
 test("every wave is paid for, and a retry within one is not", async () => {
   const world = new World();
@@ -23,7 +22,7 @@ test("every wave is paid for, and a retry within one is not", async () => {
     const client = await world.open({ name: "really", budget });
     assert.deepEqual([client.task, client.wave, client.text("de-CH")], [task, number, "Wirklich?"]);
     for (const again of [client, client, await world.open({ name: "really", budget })]) {
-      assert.deepEqual(await again.answer("yes", beside(number)), { state: "delivered" });
+      assert.deepEqual(await again.answer("yes"), { state: "delivered" });
     }
     assert.equal(world.collector.reports.size, number);
     assert.deepEqual((await world.store.charges()).map((charge) => charge.task).slice(number - 1), [task]);
@@ -31,7 +30,7 @@ test("every wave is paid for, and a retry within one is not", async () => {
   await world.collector.publishWave("really", wave(3), TEXTS);
   const third = await world.open({ name: "really", budget });
   assert.equal(third.wave, 3);
-  await assert.rejects(third.answer("yes", beside(3)), refused("budget"));
+  await assert.rejects(third.answer("yes"), refused("budget"));
   assert.equal(world.collector.reports.size, 2);
   assert.equal(await third.waiting(), 0);
 });
@@ -56,7 +55,7 @@ test("an answer goes to the wave that the person was asked", async () => {
   const client = await world.open({ name: "really" });
   await world.collector.publishWave("really", wave(2));
   world.time += 301_000; // it looks again before an answer is paid for
-  for (let i = 0; i < 2; i++) await assert.rejects(client.answer("yes", beside(1)), refused("survey-wave"));
+  for (let i = 0; i < 2; i++) await assert.rejects(client.answer("yes"), refused("survey-wave"));
   assert.deepEqual([await world.store.charges(), world.collector.posts, client.wave], [[], [], 1]);
 });
 
@@ -70,7 +69,7 @@ test("a report that came too early asks for its own wave, not for the latest", a
   world.collector.replace(task, { ...world.collector.published(task), about });
   await world.collector.publishWave("really", wave(2));
   world.collector.answers = [409];
-  assert.deepEqual(await client.answer("yes", beside(1)), { state: "queued" });
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
   const [parcel] = await world.store.parcels();
   assert.equal(parcel.opens, world.time + 3_600_000);
 });
@@ -82,7 +81,7 @@ test("without a network the copy of a name is verified again", async () => {
   world.collector.answers = ["offline"];
   const client = await world.open({ name: "really" });
   assert.deepEqual([client.wave, client.text()], [1, "Really?"]);
-  assert.deepEqual(await client.answer("yes", beside(1)), { state: "queued" });
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
   const address = (name) => `${world.collector.address}/v1/surveys/by-name/${name}`;
   await world.store.keepEnvelope(address("other"), await world.store.envelope(address("really")));
   await assert.rejects(world.open({ name: "other" }), refused("survey-name"));

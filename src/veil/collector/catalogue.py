@@ -70,7 +70,7 @@ def draft_of(
     keep = options.get("keep_days")
     keep = None if keep is None else whole_number(keep, "keep_days", _MOST_DAYS)
     name, texts = _about(options.get("name"), options.get("texts"))
-    wave = options.get("wave")
+    wave = options.get("wave", survey.wave if survey.wave > 1 else None)
     if wave is not None:
         if name is None:
             raise InputError("a wave goes with a name, which all waves share")
