@@ -99,7 +99,7 @@ def add_moments(
 
 @numba.njit(inline="always")
 def _add_cross(
-    numbers: NDArray[I64], weights: NDArray[I64], others: NDArray[I64], cross: NDArray[U64], pair: int
+    numbers: NDArray[I64], weights: NDArray[I64], others: NDArray[I64], cross: NDArray[U64], pair: I64
 ) -> None:
     """Add w w' u of all rows. Of short weights it is added up in 128 bits at first, enough for 2^33 rows."""
     low, high = U64(0), I64(0)
@@ -117,7 +117,7 @@ def _add_cross(
 
 
 @numba.njit(inline="always")
-def _add_halves(sums: NDArray[U64], place: int, x: I64, u: I64, y: I64, v: I64) -> None:
+def _add_halves(sums: NDArray[U64], place: I64, x: I64, u: I64, y: I64, v: I64) -> None:
     """Add (x u) (y v) to a large sum for any x and y, by their low and their high 32 bits: nothing overflows."""
     low, high = (x & I64(0xFFFFFFFF)) * u, (x >> I64(32)) * u
     other_low, other_high = (y & I64(0xFFFFFFFF)) * v, (y >> I64(32)) * v

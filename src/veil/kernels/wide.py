@@ -20,7 +20,7 @@ SMALL_WORDS, LARGE_WORDS = 2, 4
 def _adder(words: int, shift: int) -> Any:
     """A function (sums, i, x, y) for compiled loops: adds x * y * 2^shift to the i-th sum of a flat array of words."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def add(typing: Any, sums: Any, i: Any, x: Any, y: Any) -> Any:
         def made(context: Any, builder: Any, signature: Any, given: Any) -> Any:
             from llvmlite import ir
@@ -41,8 +41,8 @@ def _adder(words: int, shift: int) -> Any:
     return add
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def add_large(typing: Any, sums: Any, i: Any, x: Any, y: Any) -> Any:
+@intrinsic
+def _add_large(typing: Any, sums: Any, i: Any, x: Any, y: Any) -> Any:
     """For compiled loops: adds x * y to the i-th sum of a flat array, and looks at its upper half only where it must.
 
     That is where the carry is not the one that the product's sign undoes.
@@ -70,8 +70,8 @@ def add_large(typing: Any, sums: Any, i: Any, x: Any, y: Any) -> Any:
     return types.none(sums, types.int64, types.int64, types.int64), made
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def high_product(typing: Any, x: Any, y: Any) -> Any:
+@intrinsic
+def _high_product(typing: Any, x: Any, y: Any) -> Any:
     """The upper 64 of the 128 bits of a product of two signed integers, for compiled loops."""
 
     def made(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -84,6 +84,8 @@ def high_product(typing: Any, x: Any, y: Any) -> Any:
     return types.int64(types.int64, types.int64), made
 
 
-add_small = _adder(SMALL_WORDS, 0)
-add_large_32 = _adder(LARGE_WORDS, 32)
-add_large_64 = _adder(LARGE_WORDS, 64)
+add_small: Any = _adder(SMALL_WORDS, 0)
+add_large: Any = _add_large
+add_large_32: Any = _adder(LARGE_WORDS, 32)
+add_large_64: Any = _adder(LARGE_WORDS, 64)
+high_product: Any = _high_product

@@ -6,7 +6,7 @@ hundred is 1e-15 of its parts, and its standard error comes from 1e-30 of them. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["NAN", "Decimals", "decimals", "in_decimals", "integers"]
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 Decimals = NDArray[Any]
 """An array of decimals."""
 NAN = Decimal("NaN")
@@ -36,7 +37,7 @@ def in_decimals(function: Callable[P, T]) -> Callable[P, T]:
     return wrapped
 
 
-def decimals(numbers: ArrayLike) -> Decimals:
+def decimals(numbers: ArrayLike | Sequence[Decimal]) -> Decimals:
     """Integers or doubles as decimals, exactly; decimals as they are."""
     array = np.asarray(numbers)
     return np.asarray(_decimal(array.astype(object)), object)

@@ -134,7 +134,11 @@ class Moments:
 
     @in_decimals
     def totals(
-        self, counts: NDArray[np.int64], totals: Sequence[int], products: Sequence[Sequence[int]], units: ArrayLike
+        self,
+        counts: NDArray[np.int64],
+        totals: Sequence[int],
+        products: Sequence[Sequence[int]],
+        units: ArrayLike | Sequence[Decimal],
     ) -> Totals:
         """The estimated sums of people who made the choices `counts` times, as decimals.
 
@@ -151,7 +155,8 @@ class Moments:
         own = among * (1 - 2 * constant) + constant**2 * pairs - np.outer(known, known) / people
         floor = np.diag(pairs) * Decimal(self._values.noise) / people
         covariance = _less(scatter * unit**2, own, floor)
-        return Totals(constant * everyone + known, covariance, among).scaled(decimals(units))
+        found = Totals(constant * everyone + known, covariance, among)
+        return found.scaled(decimals(units))
 
     def _scattered(self, counts: NDArray[np.int64], sums: int) -> tuple[Decimals, Decimals]:
         """The sums of w u over all groups, and of n times the covariances of w u within each; in units of numbers."""
