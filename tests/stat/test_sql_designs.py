@@ -90,7 +90,7 @@ def answers(name: str, reading: Reading, runs: int = RUNS) -> dict[str, tuple[Fl
             values = table.design.values(table, boxes, counts)
             moments = Moments(values, 2, len(counts))
             moments.add(choice, values.of(columns), weights)
-            told = moments.totals(counts, totals, products, np.ones(2))
+            told = moments.totals(counts, totals, products, np.ones(2)).doubles()
             found[query].append([told.values, np.sqrt(np.diag(told.covariance))])
     return {
         query: (weights @ inside(QUERIES[query]).astype(np.float64), *np.moveaxis(np.array(every), 1, 0))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
 from veil.kernels.hashing import hash32, interval_start
+from veil.kernels.wide import add_large, add_large_32, add_large_64, add_small, high_product
 
 __all__ = ["add_moments", "hashed_values"]
 
@@ -64,33 +65,63 @@ def add_moments(
     numbers: NDArray[I64],
     weights: NDArray[I64],
     first: NDArray[U64],
-    second: NDArray[np.float64],
-    cross: NDArray[np.float64],
+    second: NDArray[U64],
+    cross: NDArray[U64],
 ) -> None:
-    """Add rows to the sums of their slots: w u exactly, w w' u u and w w' u as doubles.
+    """Add rows to sums, exactly: w u and w w' u u by slot, and w w' u of all slots together.
 
-    `numbers` are below 2^30. `first[slot, a]` holds a sum as four words: two 128-bit integers, of the low and of the
-    high 32 bits of the weights times the numbers; so that the order of rows never shows.
+    `numbers` are below 2^30. All sums are integers as words, see `wide`: the order of rows never shows. They stand
+    flat: `first` has one small sum per slot and weight, `second` one large sum per slot and pair of a weight with
+    itself or one before it, `cross` one per pair.
     """
-    sums = weights.shape[0]
+    sums = I64(weights.shape[0])
+    pairs = sums * (sums + 1) // 2
     for i in range(len(slots)):
         slot, number = slots[i], numbers[i]
-        real = float(number)
+        place = slot * pairs
         for a in range(sums):
             weight = weights[a, i]
-            _add(first, slot, a, 0, I64(weight & I64(0xFFFFFFFF)) * number)
-            if weight >> I64(32):
-                _add(first, slot, a, 2, (weight >> I64(32)) * number)
+            add_small(first, slot * sums + a, weight, number)
+            short = weight == I64(I32(weight))
             for b in range(a + 1):
-                both = float(weight) * float(weights[b, i])
-                second[slot, a, b] += both * real * real
-                cross[slot, a, b] += both * real
+                other = weights[b, i]
+                if short and other == I64(I32(other)):
+                    add_large(second, place, weight * number, other * number)
+                else:
+                    _add_halves(second, place, weight, number, other, number)
+                place += 1
+    pair = I64(0)
+    for a in range(sums):
+        for b in range(a + 1):
+            _add_cross(numbers, weights[a], weights[b], cross, pair)
+            pair += 1
 
 
 @numba.njit(inline="always")
-def _add(first: NDArray[U64], slot: int, a: int, word: int, value: I64) -> None:
-    """Add a signed 64-bit value to a 128-bit sum."""
-    before = first[slot, a, word]
-    after = U64(before + U64(value))
-    first[slot, a, word] = after
-    first[slot, a, word + 1] = U64(first[slot, a, word + 1] + U64(value >> I64(63)) + U64(after < before))
+def _add_cross(
+    numbers: NDArray[I64], weights: NDArray[I64], others: NDArray[I64], cross: NDArray[U64], pair: I64
+) -> None:
+    """Add w w' u of all rows. Of short weights it is added up in 128 bits at first, enough for 2^33 rows."""
+    low, high = U64(0), I64(0)
+    for i in range(len(numbers)):
+        number, weight, other = numbers[i], weights[i], others[i]
+        if weight == I64(I32(weight)) and other == I64(I32(other)):
+            part = U64(weight * other * number)
+            low = U64(low + part)
+            high += high_product(weight * other, number) + I64(low < part)
+        else:
+            _add_halves(cross, pair, weight, number, other, I64(1))
+    add_large(cross, pair, I64(low & U64(0xFFFFFFFF)), I64(1))
+    add_large_32(cross, pair, I64(low >> U64(32)), I64(1))
+    add_large_64(cross, pair, high, I64(1))
+
+
+@numba.njit(inline="always")
+def _add_halves(sums: NDArray[U64], place: I64, x: I64, u: I64, y: I64, v: I64) -> None:
+    """Add (x u) (y v) to a large sum for any x and y, by their low and their high 32 bits: nothing overflows."""
+    low, high = (x & I64(0xFFFFFFFF)) * u, (x >> I64(32)) * u
+    other_low, other_high = (y & I64(0xFFFFFFFF)) * v, (y >> I64(32)) * v
+    add_large(sums, place, low, other_low)
+    add_large_32(sums, place, low, other_high)
+    add_large_32(sums, place, high, other_low)
+    add_large_64(sums, place, high, other_high)

@@ -1,7 +1,7 @@
 """The rows of a table whose reports are counted by the tasks of a cluster: the driver's side of a query.
 
-Tasks run the two passes of a query over their rows (`parts`); the driver adds up what they found. All of it are
-integers and sums that no split shows, so that answers are those of one machine.
+Tasks run the two passes of a query over their rows (`parts`), and the driver adds up what they found. Everything that
+is added up is an integer, so the split does not show: answers are those of one machine, bit by bit.
 """
 
 from __future__ import annotations

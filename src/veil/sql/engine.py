@@ -10,9 +10,10 @@ from functools import cmp_to_key
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from veil.sql.answer import Answer, KeyColumn, Measured
+from veil.sql.decimals import NAN, Decimals, decimals, in_decimals
 from veil.sql.design import Design, TalliedDesign
 from veil.sql.moments import Totals
 from veil.sql.passes import public_part
@@ -23,8 +24,6 @@ from veil.sql.rows import Counted, Rows
 from veil.sql.tidying import tidied
 
 __all__ = ["run"]
-
-Floats = NDArray[np.float64]
 
 
 def run(query: Query, rows: Rows) -> Answer:
@@ -60,18 +59,23 @@ def run(query: Query, rows: Rows) -> Answer:
 # -- from sums to the columns of the answer ----------------------------------------------------------------------------
 
 
-def value_of(expression: Expression, totals: Floats, keys: Sequence[Any]) -> tuple[float, Floats]:
-    """An expression's value and its derivatives by the sums; nan where it has none."""
-    still = np.zeros(len(totals))
+@in_decimals
+def value_of(expression: Expression, totals: ArrayLike, keys: Sequence[Any]) -> tuple[Decimal, Decimals]:
+    """An expression's value and its derivatives by the sums; NaN where it has none."""
+    return _value_of(expression, decimals(totals), keys)
+
+
+def _value_of(expression: Expression, totals: Decimals, keys: Sequence[Any]) -> tuple[Decimal, Decimals]:
+    still = decimals(np.zeros(len(totals)))
     if isinstance(expression, Number):
-        return expression.value, still
+        return Decimal(expression.value), still
     if isinstance(expression, KeyValue):
         key = keys[expression.index]
-        return (float(key), still) if isinstance(key, (int, float, Decimal)) else (math.nan, still)
+        return (Decimal(key), still) if isinstance(key, (int, float, Decimal)) else (NAN, still)
     if isinstance(expression, Total):
-        still[expression.index] = 1.0
-        return float(totals[expression.index]), still
-    (a, da), *others = (value_of(part, totals, keys) for part in expression.parts)
+        still[expression.index] = Decimal(1)
+        return totals[expression.index], still
+    (a, da), *others = (_value_of(part, totals, keys) for part in expression.parts)
     if not others:
         return _unary(expression.name, a, da)
     ((b, db),) = others
@@ -82,16 +86,16 @@ def value_of(expression: Expression, totals: Floats, keys: Sequence[Any]) -> tup
     if expression.name == "*":
         return a * b, a * db + b * da
     if b == 0:
-        return math.nan, still * math.nan
+        return NAN, still * NAN
     return a / b, (da - a / b * db) / b
 
 
-def _unary(name: str, a: float, da: Floats) -> tuple[float, Floats]:
+def _unary(name: str, a: Decimal, da: Decimals) -> tuple[Decimal, Decimals]:
     if name == "negate":
         return -a, -da
     if name == "abs":
         return abs(a), da if a >= 0 else -da
-    return (math.sqrt(a), da / (2 * math.sqrt(a))) if a > 0 else (math.nan, da * math.nan)
+    return (a.sqrt(), da / (2 * a.sqrt())) if a > 0 else (NAN, da * NAN)
 
 
 Row = tuple[tuple[Any, ...], Totals | None]
@@ -114,17 +118,11 @@ def _measured(output: Output, rows: Sequence[Row], people: int) -> Measured:
             sampling.append(math.nan)
             continue
         value, slope = value_of(output.value, totals.values, keys)
-        variance = float(slope @ totals.covariance @ slope)
-        found.append(value)
-        errors.append(_rounded(math.sqrt(max(variance, 0.0))) if not math.isnan(variance) else math.nan)
-        sampling.append(_rounded(totals.sampled(slope, people)))
+        found.append(float(value))
+        errors.append(totals.error(slope))
+        sampling.append(totals.sampled(slope, people))
     columns = [np.array(column, dtype=np.float64) for column in (found, errors, sampling)]
     return Measured(output.name, *columns)
-
-
-def _rounded(error: float) -> float:
-    """Nine digits of a standard error: further ones depend on the order in which rows were added up."""
-    return float(f"{error:.9g}")
 
 
 def _ordered(query: Query, found: Mapping[tuple[Any, ...], Totals | None]) -> list[Row]:
@@ -157,7 +155,7 @@ def _sortable(expression: Expression, row: Row) -> Any:
     if totals is None:
         return None
     value, _ = value_of(expression, totals.values, keys)
-    return None if math.isnan(value) else value
+    return None if value.is_nan() else float(value)
 
 
 _COMPARISONS = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,10 +23,12 @@ from veil.results.base import Result
 from veil.results.units import Column, Unit, make_table
 from veil.sql.answer import KeyColumn, Measured, key_unit
 from veil.sql.choosing import expected_counts
+from veil.sql.decimals import Decimals, decimals, in_decimals
 from veil.sql.design import TalliedDesign, Values
 from veil.sql.engine import value_of
 from veil.sql.grid_reading import grid_sets
 from veil.sql.hio import trees_of
+from veil.sql.moments import Totals
 from veil.sql.passes import public_part
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
@@ -129,14 +132,14 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         if n is None:
             raise InputError("how many people there will be must be said, where there are no rows yet")
         classes = [_evenly(query, table, n, len(split.atoms))]
-        units, said = np.ones(len(query.sums)), (f"So it would be if {n:,} people reported.", *_unseen(query))
+        units, said = decimals(np.ones(len(query.sums))), (f"So it would be if {n:,} people reported.", *_unseen(query))
     else:
         public = [key for key in query.keys if isinstance(key, PublicKey)]
         counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
         classes = [_Class.of(one, counted.places) for one in counted.classes]
-        units = np.array([10.0 ** -counted.scales[place] for place in counted.places])
+        units = decimals([Decimal(1).scaleb(-counted.scales[place]) for place in counted.places])
         n = rows.people
-    work, found = _Work(), dict[tuple[Any, ...], _Expected | None]()
+    work, found = _Work(), dict[tuple[Any, ...], Totals | None]()
     choices = list(product(*(key.buckets for key in query.private_keys)))
     looked = [(place, one, buckets) for place, one in enumerate(classes) for buckets in choices]
     many, step = len(looked), max(1, len(looked) // _MOST_ROWS)
@@ -264,27 +267,17 @@ class _Predicted(_Nobody):
         self.variance = variance
 
 
-@dataclass(frozen=True, eq=False)
-class _Expected:
+@in_decimals
+def _expected(table: Table, boxes: Sequence[Box], values: Values, one: _Class, units: Decimals) -> Totals:
     """Sums as evenly spread people would give them, and their covariances."""
-
-    values: NDArray[np.float64]
-    covariance: NDArray[np.float64]
-
-    def __add__(self, other: _Expected) -> _Expected:
-        return _Expected(self.values + other.values, self.covariance + other.covariance)
-
-
-def _expected(table: Table, boxes: Sequence[Box], values: Values, one: _Class, units: NDArray[np.float64]) -> _Expected:
     sizes = [part.size for part in table.private.parts]
     share = math.fsum(
         math.prod(sum(b - a for a, b in runs) / sizes[p] for p, runs in enumerate(box) if runs is not None)
         for box in boxes
     )
     each = values.variance / max(int(one.counts.sum()), 1)
-    totals, products = np.array(one.totals, dtype=np.float64), np.array(one.products, dtype=np.float64)
-    products = products.reshape(len(totals), len(totals))
-    return _Expected(share * totals * units, each * products * np.outer(units, units))
+    totals, products = decimals(one.totals), decimals(one.products).reshape(len(units), len(units))
+    return Totals(Decimal(share) * totals * units, Decimal(each) * products * np.outer(units, units))
 
 
 def _row(
@@ -298,7 +291,7 @@ def _row(
     return tuple(next(own) if isinstance(key, PrivateKey) else next(given) for key in query.keys), boxes
 
 
-def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], _Expected | None]]) -> Measured:
+def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], Totals | None]]) -> Measured:
     found, errors = [], []
     for keys, expected in rows:
         if expected is None:
@@ -307,9 +300,8 @@ def _measured(name: str, expression: Any, rows: Sequence[tuple[tuple[Any, ...], 
             continue
         value, slope = value_of(expression, expected.values, keys)
         used = np.flatnonzero(slope != 0)  # a sum that does not count may be unknown
-        variance = float(slope[used] @ expected.covariance[np.ix_(used, used)] @ slope[used])
-        found.append(value)
-        errors.append(math.sqrt(max(variance, 0.0)) if not math.isnan(variance) else math.nan)
+        found.append(float(value))
+        errors.append(expected.placed(used.tolist()).error(slope[used]))
     return Measured(name, np.array(found), np.array(errors))
 
 

@@ -7,6 +7,9 @@ For people of one class (the same public group, the same public conditions) the 
 People were put into groups at random, so with y = w u the variance of T is the sum over groups of n_l times the
 variance of y within the group, less n times the variance over people of what each adds to the truth (Neyman 1923):
 that part is the same whatever groups people are put into. Noise and the choice of groups are both in it.
+
+All sums over rows are integers, and what is made of them has a hundred digits: neither the order of rows nor a split
+of them shows, and differences of large sums stay right.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from veil.errors import WireError
+from veil.sql.decimals import Decimals, decimals, in_decimals, integers
 from veil.sql.design import Values
 
 __all__ = ["Moments", "Totals"]
@@ -30,11 +35,14 @@ _BITS = 30
 
 @dataclass(frozen=True)
 class Totals:
-    """Estimated sums, in the units of their weights, and their covariances; they add up over disjoint people."""
+    """Estimated sums, in the units of their weights, and their covariances; they add up over disjoint people.
 
-    values: Floats
-    covariance: Floats
-    among: Floats | None = None
+    Doubles or decimals, whichever they were made of.
+    """
+
+    values: Floats | Decimals
+    covariance: Floats | Decimals
+    among: Floats | Decimals | None = None
     """The estimated sums of products of two weights over the same people: how far totals depend on who was asked."""
 
     @classmethod
@@ -42,11 +50,13 @@ class Totals:
         """The sums over nobody."""
         return cls(np.zeros(sums), np.zeros((sums, sums)), np.zeros((sums, sums)))
 
+    @in_decimals
     def __add__(self, other: Totals) -> Totals:
         among = None if self.among is None or other.among is None else self.among + other.among
         return Totals(self.values + other.values, self.covariance + other.covariance, among)
 
-    def scaled(self, units: Floats) -> Totals:
+    @in_decimals
+    def scaled(self, units: Floats | Decimals) -> Totals:
         """The same in other units: what one of each weight stands for."""
         squares = np.outer(units, units)
         among = None if self.among is None else self.among * squares
@@ -59,97 +69,123 @@ class Totals:
             self.values[list(places)], self.covariance[both], None if self.among is None else self.among[both]
         )
 
-    def sampled(self, slope: Floats, people: int) -> float:
+    def doubles(self) -> Totals:
+        """The same rounded to doubles."""
+        among = None if self.among is None else np.asarray(self.among, np.float64)
+        return Totals(np.asarray(self.values, np.float64), np.asarray(self.covariance, np.float64), among)
+
+    @in_decimals
+    def error(self, slope: Decimals) -> float:
+        """The standard error of a number with these derivatives."""
+        return _root(slope @ decimals(self.covariance) @ slope)
+
+    @in_decimals
+    def sampled(self, slope: Decimals, people: int) -> float:
         """How far a number with these derivatives varies with who was asked: so many people, drawn from very many."""
         if self.among is None:
             return math.nan
-        variance = float(slope @ (self.among - np.outer(self.values, self.values) / max(people, 1)) @ slope)
-        return math.sqrt(max(variance, 0.0)) if not math.isnan(variance) else math.nan
+        values = decimals(self.values)
+        return _root(slope @ (decimals(self.among) - np.outer(values, values) / max(people, 1)) @ slope)
 
 
 class Moments:
     """The sums over the rows of one class, group by group, for one condition."""
 
     def __init__(self, values: Values, sums: int, groups: int) -> None:
+        from veil.kernels.wide import LARGE_WORDS, SMALL_WORDS
+
         self._values = values
         # numbers become integers below 2^30: their sums do not depend on the order of rows
         self._scale = 2.0 ** (_BITS - 1 - math.ceil(math.log2(values.bound))) if values.bound > 0 else 1.0
-        self._first = np.zeros((groups, sums, 4), np.uint64)
-        self._second = np.zeros((groups, sums, sums))
-        self._cross = np.zeros((groups, sums, sums))
+        pairs = sums * (sums + 1) // 2  # of a weight with itself or one before it
+        self._first = np.zeros((groups, sums, SMALL_WORDS), np.uint64)
+        self._second = np.zeros((groups, pairs, LARGE_WORDS), np.uint64)
+        self._cross = np.zeros((pairs, LARGE_WORDS), np.uint64)
+
+    @property
+    def _words(self) -> tuple[NDArray[np.uint64], ...]:
+        return self._first, self._second, self._cross
 
     def add(self, slots: NDArray[Any], numbers: Floats, weights: NDArray[np.int64]) -> None:
         """Add rows: the group of each, its number, and one row of weights per sum."""
         from veil.kernels.cells import add_moments
 
         whole = np.rint(numbers * self._scale).astype(np.int64)
-        add_moments(slots.astype(np.int64), whole, weights, self._first, self._second, self._cross)
+        add_moments(slots.astype(np.int64), whole, weights, *(words.reshape(-1) for words in self._words))
 
     def state(self) -> bytes:
         """What was added up so far, as bytes."""
-        return b"".join(array.tobytes() for array in (self._first, self._second, self._cross))
+        return b"".join(words.tobytes() for words in self._words)
 
     def merge(self, state: bytes) -> None:
         """Add what the same moments found in other rows."""
-        first, second, cross = self._first.nbytes, self._second.nbytes, self._cross.nbytes
-        if len(state) != first + second + cross:
+        if len(state) != sum(words.nbytes for words in self._words):
             raise WireError("these sums are those of another query")
-        theirs = np.frombuffer(state[:first], np.uint64).reshape(self._first.shape)
-        for low, top in ((0, 1), (2, 3)):  # integers of 128 bits, as two words each
-            self._first[..., low] += theirs[..., low]
-            carried = self._first[..., low] < theirs[..., low]
-            self._first[..., top] += theirs[..., top] + carried.astype(np.uint64)
-        self._second += np.frombuffer(state[first : first + second], np.float64).reshape(self._second.shape)
-        self._cross += np.frombuffer(state[first + second :], np.float64).reshape(self._cross.shape)
+        start = 0
+        for words in self._words:
+            theirs = np.frombuffer(state, np.uint64, words.size, start).reshape(words.shape)
+            start += words.nbytes
+            carried = np.zeros(words.shape[:-1], np.uint64)
+            for i in range(words.shape[-1]):
+                some = theirs[..., i] + carried
+                carried = (some < carried).astype(np.uint64)
+                words[..., i] += some
+                carried += words[..., i] < some
 
+    @in_decimals
     def totals(
-        self, counts: NDArray[np.int64], totals: Sequence[int], products: Sequence[Sequence[int]], units: Floats
+        self,
+        counts: NDArray[np.int64],
+        totals: Sequence[int],
+        products: Sequence[Sequence[int]],
+        units: ArrayLike | Sequence[Decimal],
     ) -> Totals:
-        """The estimated sums of people who made the choices `counts` times.
+        """The estimated sums of people who made the choices `counts` times, as decimals.
 
         `totals` and `products` are the exact sums of all their weights and of products of weights; `units` are what
         one of each weight stands for.
         """
-        people, constant = int(counts.sum()), self._values.constant
-        sums = len(units)
-        first = np.zeros((len(counts), sums))
-        for group in np.flatnonzero(self._first.any(axis=(1, 2))).tolist():
-            first[group] = [self._whole(group, a) / self._scale for a in range(sums)]
-        second = (self._second + np.swapaxes(np.tril(self._second, -1), 1, 2)) / self._scale**2
-        cross = (self._cross + np.swapaxes(np.tril(self._cross, -1), 1, 2)).sum(axis=0) / self._scale
-        everyone, pairs = np.array(totals, dtype=np.float64), np.array(products, dtype=np.float64).reshape(sums, sums)
-        found = constant * everyone + np.array([math.fsum(first[:, a]) for a in range(sums)])
-        scatter = np.zeros((sums, sums))
-        for group, count in enumerate(counts.tolist()):
-            if count > 1:
-                centred = second[group] - np.outer(first[group], first[group]) / count
-                scatter += centred * count / (count - 1)
-            else:
-                scatter += second[group]
+        people, sums = max(int(counts.sum()), 1), len(totals)
+        constant, unit = Decimal(self._values.constant), 1 / Decimal(self._scale)
+        first, scatter = self._scattered(counts, sums)
+        everyone, pairs = decimals(totals), decimals(products).reshape(sums, sums)
+        known = first * unit
         # what each person adds to the truth: w (phi - constant), and phi is its own square
-        among = cross + constant * pairs  # the sum of w w' phi
-        own = among * (1 - 2 * constant) + constant**2 * pairs
-        own -= np.outer(found - constant * everyone, found - constant * everyone) / max(people, 1)
-        floor = np.diag(pairs) * self._values.noise / max(people, 1)
-        return Totals(found, _less(scatter, own, floor), among).scaled(units)
+        among = _square(decimals(integers(self._cross)), sums) * unit + constant * pairs  # the sum of w w' phi
+        own = among * (1 - 2 * constant) + constant**2 * pairs - np.outer(known, known) / people
+        floor = np.diag(pairs) * Decimal(self._values.noise) / people
+        covariance = _less(scatter * unit**2, own, floor)
+        found = Totals(constant * everyone + known, covariance, among)
+        return found.scaled(decimals(units))
 
-    def _whole(self, group: int, a: int) -> int:
-        low, low_top, high, high_top = (int(word) for word in self._first[group, a])
-        return _signed(low, low_top) + (_signed(high, high_top) << 32)
+    def _scattered(self, counts: NDArray[np.int64], sums: int) -> tuple[Decimals, Decimals]:
+        """The sums of w u over all groups, and of n times the covariances of w u within each; in units of numbers."""
+        some = np.flatnonzero(self._second.any(axis=(1, 2)))
+        first, second = integers(self._first[some]), _square(integers(self._second[some]), sums)
+        people = counts[some, None, None].astype(object)
+        alone = people <= 1
+        centred = np.where(alone, second, people * second - first[:, :, None] * first[:, None, :])
+        scatter = decimals(centred) / decimals(np.where(alone, 1, people - 1))
+        return decimals(first.sum(axis=0)), decimals(scatter.sum(axis=0))
 
 
-def _signed(low: int, top: int) -> int:
-    whole = (top << 64) | low
-    return whole - (1 << 128) if top >> 63 else whole
+def _square(pairs: NDArray[Any], sums: int) -> NDArray[Any]:
+    """Symmetric matrices from what stands for each pair of a weight with itself or one before it."""
+    places = [[max(a, b) * (max(a, b) + 1) // 2 + min(a, b) for b in range(sums)] for a in range(sums)]
+    return pairs[..., np.array(places, np.int64).reshape(sums, sums)]
 
 
-def _less(scatter: Floats, own: Floats, floor: Floats) -> Floats:
+def _root(variance: Any) -> float:
+    return math.nan if math.isnan(variance) else float(Decimal(max(variance, 0)).sqrt())
+
+
+def _less(scatter: Decimals, own: Decimals, floor: Decimals) -> Decimals:
     """The scatter less people's own share of it, as far as the noise that there is at least stays.
 
     What is subtracted is itself an estimate, and of few people it may be far too large.
     """
-    part = 1.0
+    part = Decimal(1)
     for variance, mine, least in zip(np.diag(scatter), np.diag(own), floor, strict=True):
         if mine > 0:
-            part = min(part, max((variance - max(least, variance / 1000)) / mine, 0.0))
-    return scatter - part * own
+            part = min(part, max((variance - max(least, variance / 1000)) / mine, Decimal(0)))
+    return np.asarray(scatter - part * own, object)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class Reading(ABC):
     def __init__(self, table: Table, counted: Counted, parts: Sequence[Part]) -> None:
         self.table, self.counted, self.parts = table, counted, parts
         self.sums = len(counted.scales)
-        self.units = np.array([10.0**-scale for scale in counted.scales])
+        self.units = [Decimal(1).scaleb(-scale) for scale in counted.scales]
 
     @abstractmethod
     def add(self, rows: Rows) -> None:
@@ -216,7 +217,7 @@ class _Tallied(Reading):
             try:
                 if part.boxes:
                     own = self._design.totals(self.table, part.boxes, self._by_class[part.place])
-                _added(found, part.row, own.scaled(self.units))
+                _added(found, part.row, own.scaled(np.array(self.units, np.float64)))
             except EmptyError:
                 _added(found, part.row, None)
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,10 @@ def tidied(query: Query, found: Mapping[tuple[Any, ...], Totals | None], place: 
 
 def _fitted(rows: Mapping[tuple[Any, ...], Totals], place: int) -> dict[tuple[Any, ...], Totals]:
     """The rows of one public group, with counts by Norm-Sub."""
-    counts = np.array([totals.values[place] for totals in rows.values()])
+    counts = np.array([totals.values[place] for totals in rows.values()], np.float64)
     made = {}
     for (row, totals), count in zip(rows.items(), norm_sub(counts, max(float(counts.sum()), 0.0)), strict=True):
         values = totals.values.copy()
-        values[place] = count
+        values[place] = Decimal(float(count)) if values.dtype == object else count
         made[row] = replace(totals, values=values)
     return made

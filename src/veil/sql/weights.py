@@ -164,7 +164,8 @@ class _Scaled(_Form):
             number = f"CAST({self._number} AS DECIMAL({_DIGITS}, {declared}))" if small else self._number
             return Weight((_short if small else _exact)(number, declared), declared)
         scale = _DIGITS - 1 - Decimal(largest).adjusted() if largest else 0
-        return Weight(f"coalesce(CAST(CAST({self._number} AS DOUBLE) * 1e{scale} AS BIGINT), 0)", scale)
+        units = f"* 1e{scale}" if scale >= 0 else f"/ 1e{-scale}"  # 10 is a double, and 0.1 is none
+        return Weight(f"coalesce(CAST(CAST({self._number} AS DOUBLE) {units} AS BIGINT), 0)", scale)
 
 
 def _form(database: LockedDuckDB, connection: duckdb.DuckDBPyConnection, text: str, where: str | None) -> _Form:
