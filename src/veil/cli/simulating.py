@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -120,6 +121,7 @@ def simulate(
     given_file = study if values is None else values
     far = is_far(engine)
 
+    @cache  # planning and trial read the same file: standard input comes once
     def people_hold() -> ValuesOf:
         return ValuesOf.at(given_file, values_format, column=column, separator=separator, clip=clip, missing=missing)
 
