@@ -69,8 +69,13 @@ class Place:
         if not self.on_spark:
             return InFiles(survey, paths, watch)
         from veil.engines.spark import SparkCollected
+        from veil.engines.spark.pieces import Files, found_files
+        from veil.engines.spark.session import check_installed
 
-        return SparkCollected.files(self.spark, survey, [address(path) for path in paths], watch)
+        named = [address(path) for path in paths]
+        check_installed(remote=self._engine.startswith("sc://"))
+        Files.of(survey, found_files(named))  # refuses what is no file of reports before Spark is started
+        return SparkCollected.files(self.spark, survey, named, watch)
 
 
 def address(path: Path) -> str:

@@ -145,10 +145,14 @@ class Catalogue:
         return next((stored for stored in found if stored.phase(now) == "open"), found[0])
 
     def beginning(self, text: str) -> StoredSurvey:
-        """The one survey whose task id begins like this."""
+        """The one survey whose task id begins like this, or the latest wave of a name."""
         found = [stored for stored in self._store.surveys() if stored.task.startswith(text)]
+        if not found and NAME.fullmatch(text) and self._store.named(text):
+            return self.named(text)
         if len(found) != 1:
-            raise InputError(f"expected the beginning of one task id; {len(found)} surveys begin like this")
+            raise InputError(
+                f"expected a survey's name, or the beginning of one task id; {len(found)} surveys begin like this"
+            )
         return found[0]
 
     def create(self, draft: StoredSurvey) -> tuple[StoredSurvey, bool]:
@@ -162,7 +166,9 @@ class Catalogue:
         found = self.look_up(draft.task)
         terms = [(s.opens, s.closes, s.precision, s.minimum, s.keep_days, s.name, s.texts) for s in (draft, found)]
         if not made and terms[0] != terms[1]:
-            raise ServiceError(409, "survey-exists", "this survey is there already, with other times, limits or texts")
+            message = "this survey is there already, with other times, limits or texts"
+            again = f"; asked again under its name it is wave {(found.wave or 1) + 1}" if draft.name else ""
+            raise ServiceError(409, "survey-exists", message + again)
         if draft.study is None or draft.study == found.study:
             return found, made
         if self._store.study_of(draft.task) is not None:
