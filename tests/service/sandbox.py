@@ -117,8 +117,9 @@ def check_possible() -> None:
         why = "needs root, unshare and setpriv"
     elif subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode:
         why = "mount namespaces are not allowed here"
-    elif any(Path(part).resolve().is_relative_to(home) for part in (sys.prefix, ROOT) for home in ("/root", "/home")):
-        why = "the environment lies in a home, which the unit hides"
+    hidden = ("/root", "/home", "/tmp", "/var/tmp")  # noqa: S108
+    if why is None and any(Path(part).resolve().is_relative_to(one) for part in (sys.prefix, ROOT) for one in hidden):
+        pytest.skip("the clone lies in a home or in /tmp, which the unit hides: the shipped unit was NOT tested")
     if why is not None:
         message = f"{why}: the shipped unit was NOT tested"
         if os.environ.get("CI") == "true" and os.geteuid() == 0:
