@@ -87,12 +87,18 @@ def address(path: Path) -> str:
     return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", path.as_posix())
 
 
+def _is_spark(engine: str) -> bool:
+    from veil.engines.spark.session import is_spark
+
+    return is_spark(engine)
+
+
 @contextmanager
 def counting(engine: str) -> Iterator[Place]:
     """Count on an engine while this lasts; refused in one sentence where it is not there."""
     from veil.errors import InputError
 
-    if is_far(engine) and not re.match(r"spark-local$|spark://|sc://", engine):
+    if is_far(engine) and not _is_spark(engine):
         where = " (VEIL_ENGINE)" if os.environ.get("VEIL_ENGINE") == engine else ""
         raise InputError(
             f"there is no engine {engine!r}{where}: expected local, cuda, spark-local, spark://host:port or sc://host:port"
