@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,9 @@ def test_containers() -> None:
     assert encode_batch(decode_batch(survey, batch)) == batch
     assert encode_tally(decode_tally(survey, tally)) == tally
     assert [part.counts.tolist() for part in decode_tally(survey, tally).parts] == vector["tally_counts"]
+    again = bytes.fromhex(vector["tally_of_wave_2"])
+    assert decode_tally(survey, again) == replace(decode_tally(survey, tally), wave=2)
+    assert encode_tally(decode_tally(survey, again)) == again
 
 
 def test_tallies_of_some_questions() -> None:

@@ -12,11 +12,16 @@ import pytest
 from veil import GRR, OLH, Client, Ledger, Public, Survey
 from veil.collector.catalogue import Catalogue, draft_of, parsed, parsed_study, read_by
 from veil.collector.sqlite_store import SqliteStore
+from veil.domain import Integers, Record
 from veil.engines import InFiles
 from veil.entropy import Seeded
 from veil.errors import BudgetError, InputError, MismatchError, ParameterError, ServiceError, WireError
 from veil.histogram import Histogram
+from veil.sql import Measure, Table
+from veil.sql.folder import create
+from veil.study import Kept
 from veil.wire.arrow import arrow_schema, to_arrow
+from veil.wire.tallies import decode_tally, encode_tally
 
 SURVEY = Survey(OLH(1.0, ["tea", "coffee"]), [Public("age")])
 
@@ -87,3 +92,27 @@ def test_reports_of_several_waves_are_not_added_up(tmp_path: Path) -> None:
         assert InFiles(SURVEY, [path]).people == 2
     with pytest.raises(MismatchError, match="several waves"):
         InFiles(SURVEY, paths).tally()
+    first, second = (InFiles(SURVEY, [path]).tally() for path in paths)
+    assert (first.wave, second.wave, InFiles(SURVEY, paths[1:]).where(age=(1, 1)).tally().wave) == (1, 2, 2)
+    assert first != second
+    assert (second + second).wave == 2
+    with pytest.raises(MismatchError, match=r"several waves \(1, 2\)"):
+        first + second
+    read = decode_tally(SURVEY, encode_tally(second))
+    assert (read, read.wave, Kept(SURVEY, read).wave) == (second, 2, 2)
+    assert b"wave" not in encode_tally(first)  # as it was before there were waves
+
+
+def test_a_table_is_of_one_wave(tmp_path: Path) -> None:
+    table = Table(1.5, Record.of(age=Integers(0, 24)), (Measure("visits"),))
+    reports = table.survey.randomize({"age": [3, 9]}, Seeded(1), {"visits": [1, 2]})
+    folder = create(tmp_path / "shop", table)
+    written = folder.append(reports)
+    assert folder.people == 2
+    later = pq.read_table(written)
+    later = later.replace_schema_metadata(arrow_schema(table.survey, wave=2).metadata)
+    pq.write_table(later, folder.path / "second-wave.parquet")
+    with pytest.raises(MismatchError, match="several waves"):
+        _ = folder.people
+    written.unlink()
+    assert folder.people == 2  # the second by itself

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from veil import (
@@ -47,6 +48,7 @@ def containers() -> Json:
         "batch": encode_batch(container_reports()).hex(),
         "tally": encode_tally(container_tally()).hex(),
         "tally_counts": [part.counts.tolist() for part in container_tally().parts],
+        "tally_of_wave_2": encode_tally(replace(container_tally(), wave=2)).hex(),
     }
 
 
@@ -106,6 +108,10 @@ def bad_tallies() -> Json:
         ("another task", setting("task", "00" * 32), "MismatchError"),
         ("another mechanism", setting("task", "00" * 32, 0), "MismatchError"),
         ("an unknown key", setting("note", "hello"), "WireError"),
+        ("a first wave that is mentioned", setting("wave", 1), "WireError"),
+        ("a wave as text", setting("wave", "2"), "WireError"),
+        ("wave 0", setting("wave", 0), "WireError"),
+        ("a wave above a million", setting("wave", 1_000_001), "WireError"),
         ("one part too few", sealed(lambda h: h["parts"].pop()), "WireError"),
         ("people as a number", setting("people", 4), "WireError"),
         ("people with a sign", setting("people", "+4"), "WireError"),

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.cli.choices import show_choice
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.files import load_tallies
 from veil.cli.outcome import Document
-from veil.cli.planning import show_choice
 from veil.cli.showing import Wanted
 from veil.cli.values import Randomized, Values
 from veil.comparison import Held

@@ -72,10 +72,10 @@ class Place:
         from veil.engines.spark.pieces import Files, found_files
         from veil.engines.spark.session import check_installed
 
-        named = [address(path) for path in paths]
         check_installed(remote=self._engine.startswith("sc://"))
-        Files.of(survey, found_files(named))  # refuses what is no file of reports before Spark is started
-        return SparkCollected.files(self.spark, survey, named, watch)
+        # refuses what is no file of reports before Spark is started
+        files = Files.of(survey, found_files([address(path) for path in paths]))
+        return SparkCollected.files(self.spark, survey, files, watch)
 
 
 def address(path: Path) -> str:

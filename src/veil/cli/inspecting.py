@@ -144,16 +144,18 @@ def _attributes(survey: Survey, question: int) -> Document:
 
 
 def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
-    from veil.files import count_fakes, count_rows, describe_reports, read_reports
+    from veil.files import count_fakes, count_rows, describe_reports, read_reports, which_wave
 
     task, columns = describe_reports(path)
     checked = None if survey is None else sum(len(reports) for reports in read_reports(path, survey, fakes=True))
     rows, fakes = count_rows(path) if checked is None else checked, count_fakes(path)
     beside = {"people": rows - fakes, "fakes": fakes} if fakes and rows is not None else {}
-    facts = {"task": task, "reports": rows, **beside, "columns": columns, "checked": survey is not None}
+    wave = which_wave(path)
+    again = {"wave": wave} if wave > 1 else {}
+    facts = {"task": task, **again, "reports": rows, **beside, "columns": columns, "checked": survey is not None}
     how = "" if survey is None else ", each of them one that the task can produce"
     among = f"; {fakes:,} of them are uniform fakes, nobody's" if fakes else ""
-    return f"A file of {rows:,} reports{how}{among}.", {"kind": "reports", **facts}
+    return f"A file of {rows:,} reports{_of_wave(again)}{how}{among}.", {"kind": "reports", **facts}
 
 
 def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
@@ -166,10 +168,15 @@ def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
         facts["questions"] = [{**row, **_attributes(survey, row["question"])} for row in facts["questions"]]
     many, how = plural(len(facts["questions"]), "question"), "" if survey is None else ", of this task"
     among = f" and {plural(facts['fakes'], 'fake')}" if "fakes" in facts else ""
-    sentence = f"A tally of {facts['reports']:,} reports{among}, {many}{how}."
+    sentence = f"A tally of {facts['reports']:,} reports{among}{_of_wave(facts)}, {many}{how}."
     if survey is None and len(facts["questions"]) > 1:
         sentence += " With --study it is checked, and says which attributes of a record each question is about."
     return sentence, {"kind": "tally", **facts, "checked": survey is not None}
+
+
+def _of_wave(facts: Document) -> str:
+    """Says that a file is of a later wave: its task is the first one's, by which all of them are read."""
+    return f" of wave {facts['wave']}" if "wave" in facts else ""
 
 
 def _run(path: Path) -> tuple[str, Document]:

@@ -18,7 +18,7 @@ from veil.device.verification import NAME, read_time, written_time
 from veil.errors import InputError, ServiceError, WireError
 from veil.study import Study
 from veil.study.registry import study_from_json
-from veil.survey import Survey
+from veil.survey import MOST_WAVES, Survey
 from veil.tools.canonical import Json, canonical, parse
 
 __all__ = ["Catalogue", "draft_of", "is_digest", "parsed", "parsed_study", "read_by", "whole_number"]
@@ -74,7 +74,7 @@ def draft_of(
     if wave is not None:
         if name is None:
             raise InputError("a wave goes with a name, which all waves share")
-        survey = Survey(survey.ask, survey.public, whole_number(wave, "wave", 1_000_000))
+        survey = Survey(survey.ask, survey.public, whole_number(wave, "wave", MOST_WAVES))
     draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
     return replace(draft, keep_days=keep, name=name, texts=texts, wave=wave)
 

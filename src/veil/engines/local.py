@@ -9,6 +9,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,11 @@ from veil.engines.ranges import Ranges
 from veil.engines.searching import Best
 from veil.engines.watching import Advance, Watch, unwatched
 from veil.errors import EmptyError, InputError, MismatchError, WireError
-from veil.files.groups import REPORT_ID, ReportsFile, check_waves
+from veil.files.groups import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
 from veil.study.collected import Codes, Collected, Questions
 from veil.study.continuations import Continuations
-from veil.survey import Survey, SurveyTally
+from veil.survey import Survey, SurveyTally, check_waves
 from veil.tally import Tally, check_fakes
 from veil.wire.layout import Columns
 from veil.wire.reports import Reports
@@ -114,6 +115,7 @@ class Streamed(Collected):
             total = self._count_up(codes, questions, weights, advance)
         if total is None:
             raise EmptyError("there are no reports: expected at least one")
+        total = replace(total, wave=self.wave)
         return total.with_fakes(self._checked_fakes(total.people)) if self.fakes else total
 
     def _count_up(
@@ -218,6 +220,10 @@ class Within(Streamed):
         return map(self._ranges.kept, self._whole.chunks())
 
     @property
+    def wave(self) -> int:
+        return self._whole.wave
+
+    @property
     def fingerprint(self) -> str:
         return within(self._whole.fingerprint, self._ranges)
 
@@ -292,6 +298,10 @@ class InFiles(Streamed):
     @cached_property
     def fakes(self) -> int:
         return sum(file.fakes for file in self._opened())
+
+    @cached_property
+    def wave(self) -> int:
+        return next((file.wave for file in self._opened()), 1)
 
     @cached_property
     def expected(self) -> int:

@@ -1,7 +1,15 @@
 """Files of values and of reports: CSV, JSON lines, Parquet and Arrow in, Arrow out, always in chunks."""
 
 from veil.files.attributes import read_attributes
-from veil.files.reports import EXPORTED_TIME, ReportWriter, count_fakes, count_rows, describe_reports, read_reports
+from veil.files.reports import (
+    EXPORTED_TIME,
+    ReportWriter,
+    count_fakes,
+    count_rows,
+    describe_reports,
+    read_reports,
+    which_wave,
+)
 from veil.files.value_file import ValueFile
 from veil.files.values import column_names, read_sets, read_values, values_of
 
@@ -18,4 +26,5 @@ __all__ = [
     "read_sets",
     "read_values",
     "values_of",
+    "which_wave",
 ]

@@ -7,7 +7,7 @@ Spark wrote, with a column of payloads. Whoever reads any of them reads it here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from veil.wire.arrow import check_schema, fakes_of, reports_of, wave_of
 from veil.wire.payloads import check_payloads, from_payloads, task_of
 from veil.wire.reports import Reports
 
-__all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "check_waves", "is_address", "plain_schema"]
+__all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "is_address", "plain_schema"]
 
 EXPORTED_TIME = "time"
 """The column of truncated times in what a collector exports."""
@@ -126,13 +126,6 @@ class ReportsFile:
 
     def __exit__(self, *problem: object) -> None:
         self.close()
-
-
-def check_waves(waves: Iterable[int]) -> None:
-    """Refuse reports of several waves at once: the same people may have answered in each."""
-    found = sorted(set(waves))
-    if len(found) > 1:
-        raise MismatchError(f"these reports are of several waves ({', '.join(map(str, found))}): read each by itself")
 
 
 def is_address(path: str) -> bool:

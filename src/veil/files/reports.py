@@ -13,7 +13,7 @@ from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow
 from veil.survey import Survey
 from veil.tally import check_fakes
 from veil.tools.durable import replacing
-from veil.wire.arrow import arrow_schema, fakes_of, to_arrow
+from veil.wire.arrow import arrow_schema, fakes_of, to_arrow, wave_of
 from veil.wire.frames import VERSION
 from veil.wire.payloads import task_of
 from veil.wire.reports import Reports
@@ -26,6 +26,7 @@ __all__ = [
     "describe_reports",
     "read_reports",
     "repeating",
+    "which_wave",
     "write_parquet",
 ]
 
@@ -132,6 +133,11 @@ def describe_reports(path: PathLike) -> tuple[str, list[str]]:
 def count_fakes(path: PathLike) -> int:
     """How many of the reports in a file are nobody's, by what it says: uniform ones that shufflers added."""
     return fakes_of(_schema(Path(path)))
+
+
+def which_wave(path: PathLike) -> int:
+    """Which wave of its survey the reports in a file are of, by what it says."""
+    return wave_of(_schema(Path(path)))
 
 
 def _schema(path: Path) -> Any:

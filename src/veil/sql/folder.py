@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from veil.errors import EmptyError, InputError, MismatchError, WireError
-from veil.files.groups import plain_schema
+from veil.files.groups import ReportsFile
 from veil.files.opening import ARROW, PARQUET, PathLike
-from veil.files.reports import read_reports, write_parquet
+from veil.files.reports import write_parquet
 from veil.sql.locked import LockedDuckDB
 from veil.sql.rows import Rows
 from veil.sql.table import Table
 from veil.study.study import read_study_file
+from veil.survey import check_waves
 from veil.tools.canonical import parse
 from veil.tools.durable import beside, settle, write_atomically
-from veil.wire.arrow import check_schema
 from veil.wire.reports import Reports
 
 __all__ = ["STUDY_NAME", "Folder", "Unanswered", "create", "is_table", "open_folder", "open_study"]
@@ -101,10 +101,11 @@ class _Seen(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """How many people are in a file, and the digest of its bytes."""
+    """How many people are in a file, the digest of its bytes, and the wave that its reports are of."""
 
     rows: int
     digest: str
+    wave: int = 1
 
 
 class Folder(Rows):
@@ -171,7 +172,7 @@ class Folder(Rows):
     def _parts(self) -> tuple[tuple[str, ...], dict[_Seen, int]]:
         """What is ignored, and the files of the table with how many people are in each; all of them checked."""
         ignored, parts = [], {}
-        counted: dict[str, str] = {}
+        counted, waves = dict[str, str](), set[int]()
         with self._lock:
             for path in self._listed():
                 found = self._looked_at(path)
@@ -182,6 +183,8 @@ class Folder(Rows):
                 elif found is not None:
                     counted[found[1].digest] = path.name
                     parts[found[0]] = found[1].rows
+                    waves.add(found[1].wave)
+            check_waves(waves)
         return tuple(ignored), parts
 
     def _looked_at(self, path: Path) -> tuple[_Seen, _Checked] | str | None:
@@ -223,8 +226,10 @@ class Folder(Rows):
         if named and named[1] != digest:
             raise WireError(f"{path.name} was damaged after it was written: take it out of {path.parent}")
         try:
-            _check_columns(path, self.table)
-            return _Checked(sum(len(some) for some in read_reports(path, self.table.survey)), digest)
+            with ReportsFile(path, self.table.survey) as file:
+                if file.by_payload:
+                    raise WireError("expected the columns of reports, as `veil randomize` and a collector write them")
+                return _Checked(sum(map(len, file.read())), digest, file.wave)
         except (WireError, MismatchError) as problem:
             raise type(problem)(f"{path.name} is no part of this table: {problem}") from None
 
@@ -234,17 +239,6 @@ class Unanswered(Folder):
 
     def _listed(self) -> list[Path]:
         return []
-
-
-def _check_columns(path: Path, table: Table) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError):
-        raise WireError("it is not a complete Parquet file") from None
-    check_schema(plain_schema(schema), table.survey)
 
 
 def _seen(path: Path) -> _Seen:

@@ -46,6 +46,11 @@ class Collected(ABC):
         return 0
 
     @property
+    def wave(self) -> int:
+        """Which asking of the survey the reports are of, where it was asked several times."""
+        return 1
+
+    @property
     def population(self) -> int:
         """How many people the answers stand for: everybody, where a round asked only a share of them."""
         return self.people
@@ -122,6 +127,10 @@ class Kept(Collected):
     @property
     def fakes(self) -> int:
         return self._tally.fakes
+
+    @property
+    def wave(self) -> int:
+        return self._tally.wave
 
     @property
     def fingerprint(self) -> str:

@@ -6,11 +6,12 @@ from veil.survey.people import People
 from veil.survey.reading import ask_from_json
 from veil.survey.rule import Rule
 from veil.survey.rules import AttributeSets, Levels, ListedSets
-from veil.survey.survey import Public, Survey
-from veil.survey.tally import SurveyTally
+from veil.survey.survey import MOST_WAVES, Public, Survey
+from veil.survey.tally import SurveyTally, check_waves
 from veil.survey.tree import AllOf, Ask, OneOf, Question, Rows, as_ask
 
 __all__ = [
+    "MOST_WAVES",
     "AllOf",
     "Ask",
     "AttributeSets",
@@ -29,4 +30,5 @@ __all__ = [
     "SurveyTally",
     "as_ask",
     "ask_from_json",
+    "check_waves",
 ]

@@ -28,11 +28,11 @@ from veil.tools.canonical import Json, canonical, digest, parse, take
 from veil.wire.layout import Columns, Field, Layout
 from veil.wire.reports import Reports
 
-__all__ = ["Public", "Survey"]
+__all__ = ["MOST_WAVES", "Public", "Survey"]
 
 _JOINT_CELLS = 1 << 22
 _MOST_QUESTIONS = 1 << 20
-_MOST_WAVES = 1_000_000
+MOST_WAVES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class Survey:
     def __init__(self, ask: Ask | Mechanism, public: Sequence[Public] = (), wave: int = 1) -> None:
         object.__setattr__(self, "ask", as_ask(ask))
         object.__setattr__(self, "public", tuple(public))
-        if not is_int(wave) or not 1 <= wave <= _MOST_WAVES:
-            raise ParameterError(f"a wave is a number from 1 to {_MOST_WAVES:,}")
+        if not is_int(wave) or not 1 <= wave <= MOST_WAVES:
+            raise ParameterError(f"a wave is a number from 1 to {MOST_WAVES:,}")
         object.__setattr__(self, "wave", int(wave))
         held = self.ask.held
         if len(held) > 1:
@@ -145,8 +145,8 @@ class Survey:
         wave = 1
         if isinstance(document, Mapping) and "wave" in document:
             document, wave = {key: part for key, part in document.items() if key != "wave"}, document["wave"]
-            if not is_int(wave) or not 2 <= wave <= _MOST_WAVES:
-                raise WireError(f"a task mentions its wave from the second to number {_MOST_WAVES:,}")
+            if not is_int(wave) or not 2 <= wave <= MOST_WAVES:
+                raise WireError(f"a task mentions its wave from the second to number {MOST_WAVES:,}")
         version, held, ask, public = take(document, "veil-survey", "version", "domain", "ask", "public")
         if not is_int(version) or version != 1:
             raise WireError("this task was written by another version of veil (expected version 1)")

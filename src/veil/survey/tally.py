@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from veil.errors import InputError, MismatchError
 from veil.tally import Tally
 
-__all__ = ["SurveyTally"]
+__all__ = ["SurveyTally", "check_waves"]
 
 
 @dataclass(frozen=True, eq=False)
 class SurveyTally:
     """One tally per question, and how many people took part in all. Adds up like its parts.
 
-    `questions` are the numbers of the questions that were counted, increasing; None stands for all of them.
+    `questions` are the numbers of the questions that were counted, increasing; None stands for all of them. `wave` says
+    which asking of the survey was counted, where all of them are read by the first one's task; those of different waves
+    do not add up, because the same people may be in each.
     """
 
     task: str
     people: int
     parts: tuple[Tally, ...]
     questions: tuple[int, ...] | None = None
+    wave: int = 1
 
     def part(self, question: int) -> Tally:
         """The tally of one question, by its number in the survey."""
@@ -48,13 +52,25 @@ class SurveyTally:
             raise MismatchError("tallies of different tasks cannot be added")
         if self.questions != other.questions:
             raise MismatchError("tallies of different questions cannot be added")
+        check_waves((self.wave, other.wave))
         added = tuple(a + b for a, b in zip(self.parts, other.parts, strict=True))
-        return SurveyTally(self.task, self.people + other.people, added, self.questions)
+        return replace(self, people=self.people + other.people, parts=added)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SurveyTally):
             return NotImplemented
-        mine, theirs = (self.task, self.people, self.questions), (other.task, other.people, other.questions)
+        mine = (self.task, self.people, self.questions, self.wave)
+        theirs = (other.task, other.people, other.questions, other.wave)
         return mine == theirs and self.parts == other.parts
 
     __hash__ = None  # type: ignore[assignment]  # a tally holds arrays
+
+
+def check_waves(waves: Iterable[int]) -> None:
+    """Refuse several waves of a survey at once: the same people may have answered in each.
+
+    >>> check_waves([2, 2])
+    """
+    found = sorted(set(waves))
+    if len(found) > 1:
+        raise MismatchError(f"these are of several waves ({', '.join(map(str, found))}): read each by itself")

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from veil.errors import MismatchError, VeilError, WireError
 from veil.mechanisms import FrequencyOracle, Mechanism
-from veil.survey import Survey, SurveyTally
+from veil.survey import MOST_WAVES, Survey, SurveyTally
 from veil.tally import Tally
+from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, canonical, parse
 from veil.wire.frames import VERSION
 
@@ -50,7 +51,7 @@ def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
         for described, number in zip(header["parts"], numbers, strict=True):
             part, rest = _read_part(described, survey.question(number).mechanism, rest)
             parts.append(part)
-        tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts), questions)
+        tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts), questions, _read_wave(header))
     except (LookupError, TypeError, ValueError) as problem:
         if isinstance(problem, VeilError):
             raise
@@ -75,7 +76,8 @@ def describe_tally(data: bytes) -> Json:
         ]
         fakes = sum(int(part.get("fakes", 0)) for part in header["parts"])
         described = {"task": str(header["task"]), "reports": int(header["people"]), "questions": parts}
-        return {**described, "fakes": fakes} if fakes else described
+        again = {"wave": _read_wave(header)} if "wave" in header else {}
+        return {**described, **again, **({"fakes": fakes} if fakes else {})}
     except (LookupError, TypeError, ValueError, AttributeError):
         raise WireError("this tally's header is not one that veil writes") from None
 
@@ -100,7 +102,15 @@ def _opened(data: bytes) -> tuple[bytes, bytes]:
 def _tally_header(tally: SurveyTally) -> bytes:
     parts = [_part_header(part) for part in tally.parts]
     counted = {} if tally.questions is None else {"questions": list(tally.questions)}
-    return canonical({"task": tally.task, "people": str(tally.people), "parts": parts, **counted})
+    again = {"wave": tally.wave} if tally.wave > 1 else {}
+    return canonical({"task": tally.task, "people": str(tally.people), "parts": parts, **counted, **again})
+
+
+def _read_wave(header: Json) -> int:
+    wave = header.get("wave", 1)
+    if not is_int(wave) or not 1 <= wave <= MOST_WAVES:
+        raise WireError(f"a tally mentions its wave from the second to number {MOST_WAVES:,}")
+    return int(wave)
 
 
 def _read_questions(listed: Any, many: int) -> tuple[int, ...]:

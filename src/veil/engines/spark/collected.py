@@ -136,7 +136,7 @@ class SparkCollected(Streamed):
         cls,
         spark: SparkSession,
         survey: Survey,
-        paths: Sequence[str | Path],
+        paths: Sequence[str | Path] | Files,
         watch: Watch = unwatched,
         *,
         pieces: int | None = None,
@@ -145,7 +145,7 @@ class SparkCollected(Streamed):
 
         Where files have a column `report_id`, reports with the same id count once.
         """
-        files = Files.of(survey, found_files(paths))
+        files = paths if isinstance(paths, Files) else Files.of(survey, found_files(paths))
         source = _Files(spark, files, files.cut(parallel(spark), pieces))
         if not files.ids:
             return cls(spark, survey, source, watch=watch)
@@ -251,6 +251,10 @@ class SparkCollected(Streamed):
     @property
     def fakes(self) -> int:
         return 0 if self._files is None else self._files.fakes
+
+    @property
+    def wave(self) -> int:
+        return 1 if self._files is None else self._files.wave
 
     @property
     def expected(self) -> int | None:

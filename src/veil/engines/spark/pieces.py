@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veil.errors import EmptyError, InputError, VeilError
-from veil.files.groups import ReportsFile, check_waves, is_address
+from veil.files.groups import ReportsFile, is_address
 from veil.files.opening import PARQUET
-from veil.survey import Survey
+from veil.survey import Survey, check_waves
 
 __all__ = ["Files", "cut", "found_files"]
 
@@ -30,6 +30,8 @@ class Files:
     """Whether each report has an id beside it."""
     size: int
     """Bytes of one report."""
+    wave: int = 1
+    """Which wave of the survey the reports are of."""
 
     @classmethod
     def of(cls, survey: Survey, names: Sequence[str]) -> Files:
@@ -45,12 +47,13 @@ class Files:
                 raise problem if name in str(problem) else type(problem)(f"{name}: {problem}") from None
 
         seen = in_order(look, names)
-        check_waves(wave for *_, wave in seen)
+        waves = {wave for *_, wave in seen}
+        check_waves(waves)
         ids = {has_ids for _, _, has_ids, _ in seen}
         if len(ids) > 1:
             raise InputError("some of these files have ids of reports and some have none: expected one kind of files")
         rows, fakes = tuple(rows for rows, *_ in seen), sum(count for _, count, *_ in seen)
-        return cls(tuple(names), rows, fakes, ids == {True}, max(1, survey.layout.size))
+        return cls(tuple(names), rows, fakes, ids == {True}, max(1, survey.layout.size), *waves)
 
     @property
     def people(self) -> int:
