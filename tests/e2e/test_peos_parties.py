@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.patience import until
-from tests.support.world import ROOT, World
+from tests.support.warm_start import start
+from tests.support.world import World
 
 from veil.errors import PartyError
 from veil.shuffle.parties.certificates import Identity, make_authority
@@ -194,8 +193,7 @@ def test_a_server_that_is_killed_at_every_stage(world: World) -> None:
     for stage in SERVER_STAGES:
         assert not kept.exists()
         world.fail(SERVER, stage)
-        command = [sys.executable, "-c", SERVER_CODE, str(world.folder / "server.toml")]
-        assert subprocess.run(command, cwd=ROOT, check=False).returncode == -9
+        assert start(SERVER_CODE, "server", str(world.folder / "server.toml")).wait() == -9
     expected = np.concatenate([reports, world.fakes()])
     assert sorted(np.fromfile(kept, dtype=np.uint64).tolist()) == sorted(expected.tolist())
     with pytest.raises(IndexError):  # the next run acknowledges, and nothing new comes out

@@ -19,6 +19,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("consistency", tmp_path_factory.mktemp("consistency"))
 
 
+@pytest.mark.acceptance
 def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
     for name, rows in tables_of(run, FIGURES).items():
         methods = {row["method"] for row in rows}
@@ -28,10 +29,12 @@ def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
     assert "stand-in" in run[1]["emoji"]
 
 
+@pytest.mark.acceptance
 def test_every_claim_has_a_verdict(run: Run) -> None:
     assert len(claims_of(run)) > 40
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("figure", "begins"),
     [

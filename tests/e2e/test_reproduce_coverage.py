@@ -26,6 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("coverage", tmp_path_factory.mktemp("coverage"))
 
 
+@pytest.mark.acceptance
 def test_every_kind_of_result_is_in_the_table(run: Run) -> None:
     folder, document = run
     assert [exhibit["name"] for exhibit in document["exhibits"]] == [f"table-{i}" for i in range(1, 9)]
@@ -35,6 +36,7 @@ def test_every_kind_of_result_is_in_the_table(run: Run) -> None:
     assert (folder / "table-1.svg").read_text(encoding="utf-8").startswith("<?xml")
 
 
+@pytest.mark.acceptance
 def test_what_involves_no_chance_holds(run: Run) -> None:
     exact = [claim for claim in claims_of(run) if claim["exact"]]
     assert len(exact) >= 9

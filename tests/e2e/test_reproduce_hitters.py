@@ -24,17 +24,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("heavy-hitters", tmp_path_factory.mktemp("heavy-hitters"))
 
 
+@pytest.mark.acceptance
 def test_every_exhibit_has_its_picture_and_its_table(run: Run) -> None:
     assert all(tables_of(run, EXHIBITS).values())
     assert "stand-in" in run[1]["urls"]
 
 
+@pytest.mark.acceptance
 def test_every_claim_has_a_verdict_and_analysis_holds(run: Run) -> None:
     claims = claims_of(run)
     assert [claim["verdict"] for claim in claims if claim["exact"]] == ["holds"] * 2
     assert sum(claim["says"].startswith("(goal)") for claim in claims) == 9
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "starts",
     [

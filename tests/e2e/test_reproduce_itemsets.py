@@ -13,15 +13,18 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("itemsets", tmp_path_factory.mktemp("itemsets"))
 
 
+@pytest.mark.acceptance
 def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
     assert all(len(rows) >= 8 for rows in tables_of(run, FIGURES).values())
     assert "stand-in" in run[1]["pos"]
 
 
+@pytest.mark.acceptance
 def test_every_claim_has_a_verdict(run: Run) -> None:
     assert sum(claim["says"].startswith("(goal)") for claim in claims_of(run)) == 6  # two more at eps = 1, in full
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "starts",
     [

@@ -20,6 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("marginals", tmp_path_factory.mktemp("marginals"))
 
 
+@pytest.mark.acceptance
 def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
     tables = tables_of(run, FIGURES)
     assert all(len(rows) >= 8 for rows in tables.values())
@@ -29,12 +30,14 @@ def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
         assert "stand-in" in run[1][data]
 
 
+@pytest.mark.acceptance
 def test_every_claim_has_a_verdict_and_the_analysis_holds(run: Run) -> None:
     exact = [claim["verdict"] for claim in claims_of(run, "figure-6.3")]
     assert exact == ["holds"] * 3
     assert sum(claim["says"].startswith("(goal)") for claim in claims_of(run)) >= 15
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "begins",
     [

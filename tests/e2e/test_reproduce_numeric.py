@@ -26,6 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("numeric", tmp_path_factory.mktemp("numeric"))
 
 
+@pytest.mark.acceptance
 def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
     for name, rows in tables_of(run, list(METHODS)).items():
         assert {row["method"] for row in rows} == METHODS[name]
@@ -34,10 +35,12 @@ def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
         assert "stand-in" in run[1][data]
 
 
+@pytest.mark.acceptance
 def test_every_claim_has_a_verdict(run: Run) -> None:
     assert len(claims_of(run)) > 40
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("figure", "begins"),
     [
@@ -54,6 +57,7 @@ def test_what_the_paper_is_about_holds(run: Run, figure: str, begins: str) -> No
     assert verdict_of(run, begins, figure) == "holds"
 
 
+@pytest.mark.acceptance
 def test_distances_of_binning_are_far_above_those_of_waves_on_beta(run: Run) -> None:
     rows = tables_of(run, list(METHODS))["figure-2"]
     means = {(row["method"], row["x"]): float(row["mean"]) for row in rows if row["panel"] == "(a) Beta"}

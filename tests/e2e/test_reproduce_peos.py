@@ -22,6 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("peos", tmp_path_factory.mktemp("peos"))
 
 
+@pytest.mark.acceptance
 def test_every_exhibit_has_its_picture_and_its_table(run: Run) -> None:
     tables = tables_of(run, EXHIBITS)
     for name in ("choice-1", "choice-2"):
@@ -32,6 +33,7 @@ def test_every_exhibit_has_its_picture_and_its_table(run: Run) -> None:
         assert all(ours < theirs for theirs, ours in zip(by["thesis"], by["blanket"], strict=True))
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("begins", "verdict"),
     [

@@ -26,6 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("sql", tmp_path_factory.mktemp("sql"))
 
 
+@pytest.mark.acceptance
 def test_every_exhibit_has_its_picture_and_its_table(run: Run) -> None:
     folder, document = run
     assert [exhibit["name"] for exhibit in document["exhibits"]] == EXHIBITS
@@ -36,10 +37,12 @@ def test_every_exhibit_has_its_picture_and_its_table(run: Run) -> None:
     assert "stand-in" in document["shop"]
 
 
+@pytest.mark.acceptance
 def test_every_claim_has_a_verdict(run: Run) -> None:
     assert sum(claim["says"].startswith("(goal)") for claim in claims_of(run)) >= 13
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "begins",
     [

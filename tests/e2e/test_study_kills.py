@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.support.warm_start import COMMAND, start
+from tests.support.warm_start import run as run_to_its_end
 
 from veil import Bits, Items, Study
 from veil.hitters import PEM
@@ -38,18 +37,7 @@ def study_of(kind: str) -> tuple[Study, pa.Array]:
 
 def command(folder: Path, run: str) -> list[str]:
     files = [str(folder / "study.json"), str(folder / "values.parquet")]
-    return [
-        sys.executable,
-        "-m",
-        "veil.cli",
-        "simulate",
-        *files,
-        "--folder",
-        str(folder / run),
-        "--seed",
-        "5",
-        "--json",
-    ]
+    return ["veil", "simulate", *files, "--folder", str(folder / run), "--seed", "5", "--json"]
 
 
 def found(output: str) -> Any:
@@ -58,8 +46,9 @@ def found(output: str) -> Any:
 
 
 def walked(folder: Path, run: str) -> Any:
-    done = subprocess.run(command(folder, run), check=True, capture_output=True, text=True)
-    return found(done.stdout)
+    code, output, problem = run_to_its_end(COMMAND, *command(folder, run))
+    assert code == 0, problem
+    return found(output)
 
 
 def taken(folder: Path) -> dict[str, bytes]:
@@ -79,7 +68,7 @@ def kills(kind: str, times: int, folder: Path, seed: int = 0) -> None:
     halfway = 0
     for number in range(times):
         run = f"run-{number}"
-        begun = subprocess.Popen(command(folder, run), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        begun = start(COMMAND, *command(folder, run), stdout=DEVNULL, stderr=DEVNULL)
         if number % 2:  # while people are asked and read, as far as a clock can tell
             time.sleep(usual * moments.uniform(0.3, 1.0))
         else:  # right behind a take
@@ -87,7 +76,7 @@ def kills(kind: str, times: int, folder: Path, seed: int = 0) -> None:
             wanted = moments.randrange(len(taken(folder / "undisturbed")))
             while len(taken(folder / run)) < wanted and begun.poll() is None and time.monotonic() < until:
                 time.sleep(0.001)
-        os.kill(begun.pid, signal.SIGKILL)
+        begun.kill()
         begun.wait()
         halfway += 0 < len(taken(folder / run)) < len(taken(folder / "undisturbed"))
         assert walked(folder, run) == undisturbed

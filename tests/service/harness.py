@@ -6,8 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 import httpx
 import numpy as np
 from tests.patience import LIMIT, until
+from tests.support.warm_start import COMMAND, Started, start
 
 from veil import OLH, Survey
 from veil.collector.catalogue import Catalogue
@@ -46,7 +45,7 @@ class Collector:
     folder: Path
     environment: dict[str, str] = field(default_factory=dict)
     port: int = 0
-    process: subprocess.Popen[bytes] | None = None
+    process: Started | None = None
 
     @property
     def url(self) -> str:
@@ -62,10 +61,10 @@ class Collector:
 
     def start(self) -> None:
         self.folder.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "veil.cli", "serve", "--port", str(self.port), "--folder", str(self.folder)]
+        command = ["veil", "serve", "--port", str(self.port), "--folder", str(self.folder)]
         with (self.folder / "log").open("ab") as log:
             before = log.tell()
-            self.process = subprocess.Popen(command, env={**os.environ, **self.environment}, stderr=log)
+            self.process = start(COMMAND, *command, environment={**os.environ, **self.environment}, stderr=log)
         self.port = until(lambda: self._announced_port(before), lambda: self.log)
         until(self._answers, lambda: self.log)
 

@@ -1,6 +1,6 @@
 """A party as users start it, that ends itself (SIGKILL) or stops (SIGSTOP) when it enters a given stage.
 
-python -m tests.support.party STAGE SIGNAL  shuffler --config ...
+Its arguments are a file, which names the stage and the signal once it is there, and those of `veil`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def watch(file: Path) -> None:
     logger.setLevel(logging.INFO)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Run the command behind the name of the file."""
     watch(Path(sys.argv[1]))
     app(sys.argv[2:])

@@ -1,28 +1,52 @@
 """Python programs that start at once: a process that has imported the heavy libraries forks a child for each of them.
 
-For tests that run many small commands through a real shell. A child has imported nothing of veil itself, unless
-that is asked for: what it imports, it imports as a new interpreter would.
+For tests that start many processes: importing takes seconds, and what is tested takes a moment. `program` makes a
+command for a shell, `start` a process of one's own that can be waited for and killed. A child has imported nothing of
+veil itself, unless that is asked for: what it imports, it imports as a new interpreter would.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
-__all__ = ["program", "warm_start"]
+__all__ = ["COMMAND", "Started", "program", "run", "start", "warm_start"]
 
 LIBRARIES = ("numpy", "numba", "scipy.special", "pyarrow.parquet", "matplotlib.pyplot", "typer", "rich.table")
+# of veil itself, for processes of one's own: commands, the collector and parties of a shuffle
+VEIL = (
+    "veil.cli.main",
+    "veil.cli.files",
+    "veil.cli.trials",
+    "veil.collector.serve",
+    "veil.collector.service",
+    "veil.collector.sqlite_store",
+    "veil.study.registry",
+    "veil.engines",
+    "veil.shuffle.parties.shuffler",
+    "veil.shuffle.protocols",
+    "uvicorn.protocols.http.httptools_impl",
+    "uvloop",
+)
+ROOT = Path(__file__).parents[2]
+COMMAND = "from veil.cli.main import run; run()"
+"""What `veil` runs."""
 
 # Hands its arguments, folder, environment and standard streams to the server, and ends as the child does.
 PROGRAM = """\
@@ -36,7 +60,8 @@ with socket.socket(socket.AF_UNIX) as server:
     socket.send_fds(server, [b"x"], [0, 1, 2])
     server.sendall(json.dumps(asked).encode())
     server.shutdown(socket.SHUT_WR)
-    sys.exit(int(server.makefile().read() or 70))
+    code = int((server.makefile().read().split() or [70])[-1])
+    sys.exit(code if code >= 0 else 128 - code)
 """
 
 
@@ -50,20 +75,123 @@ def program(path: Path, address: Path, code: str, alone: Sequence[str] = ()) -> 
 @contextlib.contextmanager
 def warm_start(address: Path, *more: str) -> Iterator[None]:
     """Serve programs for the length of a block; `more` is imported before any of them starts."""
-    command = [sys.executable, "-m", "tests.support.warm_start", str(address), *LIBRARIES, *more]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"ready\n"
+    server = _served(address, *LIBRARIES, *more)
     try:
         yield
     finally:
-        server.stdout.close()
         server.terminate()
-        server.wait()
+        server.communicate()
+
+
+def _served(address: Path, *imported: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.support.warm_start", str(address), *imported]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+    assert server.stdout is not None
+    assert server.stdout.readline() == b"ready\n"
+    return server
+
+
+# -- processes of one's own --------------------------------------------------------------------------------------------
+
+
+class Started:
+    """A running program, with what tests use of `subprocess.Popen`."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self._server = server
+        self._said = server.makefile("rb")
+        self.pid = int(self._said.readline())
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """How it ended; None as long as it runs."""
+        return self.returncode if self._ended(0.0) else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """How it ended, once it has."""
+        if not self._ended(timeout):
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it runs."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.send_signal(signal.SIGKILL)
+
+    def _ended(self, timeout: float | None) -> bool:
+        if self.returncode is None and select.select([self._server], [], [], timeout)[0]:
+            self.returncode = int(self._said.readline())
+            self._said.close()
+            self._server.close()
+        return self.returncode is not None
+
+
+def start(
+    code: str,
+    *arguments: str,
+    folder: Path = ROOT,
+    environment: Mapping[str, str] | None = None,
+    stdout: int | IO[Any] | None = None,
+    stderr: int | IO[Any] | None = None,
+) -> Started:
+    """Run code in a new process whose `sys.argv` are these arguments; veil is imported already."""
+    asked = {
+        "code": code,
+        "arguments": list(arguments),
+        "folder": str(folder),
+        "environment": dict(os.environ if environment is None else environment),
+    }
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(str(_own()))
+    with contextlib.ExitStack() as stack:
+        nothing = stack.enter_context(Path(os.devnull).open("r+b"))
+        streams = [nothing, *(_stream(given, usual, nothing) for given, usual in ((stdout, 1), (stderr, 2)))]
+        socket.send_fds(server, [b"x"], [one if isinstance(one, int) else one.fileno() for one in streams])
+    server.sendall(json.dumps(asked).encode())
+    server.shutdown(socket.SHUT_WR)
+    return Started(server)
+
+
+def _stream(given: int | IO[Any] | None, usual: int, nothing: IO[Any]) -> int | IO[Any]:
+    return usual if given is None else nothing if given == subprocess.DEVNULL else given
+
+
+def run(code: str, *arguments: str, **options: Any) -> tuple[int, str, str]:
+    """Run code in a new process to its end: how it ended, and what it wrote to its standard streams."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        ended = start(code, *arguments, stdout=out, stderr=err, **options).wait()
+        out.seek(0)
+        err.seek(0)
+        return ended, out.read(), err.read()
+
+
+@cache
+def _own() -> Path:
+    """The address of this process's own server; it ends when this process does, however that comes."""
+    folder = tempfile.TemporaryDirectory(prefix="veil-warm-")
+    address = Path(folder.name) / "own"
+    server = _served(address, *LIBRARIES, *VEIL)
+
+    def end() -> None:
+        server.terminate()
+        server.communicate()
+        folder.cleanup()
+
+    atexit.register(end)
+    return address
+
+
+# -- the server --------------------------------------------------------------------------------------------------------
 
 
 def serve(address: str, *imported: str) -> None:
-    """Fork a child for every program that asks; never returns."""
+    """Fork a child for every program that asks, until standard input ends: whoever started this has ended."""
     for name in imported:
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -71,7 +199,8 @@ def serve(address: str, *imported: str) -> None:
     listening.bind(address)
     listening.listen()
     print("ready", flush=True)
-    while True:
+    while sys.stdin not in (ready := select.select([listening, sys.stdin], [], [])[0]):
+        assert ready
         client, _ = listening.accept()
         if os.fork() == 0:
             listening.close()
@@ -92,8 +221,13 @@ def _answer(client: socket.socket) -> None:
             os.close(stream)
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate("rww"))
         os._exit(_run(asked))
+    for stream in streams:
+        os.close(stream)
+    with contextlib.suppress(OSError):  # whoever asked has ended
+        client.sendall(f"{child}\n".encode())
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    client.sendall(str(code if code >= 0 else 128 - code).encode())
+    with contextlib.suppress(OSError):
+        client.sendall(f"{code}\n".encode())
     os._exit(0)
 
 
@@ -101,6 +235,8 @@ def _run(asked: dict[str, Any]) -> int:
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])
+    if hasattr(time, "tzset"):
+        time.tzset()
     sys.argv = asked["arguments"]
     sys.path[0] = ""
     code: Any = 0

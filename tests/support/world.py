@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.patience import until
 from tests.support.in_memory import small_keys, small_plan
+from tests.support.warm_start import Started, start
 
 from veil.entropy import Keyed
 from veil.shuffle.parties.certificates import make_authority
@@ -28,7 +27,6 @@ from veil.shuffle.rehearsal import free_addresses
 __all__ = ["World"]
 
 Elements = NDArray[np.uint64]
-ROOT = Path(__file__).resolve().parents[2]
 
 
 class World:
@@ -55,7 +53,7 @@ class World:
         (folder / "secret.json").write_text(json.dumps(self.secret.to_json()))
         for name in (*names, SERVER, DEVICE):
             self._write(name, silence)
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, Started] = {}
 
     def _write(self, name: str, silence: float) -> None:
         lines = [f'{key} = "{name}.{end}"' for key, end in (("certificate", "crt"), ("key", "key"))]
@@ -79,12 +77,11 @@ class World:
         for name in chosen:
             if name in self.processes:
                 self.end(name)
-            command = [sys.executable, "-m", "tests.support.party", str(self.folder / "fail")]
-            command += ["shuffler", "--config", str(self.folder / f"{name}.toml")]
+            command = ["party", str(self.folder / "fail"), "shuffler", "--config", str(self.folder / f"{name}.toml")]
             log = (self.folder / f"{name}.log").open("ab")
             log.write(b"-- start\n")
             log.flush()
-            self.processes[name] = subprocess.Popen(command, stderr=log, cwd=ROOT)
+            self.processes[name] = start("from tests.support.party import main; main()", *command, stderr=log)
             log.close()
         for name in chosen:
             until(lambda name=name: self._ready(name), lambda name=name: self.log(name))  # type: ignore[misc]
