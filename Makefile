@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # compiling what nobody may ever import would take as long as installing it
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# so what is imported must be kept compiled: where the environment forbids it, every process would compile all of it again
+unexport PYTHONDONTWRITEBYTECODE
 # two states of one environment: enough for the demo, and with everything that tests need
 DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import httpx
 import pytest
@@ -14,6 +15,9 @@ settings.load_profile("veil")
 # somebody's own settings and data folder must not decide what is tested: everything runs on the stand-ins
 for _name in {name for name in os.environ if name.startswith("VEIL_")} - {"VEIL_CHROMIUM", "VEIL_THREADS"}:
     del os.environ[_name]
+# processes that tests start compile what they import once, not each for itself
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # workers share the cores; threads of BLAS beside them would only wait for each other, busily
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # httpx gives up after five seconds; an answer takes longer where a collector compiles its kernels beside other work

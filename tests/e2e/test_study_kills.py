@@ -62,9 +62,9 @@ def kills(kind: str, times: int, folder: Path, seed: int = 0) -> None:
     (folder / "study.json").write_bytes(study.to_bytes())
     pq.write_table(pa.table({"held": values}), folder / "values.parquet")
     walked(folder, "first")  # compiles
-    start = time.monotonic()
+    begun_at = time.monotonic()
     undisturbed = walked(folder, "undisturbed")
-    usual, moments = time.monotonic() - start, random.Random(seed)
+    usual, moments = time.monotonic() - begun_at, random.Random(seed)
     halfway = 0
     for number in range(times):
         run = f"run-{number}"
