@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 
-.PHONY: demo test acceptance bench lint clean setup dist
+.PHONY: demo test pytest acceptance bench lint style types clean setup dist
 
 setup: $(READY)
 
@@ -29,13 +29,21 @@ $(READY): pyproject.toml | $(BIN)/pip
 demo: $(DEMO_READY)
 	$(BIN)/veil demo
 
-lint: $(READY)
+lint: style types
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: $(READY) lint
+# mypy has one core and takes a minute or two: beside the tests, nobody waits for it
+test: style
+	+$(MAKE) --no-print-directory -j2 types pytest
+
+pytest: $(READY)
 	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not acceptance'
 
 # resumable, in under an hour on two cores; ARGS=--full leaves nothing to samples

@@ -346,6 +346,16 @@ def collector_kills() -> Outcome:
     return _pytest("tests/service", "25 kills on each store", "-k", "25_kills")
 
 
+def collector_troubles() -> Outcome:
+    """What takes too long for every day: a database that hangs for 30 s, and floods in full size."""
+    return _pytest("tests/service", "a collector in trouble", "-m", "acceptance", "-k", "not kills")
+
+
+def reproductions() -> Outcome:
+    """Every `veil reproduce NAME --quick` without any data: figures, tables, and a verdict for every claim."""
+    return _pytest("tests/e2e", "quick reproductions on stand-ins", "-m", "acceptance", "-k", "reproduce")
+
+
 def study_kills() -> Outcome:
     """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit."""
     return _pytest("tests", "20 kills each of PEM, SVIM and SVSM, in a folder and in the collector", "-k", "20_kills")
@@ -395,6 +405,8 @@ STEPS = {
     "speed-and-memory": Step(speed_and_memory, 550, alone=True, code=("src", "acceptance", "bench")),
     "ingest-sqlite": Step(partial(ingest_sqlite, 2), 60, ingest_sqlite, 240, alone=True, code=TESTED),
     "ingest-postgres": Step(partial(ingest_postgres, 2), 120, ingest_postgres, 400, alone=True, code=TESTED),
+    "reproductions": Step(reproductions, 330, code=TESTED),
+    "collector-troubles": Step(collector_troubles, 120, code=TESTED),
     "collector-kills": Step(collector_kills, 230, code=TESTED),
     "study-kills": Step(study_kills, 300, code=TESTED),
 }
