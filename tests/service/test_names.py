@@ -10,13 +10,13 @@ import pytest
 from tests.service.harness import running
 
 from veil import GRR, Survey
-from veil.collector.catalogue import Catalogue, draft_of
+from veil.collector.catalogue import Catalogue, draft_of, parsed
 from veil.collector.documents import published
 from veil.collector.keys import load_key, public_bytes
 from veil.collector.postgres_store import PostgresStore
 from veil.collector.rounds import Studies
 from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Store
+from veil.collector.store import Store, StoredSurvey
 from veil.device.verification import read_about, verified
 from veil.errors import InputError, MismatchError, ServiceError, WireError
 
@@ -62,6 +62,21 @@ def test_surveys_of_one_name_are_waves(store: Store) -> None:
     assert catalogue.named("sleep").task == SECOND.task
     described = catalogue.describe(catalogue.look_up(FIRST.task))
     assert (described["name"], described["wave"], described["texts"]) == ("sleep", 1, TEXTS)
+
+
+def test_two_who_create_the_same_wave_at_once_get_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def overtaken(draft: StoredSurvey) -> bool:
+        """Both have looked which wave is next, and the other one is stored first."""
+        monkeypatch.undo()
+        assert named(store, FIRST, "sleep", wave=2).wave == 2
+        return store.create(draft)
+
+    named(store, FIRST, "sleep")
+    monkeypatch.setattr(store, "create", overtaken)
+    with pytest.raises(ServiceError, match="wave 2 of sleep asked something else"):
+        named(store, SECOND, "sleep", wave=2)
+    assert named(store, OTHER, "sleep").wave == 3
+    assert [(one.wave, parsed(one.document).wave) for one in store.named("sleep")] == [(3, 1), (2, 2), (1, 1)]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.service.harness import SURVEY, framed, values
+from tests.service.people import STUDIES
 from typer.testing import CliRunner
 
+from veil import GRR, Survey
 from veil.cli.demo_online import _serving
 from veil.cli.main import app
 from veil.collector.decoding import decode_requests
@@ -20,6 +22,7 @@ from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.store import Group, StoredTally
 from veil.errors import InputError
+from veil.tools.canonical import digest
 
 
 @pytest.fixture
@@ -59,7 +62,8 @@ def test_a_survey_from_draft_to_purge(folder: Path) -> None:
     veil("survey", "show", "ffff", code=3)
     out = folder / "reports.parquet"
     assert veil("survey", "export", short, "-o", out)["reports"] == pq.read_metadata(out).num_rows == 1_000
-    assert veil("survey", "rebuild", short) == {"task": task, "reports": 1_000, "right": True}
+    wanted = {"task": task, "name": None, "wave": None, "reports": 1_000, "right": True}
+    assert veil("survey", "rebuild", short) == wanted
     veil("survey", "purge", short, "--yes", code=3)  # it is still open
     assert veil("survey", "close", short)["state"] == "closed"
     veil("survey", "purge", short, code=2)  # without saying so
@@ -136,3 +140,92 @@ def test_the_demo_has_settings_of_its_own(tmp_path: Path, monkeypatch: pytest.Mo
     with _serving(tmp_path / "demo") as port:
         assert port > 0
     assert (tmp_path / "demo" / "collector.sqlite3").exists()
+
+
+# -- names and waves ---------------------------------------------------------------------------------------------------
+
+
+def drinks(folder: Path, waves: int, name: str = "drinks") -> list[str]:
+    """The same question in so many waves of a name, all open; their tasks."""
+    made = [
+        veil("survey", "create", folder / "task.json", "--open", "--name", name, "--wave", number, "--minimum", 1)
+        for number in range(1, waves + 1)
+    ]
+    return [one["task"] for one in made]
+
+
+def said(*args: Any, code: int = 0) -> str:
+    """What a command says to people, on either stream, on one line."""
+    result = CliRunner().invoke(app, [*map(str, args)], env={"COLUMNS": "200"})
+    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
+    return " ".join((result.stdout + result.stderr).split())
+
+
+def test_a_name_of_several_waves_never_means_one_of_them(folder: Path) -> None:
+    tasks, out = drinks(folder, 3), folder / "reports.parquet"
+    fill(folder, 5)  # the first wave
+    assert "say which wave: drinks/1 to drinks/3" in said("survey", "close", "drinks", code=3)
+    closed = veil("survey", "close", "drinks/3")
+    assert (closed["task"], closed["name"], closed["wave"]) == (tasks[2], "drinks", 3)
+    for command in (["export", "drinks", "-o", out], ["close", "drinks"], ["purge", "drinks", "--yes"]):
+        assert "say which wave" in said("survey", *command, code=3)
+    for command in (["answer", "drinks"], ["show", "drinks"], ["open", "drinks"], ["rebuild", "drinks"]):
+        assert "say which wave" in said("survey", *command, code=3)
+    assert "drinks/1 to drinks/3" in said("survey", "show", "drinks/4", code=3)
+    assert [one["state"] for one in veil("survey", "list")["surveys"]] == ["open", "open", "closed"]
+    assert not out.exists()
+    assert said("survey", "export", "drinks/1", "-o", out) == f"wrote 5 reports of drinks, wave 1 to {out}"
+    assert pq.read_metadata(out).num_rows == 5
+    assert said("survey", "answer", "drinks/1").startswith("drinks, wave 1 ")
+    assert "name drinks wave 2" in said("survey", "show", "drinks/2").replace("│", "").replace("  ", " ")
+    found = veil("survey", "answer", "drinks/1")
+    assert (found["task"], found["name"], found["wave"]) == (tasks[0], "drinks", 1)
+    veil("survey", "close", "drinks/1")
+    assert said("survey", "purge", "drinks/1", "--yes") == "forgot 5 reports of drinks, wave 1"
+    audited = [(one["action"], one["task"]) for one in veil("audit", "--last", 4)["entries"]]
+    assert audited == [("purge", tasks[0]), ("close", tasks[0]), ("answer", tasks[0]), ("answer", tasks[0])]
+
+
+def test_a_name_of_one_wave_needs_no_number(folder: Path) -> None:
+    veil("survey", "create", folder / "task.json", "--name", "drinks")
+    assert veil("survey", "open", "drinks")["state"] == "open"  # a draft has its name, too
+    assert veil("survey", "close", "drinks/1")["wave"] == 1
+    assert veil("token", "create", "--scope", "answers:read", "--survey", "drinks")["task"] == SURVEY.task
+
+
+def test_a_name_that_begins_like_an_id_is_refused(folder: Path) -> None:
+    def named(name: str, size: int) -> str:
+        (folder / "other.json").write_bytes(Survey(GRR(1.0, size)).to_bytes())
+        return str(veil("survey", "create", folder / "other.json", "--open", "--name", name)["task"])
+
+    veil("survey", "create", folder / "task.json", "--open")
+    begins = SURVEY.task[:6]
+    other, cafe = named(begins, 5), named("cafe", 6)
+    assert "is the name of one survey" in said("survey", "close", begins, code=3)
+    assert veil("survey", "close", f"{begins}/1")["task"] == other
+    assert veil("survey", "close", SURVEY.task[:7])["task"] == SURVEY.task
+    assert veil("survey", "close", "cafe")["task"] == cafe  # hex digits, but no id begins so
+    (folder / "svim.json").write_bytes(STUDIES["svim"].to_bytes())
+    study = digest(STUDIES["svim"].to_json())[:5]
+    veil("survey", "create", folder / "svim.json", "--open")
+    named(study, 7)
+    for command in ("show", "answer"):
+        assert "is the name of one survey" in said("survey", command, study, code=3)
+
+
+def test_the_audit_log_says_which_survey_was_created(folder: Path) -> None:
+    tasks = drinks(folder, 2)
+    veil("survey", "create", folder / "task.json", "--name", "drinks", "--wave", 9, code=7)  # the next is the third
+    entries = veil("audit")["entries"]
+    refused = Survey(SURVEY.ask, SURVEY.public, 9).task
+    assert [(one["action"], one["task"]) for one in entries] == [
+        ("create", task) for task in (refused, *reversed(tasks))
+    ]
+    assert json.loads(entries[0]["parameters"])["wave"] == 9
+
+
+def test_a_language_has_one_text(folder: Path) -> None:
+    texts = ["--text", "en=How often?", "--text", "de=Wie oft?"]
+    create = ["survey", "create", folder / "task.json", "--name", "sleep"]
+    assert "a language has one text" in said(*create, *texts, "--text", "en=Why?", code=2)
+    assert veil(*create, *texts)["texts"] == {"en": "How often?", "de": "Wie oft?"}

@@ -5,6 +5,7 @@ Thin like the other commands; everything of the collector is imported when a com
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import getpass
 import inspect
@@ -32,6 +33,7 @@ from veil.cli.options import (
     given_changes,
 )
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
+from veil.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from veil.collector.catalogue import Catalogue
     from veil.collector.rounds import Studies
     from veil.collector.settings import Settings
-    from veil.collector.store import Store
+    from veil.collector.store import Store, StoredSurvey
 
 __all__ = ["On", "check_installed", "command", "serve", "survey_app", "token_app"]
 
@@ -48,9 +50,28 @@ SettingsFile = Annotated[
     typer.Option("--settings", help="The settings, a TOML file; default: VEIL_SETTINGS, or veil.toml if it is there."),
 ]
 Folder = Annotated[Path | None, typer.Option(help="The folder of the database and the key; default: veil-collector.")]
-TaskId = Annotated[str, typer.Argument(metavar="TASK", help="The task id of a survey, or the beginning of it.")]
+TaskId = Annotated[
+    str,
+    typer.Argument(
+        metavar="SURVEY",
+        help="A survey: its name, as drinks (with its wave, as drinks/2, where there are several), or its task id, or"
+        " the beginning of that.",
+    ),
+]
 StudyId = Annotated[
-    str, typer.Argument(metavar="STUDY", help="The id of a study, or the task id of one of its rounds; or a beginning.")
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="The id of a study of several rounds, or the task id of one of its rounds, or the beginning of either.",
+    ),
+]
+SurveyOrStudy = Annotated[
+    str,
+    typer.Argument(
+        metavar="SURVEY",
+        help="A survey: its name, as drinks (with its wave, as drinks/2, where there are several), or its task id; or"
+        " the id of a study of several rounds; of an id the beginning is enough.",
+    ),
 ]
 
 survey_app = typer.Typer(help="Publish studies, open and close their surveys, and read them.", no_args_is_help=True)
@@ -93,16 +114,25 @@ class On:
         self.screen.print(facts_table(facts))
         return facts
 
-    def note(self, action: str, given: Document) -> None:
-        """Into the audit log: who asks for what, with which options. Never what comes out."""
+    def note(self, action: str, given: Document, task: str | None = None) -> None:
+        """Into the audit log: who asks for what, of which task, with which options. Never what comes out."""
         from veil.collector.store import AuditEntry
 
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         asked = {name: str(value) if isinstance(value, Path) else value for name, value in given.items() if value}
-        named = str(given.get("task") or given.get("study") or "")
-        tasks = [one.task for one in self.store.surveys() if named and one.task.startswith(named)]
-        task = tasks[0] if len(tasks) == 1 else None
         self.store.note(AuditEntry(now, f"cli:{_account()}", action, task, json.dumps(asked, default=str)))
+
+    def meant(self, given: Document) -> str | None:
+        """The task of the survey that a command is given; None where it is given none, or says nothing clear."""
+        text = given.get("task") or given.get("study") or given.get("survey") or ""
+        for find in (lambda: self.catalogue.chosen(text).task, lambda: self._first_task(text)):
+            with contextlib.suppress(InputError):
+                return find()
+        return None
+
+    def _first_task(self, text: str) -> str | None:
+        study = self.studies.beginning(text)
+        return None if study is None else self.studies.first_task(study)
 
     def said(self, line: str, **facts: Any) -> Document:
         """A line on the screen, and facts as a document."""
@@ -120,7 +150,7 @@ def command(
     """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
 
     Only where one may be made, an empty database does not pass for the collector's. With an `action`, the audit log
-    says that it was asked for, by whom and with which options, before anything is done.
+    says that it was asked for, by whom, of which survey and with which options, before anything is done.
     """
 
     def register(work: Callable[..., Document]) -> None:
@@ -135,12 +165,9 @@ def command(
             try:
                 catalogue = Catalogue(store)
                 on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
-                if action is not None and not make:
-                    on.note(action, given)
-                done = work(on, **given)
-                if action is not None and make:  # there was perhaps no database before
-                    on.note(action, given)
-                return done
+                if action is not None:
+                    on.note(action, given, on.meant(given))
+                return work(on, **given)
             finally:
                 store.close()
 
@@ -153,7 +180,7 @@ def command(
     return register
 
 
-@command(survey_app, "create", "create", make=True)
+@command(survey_app, "create", make=True)
 def create(
     on: On,
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study: a file of `veil plan`, or a bare task.")],
@@ -181,16 +208,14 @@ def create(
 ) -> Document:
     """Publish a study: its survey is kept as a draft. Another reading of the same task replaces the one before."""
     from veil.cli.files import read_published
+    from veil.collector.catalogue import task_wanted
     from veil.collector.documents import for_devices
 
     options: dict[str, Any] = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
-    if any("=" not in text for text in texts or ()):
-        raise typer.BadParameter("a text is given as LANGUAGE=TEXT")
-    spoken = dict(text.split("=", 1) for text in texts) if texts else None
     options |= {
         "name": name,
         "wave": wave,
-        "texts": spoken,
+        "texts": _spoken(texts),
         "keep_days": keep_days,
         "people": people,
         "round_seconds": round_seconds,
@@ -198,6 +223,7 @@ def create(
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
     loaded, bare = read_published(study)
+    on.note("create", {"study": study, **given, "open_now": open_now}, task_wanted(loaded.survey, given))
     stored, _ = on.studies.publish(loaded, given, bare=bare, **terms)
     if open_now:
         stored = on.catalogue.open(stored.task)
@@ -210,25 +236,25 @@ def open_(on: On, task: TaskId) -> Document:
     """Open a draft: from now on it takes reports, and what it asks never changes."""
     from veil.collector.documents import for_devices
 
-    stored = on.catalogue.open(on.catalogue.beginning(task).task)
+    stored = on.catalogue.open(on.catalogue.chosen(task).task)
     return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, on.store, stored)})
 
 
 @command(survey_app, "close", "close")
 def close(on: On, task: TaskId) -> Document:
     """Close a survey: no report is stored after this."""
-    return on.shown(on.catalogue.describe(on.catalogue.close(on.catalogue.beginning(task).task)))
+    return on.shown(on.catalogue.describe(on.catalogue.close(on.catalogue.chosen(task).task)))
 
 
 @command(survey_app, "show")
-def show(on: On, task: StudyId) -> Document:
+def show(on: On, task: SurveyOrStudy) -> Document:
     """Say how a survey stands, or a study of several rounds."""
     from veil.collector.documents import for_devices
 
     study = on.studies.beginning(task)
     if study is not None and study.startswith(task):
         return on.shown(on.studies.describe(study))
-    stored = on.catalogue.beginning(task)
+    stored = on.catalogue.chosen(task)
     return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, on.store, stored)})
 
 
@@ -263,7 +289,7 @@ def next_round(
 @command(survey_app, "answer", "answer")
 def answer(
     on: On,
-    task: StudyId,
+    task: SurveyOrStudy,
     marginal: MarginalOf = None,
     given: Given = None,
     changes: Changes = None,
@@ -283,7 +309,7 @@ def answer(
     wanted = Wanted(out, plot, level, top, everything)
     wanted.check([] if candidates is None else [candidates])
     study = on.studies.beginning(task)
-    stored = on.catalogue.beginning(task if study is None else str(on.studies.first_task(study)))
+    stored = on.catalogue.chosen(task if study is None else str(on.studies.first_task(study)))
     made = given_changes(changes, marginal=marginal, given=given)
     query = Query(level, set=tuple(f"{name}={text}" for name, text in made.items()))
     if candidates is not None:
@@ -292,7 +318,9 @@ def answer(
         query = replace(query, candidates=tuple(value for values in (chosen or {}).values() for value in values))
     with remarked() as remarks:
         found = prepare(on.store, on.studies, stored, query).read()
-    return {"task": stored.task, **wanted.present(found, on.screen, remarks)}
+    if stored.name is not None:
+        on.said(_called(stored))
+    return {**_named(stored), **wanted.present(found, on.screen, remarks)}
 
 
 @command(survey_app, "export", "export")
@@ -308,13 +336,14 @@ def export(
     from veil.cli.files import check_output
     from veil.collector.exporting import export_folder, export_parquet
 
-    stored = on.catalogue.beginning(task)
+    stored = on.catalogue.chosen(task)
     if folders:
         rows = export_folder(on.store, stored, out)
     else:
         check_output(out, endings=(".parquet",))
         rows = export_parquet(on.store, stored, out)
-    return on.said(f"wrote {plural(rows, 'report')} to {out}", task=stored.task, reports=rows, out=str(out))
+    line = f"wrote {plural(rows, 'report')} of {_called(stored)} to {out}"
+    return on.said(line, **_named(stored), reports=rows, out=str(out))
 
 
 @command(survey_app, "rebuild", "rebuild")
@@ -323,16 +352,16 @@ def rebuild(on: On, task: TaskId) -> Document:
     from veil.collector.catalogue import parsed
     from veil.collector.tallying import is_maintained
     from veil.collector.tallying import rebuild as count_again
-    from veil.errors import InputError
 
-    stored = on.catalogue.beginning(task)
+    stored = on.catalogue.chosen(task)
     survey = parsed(stored.document)
     if not is_maintained(survey):
         raise InputError("no tally is kept for this survey: its answers are counted when they are asked for")
     tally, right = count_again(on.store, stored, survey)
     people = 0 if tally is None else tally.people
     verdict = "the stored tally was right" if right else "the stored tally was wrong and is replaced"
-    return on.said(f"counted {plural(people, 'report')}: {verdict}", task=stored.task, reports=people, right=right)
+    line = f"counted {plural(people, 'report')} of {_called(stored)}: {verdict}"
+    return on.said(line, **_named(stored), reports=people, right=right)
 
 
 @command(survey_app, "purge", "purge")
@@ -342,9 +371,9 @@ def purge(
     """Forget the reports of a closed survey; where a tally is kept, its answers stay."""
     if not yes:
         raise typer.BadParameter("this forgets reports for good: say --yes")
-    stored = on.catalogue.beginning(task)
+    stored = on.catalogue.chosen(task)
     rows = on.studies.purge(stored)
-    return on.said(f"forgot {plural(rows, 'report')}", task=stored.task, reports=rows)
+    return on.said(f"forgot {plural(rows, 'report')} of {_called(stored)}", **_named(stored), reports=rows)
 
 
 @command(token_app, "create", "create-token")
@@ -358,7 +387,10 @@ def create_token(
             autocompletion=completing.scopes,
         ),
     ],
-    survey: Annotated[str | None, typer.Option(help="Only for this survey: a task id, or the beginning of it.")] = None,
+    survey: Annotated[
+        str | None,
+        typer.Option(help="Only for this survey: its name (drinks, or drinks/2), its task id, or the beginning of it."),
+    ] = None,
     note: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
     name: Annotated[str | None, typer.Option(help="What it is called in lists and in the audit log.")] = None,
     days: Annotated[int | None, typer.Option(help="It ends after so many days; default: when it is revoked.")] = None,
@@ -366,7 +398,7 @@ def create_token(
     """Make a token and print it: it cannot be shown again."""
     from veil.collector.tokens import issue_token
 
-    task = None if survey is None else on.catalogue.beginning(survey).task
+    task = None if survey is None else on.catalogue.chosen(survey).task
     record, secret = issue_token(on.store, scopes, task, note, name=name, days=days)
     facts = {"name": record.name, "scopes": list(record.scopes), "task": task, "expires": record.expires}
     return on.said(secret, token=secret, **facts)
@@ -392,18 +424,36 @@ def revoke_token(
     on: On, name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")]
 ) -> Document:
     """Refuse a token from now on."""
-    from veil.errors import InputError
-
     if not on.store.revoke_token(name):
         raise InputError("there is no token of that name")
     return on.said(f"revoked {name}", name=name, revoked=True)
 
 
+def _called(stored: StoredSurvey) -> str:
+    """A survey in a line for people: by its name and wave, or by the beginning of its task id."""
+    return f"{stored.name}, wave {stored.wave}" if stored.name else f"survey {stored.task[:12]}"
+
+
+def _named(stored: StoredSurvey) -> Document:
+    """The same for programs."""
+    return {"task": stored.task, "name": stored.name, "wave": stored.wave}
+
+
+def _spoken(texts: list[str] | None) -> dict[str, str] | None:
+    """The question by language, from options as de='Wie oft?'; each language once."""
+    if not texts:
+        return None
+    if any("=" not in text for text in texts):
+        raise typer.BadParameter("a text is given as LANGUAGE=TEXT")
+    spoken = dict(text.split("=", 1) for text in texts)
+    if len(spoken) != len(texts):
+        raise typer.BadParameter("a language has one text")
+    return spoken
+
+
 def check_installed() -> None:
     """Say what to install, where the collector's libraries are missing."""
     from importlib.util import find_spec
-
-    from veil.errors import InputError
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
         raise InputError("the collector needs more libraries: pip install 'veil[collector]'")

@@ -21,7 +21,7 @@ key_app = typer.Typer(help="The key that a collector signs surveys with.", no_ar
 def register(app: typer.Typer) -> None:
     """Add the commands that stand by themselves."""
     command(app, "backup", "backup")(backup)
-    command(app, "restore", "restore", make=True)(restore)
+    command(app, "restore", make=True)(restore)
     command(app, "audit")(audit)
 
 
@@ -46,6 +46,7 @@ def restore(
     from veil.collector.backup import restore as copy_back
 
     reports = copy_back(file, _blocks(on))
+    on.note("restore", {"file": file})  # only now: a backup is copied into an empty database, whose log is empty, too
     return on.said(f"restored {plural(reports, 'report')} to {on.settings.place}", reports=reports)
 
 

@@ -21,7 +21,17 @@ from veil.study.registry import study_from_json
 from veil.survey import MOST_WAVES, Survey
 from veil.tools.canonical import Json, canonical, parse
 
-__all__ = ["Catalogue", "draft_of", "is_digest", "parsed", "parsed_study", "read_by", "whole_number"]
+__all__ = [
+    "Catalogue",
+    "both_named",
+    "draft_of",
+    "is_digest",
+    "parsed",
+    "parsed_study",
+    "read_by",
+    "task_wanted",
+    "whole_number",
+]
 
 _REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: this only saves it the way
 _MOST_REMEMBERED = 1_000
@@ -74,9 +84,21 @@ def draft_of(
     if wave is not None:
         if name is None:
             raise InputError("a wave goes with a name, which all waves share")
-        survey = Survey(survey.ask, survey.public, whole_number(wave, "wave", MOST_WAVES))
+        survey = _of_wave(survey, wave)
     draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
     return replace(draft, keep_days=keep, name=name, texts=texts, wave=wave)
+
+
+def task_wanted(survey: Survey, options: Json) -> str:
+    """The task that publishing a survey with these options asks for: the audit log has it before anything is done."""
+    try:
+        return survey.task if options.get("wave") is None else _of_wave(survey, options["wave"]).task
+    except InputError:
+        return survey.task  # publishing says what is wrong with the wave
+
+
+def _of_wave(survey: Survey, wave: Any) -> Survey:
+    return Survey(survey.ask, survey.public, whole_number(wave, "wave", MOST_WAVES))
 
 
 def _about(name: Any, texts: Any) -> tuple[str | None, str | None]:
@@ -144,16 +166,31 @@ class Catalogue:
         now = int(self._clock())
         return next((stored for stored in found if stored.phase(now) == "open"), found[0])
 
-    def beginning(self, text: str) -> StoredSurvey:
-        """The one survey whose task id begins like this, or the latest wave of a name."""
-        found = [stored for stored in self._store.surveys() if stored.task.startswith(text)]
-        if not found and NAME.fullmatch(text) and self._store.named(text):
-            return self.named(text)
-        if len(found) != 1:
-            raise InputError(
-                f"expected a survey's name, or the beginning of one task id; {len(found)} surveys begin like this"
-            )
-        return found[0]
+    def waves(self, text: str) -> list[StoredSurvey]:
+        """What an operator's text names: all waves of `drinks`, or the one of `drinks/4`; drafts, too."""
+        name, slash, number = text.partition("/")
+        every = self._store.named(name) if NAME.fullmatch(name) else []
+        return [stored for stored in every if not slash or number == str(stored.wave)]
+
+    def chosen(self, text: str) -> StoredSurvey:
+        """The one survey that an operator means: by its name, by name and wave, or by the beginning of its task id.
+
+        What could mean two is refused: a wave that came or was closed meanwhile must not change what a command does.
+        """
+        waves, of_name = self.waves(text), self.waves(text.partition("/")[0])
+        begun = [stored for stored in self._store.surveys() if text and stored.task.startswith(text)]
+        found = {stored.key: stored for stored in (*waves, *begun)}
+        if len(found) == 1:
+            return next(iter(found.values()))
+        if waves and begun:
+            raise both_named(text)
+        if of_name:
+            name, numbers = of_name[0].name, [stored.wave for stored in of_name]
+            raise InputError(f"say which wave: {name}/{numbers[-1]}" + f" to {name}/{numbers[0]}" * (len(numbers) > 1))
+        raise InputError(
+            "expected a survey's name (with its wave, as drinks/2, where there are several), or the beginning of one"
+            f" task id; {len(begun)} surveys begin like this"
+        )
 
     def create(self, draft: StoredSurvey) -> tuple[StoredSurvey, bool]:
         """Keep a draft, or find the same one there; refuses another with the same task.
@@ -163,6 +200,8 @@ class Catalogue:
         """
         self._check_wave(draft)
         made = self._store.create(draft)
+        if not made and self._store.find(draft.task) is None:  # somebody else's survey took the wave meanwhile
+            self._check_wave(draft)
         found = self.look_up(draft.task)
         terms = [(s.opens, s.closes, s.precision, s.minimum, s.keep_days, s.name, s.texts) for s in (draft, found)]
         if not made and terms[0] != terms[1]:
@@ -226,6 +265,13 @@ class Catalogue:
             "epsilon": survey.guarantee.epsilon,
             "delta": float(survey.guarantee.delta),
         }
+
+
+def both_named(text: str) -> InputError:
+    """The refusal of a text that is a name, and the beginning of another survey's or study's id."""
+    return InputError(
+        f"{text} is the name of one survey, and the id of another begins like this: say {text}/1, or more of the id"
+    )
 
 
 def is_digest(text: str) -> bool:

@@ -13,7 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from veil.collector.catalogue import Catalogue, draft_of, is_digest, parsed_study, read_by, whole_number
+from veil.collector.catalogue import (
+    Catalogue,
+    both_named,
+    draft_of,
+    is_digest,
+    parsed_study,
+    read_by,
+    whole_number,
+)
 from veil.collector.in_store import InStore, InterruptedReadingError, StoreJournal, at_once
 from veil.collector.store import Store, StoredRound, StoredStudy, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
@@ -94,6 +102,8 @@ class Studies:
         every = [study.id for study in self._store.studies()]
         by_task = [id_ for id_ in every if any(one.task.startswith(text) for one in self._store.rounds(id_))]
         found = [id_ for id_ in every if id_.startswith(text)] or by_task
+        if found and self._catalogue.waves(text):
+            raise both_named(text)
         return found[0] if len(found) == 1 else None
 
     def first_task(self, id_: str) -> str | None:

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from veil.collector import answers, openapi
 from veil.collector.bodies import read_body, read_json
-from veil.collector.catalogue import parsed
+from veil.collector.catalogue import parsed, task_wanted
 from veil.collector.commit import refusal_of
 from veil.collector.decoding import count_frames, frames_of_arrow
 from veil.collector.exporting import open_export
@@ -113,7 +113,7 @@ async def create_survey(service: Service, request: Request) -> Response:
             raise WireError("a study or a task is a JSON object")
         study, bare = study_from_json(file), file.get("kind") != "veil-study"
         terms = {"precision": settings.precision, "minimum": settings.minimum}
-        service.note(token.name, "create", study.survey.task)
+        service.note(token.name, "create", task_wanted(study.survey, document))
         stored, made = service.studies.publish(study, document, bare=bare, **terms)
         return service.catalogue.describe(stored), made
 

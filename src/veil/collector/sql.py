@@ -31,7 +31,7 @@ _SURVEY = (
 )
 _CREATE = (
     "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, study, keep_days, name, wave,"
-    " texts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO NOTHING"
+    " texts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 )
 _BEHIND = (
     "SELECT counters.survey FROM counters LEFT JOIN tallies ON tallies.survey = counters.survey"
@@ -110,11 +110,10 @@ class SqlStore(Store):
             return self._create(connection, survey)
 
     def _create(self, connection: Connection, survey: StoredSurvey) -> bool:
-        if survey.name is not None:
-            last = connection.execute("SELECT max(wave) FROM surveys WHERE name = ?", (survey.name,)).fetchone()[0]
-            survey = replace(survey, wave=1 + (last or 0))
-        if connection.execute(_CREATE, _row(survey)).rowcount != 1:
-            return False
+        while connection.execute(_CREATE, _row(_numbered(connection, survey))).rowcount != 1:
+            there = connection.execute("SELECT 1 FROM surveys WHERE task = ?", (survey.task,)).fetchone()
+            if there is not None or survey.name is None or survey.wave is not None:
+                return False  # else another collector took the number meanwhile: the next one
         key = connection.execute("SELECT key FROM surveys WHERE task = ?", (survey.task,)).fetchone()[0]
         connection.execute("INSERT INTO counters (survey) VALUES (?)", (key,))
         self.make_tables(connection, key)
@@ -313,6 +312,14 @@ class SqlStore(Store):
     def ping(self) -> None:
         with self.reading() as connection:
             connection.execute("SELECT 1 FROM surveys LIMIT 1").fetchone()
+
+
+def _numbered(connection: Connection, survey: StoredSurvey) -> StoredSurvey:
+    """A survey with its wave: the one that it was given, or the next of its name."""
+    if survey.name is None or survey.wave is not None:
+        return survey
+    last = connection.execute("SELECT max(wave) FROM surveys WHERE name = ?", (survey.name,)).fetchone()[0]
+    return replace(survey, wave=1 + (last or 0))
 
 
 def _row(survey: StoredSurvey) -> tuple[Any, ...]:

@@ -157,7 +157,10 @@ class Store(ABC):
 
     @abstractmethod
     def create(self, survey: StoredSurvey) -> bool:
-        """Keep a draft; False if its task is there already. The given key and counts are ignored."""
+        """Keep a draft; False if its task is there already, or another survey as its wave.
+
+        Without a wave it is the next of its name. The given key and counts are ignored.
+        """
 
     @abstractmethod
     def find(self, task: str) -> StoredSurvey | None:
