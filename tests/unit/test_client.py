@@ -11,11 +11,14 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from veil import GRR, OLH, Categories, Client, Items, Ledger, OneOf, Public, Question, Rappor, Record, Survey
+from veil import GRR, OLH, AllOf, Categories, Client, Items, Ledger, OneOf, Public, Question, Rappor, Record, Survey
+from veil.device.client import normative_report
+from veil.entropy import System
 from veil.errors import BudgetError, DomainError, InputError, ParameterError, WireError
 from veil.itemsets import PSFO
 from veil.view import Project, SampleItem
@@ -115,6 +118,18 @@ def test_many_clients_agree_with_theory() -> None:
 
 
 LASTING = Survey(Rappor(2.0, Categories(["red", "green", "blue"]), instant=(0.25, 0.75)), public=[Public("day")])
+
+
+@pytest.mark.parametrize("tree", [lambda one, other: AllOf(one, other), lambda one, other: OneOf((1, one), (2, other))])
+def test_within_a_tree_nothing_of_a_person_would_last(tree: Any) -> None:
+    parts = [Question(Rappor(1.0, 10)), Question(Rappor(1.0, 10))]
+    survey, ledger = Survey(tree(*parts)), Ledger(lifetime=100.0)
+    with pytest.raises(ParameterError, match="one question"):
+        Client(survey, ledger)
+    assert ledger.charges == []
+    cohort = next(name for name in survey.layout.names if name.endswith("cohort"))
+    lives = [decode_report(survey, normative_report(survey, value, System()))[1] for value in range(10)]
+    assert len({int(report.columns[cohort][0]) for report in lives}) > 1  # what a person who sent them would show
 
 
 def paid(ledger: Ledger) -> int:

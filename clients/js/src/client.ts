@@ -82,6 +82,7 @@ export async function openClient(options: Options, environment: Environment): Pr
     const source = new Source(environment, store, collector, wanted, keys);
     const published = await source.look();
     checkOpen(published, environment.now());
+    published.survey.checkLasting();
     return new Client(published, source, caps, collector, store, environment);
   } catch (problem) {
     store.close();

@@ -9,7 +9,7 @@ import { integers, pack } from "./columns.js";
 import type { Column, Drawn } from "./columns.js";
 import { readDomain } from "./domains.js";
 import type { Code, Domain } from "./domains.js";
-import { DomainError } from "./errors.js";
+import { DomainError, SurveyError } from "./errors.js";
 import { epsilonOf } from "./ratio.js";
 import { WORD } from "./words.js";
 import type { Words } from "./words.js";
@@ -76,6 +76,15 @@ export class Survey {
   // The normative report. Draw order: path through the tree, view, mechanism, report id.
   async report(code: Code, beside: bigint[], words: Words): Promise<Uint8Array<ArrayBuffer>> {
     return this.frame(await this.ask.draw(code, words), beside, words);
+  }
+
+  // Refuses a longitudinal mechanism within a tree: each new value would draw the person's cohort, and the path, anew.
+  checkLasting(): void {
+    if (!this.ask.lifetime || this.longitudinal) return;
+    throw new SurveyError(
+      "unsupported",
+      "expected a longitudinal mechanism (Rappor) as the survey's one question: within a tree its promise would not hold over time",
+    );
   }
 
   // Whether it may be answered again and again: one question, by a longitudinal mechanism.

@@ -413,6 +413,20 @@ test("a person stays in one cohort, whatever they hold; two people do not always
   assert.ok(cohorts.size > 1); // 12 people in one of 8 cohorts: once in 8 billion
 });
 
+test("a longitudinal mechanism within a tree is refused: nothing of the person would last there", async () => {
+  const { task } = vectors("rappor")[0];
+  const trees = [
+    { kind: "all-of", asks: [task.ask, task.ask] },
+    { kind: "one-of", branches: [[1, task.ask], [2, task.ask]] },
+  ];
+  for (const ask of trees) {
+    const world = new World();
+    const published = await world.collector.publish({ ...task, ask });
+    await assert.rejects(world.open({ task: published, budget: 1_000 }), refused("survey-unsupported"));
+    assert.deepEqual([await world.store.charges(), world.collector.posts], [[], []]);
+  }
+});
+
 test("tabs that answer at once agree on the cohort", async () => {
   const world = new World();
   const options = await lasting(world, { instant: false });

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from veil.device.ledger import Ledger
 from veil.domain import Codes
 from veil.entropy import Source
+from veil.errors import ParameterError
 from veil.mechanisms.longitudinal import Longitudinal
 from veil.survey import Question, Survey
 from veil.wire.frames import ID_BYTES, encode_report
@@ -49,10 +50,18 @@ class Lasting:
 
     @classmethod
     def of(cls, survey: Survey, ledger: Ledger) -> Lasting | None:
-        """None where the survey is not one longitudinal question: then an answer is one report, for good."""
+        """None where the survey is not longitudinal: then an answer is one report, for good.
+
+        Within a tree nothing of the person would stay: each new value would draw the cohort, and the path, anew.
+        """
         ask = survey.ask
         if isinstance(ask, Question) and isinstance(ask.mechanism, Longitudinal):
             return cls(survey, ask, ask.mechanism, ledger)
+        if survey.guarantee.scope == "lifetime":
+            raise ParameterError(
+                "a device answers a longitudinal mechanism (Rappor) where it is the survey's one question: within a"
+                " tree its promise would not hold over time"
+            )
         return None
 
     def report(
