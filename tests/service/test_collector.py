@@ -37,7 +37,7 @@ from veil.collector.store import AuditEntry
 from veil.collector.workers import Workers
 from veil.device import verified
 from veil.device.verification import PURPOSE
-from veil.errors import MismatchError, ServiceError, WireError
+from veil.errors import CollectorError, MismatchError, ServiceError, WireError
 from veil.tools.canonical import canonical
 from veil.wire.arrow import to_arrow
 from veil.wire.frames import report_size
@@ -187,7 +187,7 @@ def test_a_survey_goes_from_draft_to_open_to_closed(collector: Collector, client
     assert verified(published, task=survey.task) == survey
     with pytest.raises(MismatchError):
         verified(published, task="0" * 64)
-    with pytest.raises(WireError, match="not open"):
+    with pytest.raises(CollectorError, match="closed: it took answers until 2999-01-01T00:00:00Z"):
         verified(published, now=32_503_680_000)  # the year 3000
     document = base64.urlsafe_b64decode(published["document"] + "==")
     assert document == canonical(
@@ -421,10 +421,16 @@ def test_a_published_survey_must_be_what_the_wire_format_says() -> None:
 
     assert verified(signed(canonical(right))) == SURVEY
     wrong: list[dict[str, Any]] = [{"kind": "other"}, {"version": 2}, {"version": True}, {"precision": 0}, {"more": 1}]
-    wrong += [{"opens": "soon"}, {"opens": "2999-01-01T00:00:00Z"}, {"closes": "2020-01-01T00:00:00Z"}]
+    wrong += [{"opens": "soon"}, {"closes": "2020-02-31T00:00:00Z"}]
     for change in wrong:
         with pytest.raises(WireError):
             verified(signed(canonical(right | change)))
+    for change, said in (
+        (("opens", "2999-01-01T00:00:00Z"), "not open yet"),
+        (("closes", "2020-01-01T00:00:00Z"), "closed"),
+    ):
+        with pytest.raises(CollectorError, match=said):  # nothing is wrong with it but the time
+            verified(signed(canonical(right | dict([change]))))
     with pytest.raises(WireError, match="canonical"):
         verified(signed(json.dumps(right, indent=1).encode()))
 

@@ -365,6 +365,10 @@ def test_a_value_is_in_no_error_and_no_file(collector: Collector, middleman: Mid
         "https://host:port",
         "collector.example",
         "file:///etc/passwd",
+        "https://a..b",
+        "https://.",
+        f"https://{'a' * 70}.example",
+        "https://collector.example/größe",
         None,
     ],
 )
@@ -372,8 +376,57 @@ def test_addresses_that_would_not_protect_a_report_are_refused(address: Any) -> 
     with pytest.raises(ParameterError, match="address") as caught:
         read_address(address)
     assert "secret" not in str(caught.value)
-    for good in ("http://localhost:1", "http://127.0.0.9", "http://[::1]:80", "https://collector.example:444/below"):
+    for good in ("http://localhost:1", "http://127.0.0.9", "http://[::1]:81", "https://collector.example:444/below"):
         assert read_address(good + "/") == good
+
+
+@pytest.mark.parametrize(
+    ("written", "address"),
+    [
+        ("HTTPS://Collector.Example/", "https://collector.example"),
+        ("https://collector.example:443", "https://collector.example"),
+        ("https://collector.example:80", "https://collector.example:80"),
+        ("HTTP://LOCALHOST:80/Below//", "http://localhost/Below"),
+        ("http://[::1]:80", "http://[::1]"),
+        ("https://Bücher.example", "https://xn--bcher-kva.example"),
+    ],
+)
+def test_an_address_has_one_spelling(written: str, address: str) -> None:
+    assert read_address(written) == read_address(address) == address
+
+
+def test_a_report_waits_for_its_collector_however_that_is_spelled(
+    collector: Collector, fresh: Survey, middleman: Middleman, tmp_path: Path
+) -> None:
+    key, spelled = key_of(collector), middleman.url.replace("http://127.0.0.1", "HTTP://127.0.0.1")
+    client = Client.open(f"{spelled}/", key, fresh.task, ledger_in(tmp_path))
+    middleman.on_post[:] = [503]
+    assert client.answer("tea", beside(fresh), patience=0).state == "queued"
+    again = Client.open(middleman.url, key, fresh.task, ledger_in(tmp_path))
+    assert again.waiting == 1
+    middleman.on_post[:] = [(429, {"Retry-After": "80000"})]
+    assert again.deliver() == 1
+    moved = Client.open(collector.url, key, fresh.task, ledger_in(tmp_path))  # the same collector at another address
+    assert moved.waiting == 0
+    assert moved.answer("tea", beside(fresh), patience=0).state == "delivered"
+    assert again.waiting == 0
+    assert len(collector.stored_ids(fresh)) == 1
+
+
+def test_a_survey_that_is_not_open_yet_says_when_it_opens(collector: Collector, fresh: Survey, tmp_path: Path) -> None:
+    early = Survey(DRINKS.ask, public=[Public(f"{fresh.public[0].name}-early")])
+    path = collector.open_survey(early, opens="2998-01-01T00:00:00Z")
+    options = ("--key", key_of(collector), "--lifetime", "1", "--value", "tea")
+    refused = shell(tmp_path, f"{collector.url}{path}", *options)
+    assert (refused.exit_code, "open yet: it takes answers from 2998-01-01T00:00:00Z" in refused.stderr) == (7, True)
+
+
+def test_a_path_is_no_ledger(collector: Collector, fresh: Survey) -> None:
+    for wrong in ("ledger", Path("ledger"), None):
+        with pytest.raises(ParameterError, match=r"as veil.Ledger\(.ledger., lifetime"):
+            Client.open(collector.url, key_of(collector), fresh.task, wrong)  # type: ignore[arg-type]
+        with pytest.raises(ParameterError, match="expected a ledger"):
+            Client(fresh, wrong)  # type: ignore[arg-type]
 
 
 def test_a_redirect_is_not_followed(collector: Collector, fresh: Survey, middleman: Middleman) -> None:

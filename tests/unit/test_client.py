@@ -106,6 +106,18 @@ def test_records_sets_and_public_columns() -> None:
     assert 0 <= int(report.columns["value"][0]) < 5
 
 
+def test_the_errors_of_one_person_speak_of_no_rows() -> None:
+    record = Record.of(sex=["f", "m"], age=100)
+    survey = Survey(Question(OLH(1.0, 100), Project(record, ("age",))), public=[Public("postage")])
+    client = Client(survey, Ledger(lifetime=1.0))
+    for value, postage in (({"sex": "f", "age": 300}, 7), ({"sex": "f", "age": 30}, 0.5)):
+        for ask in (client.answer, client.mark):
+            with pytest.raises(DomainError) as caught:
+                ask(value, {"postage": [postage]})
+            assert "row" not in str(caught.value)
+            assert (caught.value.row, caught.value.count) == (None, 1)
+
+
 def test_many_clients_agree_with_theory() -> None:
     """4,000 devices, operating-system entropy, one report each: the estimate is where it should be."""
     survey = Survey(GRR(3.0, 4))

@@ -286,10 +286,15 @@ function readWanted({ task, name }: Options): Wanted {
   throw new VeilError("task", "expected either a task id, 64 hex digits, or a name: small letters, digits, -");
 }
 
+// In one spelling, so that a report waits for the same collector however it is written.
 function readAddress(text: unknown): string {
   const address = typeof text === "string" && URL.canParse(text) ? new URL(text) : null;
-  if (address === null || !/^https?:$/.test(address.protocol) || address.search || address.hash) {
+  const plain = address?.protocol === "http:";
+  if (address === null || !(plain || address.protocol === "https:") || /[?#]/.test(address.href) || address.username) {
     throw new VeilError("collector", 'expected the collector\'s address, as "https://collector.example"');
+  }
+  if (plain && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(address.hostname)) {
+    throw new VeilError("collector", "expected an https address: over plain http anybody on the way sees and alters reports");
   }
   return address.href.replace(/\/+$/, "");
 }

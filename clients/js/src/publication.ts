@@ -109,6 +109,7 @@ function timeOf(document: Json | undefined): number | null {
 }
 
 export function checkOpen({ opens, closes }: Publication, now: number): void {
-  if (now < opens) throw new SurveyError("not-open", "this survey is not open yet");
-  if (now >= closes) throw new SurveyError("closed", "this survey is closed");
+  const at = (time: number) => new Date(time).toISOString().replace(".000Z", "Z");
+  if (now < opens) throw new SurveyError("not-open", `this survey is not open yet: it takes answers from ${at(opens)} on`);
+  if (now >= closes) throw new SurveyError("closed", `this survey is closed: it took answers until ${at(closes)}`);
 }

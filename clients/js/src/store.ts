@@ -42,5 +42,7 @@ export interface Store {
   close(): void;
 }
 
-// A report that waits, or that was refused, keeps its place and its history.
-export const joined = (there: Parcel | undefined, parcel: Parcel): Parcel => there ?? parcel;
+// A report that waits, or that was refused, keeps its place and its history; given again to a collector at another address,
+// it goes there: perhaps the first one has moved.
+export const joined = (there: Parcel | undefined, parcel: Parcel): Parcel =>
+  there?.collector === parcel.collector ? there : parcel;

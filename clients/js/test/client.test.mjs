@@ -392,6 +392,22 @@ test("a longitudinal answer given again on the same occasion is the same bytes, 
   for (const wrong of ["", 5, null]) await assert.rejects(again.answer(7, {}, wrong), refused("value"));
 });
 
+test("a report waits for its collector however that is spelled, and follows it to another address", async () => {
+  const world = new World();
+  world.collector.answers = [503, [429, { "Retry-After": "80000" }]];
+  const client = await world.open({ collector: "HTTPS://Collector.test:443/" });
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
+  const again = await world.open();
+  assert.equal(await again.waiting(), 1);
+  await again.deliver();
+  assert.equal(await again.waiting(), 1);
+  world.collector.address = "https://collector.test/below";
+  const moved = await world.open();
+  assert.equal(await moved.waiting(), 0);
+  assert.deepEqual(await moved.answer("yes"), { state: "delivered" });
+  assert.deepEqual([await again.waiting(), world.collector.reports.size], [0, 1]);
+});
+
 test("an occasion is refused where an answer is given once", async () => {
   const world = new World();
   await assert.rejects((await world.open()).answer("yes", {}, "today"), refused("value"));

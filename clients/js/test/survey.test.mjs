@@ -139,7 +139,7 @@ test("a survey that is not open yet, or closed, is refused, also between opening
   const [before, after] = ["2026-01-31T11:59:59Z", "2026-01-31T12:00:01Z"];
   await assert.rejects(
     async () => world.open({ task: await world.collector.publish(GRR_TASK, { opens: after }) }),
-    refused("survey-not-open"),
+    (error) => refused("survey-not-open")(error) && error.message.includes(after),
   );
   await assert.rejects(
     async () => world.open({ task: await world.collector.publish(GRR_TASK, { closes: before }) }),
@@ -209,12 +209,27 @@ test("a page that stays open answers from its copy when there is no network, how
   assert.equal((await client.account()).left, "0");
 });
 
+test("over plain http nothing is asked or sent, except to this machine", async () => {
+  const asked = [];
+  const fetch = async (address) => (asked.push(address), new Response("", { status: 404 }));
+  const open = (collector) => new World().open({ collector, task: "0".repeat(64) }, { fetch });
+  for (const plain of ["http://collector.test", "http://10.0.0.1:8321", "HTTP://localhost.collector.test", "http://[::2]"]) {
+    await assert.rejects(open(plain), (error) => refused("collector")(error) && error.message.includes("https"));
+  }
+  assert.deepEqual(asked, []);
+  for (const own of ["http://localhost:8321", "http://127.0.0.9", "http://[::1]:8321", "https://collector.test"]) {
+    await assert.rejects(open(own), refused("survey-unknown"));
+  }
+  assert.equal(asked.length, 4);
+});
+
 test("a survey that is not published, and options that make no sense", async () => {
   const world = new World();
   await assert.rejects(world.open({ task: "0".repeat(64) }), refused("survey-unknown"));
   await assert.rejects(world.open({ task: "0" }), refused("task"));
   await assert.rejects(world.open({ collector: "collector" }), refused("collector"));
   await assert.rejects(world.open({ collector: "javascript:alert(1)" }), refused("collector"));
+  await assert.rejects(world.open({ collector: "https://me:secret@collector.test" }), refused("collector"));
   const deltas = [1, -0.1, NaN, "0", null].map((delta) => ({ lifetime: 1, delta }));
   for (const budget of [0, -1, NaN, Infinity, "2", null, { lifetime: 1, perDay: 0 }, ...deltas]) {
     await assert.rejects(world.open({ budget }), refused("budget"));

@@ -19,7 +19,7 @@ from veil.device.lasting import Lasting, read_kept, written
 from veil.device.ledger import Ledger
 from veil.domain import Codes, Sets
 from veil.entropy import Source, System
-from veil.errors import BudgetError, ParameterError
+from veil.errors import BudgetError, DomainError, ParameterError
 from veil.survey import Survey
 from veil.wire.frames import ID_BYTES, encode_report
 from veil.wire.reports import Reports
@@ -27,7 +27,7 @@ from veil.wire.reports import Reports
 if TYPE_CHECKING:
     from veil.device.online import OnlineClient
 
-__all__ = ["Client", "normative_report"]
+__all__ = ["Client", "checked_ledger", "normative_report"]
 
 
 def normative_report(survey: Survey, value: Any, source: Source, public: Any = None) -> bytes:
@@ -54,7 +54,7 @@ class Client:
 
     def __init__(self, task: Survey | str | bytes, ledger: Ledger) -> None:
         self.survey = task if isinstance(task, Survey) else Survey.from_json(task)
-        self.ledger = ledger
+        self.ledger = checked_ledger(ledger)
         self._lasting = Lasting.of(self.survey, ledger)
         if self.survey.guarantee.ratio is None:
             raise BudgetError("this survey promises nothing on its own: it needs a shuffler")
@@ -89,7 +89,7 @@ class Client:
         Where the mechanism is longitudinal, an answer on the same `occasion` is the same bytes, and on another one a
         fresh report; without a name, the occasion is the day (UTC). `drawn` is given a new report before it is paid.
         """
-        codes, beside = self.survey.domain.encode([value]), self.survey.read_public(public, 1)
+        codes, beside = self._encoded(value, public)
         if self._lasting is None:
             if occasion is not None:
                 raise ParameterError("an occasion goes with surveys that are answered again and again")
@@ -106,7 +106,15 @@ class Client:
 
     def mark(self, value: Any, public: Any = None) -> str:
         """Recognises an answer given before. It stays on the device, like the answer itself."""
-        return self._mark(self.survey.domain.encode([value]), *self.survey.read_public(public, 1).values())
+        codes, beside = self._encoded(value, public)
+        return self._mark(codes, *beside.values())
+
+    def _encoded(self, value: Any, public: Any) -> tuple[Codes, dict[str, NDArray[np.int64]]]:
+        """The answer as its codes, and what stands beside it. One person has no rows: errors speak of none."""
+        try:
+            return self.survey.domain.encode([value]), self.survey.read_public(public, 1)
+        except DomainError as problem:
+            raise DomainError(problem.expected) from None
 
     def _once(self, mark: str, draw: Callable[[], bytes], drawn: Callable[[bytes], None]) -> bytes:
         """What is kept of this answer: drawn and paid for now, or before, or by another thread or process meanwhile."""
@@ -127,6 +135,13 @@ class Client:
         if occasion is not None:
             digest.update(f"occasion {occasion}".encode())
         return digest.hexdigest()[:32]
+
+
+def checked_ledger(ledger: Any) -> Ledger:
+    """A ledger; refuses what stands in its place, as the path of one: only the person can say what they grant."""
+    if isinstance(ledger, Ledger):
+        return ledger
+    raise ParameterError('expected a ledger with what the person grants, as veil.Ledger("ledger", lifetime=2.0)')
 
 
 def _checked(occasion: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from veil.device.client import Client
+from veil.device.client import Client, checked_ledger
 from veil.device.languages import best_text
 from veil.device.lasting import written
 from veil.device.ledger import Ledger
@@ -62,6 +62,7 @@ def open_client(
     """Runs on the device: see `Client.open`."""
     if not isinstance(name, str) or not (_TASK.fullmatch(name) or NAME.fullmatch(name)):
         raise ParameterError("expected the task id of a survey (64 hex digits), or its name: small letters, digits, -")
+    ledger = checked_ledger(ledger)
     outbox = Outbox(None if ledger.path is None else ledger.path.with_name(f"{ledger.path.name}.outbox"))
     client = OnlineClient(Web(url), _read_keys(key), name, ledger, outbox, clock or Clock())
     client.look()

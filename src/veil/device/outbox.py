@@ -85,11 +85,15 @@ class Outbox:
             return _parcels(self._read())
 
     def put(self, parcel: Parcel) -> Parcel:
-        """Keep a parcel. One that is there already keeps its place and its history; returns the one that is kept."""
+        """Keep a parcel. One that is there already keeps its place and its history; returns the one that is kept.
+
+        A report that is given again to a collector at another address goes there: perhaps the first one has moved.
+        """
 
         def change(parcels: dict[str, Parcel]) -> Parcel:
-            there = parcels.get(parcel.id)
-            parcels[parcel.id] = kept = there if there is not None and (there.paid or not parcel.paid) else parcel
+            there = parcels.get(parcel.id, parcel)
+            settled = there.paid and there.collector == parcel.collector
+            parcels[parcel.id] = kept = there if settled or not parcel.paid else parcel
             return kept
 
         return self._change(change)

@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from veil.errors import InputError, MismatchError, WireError
+from veil.errors import CollectorError, InputError, MismatchError, WireError
 from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, canonical, parse
@@ -73,17 +73,18 @@ def read_time(text: Any) -> int | None:
 def verified(answer: Json, key: bytes | None = None, task: str | None = None, now: float | None = None) -> Survey:
     """Runs on the device: the survey in a published one; refuses all that section 7 of the wire format does not allow.
 
-    With a key, the signature must be of that one; with a task id, the survey must be the one that was asked for.
+    With a key, the signature must be of that one; with a task id, the survey must be the one that was asked for. One
+    that is right, but not open at this time, is a CollectorError.
     """
     document = read_signed(answer, key, PURPOSE, _MEMBERS)
     if document["kind"] != KIND or document["version"] != VERSION or not is_int(document["version"]):
         raise WireError(f"expected a published survey of version {VERSION}")
     if not is_int(document["precision"]) or document["precision"] < 1:
         raise WireError("the precision of a published survey is an integer of at least 1")
-    _check_open(document, time.time() if now is None else now)
     survey = Survey.from_json(document["survey"])
     if task is not None and survey.task != task:
         raise MismatchError("this is another survey than the one that was asked for")
+    _check_open(document, time.time() if now is None else now)
     return survey
 
 
@@ -135,5 +136,7 @@ def _check_open(document: Json, now: float) -> None:
         opens, closes = read_time(document["opens"]), read_time(document["closes"])
     except InputError:
         raise WireError("expected the times of a published survey as 2026-01-31T12:00:00Z, or null") from None
-    if (opens is not None and now < opens) or (closes is not None and now >= closes):
-        raise WireError("this survey is not open now")
+    if opens is not None and now < opens:
+        raise CollectorError(f"this survey is not open yet: it takes answers from {written_time(opens)} on")
+    if closes is not None and now >= closes:
+        raise CollectorError(f"this survey is closed: it took answers until {written_time(closes)}")

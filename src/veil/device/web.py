@@ -27,6 +27,7 @@ _PATIENCE = 20.0  # seconds without a byte
 _LONGEST = 60.0  # seconds for a whole answer
 _MOST_BYTES = 1 << 26
 _DAY = 86_400.0
+_PORTS = {"http": 80, "https": 443}
 
 
 class UntrustedError(CollectorError):
@@ -119,9 +120,11 @@ class Web:
 
 
 def read_address(text: Any) -> str:
-    """A collector's address, without a slash at its end; refuses what would send a report unprotected.
+    """A collector's address in one spelling, so that a report waits for the same one however it is written.
 
-    >>> read_address("https://collector.example/"), read_address("http://127.0.0.1:8321")
+    Refuses what would send a report unprotected.
+
+    >>> read_address("https://Collector.example:443/"), read_address("http://127.0.0.1:8321")
     ('https://collector.example', 'http://127.0.0.1:8321')
     """
     expected = ParameterError("expected the collector's address, as https://collector.example")
@@ -129,16 +132,18 @@ def read_address(text: Any) -> str:
         raise expected
     try:
         parts = urllib.parse.urlsplit(text)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
+        host, port = parts.hostname, parts.port
+        spelled = "" if host is None else f"[{host}]" if ":" in host else host.encode("idna").decode()
+    except ValueError:  # also of a name that the network could not look up
         raise expected from None
-    if parts.scheme not in ("http", "https") or not host or parts.username is not None:
+    if parts.scheme not in _PORTS or not host or parts.username is not None or not parts.path.isascii():
         raise expected
     if parts.query or parts.fragment or "?" in text or "#" in text:
         raise expected
     if parts.scheme == "http" and not _is_this_machine(host):
         raise ParameterError("expected an https address: over plain http anybody on the way sees and alters reports")
-    return text.rstrip("/")
+    own = "" if port in (None, _PORTS[parts.scheme]) else f":{port}"
+    return f"{parts.scheme}://{spelled}{own}{parts.path.rstrip('/')}"
 
 
 def _is_this_machine(host: str) -> bool:
