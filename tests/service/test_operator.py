@@ -116,6 +116,16 @@ def test_the_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
         load_key(path)
 
 
+def test_no_key_is_made_beside_a_database_that_has_one(folder: Path) -> None:
+    own = veil("survey", "create", folder / "task.json", "--open")["key"]
+    key = folder / "data" / "signing.key"
+    key.rename(folder / "kept.key")
+    assert veil("survey", "show", SURVEY.task)["key"] is None
+    assert not key.exists()
+    (folder / "kept.key").rename(key)
+    assert veil("survey", "show", SURVEY.task)["key"] == own
+
+
 def test_a_folder_is_named_as_for_serve_and_never_made_by_chance(folder: Path) -> None:
     other = folder / "other"
     for command in (["survey", "list"], ["survey", "open", "a"], ["token", "list"], ["token", "revoke", "x"]):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING
 
-from veil.collector.keys import fingerprint, known_fingerprint, load_key, public_bytes
+from veil.collector.keys import fingerprint, is_signed_for, known_fingerprint, load_key, public_bytes
 from veil.collector.settings import Settings
 from veil.collector.store import Store, StoredSurvey
 from veil.device.rounds import ROUND_PURPOSE, RoundPart
@@ -59,7 +59,8 @@ def published_round(stored: StoredSurvey, part: RoundPart, key: Ed25519PrivateKe
 def for_devices(settings: Settings, store: Store, stored: StoredSurvey) -> Json:
     """What goes into the devices' software: where the survey is, and the key that it must be signed with."""
     key = None
-    if settings.key_path.exists() or settings.database_file is not None:  # a server's collectors have theirs elsewhere
+    made_here = settings.database_file is not None and not is_signed_for(store)  # a server's collectors have theirs
+    if settings.key_path.exists() or made_here:
         here = load_key(settings.key_path)
         if known_fingerprint(store, here) == fingerprint(here):
             key = key_text(here)

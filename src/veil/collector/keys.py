@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from veil.collector.store import Store
 
-__all__ = ["adopt", "claim", "fingerprint", "known_fingerprint", "load_key", "public_bytes"]
+__all__ = ["adopt", "claim", "fingerprint", "is_signed_for", "known_fingerprint", "load_key", "own_key", "public_bytes"]
 
 _FACT = "signing-key"
 
@@ -37,6 +37,25 @@ def load_key(path: Path) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(f"{path} holds another kind of key (expected Ed25519)")
     return key
+
+
+def own_key(store: Store, path: Path) -> Ed25519PrivateKey:
+    """The key that a collector signs with: the database's own. It is made only where the database has none yet.
+
+    A new one beside a database that is signed for with another would be refused, and stay there as if it were right.
+    """
+    if is_signed_for(store) and not path.exists():
+        raise InputError(
+            f"this database is signed for with a key ({store.known(_FACT)}) that is not at {path}: put its file there,"
+            " or make another key and put it in its place with veil key adopt"
+        )
+    claim(store, key := load_key(path))
+    return key
+
+
+def is_signed_for(store: Store) -> bool:
+    """Whether the database knows its key."""
+    return store.known(_FACT) is not None
 
 
 def public_bytes(key: Ed25519PrivateKey) -> bytes:

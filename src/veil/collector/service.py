@@ -16,7 +16,7 @@ from veil.collector.catalogue import Catalogue, read_by
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round
 from veil.collector.health import Health
-from veil.collector.keys import claim, load_key
+from veil.collector.keys import own_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.readings import Readings
@@ -75,8 +75,7 @@ class Service:
         self.settings = settings
         self.store = open_store(settings, hurried=True, chores=chores) if store is None else store
         self.health = Health(self.store)
-        self.key: Ed25519PrivateKey = load_key(settings.key_path)
-        claim(self.store, self.key)
+        self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
         self.metrics = Metrics() if metrics is None else metrics
         self._chores = chores
         self.catalogue = Catalogue(self.store)

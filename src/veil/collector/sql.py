@@ -297,6 +297,11 @@ class SqlStore(Store):
         with self.reading() as connection:
             return [AuditEntry(*row) for row in connection.execute(statement, (limit,)).fetchall()]
 
+    def known(self, name: str) -> str | None:
+        with self.reading() as connection:
+            row = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
     def fact(self, name: str, value: str) -> str:
         with self.writing() as connection:
             connection.execute("INSERT INTO facts (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))

@@ -320,6 +320,10 @@ class Store(ABC):
         """The latest entries of the audit log, newest first."""
 
     @abstractmethod
+    def known(self, name: str) -> str | None:
+        """What the database says under a name, if anything."""
+
+    @abstractmethod
     def fact(self, name: str, value: str) -> str:
         """What the database says under a name: what was said first."""
 
