@@ -1,7 +1,7 @@
 // A page that asks one question. `veil.js` is the file that `npm run build` in clients/js puts into dist.
 
 import { Client } from "./veil.js";
-import { budget, collector, key, question, task } from "./settings.js";
+import { budget, collector, key, survey } from "./settings.js";
 
 const find = (id) => document.getElementById(id);
 const form = find("survey");
@@ -26,8 +26,13 @@ function labelsOf(domain) {
   return domain.labels ?? Array.from({ length: domain.size }, (_, number) => number);
 }
 
+// What is asked, in the language that the person reads best, and which time this is.
+function drawQuestion(client) {
+  find("question").textContent = client.text(...navigator.languages) ?? "What is your answer?";
+  find("wave").textContent = client.wave === null || !survey.name ? "" : `${survey.name}, wave ${client.wave}`;
+}
+
 function drawAnswers(domain) {
-  find("question").textContent = question;
   find("answers").replaceChildren(
     ...labelsOf(domain).map((text, index) => {
       const input = Object.assign(document.createElement("input"), {
@@ -50,7 +55,8 @@ async function showAccount(client) {
 }
 
 try {
-  const client = await Client.open({ collector, key, task, budget });
+  const client = await Client.open({ collector, key, ...survey, budget });
+  drawQuestion(client);
   drawAnswers(client.domain);
   await showAccount(client);
   fieldset.disabled = false;

@@ -1,7 +1,6 @@
-// What this page asks, and whom it trusts. Change these five lines.
+// What this page asks, and whom it trusts. Change these four lines.
 
-export const question = "What did you drink this morning?";
 export const collector = "http://127.0.0.1:8321"; // where the collector is reached; https anywhere but on this machine
 export const key = "PASTE-THE-PUBLIC-KEY-OF-YOUR-COLLECTOR"; // it signs surveys; no other survey is answered
-export const task = "PASTE-THE-TASK-ID-OF-YOUR-SURVEY"; // it names the survey and everything in it
+export const survey = { name: "drinks" }; // its latest wave; { task: "64 hex digits" } asks exactly one survey, for good
 export const budget = { lifetime: 2 }; // what a person grants to all surveys of this site together, as epsilon

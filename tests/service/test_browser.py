@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.service.browser.javascript import built_client, missing, run_node
-from tests.service.browser.running import asking
+from tests.service.browser.running import ABOUT, asking
 
 from veil import GRR, Survey
 
@@ -23,13 +23,15 @@ def test_people_answer_the_example_page(tmp_path: Path) -> None:
     if browser is None:
         missing("Chromium is missing (Debian: apt-get install chromium), so no real browser was tested")
     built_client()
-    with asking(tmp_path / "collector", Survey(GRR(epsilon=1.0, domain=LABELS))) as collector:
-        job = vars(collector) | {"chromium": browser, "profile": str(tmp_path / "profiles")}
+    with asking(tmp_path / "collector", Survey(GRR(epsilon=1.0, domain=LABELS)), **ABOUT) as collector:
+        job = vars(collector) | {"name": ABOUT["name"], "chromium": browser, "profile": str(tmp_path / "profiles")}
         seen = json.loads(run_node(SCRIPT, json.dumps(job)))
     estimates = {name: seen[name].pop("estimate") for name in ("before", "afterFirst", "afterChanged")}
     wanted = {
         # a person answers, and the report arrives
         "labels": LABELS,
+        "question": "What did you drink this morning?",
+        "wave": "drinks, wave 1",
         "cost": "1",
         "first": "delivered",
         "before": {"reports": 0},
@@ -43,6 +45,7 @@ def test_people_answer_the_example_page(tmp_path: Path) -> None:
         "restarted": "budget",
         "restartedPosts": 0,
         # without a network the report waits, and is delivered once
+        "asked": "Was haben Sie getrunken?",  # by a browser that speaks German
         "offline": "queued",
         "whileOffline": 1,
         "delivered": 1,

@@ -14,7 +14,7 @@ from typing import Any
 from tests.patience import until
 from tests.service.browser.javascript import ROOT, built_client, missing
 from tests.service.browser.marionette import Firefox, firefox_path
-from tests.service.browser.running import Asking, asking
+from tests.service.browser.running import ABOUT, Asking, asking
 from tests.service.middleman import Middleman, between, shortened
 
 from veil import GRR, Survey
@@ -33,7 +33,7 @@ ENDS = ("delivered", "queued", "refused", "budget", "storage", "failed")
 @contextmanager
 def pages(asked: Asking, address: str, people: int) -> Iterator[list[str]]:
     """The example page on so many origins: each has a ledger of its own, and so is another person."""
-    settings = {"question": "?", "collector": address, "key": asked.key, "task": asked.task, "budget": 1}
+    settings = {"collector": address, "key": asked.key, "survey": {"name": ABOUT["name"]}, "budget": 1}
     written = "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in settings.items())
 
     class Page(SimpleHTTPRequestHandler):
@@ -95,7 +95,7 @@ def test_people_answer_the_example_page_in_firefox(tmp_path: Path) -> None:
     built_client()
     survey = Survey(GRR(epsilon=1.0, domain=LABELS))
     with (
-        asking(tmp_path / "collector", survey) as asked,
+        asking(tmp_path / "collector", survey, **ABOUT) as asked,
         between(int(asked.address.rpartition(":")[2])) as middleman,
         pages(asked, middleman.url, 4) as (first, second, third, fourth),
     ):
@@ -121,6 +121,8 @@ def one_person(firefox: Firefox, page: str, asked: Asking, middleman: Middleman)
     """An answer arrives; the same again is the same bytes and counts once; another is refused by the ledger."""
     visit(firefox, page)
     assert firefox.run("return [...document.querySelectorAll('label')].map((l) => l.textContent.trim())") == LABELS
+    said = "return ['question', 'wave'].map((id) => document.getElementById(id).textContent)"
+    assert firefox.run(said) == [ABOUT["texts"]["en"], "drinks, wave 1"]
     assert answer(firefox, "coffee") == "delivered"
     assert answer(firefox, "coffee") == "delivered"
     assert answer(firefox, "tea") == "budget"

@@ -234,6 +234,15 @@ def test_the_audit_log_says_which_survey_was_created(folder: Path) -> None:
     assert json.loads(entries[0]["parameters"])["wave"] == 9
 
 
+def test_one_report_is_one_report(folder: Path) -> None:
+    drinks(folder, 1)
+    fill(folder, 1)
+    out = folder / "reports.parquet"
+    assert said("survey", "export", "drinks", "-o", out).startswith("wrote 1 report of ")
+    assert said("inspect", out).startswith("A file of 1 report.")
+    assert "1 person, each promised" in said("survey", "answer", "drinks")
+
+
 def test_a_language_has_one_text(folder: Path) -> None:
     texts = ["--text", "en=How often?", "--text", "de=Wie oft?"]
     create = ["survey", "create", folder / "task.json", "--name", "sleep"]

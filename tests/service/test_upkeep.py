@@ -150,7 +150,7 @@ def test_a_database_has_one_signing_key(make: Callable[[], BlockStore], tmp_path
     first, second = (Settings(folder=str(tmp_path / name)) for name in ("one", "two"))
     Service(first, make())
     Service(first, make())  # a second collector with the same key
-    with pytest.raises(InputError, match="not at .*signing.key"):
+    with pytest.raises(InputError, match="that is not at "):
         Service(second, make())
     assert not second.key_path.exists()  # a new key there would pass for the database's own
     load_key(second.key_path)

@@ -130,9 +130,9 @@ def wrote(screen: Console, path: Path, what: str) -> None:
     screen.print(f"wrote {what} to {path}", markup=False, soft_wrap=True)
 
 
-def plural(count: int, word: str) -> str:
-    """So many of something."""
-    return f"{count:,} {word}{'s' if count != 1 else ''}"
+def plural(count: int, word: str, several: str | None = None) -> str:
+    """So many of something; `several` is the word's plural where that is not its s."""
+    return f"{count:,} {word if count == 1 else several or f'{word}s'}"
 
 
 def _code(problem: VeilError) -> int:

@@ -45,7 +45,8 @@ def added(folder: Path, table: Table, reports: Iterable[Reports], found: Folder 
 
 def now_holds(found: Folder) -> str:
     """How many people and files a table has, in words."""
-    return f"the table in {found.path} now has {found.people:,} people in {plural(len(found.files), 'file')}"
+    people = plural(found.people, "person", "people")
+    return f"the table in {found.path} now has {people} in {plural(len(found.files), 'file')}"
 
 
 def report_files(survey: Survey, paths: Sequence[Path]) -> list[Path]:

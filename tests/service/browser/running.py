@@ -17,7 +17,10 @@ from veil.collector.keys import load_key, public_bytes
 from veil.files import read_reports
 from veil.wire.reports import Reports
 
-__all__ = ["Asking", "asking"]
+__all__ = ["ABOUT", "Asking", "asking"]
+
+ABOUT = {"name": "drinks", "texts": {"en": "What did you drink this morning?", "de": "Was haben Sie getrunken?"}}
+"""What the example page is told about its survey."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,10 @@ class Asking:
 
 
 @contextmanager
-def asking(folder: Path, survey: Survey) -> Iterator[Asking]:
-    """Runs for the length of a block."""
+def asking(folder: Path, survey: Survey, **about: Any) -> Iterator[Asking]:
+    """Runs for the length of a block; the survey may have a name and texts."""
     with running(folder) as collector:
-        collector.open_survey(survey, precision=3600)
+        collector.open_survey(survey, precision=3600, **about)
         key = base64.urlsafe_b64encode(public_bytes(load_key(collector.settings.key_path))).rstrip(b"=").decode()
         token = collector.token("answers:read", "surveys:read", "export:read")["Authorization"]
         yield Asking(collector.url, survey.task, key, token)

@@ -1,7 +1,7 @@
 // A person at a real browser: answers the example page, tries to spend twice, loses the network, opens two tabs,
 // and loses the browser itself.
 //
-//     node survey.mjs '{"address": ..., "key": ..., "task": ..., "token": ..., "chromium": ..., "profile": folder}'
+//     node survey.mjs '{"address": ..., "key": ..., "task": ..., "name": ..., "token": ..., "chromium": ..., "profile": folder}'
 //
 // Prints what was seen, as JSON: the Python test says what it should have been.
 
@@ -10,15 +10,14 @@ import { readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 
-const { address, key, task, token, chromium: executablePath, profile } = JSON.parse(process.argv[2]);
+const { address, key, task, name: survey, token, chromium: executablePath, profile } = JSON.parse(process.argv[2]);
 const root = new URL("../../../", import.meta.url);
 const { chromium } = createRequire(new URL("clients/js/package.json", root))("playwright-core");
 
 const settings = `
-export const question = "What did you drink this morning?";
 export const collector = ${JSON.stringify(address)};
 export const key = ${JSON.stringify(key)};
-export const task = ${JSON.stringify(task)};
+export const survey = { name: ${JSON.stringify(survey)} };
 export const budget = 1;
 `;
 const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
@@ -47,8 +46,9 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const launch = (folder) =>
+const launch = (folder, locale = "en-US") =>
   chromium.launchPersistentContext(`${profile}/${folder}`, {
+    locale,
     executablePath,
     headless: true,
     args: FLAGS,
@@ -124,6 +124,8 @@ watch(context);
   const { page, posts } = await visit(context);
   await stateOf(page, "ready");
   seen.labels = (await page.locator("label").allInnerTexts()).map((text) => text.trim());
+  seen.question = await page.locator("#question").textContent();
+  seen.wave = await page.locator("#wave").textContent();
   seen.cost = await page.locator("#cost").textContent();
   seen.before = await counted();
   seen.first = await answer(page, "coffee");
@@ -148,11 +150,12 @@ watch(context);
 await context.close();
 
 // 3. Another person loses the network, answers, and gets it back: delivered, once.
-context = await launch("second");
+context = await launch("second", "de-CH");
 watch(context);
 {
   const { page, posts, acknowledged } = await visit(context);
   await stateOf(page, "ready");
+  seen.asked = await page.locator("#question").textContent();
   await context.setOffline(true);
   seen.offline = await answer(page, "tea");
   seen.whileOffline = (await counted()).reports;
@@ -177,7 +180,7 @@ watch(context);
 // 5. Somebody on the way alters the survey: the page refuses to ask.
 {
   const page = await context.newPage();
-  await page.route(`${address}/v1/surveys/${task}`, async (route) => {
+  await page.route(`${address}/v1/surveys/by-name/${survey}`, async (route) => {
     const response = await route.fetch();
     const envelope = await response.json();
     const document = Buffer.from(envelope.document, "base64url")
