@@ -125,14 +125,12 @@ class On:
     def meant(self, given: Document) -> str | None:
         """The task of the survey that a command is given; None where it is given none, or says nothing clear."""
         text = given.get("task") or given.get("study") or given.get("survey") or ""
-        for find in (lambda: self.catalogue.chosen(text).task, lambda: self._first_task(text)):
-            with contextlib.suppress(InputError):
-                return find()
+        with contextlib.suppress(InputError):
+            return self.catalogue.chosen(text).task
+        with contextlib.suppress(InputError):
+            study = self.studies.beginning(text) if text else None
+            return None if study is None else self.studies.first_task(study)
         return None
-
-    def _first_task(self, text: str) -> str | None:
-        study = self.studies.beginning(text)
-        return None if study is None else self.studies.first_task(study)
 
     def said(self, line: str, **facts: Any) -> Document:
         """A line on the screen, and facts as a document."""
