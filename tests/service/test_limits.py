@@ -33,6 +33,30 @@ def test_the_next_minute_begins_anew_and_has_another_key() -> None:
     assert _packed("192.0.2.7") not in bytes(limit._memory)
 
 
+def test_the_last_minute_is_forgotten_even_if_nobody_sends_and_by_all_processes() -> None:
+    now = SimpleNamespace(time=60.0)
+    limit = AddressLimit(3, lambda: now.time)
+    assert limit.wait("192.0.2.7") == 0
+    first = limit._key
+    process = os.fork()
+    if not process:  # a worker; the supervisor, which is this process, never looks at the clock
+        now.time = 120.0
+        limit.wait("192.0.2.7")
+        os._exit(0)
+    assert os.waitpid(process, 0)[1] == 0
+    assert limit._key != first  # the worker's key is the only one that there is
+    assert first not in bytes(limit._memory)
+    assert limit._key == limit._memory[-32:]
+    assert sum(count > 0 for count in limit._counts) == 2
+    second, now.time = limit._key, 180.0
+    limit.turn()
+    assert second not in bytes(limit._memory)
+    assert not any(limit._counts)
+    third, now.time = limit._key, 179.9  # a process that looked at the clock a little earlier
+    assert limit.wait("192.0.2.8") == 0
+    assert limit._key == third
+
+
 def test_an_address_is_found_nowhere_in_the_table_without_the_key() -> None:
     one, other = (AddressLimit(5, lambda: 0.0) for _ in range(2))
     for limit in (one, other):
