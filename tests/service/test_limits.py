@@ -15,8 +15,11 @@ from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, framed, running
 
 from veil.collector.limiting import AddressLimit, _packed
+from veil.collector.logs import Seldom
+from veil.collector.metrics import Metrics
+from veil.collector.problems import noted
 from veil.collector.settings import load_settings
-from veil.errors import InputError
+from veil.errors import InputError, StoreError
 
 
 def test_the_next_minute_begins_anew_and_has_another_key() -> None:
@@ -125,6 +128,20 @@ def test_the_variables_that_others_read_are_known() -> None:
     plain = {name for name in named if name.replace("_", "").isalpha() and name not in ("VEIL_", "VEIL_NAME")}
     assert "VEIL_THREADS" in plain
     load_settings(None, dict.fromkeys(plain - {"VEIL_SETTINGS"}, "1"))
+
+
+def test_a_database_that_is_down_writes_no_line_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, lines = SimpleNamespace(time=0.0), list[tuple[str, int]]()
+    monkeypatch.setattr("veil.collector.problems._log", Seldom(lambda: now.time))
+    monkeypatch.setattr("veil.collector.logs.log", lambda level, event, problem, times: lines.append((event, times)))
+    metrics = Metrics()
+    for now.time in (0.0, 5.0, 10.0, 12.0):
+        for _ in range(50):
+            assert noted(metrics, StoreError("down")).status == 503
+    assert lines == [("unavailable", 1), ("unavailable", 100)]
+    assert metrics.value("veil_refused_total", code="unavailable") == 200
+    noted(metrics, RuntimeError("a bug"))  # another kind has a line of its own
+    assert lines[2:] == [("internal", 1)]
 
 
 def test_lines_of_several_processes_and_threads_never_mix(tmp_path: Path) -> None:
