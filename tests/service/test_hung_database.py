@@ -33,8 +33,9 @@ def hang(postgres: Server, tmp_path: Path, limit: int, seconds: float) -> list[f
     """Stop the server for so many seconds under a collector that waits `limit`; how long refused posts took."""
     database = {"VEIL_DATABASE_URL": postgres.database(), "VEIL_DATABASE_SECONDS": str(limit)}
     with running(tmp_path / "data", **database) as collector:
-        path = f"{collector.open_survey()}/reports"
+        path = f"{collector.open_survey(name='sleep')}/reports"
         with httpx.Client(base_url=collector.url, timeout=LIMIT) as client:
+            assert client.get("/v1/surveys/by-name/sleep").status_code == 200
             bodies = [framed(SURVEY, [1] * 3)]
             assert client.post(path, content=bodies[0], headers=FRAMED).status_code == 200
             assert client.get("/readyz").status_code == 200
@@ -53,6 +54,9 @@ def hang(postgres: Server, tmp_path: Path, limit: int, seconds: float) -> list[f
                     times.append(answer.elapsed.total_seconds())
                     time.sleep(0.05)
                     bodies[1:] = [body]  # the device keeps it
+                named = [client.get("/v1/surveys/by-name/sleep") for _ in range(3)]
+                assert {one.status_code for one in named} == {503}
+                assert min(one.elapsed.total_seconds() for one in named) < FAST
                 assert client.get("/readyz").status_code == 503
                 assert client.get("/healthz").status_code == 200
             until(lambda: client.get("/readyz").status_code == 200, lambda: collector.log)
@@ -161,6 +165,21 @@ def test_serve_gives_up_on_a_database_that_never_comes(tmp_path: Path) -> None:
     done = subprocess.run(command, env={**os.environ, **database}, capture_output=True, text=True, check=False)
     assert done.returncode not in (0, -signal.SIGKILL)
     assert "cannot be reached" in done.stderr
+    assert "nobody" not in done.stderr
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_serve_does_not_wait_for_a_database_that_refuses_it(postgres: Server, tmp_path: Path, workers: str) -> None:
+    command = [sys.executable, "-m", "veil.cli", "serve", "--port", "0", "--folder", str(tmp_path / "data")]
+    url = postgres.url("nosuchdatabase") if workers == "1" else postgres.url("postgres").replace("veil@", "nobody@")
+    database = {"VEIL_DATABASE_URL": url, "VEIL_DATABASE_WAIT_SECONDS": "100000", "VEIL_WORKERS": workers}
+    done = subprocess.run(
+        command, env={**os.environ, **database}, capture_output=True, text=True, check=False, timeout=LIMIT
+    )
+    assert done.returncode > 0
+    assert "the database refuses us" in done.stderr
+    assert "waiting-for-database" not in done.stderr
+    assert "nosuchdatabase" not in done.stderr
     assert "nobody" not in done.stderr
 
 

@@ -15,8 +15,11 @@ from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, framed, running
 
 from veil.collector.limiting import AddressLimit, _packed
+from veil.collector.logs import Seldom
+from veil.collector.metrics import Metrics
+from veil.collector.problems import noted
 from veil.collector.settings import load_settings
-from veil.errors import InputError
+from veil.errors import InputError, StoreError
 
 
 def test_the_next_minute_begins_anew_and_has_another_key() -> None:
@@ -31,6 +34,30 @@ def test_the_next_minute_begins_anew_and_has_another_key() -> None:
     assert limit._key != key
     assert b"192.0.2.7" not in bytes(limit._memory)
     assert _packed("192.0.2.7") not in bytes(limit._memory)
+
+
+def test_the_last_minute_is_forgotten_even_if_nobody_sends_and_by_all_processes() -> None:
+    now = SimpleNamespace(time=60.0)
+    limit = AddressLimit(3, lambda: now.time)
+    assert limit.wait("192.0.2.7") == 0
+    first = limit._key
+    process = os.fork()
+    if not process:  # a worker; the supervisor, which is this process, never looks at the clock
+        now.time = 120.0
+        limit.wait("192.0.2.7")
+        os._exit(0)
+    assert os.waitpid(process, 0)[1] == 0
+    assert limit._key != first  # the worker's key is the only one that there is
+    assert first not in bytes(limit._memory)
+    assert limit._key == limit._memory[-32:]
+    assert sum(count > 0 for count in limit._counts) == 2
+    second, now.time = limit._key, 180.0
+    limit.turn()
+    assert second not in bytes(limit._memory)
+    assert not any(limit._counts)
+    third, now.time = limit._key, 179.9  # a process that looked at the clock a little earlier
+    assert limit.wait("192.0.2.8") == 0
+    assert limit._key == third
 
 
 def test_an_address_is_found_nowhere_in_the_table_without_the_key() -> None:
@@ -101,6 +128,20 @@ def test_the_variables_that_others_read_are_known() -> None:
     plain = {name for name in named if name.replace("_", "").isalpha() and name not in ("VEIL_", "VEIL_NAME")}
     assert "VEIL_THREADS" in plain
     load_settings(None, dict.fromkeys(plain - {"VEIL_SETTINGS"}, "1"))
+
+
+def test_a_database_that_is_down_writes_no_line_for_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, lines = SimpleNamespace(time=0.0), list[tuple[str, int]]()
+    monkeypatch.setattr("veil.collector.problems._log", Seldom(lambda: now.time))
+    monkeypatch.setattr("veil.collector.logs.log", lambda level, event, problem, times: lines.append((event, times)))
+    metrics = Metrics()
+    for now.time in (0.0, 5.0, 10.0, 12.0):
+        for _ in range(50):
+            assert noted(metrics, StoreError("down")).status == 503
+    assert lines == [("unavailable", 1), ("unavailable", 100)]
+    assert metrics.value("veil_refused_total", code="unavailable") == 200
+    noted(metrics, RuntimeError("a bug"))  # another kind has a line of its own
+    assert lines[2:] == [("internal", 1)]
 
 
 def test_lines_of_several_processes_and_threads_never_mix(tmp_path: Path) -> None:

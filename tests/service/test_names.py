@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.patience import LIMIT
 from tests.service.harness import running
 
 from veil import GRR, Survey
@@ -35,6 +36,22 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 def named(store: Store, survey: Survey, name: str | None, **options: Any) -> Any:
     given = {**options, **({} if name is None else {"name": name})}
     return Catalogue(store).create(draft_of(survey, given, precision=60, minimum=1))[0]
+
+
+def test_the_latest_wave_is_remembered_for_a_moment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veil.collector.catalogue._REMEMBERED_SECONDS", LIMIT)
+    catalogue = Catalogue(store)
+    for survey in (FIRST, SECOND):
+        named(store, survey, "sleep")
+        catalogue.open(survey.task)
+        assert catalogue.recall_named("sleep") is None  # what is opened here is there at once
+        assert catalogue.named("sleep").task == survey.task
+        remembered = catalogue.recall_named("sleep")
+        assert remembered is not None
+        assert remembered.task == survey.task
+    monkeypatch.setattr("veil.collector.catalogue._REMEMBERED_SECONDS", 0.0)
+    catalogue.named("sleep")
+    assert catalogue.recall_named("sleep") is None
 
 
 def test_surveys_of_one_name_are_waves(store: Store) -> None:

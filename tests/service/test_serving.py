@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,9 @@ from tests.patience import LIMIT
 from tests.service.harness import Collector
 
 from veil import GRR, Survey
+from veil.collector.serve import _bound
+from veil.collector.settings import Settings
+from veil.errors import InputError
 
 SURVEY = Survey(GRR(1.0, 4))
 
@@ -22,6 +26,18 @@ def use(client: httpx.Client) -> None:
     client.post("/v1/surveys", json={"survey": SURVEY.to_json()}).raise_for_status()
     client.post(f"/v1/surveys/{SURVEY.task}/open").raise_for_status()  # writes a line to the log
     client.get("/healthz").raise_for_status()
+
+
+def test_a_place_to_listen_that_is_none_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        wrong = {
+            ("nosuchhost.invalid", 0): "no address belongs to this host",
+            ("192.0.2.1", 0): "not one of this machine",
+            ("127.0.0.1", taken.getsockname()[1]): "is it in use",
+        }
+        for (host, port), why in wrong.items():
+            with pytest.raises(InputError, match=why):
+                _bound(Settings(host=host, port=port))
 
 
 @pytest.mark.parametrize("rival", [False, True], ids=["veil serve", "a rival that dies of SIGPIPE"])

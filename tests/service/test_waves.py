@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.patience import LIMIT, until
 from tests.service.harness import Collector, running
 from tests.service.middleman import Middleman, between
 from typer.testing import CliRunner, Result
@@ -46,9 +47,12 @@ def name() -> str:
 
 
 def wave(collector: Collector, name: str, number: int) -> Survey:
-    """The very same question once more, open: its number makes it a task of its own."""
+    """The very same question once more, open and known to devices: its number makes it a task of its own."""
     survey = Survey(QUESTION, [Public(name)], wave=number)
     collector.open_survey(survey, name=name, texts=TEXTS)
+    known = httpx.get(f"{collector.url}/v1/surveys/{survey.task}", timeout=LIMIT).json()
+    path = f"{collector.url}/v1/surveys/by-name/{name}"
+    until(lambda: httpx.get(path, timeout=LIMIT).json() == known)  # a name is remembered for a second
     return survey
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import signal
 import subprocess
@@ -148,6 +149,25 @@ def test_numbers_of_several_processes_add_up_and_go_on() -> None:
     assert "veil_queue_reports 3" in again.text().splitlines()
     board.of(0).write(b"")
     assert 'veil_reports_total{outcome="stored"} 4' in again.text().splitlines()
+
+
+def test_a_place_that_is_being_written_still_tells_what_was_there() -> None:
+    board = Board(2)
+    for said in (b"one", b"two", b"three"):
+        board.of(1).write(said)
+        assert board.of(0).others() == [said]
+    whole = bytes(board._memory)
+    board.of(1).write(b"number four, which is longer")
+    changed = [i for i in range(len(whole)) if whole[i] != board._memory[i]]
+    for left in (1, len(changed) // 2, len(changed) - 1):  # killed after so many bytes, in whichever order they came
+        for some in (changed[:left], changed[-left:]):
+            torn = bytearray(whole)
+            for i in some:
+                torn[i] = board._memory[i]
+            memory = mmap.mmap(-1, len(whole))
+            memory[:] = bytes(torn)
+            assert Board(2, 0, memory).others() == [b"three"]
+            assert Board(2, 1, memory).own() == b"three"
 
 
 def test_numbers_are_integers_however_large() -> None:

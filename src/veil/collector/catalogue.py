@@ -135,16 +135,22 @@ class _Remembered:
 
 
 class Catalogue:
-    """Surveys by task id. Its methods block: call them from a thread, except `recall`."""
+    """Surveys by task id. Its methods block: call them from a thread, except `recall` and `recall_named`."""
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.time) -> None:
         self._store, self._clock = store, clock
-        self._remembered: dict[str, _Remembered] = {}
+        self._remembered: dict[str, _Remembered] = {}  # by task
+        self._names: dict[str, _Remembered] = {}
 
     def recall(self, task: str, grace: float = 0.0) -> StoredSurvey | None:
         """A survey that was looked up a moment ago, or up to `grace` seconds before that; does not block."""
         found = self._remembered.get(task)
         return found.stored if found is not None and time.monotonic() < found.until + grace else None
+
+    def recall_named(self, name: str) -> StoredSurvey | None:
+        """The same by name: what `named` found a moment ago."""
+        found = self._names.get(name)
+        return found.stored if found is not None and time.monotonic() < found.until else None
 
     def look_up(self, task: str) -> StoredSurvey:
         """A survey as it is now; refuses an unknown one."""
@@ -164,7 +170,11 @@ class Catalogue:
         if not found:
             raise ServiceError(404, "unknown-survey", "there is no survey of this name")
         now = int(self._clock())
-        return next((stored for stored in found if stored.phase(now) == "open"), found[0])
+        latest = next((stored for stored in found if stored.phase(now) == "open"), found[0])
+        if len(self._names) >= _MOST_REMEMBERED:
+            self._names.clear()
+        self._names[name] = _Remembered(latest, time.monotonic() + _REMEMBERED_SECONDS)
+        return latest
 
     def waves(self, text: str) -> list[StoredSurvey]:
         """What an operator's text names: all waves of `drinks`, or the one of `drinks/4`; drafts, too."""
@@ -235,6 +245,7 @@ class Catalogue:
         return self._moved(task, "open", "closed")
 
     def _moved(self, task: str, before: str, after: str) -> StoredSurvey:
+        self._names.clear()
         found = self.look_up(task)
         if found.state != after and not self._store.move(found.key, before, after, int(self._clock())):
             raise ServiceError(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from veil.collector.decoding import decode_requests
 from veil.collector.health import Health
-from veil.collector.logs import log
+from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
 from veil.collector.problems import as_service_error
 from veil.collector.store import Group, Phase, Store, StoredSurvey
@@ -69,6 +69,7 @@ class CommitQueue:
         self._waiting: deque[_Pending] = deque()
         self._reports = self._bytes = 0
         self._changed = threading.Condition()
+        self._log = Seldom()
         self._stopping = False
         self._wanted = 1  # so many wait before the thread is woken
         self._last, self._took = 0, 0.0  # of the last commit: how many requests, how many seconds
@@ -117,7 +118,7 @@ class CommitQueue:
             try:
                 outcomes = self._commit(group)
             except Exception as problem:  # whatever it is, nobody waits for ever and nothing is acknowledged
-                log("error", "internal", problem)
+                self._log("error", "internal", problem)
                 outcomes = [as_service_error(problem)] * len(group)
             self._last, self._took = len(group), time.perf_counter() - start
             self._loop.call_soon_threadsafe(self._resolve, group, outcomes)
@@ -174,7 +175,7 @@ class CommitQueue:
             if isinstance(failed, StoreError):
                 self._health.wrote(failed)
             self._metrics.add("veil_commit_failures_total")
-            log("warning", "unavailable", failed)  # once for all that waited: no line is written for a report
+            self._log("warning", "unavailable", failed)  # no line is written for a report
             refusal = as_service_error(failed)
             for i in (i for mine in members for i in mine):
                 outcomes[i] = refusal

@@ -1,6 +1,7 @@
 """The edge: what a connection may do before a request of it is worked on. uvicorn's protocol with the limits it lacks.
 
-- A head has at most `head_bytes` and `head_seconds`, a body `body_seconds`; an answer must be read on.
+- A head has at most `head_bytes` and `head_seconds`, a body `body_seconds`; answers must be read, the last one too.
+- Whatever else is no body counts with the head: trailers, extensions of chunks, empty lines. No body earns anything.
 - There are at most so many connections, fewer than files may be open. When all are taken, the one that has waited
   longest without a whole request is closed for the new one: whoever sends a request at once gets in, however many
   others hold connections open. Only where all of them are at work is a new one refused.
@@ -12,13 +13,13 @@ import asyncio
 import resource
 import time
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from veil.collector.ingest import Ingest, Taken
 from veil.collector.limiting import AddressLimit
-from veil.collector.logs import log
+from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
 from veil.collector.settings import Settings
 
@@ -28,11 +29,11 @@ BACKLOG = 1024
 """Connections that the system holds before they are taken; all of them may be taken at once."""
 _SPARE_FILES = 128  # for the database, logs and exports
 _LOOK_SECONDS = 1.0
-_LOG_SECONDS = 10.0
 _GRACE_SECONDS = 5  # a body that comes too slowly is refused in words first (`bodies`)
 _IDLE_SECONDS = 75  # longer than a reverse proxy's, so that it is never the one to be surprised
 _STALLED_SECONDS = 60
-_FRAMING = 16  # bytes around each byte of a chunked body, at most; what is beyond counts as a head does
+_MOST_HEADERS = 100  # each takes some hundred bytes of memory, however short it is
+_MOST_QUEUED = 16  # requests that came before the one in front of them was answered
 _UNLIMITED = (b"/healthz", b"/readyz")
 _HEAD, _BODY, _WHOLE = range(3)  # how much of the current request has come
 _ANSWER = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n%s\r\n%s"
@@ -57,7 +58,7 @@ class Edge:
     """All connections of a process, by what they wait for; each kind in the order in which the waiting began.
 
     `heads` wait for a head, `idle` ones for another request, `bodies` for the rest of one; of `stalled` ones nobody
-    reads the answer.
+    reads the answer, and `closing` ones are closed but for the rest of an answer. All count until they are gone.
     """
 
     def __init__(
@@ -68,32 +69,35 @@ class Edge:
         limit: AddressLimit | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.head_bytes, self.most, self.clock = settings.head_bytes, most, clock
+        self.head_bytes, self.body_bytes = settings.head_bytes, settings.max_body_bytes
+        self.most, self.clock = most, clock
         self._metrics, self._limit = metrics, limit
         self._address_header = settings.address_header.lower().encode()
         self.heads: dict[Connection, float] = {}
         self.idle: dict[Connection, float] = {}
         self.bodies: dict[Connection, float] = {}
         self.stalled: dict[Connection, float] = {}
-        self.open = 0
-        metrics.watch("veil_connections", lambda: self.open)
+        self.closing: dict[Connection, float] = {}
+        self.connections: set[Connection] = set()
+        metrics.watch("veil_connections", lambda: len(self.connections))
         self._limits = (
             (self.heads, settings.head_seconds, "head-too-slow"),
             (self.idle, _IDLE_SECONDS, "idle"),
             (self.bodies, settings.body_seconds + _GRACE_SECONDS, "body-too-slow"),
             (self.stalled, _STALLED_SECONDS, "answer-not-read"),
+            (self.closing, settings.close_seconds, "close-too-slow"),
         )
         self._looking = False
-        self._told, self._untold = -_LOG_SECONDS, 0
+        self._log = Seldom(clock)
 
     def admit(self) -> bool:
         """Whether a new connection may stay; makes room for it by closing the one that has waited longest."""
         if not self._looking:
             self._looking = True
             self._look_again()
-        if self.open < self.most:
+        if len(self.connections) < self.most:
             return True
-        self._tell()
+        self._log("warning", "connections-full", most=self.most)
         oldest = min(
             (next(iter(waiting.items())) for waiting, _, _ in self._limits if waiting), key=_since, default=None
         )
@@ -119,6 +123,8 @@ class Edge:
 
     def look(self) -> None:
         """Close what takes too long. The oldest of each kind stand first."""
+        for connection in self.connections:
+            connection.notice_close()
         now = self.clock()
         for waiting, seconds, reason in self._limits:
             late = []
@@ -128,19 +134,27 @@ class Edge:
                 late.append(connection)
             for connection in late:
                 connection.give_up(reason)
+        if self._limit is not None:
+            self._limit.turn()
         self._metrics.publish()
 
     def _look_again(self) -> None:
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)
         self.look()
 
-    def _tell(self) -> None:
-        """One line for many connections: a flood must not fill the log as well."""
-        self._untold += 1
-        now = self.clock()
-        if now - self._told >= _LOG_SECONDS:
-            log("warning", "connections-full", most=self.most, closed=self._untold)
-            self._told, self._untold = now, 0
+
+class _Nobody(list[Any]):
+    """Takes trailers, which nobody reads: uvicorn would add them to the headers of a request that is under way."""
+
+    def append(self, item: Any) -> None:
+        """Forget it."""
+
+
+class _EndedError(Exception):
+    """Stops the parser within a piece: what follows is not looked at."""
+
+
+_NOBODY = _Nobody()
 
 
 class Connection(HttpToolsProtocol):
@@ -149,8 +163,11 @@ class Connection(HttpToolsProtocol):
     edge: ClassVar[Edge]
     ingest: ClassVar[Ingest | None] = None
     _phase = _WHOLE
-    _beside = 0  # bytes since the last request that are no body
-    _refused = _counted = False
+    _beside = 0  # bytes since the last request that are no body, nor what a chunk of it needs around it
+    _chunk = 0  # bytes of the current chunk
+    _skipped = 0  # bytes of a body that come after the answer
+    _unsent = 0  # bytes of answers, when it was last looked at how a close gets on
+    _ended = False  # nothing that comes is looked at any more
     _waits: dict[Connection, float] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -158,41 +175,46 @@ class Connection(HttpToolsProtocol):
         if not self.edge.admit():
             self._refuse(b"503 Service Unavailable", b"busy", b"too many connections: try again", b"retry-after: 1\r\n")
             return
-        self._counted = True
-        self.edge.open += 1
+        self.edge.connections.add(self)
         self._wait_in(self.edge.heads)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
-        self.edge.stalled.pop(self, None)
         if isinstance(self.cycle, Taken):
             self.cycle.release()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
+        if self._ended:
             return
         self._beside += len(data)
         super().data_received(data)
-        if self._beside > self.edge.head_bytes and not self._refused:
+        if self._ended:
+            return
+        if self._beside > self.edge.head_bytes or (self._phase == _HEAD and len(self.headers) > _MOST_HEADERS):
             self._refuse_head()
-        if not self._refused:
+        else:
             self._settle()
 
     def on_message_begin(self) -> None:
+        if self._ended:
+            raise _EndedError
         self._phase = _HEAD
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        if self._beside > self.edge.head_bytes and self._head_size() > self.edge.head_bytes:
-            self._refuse_head()  # it came whole, in one large piece
-            return
+        large = self._beside > self.edge.head_bytes and self._head_size() > self.edge.head_bytes
+        if large or len(self.headers) > _MOST_HEADERS:  # it came whole, in one piece
+            self._stop(self._refuse_head)
         self._phase = _BODY
         taken = None
         wait = self.edge.wait(self)
         if wait:
             self.scope["veil.wait"] = wait  # type: ignore[typeddict-unknown-key]
-        elif self.ingest is not None and (self.cycle is None or self.cycle.response_complete):
+        if self.cycle is not None and not self.cycle.response_complete:
+            if len(self.pipeline) >= _MOST_QUEUED:
+                self._stop(self.drop, "too-many-queued")
+        elif self.ingest is not None and not wait:
             parser = self.parser
             if parser.get_method() == b"POST" and not parser.should_upgrade():
                 keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
@@ -201,22 +223,36 @@ class Connection(HttpToolsProtocol):
             super().on_headers_complete()
         else:
             self.cycle = taken  # type: ignore[assignment]  # it looks like one
+        self.headers = _NOBODY
 
     def on_body(self, body: bytes) -> None:
-        if not self._refused:
-            self._beside -= (1 + _FRAMING) * len(body)
+        size = len(body)
+        self._beside -= size
+        self._chunk += size
+        if not self.cycle.response_complete:
             super().on_body(body)
+            return
+        self._skipped += size
+        if self._skipped > self.edge.body_bytes:
+            self._stop(self.drop, "body-not-read")
+
+    def on_chunk_complete(self) -> None:
+        """Around each chunk its size in digits and two ends of lines are needed, and no byte more."""
+        self._beside -= len(b"%x" % self._chunk) + 4
+        self._chunk = 0
 
     def on_message_complete(self) -> None:
-        if not self._refused:
-            self._phase, self._beside = _WHOLE, 0
-            super().on_message_complete()
-            if isinstance(self.cycle, Taken) and not self.cycle.response_complete:
-                self.cycle.begin()
+        self._phase = _WHOLE
+        self._beside = self._chunk = self._skipped = 0
+        super().on_message_complete()
+        if isinstance(self.cycle, Taken) and not self.cycle.response_complete:
+            self.cycle.begin()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self.transport.is_closing():
+        if self.transport.is_closing():
+            self.notice_close()
+        else:
             self._settle()
 
     def pause_writing(self) -> None:
@@ -229,6 +265,8 @@ class Connection(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """What is not HTTP is refused in the shape of every refusal."""
+        if self._ended:  # it was stopped from here
+            return
         self.edge.count("not-http")
         self._refuse(b"400 Bad Request", b"bad-request", b"this is not a request of HTTP/1.1")
 
@@ -240,16 +278,30 @@ class Connection(HttpToolsProtocol):
         elif self._waits is self.edge.bodies and isinstance(self.cycle, Taken) and not self.cycle.response_complete:
             self.edge.count(reason)
             self._refuse(b"408 Request Timeout", b"too-slow", b"the body did not come in time")
+        elif self._waits is self.edge.closing and reason != "answer-not-read" and self._gets_on():
+            self._wait_in(None)
+            self._wait_in(self.edge.closing)
         else:
             self.drop(reason)
 
     def drop(self, reason: str) -> None:
         """Close without a word."""
         self.edge.count(reason)
-        self._refused = True
+        self._ended = True
         self._leave()
-        self.edge.stalled.pop(self, None)
         self.transport.abort()
+
+    def notice_close(self) -> None:
+        """Whoever closed it (uvicorn does too), the close itself must come to an end: it waits for the other side."""
+        if self._waits is not self.edge.closing and self.transport.is_closing():
+            self._ended = True
+            self._unsent = self.transport.get_write_buffer_size()
+            self._wait_in(self.edge.closing)
+
+    def _gets_on(self) -> bool:
+        """Whether half of what was left has been sent: a slow line is given time, but not for ever."""
+        before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+        return 2 * self._unsent <= before
 
     def _settle(self) -> None:
         """Wait where this connection now belongs; while a request is worked on, nowhere."""
@@ -276,9 +328,13 @@ class Connection(HttpToolsProtocol):
     def _leave(self) -> None:
         """Take no place any more."""
         self._wait_in(None)
-        if self._counted:
-            self._counted = False
-            self.edge.open -= 1
+        self.edge.stalled.pop(self, None)
+        self.edge.connections.discard(self)
+
+    def _stop(self, end: Callable[..., None], *arguments: str) -> NoReturn:
+        """End the connection while the parser is at work, which stops where it is."""
+        end(*arguments)
+        raise _EndedError
 
     def _head_size(self) -> int:
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -289,15 +345,17 @@ class Connection(HttpToolsProtocol):
             return
         self.edge.count("head-too-large")
         message = b"this head is too large: expected at most %d bytes" % self.edge.head_bytes
+        message += b" and %d headers" % _MOST_HEADERS
         self._refuse(b"431 Request Header Fields Too Large", b"too-large", message)
 
     def _refuse(self, status: bytes, code: bytes, message: bytes, beside: bytes = b"") -> None:
-        self._refused = True
-        self._leave()
+        self._ended = True
         if not self.transport.is_closing():
             body = b'{"error": {"code": "%s", "message": "%s"}}' % (code, message)
             self.transport.write(_ANSWER % (status, len(body), beside, body))
             self.transport.close()
+        if self in self.edge.connections:
+            self.notice_close()
 
 
 def _since(waiting: tuple[Connection, float]) -> float:

@@ -1,8 +1,9 @@
 """At most so many requests a minute from one address, without keeping addresses.
 
-An address becomes two numbers at once, by a hash with a key that was drawn when the collector started; only counts
-stand under these numbers, in a table of fixed size. Every minute the key is replaced by its own hash and the old one
-forgotten: nobody can say afterwards whether an address was here. Two addresses that share both numbers share their
+An address becomes two numbers at once, by a hash with a key; only counts stand under these numbers, in a table of fixed
+size. Every minute the table is emptied and another key is drawn in the place of the old one: nobody can say afterwards
+whether an address was here. Key and table stand in memory that all processes share, and nowhere else: also the one that
+started the others has only the key of this minute. Two addresses that share both numbers share their
 limit, which is rare in so large a table; the smaller of the two counts decides.
 """
 
@@ -12,6 +13,7 @@ import hashlib
 import mmap
 import secrets
 import socket
+import struct
 import time
 from collections.abc import Callable
 
@@ -19,6 +21,8 @@ __all__ = ["AddressLimit"]
 
 _WINDOW_SECONDS = 60
 _CELLS = 1 << 16
+_TABLE_BYTES = 2 * 4 * _CELLS
+_KEY = struct.Struct("<q32s")  # the minute for which the key was drawn, and the key; it stands behind the table
 _PREFIX_BYTES = 8  # of an address of version 6: a household has all that follow
 _MAPPED = bytes(10) + b"\xff\xff"
 
@@ -33,19 +37,16 @@ class AddressLimit:
 
     def __init__(self, most: int, clock: Callable[[], float] = time.time) -> None:
         self._most, self._clock = most, clock
-        self._memory = mmap.mmap(-1, 2 * 4 * _CELLS)
-        self._counts = memoryview(self._memory).cast("I")
-        self._key = secrets.token_bytes(32)
-        self._window = int(clock()) // _WINDOW_SECONDS
+        self._memory = mmap.mmap(-1, _TABLE_BYTES + _KEY.size)
+        self._counts = memoryview(self._memory)[:_TABLE_BYTES].cast("I")
+        self._begin(self._minute())
 
     def wait(self, address: str) -> int:
         """Count a request: 0 where it may go on, otherwise the seconds until the next minute begins."""
         now = self._clock()
-        window = int(now) // _WINDOW_SECONDS
-        if window != self._window:
-            self._turn(window)
+        window = self.turn()
         digest = hashlib.blake2b(_packed(address), key=self._key, digest_size=8).digest()
-        # the low half of a cell counts, the high half says for which minute: nobody has to empty the table
+        # the low half of a cell counts, the high half says for which minute: whoever is late writes what nobody reads
         mark = (window & 0xFFFF) << 16
         fewest = 0xFFFF
         for row in range(2):
@@ -56,11 +57,27 @@ class AddressLimit:
             fewest = min(fewest, count)
         return 0 if fewest <= self._most else max(1, int((window + 1) * _WINDOW_SECONDS - now))
 
-    def _turn(self, window: int) -> None:
-        """All processes turn the same key in the same way, each when it notices the new minute."""
-        for _ in range(min(max(window - self._window, 0), 1 << 20)):
-            self._key = hashlib.blake2b(self._key, digest_size=32).digest()
-        self._window = max(window, self._window)
+    def turn(self) -> int:
+        """Which minute it is; in a new one, forget the last one's counts and key. Call it also when nobody sends.
+
+        Nobody is locked out: of several processes that notice at the same moment the last one's key stays, and at worst
+        a few requests of that moment are not counted.
+        """
+        window = self._minute()
+        drawn_for, _ = _KEY.unpack_from(self._memory, _TABLE_BYTES)
+        if not drawn_for - 1 <= window <= drawn_for:  # a minute before it is a process that looked at the clock earlier
+            self._begin(window)
+        return window
+
+    def _minute(self) -> int:
+        return int(self._clock()) // _WINDOW_SECONDS
+
+    def _begin(self, window: int) -> None:
+        self._memory[:] = bytes(_TABLE_BYTES) + _KEY.pack(window, secrets.token_bytes(32))
+
+    @property
+    def _key(self) -> bytes:
+        return self._memory[_TABLE_BYTES + _KEY.size - 32 : _TABLE_BYTES + _KEY.size]
 
 
 def _packed(address: str) -> bytes:

@@ -9,22 +9,25 @@ import json
 import logging
 import os
 import sys
+import time
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["log", "set_up"]
+__all__ = ["Seldom", "log", "set_up"]
 
 _LOGGER = logging.getLogger("veil.collector")
-# Whoever sends these could fill the log: the edge counts them instead.
-_COUNTED = ("Invalid HTTP request received.", "Unsupported upgrade request.")
+# How lines of uvicorn's begin that a request can cause: whoever sends those could fill the log.
+_UNWRITTEN = ("Invalid HTTP request received.", "Unsupported upgrade request.", "No supported WebSocket library")
+_SELDOM_SECONDS = 10.0
 
 
 def set_up(level: str, worker: int | None = None) -> None:
     """Send the collector's and uvicorn's logs to standard error, as JSON; of several workers each says its number."""
     handler = _WholeLines()
     handler.setFormatter(_JsonLines(worker))
-    handler.addFilter(lambda record: record.msg not in _COUNTED)
+    handler.addFilter(lambda record: not str(record.msg).startswith(_UNWRITTEN))
     for name in ("veil.collector", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler] if name != "uvicorn.error" else []
@@ -35,10 +38,42 @@ def set_up(level: str, worker: int | None = None) -> None:
 def log(level: str, event: str, problem: BaseException | None = None, **facts: str | int | float | None) -> None:
     """Note an event. Of a problem only its kind and place are written: its words may hold what somebody sent."""
     if problem is not None:
-        frames = traceback.extract_tb(problem.__traceback__)
-        facts["problem"] = type(problem).__name__
-        facts["place"] = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
+        facts["problem"], facts["place"] = type(problem).__name__, _place(problem)
     _LOGGER.log(getattr(logging, level.upper()), event, extra={"facts": facts})
+
+
+def _place(problem: BaseException) -> str | None:
+    frames = traceback.extract_tb(problem.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
+
+
+class Seldom:
+    """Lines that requests can cause: each kind once in ten seconds at most, with how many `times` it came since.
+
+    >>> now = [0.0]
+    >>> seldom = Seldom(lambda: now[0])
+    >>> [seldom("warning", "unavailable"), seldom("warning", "unavailable"), seldom("warning", "internal")]
+    [True, False, True]
+    >>> now[0] = 10.0
+    >>> seldom("warning", "unavailable")
+    True
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told: dict[tuple[str, str, str | None], tuple[float, int]] = {}  # of each kind: when, and how many since
+
+    def __call__(self, level: str, event: str, problem: BaseException | None = None, **facts: str | int) -> bool:
+        """Note an event as `log` does, or count it for the next line; says whether a line was written."""
+        kind = (event, type(problem).__name__, None if problem is None else _place(problem))
+        now = self._clock()
+        when, times = self._told.get(kind, (-_SELDOM_SECONDS, 0))
+        if now - when < _SELDOM_SECONDS:
+            self._told[kind] = (when, times + 1)
+            return False
+        self._told[kind] = (now, 0)
+        log(level, event, problem, times=times + 1, **facts)
+        return True
 
 
 class _WholeLines(logging.Handler):

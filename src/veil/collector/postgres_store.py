@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +24,8 @@ _CONNECT_SECONDS = 5
 # A machine that is gone is found out by the kernel; what the URL says about it counts.
 _SIGNS_OF_LIFE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 _LATE = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable, psycopg.errors.ConnectionTimeout)
+# Waiting does not help where the server says so. It gives no code before somebody is let in, only words.
+_REFUSED = re.compile('" does not exist|authentication failed|no pg_hba.conf entry|no password supplied')
 _WORDS = {"key": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "int": "bigint", "bytes": "bytea"}
 _LONG = {"blocks": ("ids", "payloads"), "runs": ("data",)}  # random bytes: trying to compress them is lost time
 
@@ -183,6 +186,10 @@ class PostgresStore(BlockStore):
         except psycopg.errors.ConnectionTimeout:
             raise
         except psycopg.OperationalError as problem:
+            if _REFUSED.search(str(problem)):
+                raise StoreError(
+                    "the database refuses us: look at the database, account and password that are set"
+                ) from None
             raise StoreUnreachableError(f"the database cannot be reached: {type(problem).__name__}") from None
         settings = "SET synchronous_commit = on"  # whatever the server's default is
         if self._deadlines.seconds is not None:

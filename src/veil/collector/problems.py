@@ -9,7 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from veil.collector.logs import log
+from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
 from veil.errors import (
     EmptyError,
@@ -24,6 +24,7 @@ from veil.errors import (
 __all__ = ["as_service_error", "error_response", "noted"]
 
 _STORE_RETRY_SECONDS = 5
+_log = Seldom()
 _CODES: tuple[tuple[type[VeilError], str], ...] = (
     (MismatchError, "foreign-survey"),
     (WireError, "malformed"),
@@ -51,11 +52,11 @@ def as_service_error(problem: BaseException) -> ServiceError:
 
 
 def noted(metrics: Metrics, problem: BaseException) -> ServiceError:
-    """The same, counted; and logged where nobody foresaw it."""
+    """The same, counted; and logged where nobody foresaw it, but no line for each request: anybody may send many."""
     refusal = as_service_error(problem)
     metrics.add("veil_refused_total", code=refusal.code)
     if refusal.status >= 500 and not isinstance(problem, ServiceError):  # those are logged where they arise
-        log("error" if refusal.status == 500 else "warning", refusal.code, problem)
+        _log("error" if refusal.status == 500 else "warning", refusal.code, problem)
     return refusal
 
 

@@ -92,7 +92,9 @@ async def get_published(service: Service, request: Request) -> Response:
 
 async def get_by_name(service: Service, request: Request) -> Response:
     """The signed survey of a name's latest wave, for devices."""
-    stored = await asyncio.to_thread(service.catalogue.named, request.path_params["name"])
+    name = request.path_params["name"]
+    remembered = service.catalogue.recall_named(name)
+    stored = await service.in_thread(service.catalogue.named, name) if remembered is None else remembered
     phase = stored.phase(int(time.time()))
     if phase not in ("open", "waiting"):
         raise refusal_of(phase)
@@ -117,7 +119,7 @@ async def create_survey(service: Service, request: Request) -> Response:
         stored, made = service.studies.publish(study, document, bare=bare, **terms)
         return service.catalogue.describe(stored), made
 
-    described, made = await service.decoding.run(create)
+    described, made = await service.in_thread(create, by=service.decoding)
     return JSONResponse(described, 201 if made else 200)
 
 
@@ -200,7 +202,7 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
         service.note(token.name, "answer", task, query.parameters)
         return stored, query, reading
 
-    stored, query, reading = await service.answering.run(prepare)
+    stored, query, reading = await service.in_thread(prepare, by=service.answering)
     found = await service.readings.result(reading)
     body, kind = await service.answering.run(answers.written, stored, query, found)
     return Response(body, media_type=kind)
@@ -251,7 +253,7 @@ async def get_export(service: Service, request: Request) -> Response:
         service.note(token.name, "export", task)
         return open_export(service.store, stored, Path(service.settings.folder))
 
-    file = await service.answering.run(work)
+    file = await service.in_thread(work, by=service.answering)
     headers = {
         "Content-Length": str(os.fstat(file.fileno()).st_size),
         "Content-Disposition": f'attachment; filename="{task[:12]}.parquet"',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -28,6 +29,10 @@ __all__ = ["serve"]
 
 _LOOK_SECONDS = 1.0
 _GRACE_SECONDS = 10.0
+_WHY = {
+    errno.EADDRNOTAVAIL: "this address is not one of this machine",
+    errno.EACCES: "this account may not use this port",
+}
 _SWITCH_SECONDS = 0.0005  # the thread that commits gets the interpreter back from a busy event loop ten times sooner
 
 
@@ -109,7 +114,10 @@ def _bound(settings: Settings) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
-    except OSError:
+    except OSError as problem:
         listener.close()
-        raise InputError(f"cannot listen on {settings.host}, port {settings.port}: is it in use?") from None
+        where = f"cannot listen on {settings.host}, port {settings.port}"
+        if isinstance(problem, socket.gaierror):
+            raise InputError(f"{where}: no address belongs to this host") from None
+        raise InputError(f"{where}: {_WHY.get(problem.errno or 0, 'is it in use?')}") from None
     return listener

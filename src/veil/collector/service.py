@@ -190,8 +190,11 @@ class Service:
     async def _catch_up_all(self) -> None:
         await self.in_thread(self._caught_up)
 
-    async def in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        """What a call to the database returns; refused at once while the database hangs."""
+    async def in_thread(self, work: Callable[..., T], *arguments: object, by: Workers | None = None) -> T:
+        """What a call to the database returns; refused at once while the database hangs.
+
+        By one of the threads that serve everybody, unless other ones are named.
+        """
 
         def watched() -> T:
             self.health.check()  # what waited for a thread behind one that timed out must not wait for another
@@ -202,7 +205,7 @@ class Service:
                 raise
 
         self.health.check()
-        return await asyncio.to_thread(watched)
+        return await (asyncio.to_thread(watched) if by is None else by.run(watched))
 
     def _forget_due(self) -> None:
         """Erase the reports of surveys that are closed for long enough; one that cannot be is tried again later."""

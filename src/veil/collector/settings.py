@@ -22,7 +22,7 @@ _PREFIX = "VEIL_"
 _OTHERS = ("SETTINGS", "DATA", "ENGINE", "THREADS", "TRACEBACK", "CHROMIUM", "FIREFOX")  # variables that others read
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
-    *("body_seconds", "shutdown_seconds", "precision", "workers"),
+    *("body_seconds", "close_seconds", "shutdown_seconds", "precision", "workers"),
 )
 
 
@@ -49,6 +49,7 @@ class Settings:
     head_bytes: int = 32 << 10
     head_seconds: int = 10
     body_seconds: int = 30
+    close_seconds: int = 5
     shutdown_seconds: int = 20
     tally_seconds: float = 1.0
     database_seconds: float = 5.0

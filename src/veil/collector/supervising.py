@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from veil.collector.logs import log
-from veil.errors import InputError
+from veil.errors import InputError, VeilError
 
 __all__ = ["supervise"]
 
@@ -86,7 +86,7 @@ class _Supervisor:
             threading.Thread(target=_end_with_supervisor, args=(self._life,), daemon=True).start()
             self._work(number, lambda: _say_ready(say))
             code = 0
-        except InputError as problem:
+        except VeilError as problem:  # our own words, which show nothing private
             log("error", "not-started", problem)
             os.write(2, f"{problem}\n".encode())
         except BaseException as problem:
