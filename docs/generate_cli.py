@@ -114,7 +114,8 @@ of the mean, over at most 50 marginals of k attributes, of the sum of the square
 Values are read from CSV and TSV files with a header, JSON lines (.jsonl or .ndjson, one object a line is one person),
 all of these also with .gz, Parquet and Arrow files, or from standard input (`-`, which is read as it comes and never
 written to disk); memory does not grow with their size. What does not belong is refused in the same words whatever the
-file, by its line or row (where cells of standard input are quoted, by its record, as they may hold line breaks), and is never shown:
+file, by its line or row, and is never shown. (On standard input, where cells are quoted and may hold line breaks, it is
+the record that is counted.)
 
 ```sh
 gzip --keep values.csv
@@ -122,7 +123,8 @@ zcat values.csv.gz | veil randomize study.json - --format csv -o today.arrow
 veil randomize study.json drinks.jsonl --column drink --missing skip -o answered.arrow
 ```
 
-A value is missing where a cell is empty, quoted or not, or NaN (a quoted empty cell is the empty label where the study has one), and in JSON where it is null or its name is not there. `--missing
+A value is missing where a cell is empty, quoted or not, or NaN, and in JSON where it is null or its name is not there.
+Where a study has an empty label, a quoted empty cell is that label. `--missing
 refuse` stops at it; `--missing skip` leaves such people out, and says how many: estimates are then about people who
 have a value, and who sends nothing tells that they have none. Where that is private, plan the study with `--missing
 category`: then it is an answer of its own, which is shown as "(missing)", and null in JSON and files:

@@ -104,7 +104,8 @@ def test_standard_input(tmp_path: Path, drinks: Path, form: str) -> None:
 def test_a_format_comes_before_the_ending(tmp_path: Path, drinks: Path) -> None:
     values = tmp_path / "export.dat"
     values.write_text("drink\ntea\n")
-    veil("randomize", drinks, values, "--format", "csv", "-o", tmp_path / "r.arrow")
+    done = veil("randomize", drinks, values, "--format", "csv", "-o", tmp_path / "r.arrow")
+    assert "1 report of 1 byte" in " ".join(done.stdout.split())
     assert "--format" in veil("randomize", drinks, values, "-o", tmp_path / "s.arrow", code=3).stderr
     assert "csv, tsv" in veil("randomize", drinks, "-", "-o", tmp_path / "s.arrow", code=3, given=b"").stderr
     for form in ("parquet", "xlsx"):
@@ -177,6 +178,14 @@ SAME = {
 }
 
 
+def encoded(file: ValueFile, survey: Survey) -> None:
+    for table in read_values(file, survey):
+        try:
+            survey.domain.encode(values_of(table, survey))
+        except DomainError as problem:
+            raise file.placed(problem, table) from None
+
+
 @pytest.mark.parametrize("what", SAME)
 def test_a_mistake_has_the_same_words_in_every_file(tmp_path: Path, what: str) -> None:
     survey, right, wrong, words = SAME[what]
@@ -186,11 +195,7 @@ def test_a_mistake_has_the_same_words_in_every_file(tmp_path: Path, what: str) -
     for name, line in (("v.jsonl", 2), ("v.csv", 3)):
         file = ValueFile(tmp_path / name)
         with pytest.raises(DomainError) as refused:
-            for table in read_values(file, survey):
-                try:
-                    survey.domain.encode(values_of(table, survey))
-                except DomainError as problem:
-                    raise file.placed(problem, table) from None
+            encoded(file, survey)
         assert str(refused.value).startswith(words)
         assert str(refused.value).endswith(f"(line {line} of {file}, and 1 more)")
 
@@ -227,7 +232,7 @@ def test_a_quoted_empty_cell_is_missing_unless_it_is_a_label(tmp_path: Path) -> 
     (table,) = read_values(path, Survey(GRR(1.0, ["tea", ""])), "drink")
     assert table.column("drink").to_pylist() == ["tea", "", None]
     record = Record.of(drink=Categories(["tea", ""]), age=Integers(30, 40))
-    both = Survey(AllOf(*(Question(GRR(1.0, part), Project(record, name)) for name, part in record.attributes)))
+    both = Survey(AllOf(*(Question(GRR(1.0, part), Project(record, (name,))) for name, part in record.attributes)))
     path.write_text('drink,age\n"","30"\n"tea",""\n')
     (table,) = read_values(path, both)
     assert [table.column(name).to_pylist() for name in ("drink", "age")] == [["", "tea"], [30, None]]

@@ -72,7 +72,7 @@ def randomize(
         done.write(out)
     for sentence in done.moved.sentences():
         screen.print(sentence)
-    wrote(screen, out, f"{done.people:,} reports of {plural(survey.layout.size, 'byte')}")
+    wrote(screen, out, f"{plural(done.people, 'report')} of {plural(survey.layout.size, 'byte')}")
     counted: Document = {"people": done.people, **done.moved.document()}
     if now is not None:
         screen.print(now_holds(now), markup=False, soft_wrap=True)
@@ -136,5 +136,5 @@ def merge(
 def _told(out: Path, task: str, tally: SurveyTally, files: int, as_json: bool) -> Document:
     beside = {"fakes": tally.fakes} if tally.fakes else {}
     among = f" and {plural(tally.fakes, 'fake')}" if beside else ""
-    wrote(console(as_json), out, f"a tally of {tally.people:,} reports{among} from {plural(files, 'file')}")
+    wrote(console(as_json), out, f"a tally of {plural(tally.people, 'report')}{among} from {plural(files, 'file')}")
     return {"task": task, "people": tally.people, **beside, "files": files, "out": str(out)}

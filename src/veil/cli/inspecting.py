@@ -155,7 +155,7 @@ def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
     facts = {"task": task, **again, "reports": rows, **beside, "columns": columns, "checked": survey is not None}
     how = "" if survey is None else ", each of them one that the task can produce"
     among = f"; {fakes:,} of them are uniform fakes, nobody's" if fakes else ""
-    return f"A file of {rows:,} reports{_of_wave(again)}{how}{among}.", {"kind": "reports", **facts}
+    return f"A file of {plural(rows, 'report')}{_of_wave(again)}{how}{among}.", {"kind": "reports", **facts}
 
 
 def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
@@ -168,7 +168,7 @@ def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:
         facts["questions"] = [{**row, **_attributes(survey, row["question"])} for row in facts["questions"]]
     many, how = plural(len(facts["questions"]), "question"), "" if survey is None else ", of this task"
     among = f" and {plural(facts['fakes'], 'fake')}" if "fakes" in facts else ""
-    sentence = f"A tally of {facts['reports']:,} reports{among}{_of_wave(facts)}, {many}{how}."
+    sentence = f"A tally of {plural(facts['reports'], 'report')}{among}{_of_wave(facts)}, {many}{how}."
     if survey is None and len(facts["questions"]) > 1:
         sentence += " With --study it is checked, and says which attributes of a record each question is about."
     return sentence, {"kind": "tally", **facts, "checked": survey is not None}
@@ -212,7 +212,7 @@ def _table(path: Path, survey: Survey | None) -> tuple[str, Document]:
             "ignored": list(database.ignored),
             "columns": [{"name": name, "is": kind, "holds": holds} for name, kind, holds in schema_rows(table)],
         }
-    said = f"A table of {people:,} reports in {plural(len(files), 'file')}, for `veil sql {path} 'SELECT ...'`."
+    said = f"A table of {plural(people, 'report')} in {plural(len(files), 'file')}, for `veil sql {path} 'SELECT ...'`."
     return said, facts
 
 

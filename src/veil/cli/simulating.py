@@ -159,7 +159,7 @@ def simulate(
         if table is not None and folder is not None:
             rows = added(folder, table, trial.reports(seed, progress), opened)
             new = rows.people - had
-            wrote(screen, folder, f"{new:,} reports of {plural(loaded.survey.layout.size, 'byte')}")
+            wrote(screen, folder, f"{plural(new, 'report')} of {plural(loaded.survey.layout.size, 'byte')}")
             screen.print(now_holds(rows), markup=False, soft_wrap=True)
             known |= {"folder": str(folder), "people": rows.people}
             if table.query is None:
