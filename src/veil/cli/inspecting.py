@@ -155,7 +155,8 @@ def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
     facts = {"task": task, **again, "reports": rows, **beside, "columns": columns, "checked": survey is not None}
     how = "" if survey is None else ", each of them one that the task can produce"
     among = f"; {fakes:,} of them are uniform fakes, nobody's" if fakes else ""
-    return f"A file of {plural(rows, 'report')}{_of_wave(again)}{how}{among}.", {"kind": "reports", **facts}
+    many = "reports" if rows is None else plural(rows, "report")
+    return f"A file of {many}{_of_wave(again)}{how}{among}.", {"kind": "reports", **facts}
 
 
 def _tally(path: Path, survey: Survey | None) -> tuple[str, Document]:

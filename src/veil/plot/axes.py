@@ -59,7 +59,7 @@ class Overlay:
     _ALONE = "estimate"
 
     def __init__(self, ax: Axes | None, found: Result, label: str | None) -> None:
-        named = [] if ax is None else ax.get_legend_handles_labels()[0]
+        named: list[Any] = [] if ax is None else ax.get_legend_handles_labels()[0]
         self.drawn: list[Any] = [handle for handle in named if _kind(handle) == "result"]
         self.number = len(self.drawn)
         own = " > ".join(found.lineage) if self.number else self._ALONE
