@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from acceptance.accuracy import measure, zipf
+from acceptance.demo_speed import judge as judge_demo
+from acceptance.demo_speed import measure as measure_demo
 from acceptance.families import judge as judge_family
 from acceptance.families import measure as measure_family
 from acceptance.hadamard import transform_over_fft
@@ -291,6 +293,11 @@ def sql_speed() -> Outcome:
     return Outcome(*judge_speed(found), seed="15")
 
 
+def demo_speed() -> Outcome:
+    """`make demo` in a fresh clone: at most 60 seconds, with a warm cache of pip."""
+    return Outcome(*judge_demo(measure_demo(ROOT)), seed="none")
+
+
 def spark_speed() -> Outcome:
     """Spark on local[2] within 1.3 times the local engine's time at 20,000,000 OLH reports, a worker below 1 GB."""
     return Outcome(*judge_spark(measure_spark()), seed="18")
@@ -399,6 +406,7 @@ STEPS = {
     "peos-parties": Step(peos_parties, 240, code=TESTED),
     "sql-claims": Step(partial(sql_claims, sampled=True), 420, sql_claims, 2_400),
     "sql-speed": Step(sql_speed, 100, alone=True, code=("src", "acceptance", "bench")),
+    "demo-speed": Step(demo_speed, 120, alone=True),
     "spark-speed": Step(spark_speed, 120, alone=True),
     "spark-cluster": Step(spark_cluster, 400, code=TESTED),
     "spikes-auto": Step(spikes_auto, 475),

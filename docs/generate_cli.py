@@ -37,6 +37,7 @@ drinks, people = ["tea", "coffee", "water", "juice"], range(5000)
 write("labels.txt", *drinks)
 write("items.txt", *drinks)
 write("values.csv", "drink", *random.choices(drinks, [4, 3, 2, 1], k=5000))
+write("drinks.jsonl", "{}", *(f'{{"drink": "{drink}"}}' for drink in random.choices(drinks, k=100)))
 write("incomes.csv", "dollars", *(round(random.lognormvariate(10.5, 0.6)) for _ in people))
 write("words.csv", "word", *random.choices(["hello", "thanks", "later", "sure"], [4, 3, 2, 1], k=5000))
 write("baskets.csv", "basket", *(";".join(random.sample(drinks, 2)) for _ in people))
@@ -102,7 +103,7 @@ Trials on data like yours, before anybody is asked:
 ```sh
 veil simulate values.csv --epsilon 1 --plot values.svg         # from data to picture in one command
 veil simulate baskets.json baskets.csv --truth --people 10000 --folder trial
-veil compare values.csv --studies study.json --epsilon 0.5,1,2 --plot errors.svg
+veil compare values.csv --studies study.json --epsilon 1,2 --plot errors.svg
 ```
 
 `compare` tells the root mean square error of the shares of values or sets (those among the most frequent that were not
@@ -113,14 +114,17 @@ of the mean, over at most 50 marginals of k attributes, of the sum of the square
 Values are read from CSV and TSV files with a header, JSON lines (.jsonl or .ndjson, one object a line is one person),
 all of these also with .gz, Parquet and Arrow files, or from standard input (`-`, which is read as it comes and never
 written to disk); memory does not grow with their size. What does not belong is refused in the same words whatever the
-file, by its line or row, and is never shown:
+file, by its line or row, and is never shown. (On standard input, where cells are quoted and may hold line breaks, it is
+the record that is counted.)
 
-```bash
-zcat today.csv.gz | veil randomize study.json - --format csv -o reports.arrow
-veil randomize study.json people.jsonl --column drink --missing skip -o reports.arrow
+```sh
+gzip --keep values.csv
+zcat values.csv.gz | veil randomize study.json - --format csv -o today.arrow
+veil randomize study.json drinks.jsonl --column drink --missing skip -o answered.arrow
 ```
 
-A value is missing where a cell is empty or NaN, and in JSON where it is null or its name is not there. `--missing
+A value is missing where a cell is empty, quoted or not, or NaN, and in JSON where it is null or its name is not there.
+Where a study has an empty label, a quoted empty cell is that label. `--missing
 refuse` stops at it; `--missing skip` leaves such people out, and says how many: estimates are then about people who
 have a value, and who sends nothing tells that they have none. Where that is private, plan the study with `--missing
 category`: then it is an answer of its own, which is shown as "(missing)", and null in JSON and files:

@@ -26,7 +26,8 @@ _HEAD = """\
 
 Written by `python docs/generate_data.py` from `veil.datasets.FILES` and the loaders; change it there.
 
-The reproductions run on public data. None of it is in this repository, and nothing is downloaded: put the files below
+The reproductions run on public data, and one more file is there for trials of your own. None of it is in this
+repository, and nothing is downloaded: put the files below
 into a folder, and name it with `veil reproduce NAME --data FOLDER`, with the environment variable VEIL_DATA, or as
 the first argument of a loader of `veil.datasets`. **Without a folder every loader uses a stand-in**: made-up data of
 about the same size and shape, the same in every run. Results say which of the two they are from (`origin`,
@@ -117,7 +118,7 @@ def page() -> str:
     parts.append("## Loaders, and what stands in for a file\n")
     rows = ["| loader | reproductions | without a folder, the stand-in |", "|---|---|---|"]
     for name, one in sorted(loaders().items()):
-        rows.append(f"| `{name}` | {', '.join(used_by(name)) or '-'} | {_stand_in(one)} |")
+        rows.append(f"| `{name}` | {', '.join(used_by(name)) or 'none: for trials of your own'} | {_stand_in(one)} |")
     parts.append("\n".join(rows) + "\n")
     parts.append(
         "`beta_numbers`, `beta_people`, `bimodal_numbers`, `uniform_numbers`, `exponential_bits`, `zipf_people` and"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import re
 import subprocess
@@ -21,6 +23,8 @@ from veil.cli.main import app
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError
 from veil.files import ValueFile, read_values, values_of
+from veil.files.missing import WithoutMissing
+from veil.files.values import read_columns
 from veil.itemsets import SVIM
 from veil.view import Project
 
@@ -100,7 +104,8 @@ def test_standard_input(tmp_path: Path, drinks: Path, form: str) -> None:
 def test_a_format_comes_before_the_ending(tmp_path: Path, drinks: Path) -> None:
     values = tmp_path / "export.dat"
     values.write_text("drink\ntea\n")
-    veil("randomize", drinks, values, "--format", "csv", "-o", tmp_path / "r.arrow")
+    done = veil("randomize", drinks, values, "--format", "csv", "-o", tmp_path / "r.arrow")
+    assert "1 report of 1 byte" in " ".join(done.stdout.split())
     assert "--format" in veil("randomize", drinks, values, "-o", tmp_path / "s.arrow", code=3).stderr
     assert "csv, tsv" in veil("randomize", drinks, "-", "-o", tmp_path / "s.arrow", code=3, given=b"").stderr
     for form in ("parquet", "xlsx"):
@@ -109,8 +114,6 @@ def test_a_format_comes_before_the_ending(tmp_path: Path, drinks: Path) -> None:
 
 
 def test_standard_input_is_never_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"drink\ntea\n")))
     file = ValueFile("-", "csv")
     asked = Survey(GRR(1.0, DRINKS))
@@ -167,6 +170,85 @@ def test_json_lines_hold_what_parquet_holds(tmp_path: Path) -> None:
     refused = table.slice(0, 4)
     problem = ValueFile(path).placed(DomainError("expected numbers", 2), refused)
     assert "line 4 of" in str(problem)  # the empty line counts
+
+
+SAME = {
+    "labels": (Survey(GRR(1.0, DRINKS)), '"tea"', "7", "expected tea, coffee or Green tea"),
+    "numbers": (Survey(GRR(1.0, Integers(0, 9))), "7", '"tea"', "expected integers from 0 to 9"),
+}
+
+
+def encoded(file: ValueFile, survey: Survey) -> None:
+    for table in read_values(file, survey):
+        try:
+            survey.domain.encode(values_of(table, survey))
+        except DomainError as problem:
+            raise file.placed(problem, table) from None
+
+
+@pytest.mark.parametrize("what", SAME)
+def test_a_mistake_has_the_same_words_in_every_file(tmp_path: Path, what: str) -> None:
+    survey, right, wrong, words = SAME[what]
+    cells = [right, wrong, right, wrong]
+    (tmp_path / "v.jsonl").write_text("".join(f'{{"held": {cell}}}\n' for cell in cells))
+    (tmp_path / "v.csv").write_text("\n".join(["held", *(cell.strip('"') for cell in cells)]))
+    for name, line in (("v.jsonl", 2), ("v.csv", 3)):
+        file = ValueFile(tmp_path / name)
+        with pytest.raises(DomainError) as refused:
+            encoded(file, survey)
+        assert str(refused.value).startswith(words)
+        assert str(refused.value).endswith(f"(line {line} of {file}, and 1 more)")
+
+
+BREAKS = b'note,drink\n"two\nlines",tea\n"and, ""three""\n\nof them",coffee\nnone,what\n'
+
+
+def test_a_line_is_a_line_also_where_cells_hold_line_breaks(
+    tmp_path: Path, drinks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "v.csv").write_bytes(BREAKS)
+    (tmp_path / "v.csv.gz").write_bytes(gzip.compress(BREAKS))
+    for name in ("v.csv", "v.csv.gz"):
+        assert ValueFile(tmp_path / name).place(4) == f"line 7 of {tmp_path / name}"
+    asked = Survey(GRR(1.0, DRINKS))
+    for given, place in ((BREAKS, "record 4"), (BREAKS.replace(b'"', b"").replace(b",", b"", 3), "line 4")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+        file = ValueFile("-", "csv")
+        with contextlib.suppress(InputError):
+            list(read_values(file, asked, "drink"))
+        assert file.place(4) == f"{place} of standard input"
+
+
+def test_a_quoted_empty_cell_is_missing_unless_it_is_a_label(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text('"drink","age"\n"tea","30"\n"",""\n"coffee","40"\n')  # as pandas quotes everything
+    for survey, column in ((Survey(GRR(1.0, DRINKS)), "drink"), (Survey(GRR(1.0, Integers(0, 99))), "age")):
+        without = WithoutMissing("skip")
+        assert sum(table.num_rows for table in read_values(path, survey, column, without=without)) == 2
+        assert without.skipped == 1
+    (table,) = read_values(path, Survey(GRR(1.0, ["tea", "coffee", ""])), "drink")
+    assert table.column("drink").to_pylist() == ["tea", "", "coffee"]
+    path.write_text('drink\ntea\n""\n\n')
+    (table,) = read_values(path, Survey(GRR(1.0, ["tea", ""])), "drink")
+    assert table.column("drink").to_pylist() == ["tea", "", None]
+    record = Record.of(drink=Categories(["tea", ""]), age=Integers(30, 40))
+    both = Survey(AllOf(*(Question(GRR(1.0, part), Project(record, (name,))) for name, part in record.attributes)))
+    path.write_text('drink,age\n"","30"\n"tea",""\n')
+    (table,) = read_values(path, both)
+    assert [table.column(name).to_pylist() for name in ("drink", "age")] == [["", "tea"], [30, None]]
+    (table,) = read_columns(path, ["drink"])  # nobody said that there is an empty label
+    assert table.column("drink").to_pylist() == [None, "tea"]
+
+
+@pytest.mark.parametrize("first", ["tea", "Tea", " TEA "])
+def test_a_first_line_that_is_nearly_a_label_is_no_header(tmp_path: Path, first: str) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text(f"{first}\ncoffee\ntea\n")
+    survey = Survey(GRR(1.0, DRINKS))
+    with pytest.raises(InputError, match="looks like a value"):
+        list(read_values(path, survey))
+    (table,) = read_values(path, survey, first)  # it is its name after all
+    assert table.num_rows == 2
 
 
 READING = """

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.service.browser.javascript import missing
 
 # Each prints, one on a line, what the shell would offer after the words of $LINE; $SCRIPT is what veil gave it.
 OFFERS = {
@@ -24,7 +25,7 @@ OFFERS = {
 
 def needs(shell: str) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"{shell} is not installed")
+        missing(shell)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -13,7 +15,8 @@ from pathlib import Path
 
 import pytest
 from tests.patience import LIMIT
-from tests.support.snippets import NOT_RUN, Block, blocks, code_in_disguise
+from tests.service.browser.javascript import missing
+from tests.support.snippets import DATA, NOT_RUN, RUN, Block, blocks, code_in_disguise, pasted
 from tests.support.warm_start import program, warm_start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,8 +26,10 @@ PAGES = sorted(
     if "reproduction" not in page.parts  # written by `veil reproduce`
 )
 MECHANISMS = [page for page in PAGES if page.startswith("docs/mechanisms/")]
-SQL = "docs/sql.md"  # followed by test_sql_page.py, which also looks at what its commands print
-FOLLOWED = [page for page in PAGES if page not in (*MECHANISMS, SQL)]
+SQL, DEVICES, BROWSER = "docs/sql.md", "docs/devices.md", "clients/js/README.md"
+# Pages that a test of their own follows: what commands print, a collector, a browser.
+ELSEWHERE = {SQL: "tests/e2e/test_sql_page.py", DEVICES: "tests/service/test_js_package.py"}
+FOLLOWED = [page for page in PAGES if page not in (*MECHANISMS, *ELSEWHERE)]
 # Where something is not run: it needs a GPU, a database server, several machines or many minutes.
 LEFT_OUT = {
     "docs/collector/deployment.md",
@@ -112,6 +117,33 @@ def test_code_is_marked_as_code(page: str) -> None:
     assert not code_in_disguise(text)
 
 
+@pytest.mark.parametrize("page", [*PAGES, BROWSER])
+def test_a_language_is_one_that_somebody_runs(page: str) -> None:
+    known = {*RUN, *DATA} | ({"js"} if page == DEVICES else {"js", "html"} if page == BROWSER else set())
+    found = blocks((ROOT / page).read_text(encoding="utf-8"))
+    assert {block.language for block in found} <= known
+    for block in found:
+        if block.language == "python":
+            assert list(pasted(page, block))
+
+
+@pytest.mark.parametrize("page", ELSEWHERE)
+def test_a_page_that_is_followed_elsewhere_is(page: str) -> None:
+    assert page.rpartition("/")[2] in (ROOT / ELSEWHERE[page]).read_text(encoding="utf-8")
+
+
+def test_the_code_of_the_browsers_page_is_javascript(tmp_path: Path) -> None:
+    if shutil.which("node") is None:
+        missing("node")
+    for number, block in enumerate(blocks((ROOT / BROWSER).read_text(encoding="utf-8"))):
+        script = re.search(r"<script type=.module.>(.*)</script>", block.code, re.DOTALL)
+        if block.language in ("js", "html"):
+            module = tmp_path / f"{number}.mjs"
+            module.write_text(block.code if script is None else script[1], encoding="utf-8")
+            done = subprocess.run(["node", "--check", str(module)], capture_output=True, text=True, timeout=LIMIT)
+            assert done.returncode == 0, f"line {block.line}: {done.stderr}"
+
+
 def test_little_is_left_out() -> None:
     found = [(page, block) for page in PAGES for block in blocks((ROOT / page).read_text(encoding="utf-8"))]
     left_out = {page for page, block in found if NOT_RUN in block.code}
@@ -123,3 +155,17 @@ def test_what_is_code_and_what_runs() -> None:
     assert not Block("sh", f"# on two machines: {NOT_RUN}\nveil shuffler\n", 1).runs
     assert code_in_disguise("Text:\n\n    veil plan histogram\n\nText\n")
     assert not code_in_disguise("Text:\n\n    log Z = sum of p\n\nText\n")
+
+
+def test_code_is_pasted_as_a_prompt_takes_it() -> None:
+    (block,) = blocks("- In a list:\n\n  ```python\n  for i in (1, 2):\n      found = i\n\n  found += 1\n  ```\n")
+    names: dict[str, object] = {}
+    for statement in pasted("page", block):
+        exec(statement, names)
+    assert (block.line, names["found"]) == (4, 3)
+    with pytest.raises(SyntaxError):  # in a file it would do
+        list(pasted("page", Block("python", "for i in (1, 2):\n    found = i\nfound += 1\n", 1)))
+    (wrong,) = list(pasted("page", Block("python", "1 / 0\n", 7)))[:1]
+    with pytest.raises(ZeroDivisionError) as raised:
+        exec(wrong, {})
+    assert raised.traceback[-1].lineno + 1 == 7

@@ -25,6 +25,10 @@ def test_the_tutorial_runs_and_prints_what_is_stored(tmp_path: Path) -> None:
     assert "error:" not in everything
     assert "Decision: light the other stops." in everything
     assert "the interval covers it" in everything
+    # April is another wave: who says the same again sends another report, within what the last section promises
+    assert "the same again in March: True" in everything
+    assert "the same in April: False; paid so far: eps = 2 of 2" in everything
+    assert "'March': 'wave 1, 40,000 people', 'April': 'wave 2, 40,000 people'" in everything
 
 
 def test_the_tutorial_is_stored_with_its_pictures() -> None:

@@ -141,8 +141,8 @@ def test_installed_it_has_types(installed: Path) -> None:
 def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Path) -> None:
     """Shell, Python, shell, browser, and again by name: one collector, and the people of the page arrive there."""
     page = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```(bash|py|js)\n(.*?)```", page, re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["bash", "py", "bash", "js"] * 2
+    blocks = re.findall(r"```(sh|python|js)\n(.*?)```", page, re.DOTALL)
+    assert [kind for kind, _ in blocks] == ["sh", "python", "sh", "js"] * 2
     asking, python, shell, browser, *waves = [code for _, code in blocks]
     *before, serving = asking.strip().splitlines()
     assert serving.startswith("veil serve --port 8321 ")

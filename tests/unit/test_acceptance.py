@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 from acceptance import __main__ as frame
-from acceptance import results
+from acceptance import demo_speed, results
 from acceptance.steps import STEPS, Outcome, Step
 
 LIMIT = 3
@@ -65,3 +66,23 @@ def test_the_rest_is_estimated_from_what_steps_took(folder: Path) -> None:
     assert frame.expected("toy", full=True) == 100
     frame.run_here("toy", full=True)
     assert frame.expected("toy", full=True) == 0
+
+
+def test_the_demo_is_timed_in_a_clone_that_finds_pips_cache_warm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a Makefile whose demo costs nothing: what is run where, and what is said about it."""
+    runs = tmp_path / "runs"
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / "Makefile").write_text(f"demo .venv/.demo-ready:\n\t@echo $@ in $(CURDIR) >> {runs}\n")
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    monkeypatch.setenv("MAKEFLAGS", "--dry-run")
+    found = demo_speed.measure(repository)
+    told = [line.rpartition("/")[2] for line in runs.read_text().splitlines()]
+    assert told == ["warm", "fresh"]
+    ((what, seconds, required),), passed = demo_speed.judge(found)
+    assert (float(seconds) < 60, required, passed) == (True, "<= 60", True)
+    assert f"load average {found['load']:.1f}" in what
+    assert not demo_speed.judge({**found, "seconds": 60.1})[1]

@@ -51,11 +51,81 @@ def legend(ax: Any) -> list[str]:
 def test_overlaid_estimates_share_their_axis_by_value() -> None:
     ax = APRIL.plot(3, ax=MARCH.plot(3))
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["tea", "coffee", "water", "juice"]
-    assert drawn(ax, 0) == in_percent(MARCH, "tea", "coffee", "water")
+    assert drawn(ax, 0) == in_percent(MARCH, "tea", "coffee", "water", "juice")  # and not as if there was none
     assert drawn(ax, 1) == in_percent(APRIL, "tea", "coffee", "water", "juice")
     assert ax.get_ylim() == (3.7, -0.5)
     assert ax.get_xlabel() == "% of people"  # 10,000 are not 12,000
     assert len({container[0].get_color() for container in ax.containers}) == 2
+    assert ax.get_ylabel() == "value"
+
+
+def ends(ax: Any, number: int, value: str) -> tuple[float, float]:
+    """The interval that is drawn for a value."""
+    names = [tick.get_text() for tick in ax.get_yticklabels()]
+    rows = [round(y - (0.0, 0.22)[number]) for y in ax.containers[number][0].get_ydata()]
+    low, high = ax.containers[number][2][0].get_segments()[rows.index(names.index(value))][:, 0]
+    return low, high
+
+
+def test_a_row_that_was_picked_keeps_the_interval_of_its_own_picture() -> None:
+    alone, both = APRIL.plot(2), APRIL.plot(2, ax=MARCH.plot(2))
+    assert ends(both, 1, "juice") == pytest.approx(ends(alone, 0, "juice"))
+    row = MARCH["juice"]  # which March did not pick
+    assert ends(both, 0, "juice") == pytest.approx((100 * row.low, 100 * row.high))
+
+
+def test_a_third_result_and_truths_bring_their_values_to_those_before() -> None:
+    shares = {"tea": 0.4, "coffee": 0.3, "water": 0.2, "milk": 0.1}
+    ax = MARCH.plot(1, truth=shares, label="March")
+    APRIL.plot(1, ax=ax, label="April")
+    simulate(GRR(3.0, DRINKS), ["milk"] * 9000, seed=3).plot(1, ax=ax, label="May")
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["tea", "juice", "milk"]
+    assert [len(container[0].get_xdata()) for container in ax.containers] == [3, 3, 3]
+    assert [name.split(",")[0] for name in legend(ax) if "interval" in name] == ["March", "April", "May"]
+    (truth,) = [line for line in ax.lines if line.get_label() == "truth"]
+    assert list(truth.get_xdata()) == pytest.approx([40.0, 0.0, 10.0])
+
+
+def test_what_a_result_knows_nothing_about_stays_empty() -> None:
+    other = simulate(GRR(3.0, ["cider", "tea"]), ["cider"] * 4000 + ["tea"] * 2000, seed=4)
+    ax = other.plot(ax=MARCH.plot(2))
+    assert set(drawn(ax, 0)) == {"tea", "coffee"}
+    assert set(drawn(ax, 1)) == {"cider", "tea"}
+
+
+NOISE = [simulate(GRR(0.1, 1024), np.arange(1024), seed=seed) for seed in (1, 2)]
+
+
+def test_a_picture_with_nothing_to_show_says_so() -> None:
+    told = "0 of 1,024 rows: nothing stands out of the noise"
+    ax = NOISE[0].plot(hide=True)
+    assert ax.get_title(loc="left") == f"GRR(epsilon=0.1)\n{told}"
+    assert legend(ax) == ["significant above"]
+    assert ax.get_xlim()[0] == 0
+    ax = NOISE[1].difference(NOISE[0]).plot(hide=True)
+    assert ax.get_title(loc="left").endswith(told)
+    assert ax.get_legend() is None  # it has a line at no change, and nothing else
+    ax = NOISE[1].difference(NOISE[0]).plot(3)
+    assert legend(ax) == ["difference", "95 % interval"]  # none changed
+    assert "3 of 1,024 rows" in ax.get_title(loc="left")
+
+
+def test_what_was_hidden_is_shown_beside_what_another_result_shows() -> None:
+    ax = NOISE[1].plot(2, ax=NOISE[0].plot(hide=True, label="first"), label="second")
+    assert [len(container[0].get_xdata()) for container in ax.containers] == [2, 2]
+    assert {name.split(",")[0] for name in legend(ax)} == {"first", "second", "significant above"}
+
+
+def test_long_and_empty_labels_leave_room_for_the_picture() -> None:
+    long = "a label that goes on and on for more than sixty characters, number {}"
+    wordy = "a label whose ends are the same and whose middle has {} somewhere, which takes more room"
+    held = [long.format(1), long.format(2), "$x_1$", ""]
+    ax = simulate(GRR(5.0, held), held * 500, seed=1).plot()
+    names = {tick.get_text() for tick in ax.get_yticklabels()}
+    assert names == {*(f"a label that goes o\u2026characters, number {i}" for i in (1, 2)), "$x_1$", "(empty)"}
+    held = [wordy.format(1), wordy.format(2)]
+    names = {tick.get_text() for tick in simulate(GRR(5.0, held), held * 500, seed=1).plot().get_yticklabels()}
+    assert len(names) == 2  # shortened no further than they can be told apart
 
 
 def test_overlaid_estimates_have_one_legend() -> None:
@@ -110,6 +180,9 @@ def test_overlaid_distributions_have_the_same_unit_and_their_own_colours() -> No
         assert np.sum(values * np.diff(edges)) / 5000 == pytest.approx(100)
     assert legend(ax) == ["March, 95 % band: 12 simulated surveys", "March", "April"]
     assert ax.get_ylabel() == "% of people per 5,000"
+    ax = incomes(2).plot(ax=incomes(1).plot())
+    named = "SquareWave(epsilon=2) > EMS"
+    assert [name.partition(" (2)")[0].partition(", 95")[0] for name in legend(ax)] == [named] * 4  # also the first band
 
 
 def test_axes_have_names_units_and_thousands() -> None:
@@ -138,6 +211,14 @@ def test_overlaid_means_stand_below_each_other() -> None:
     assert legend(ax) == ["March, 95 % interval", "April, 95 % interval"]
     assert [line.get_ydata()[0] for line in ax.lines] == [0, 0, 1, 1]
     assert ax.get_xlabel() == "mean"
+
+
+def test_the_legend_of_a_mean_covers_nothing_of_it() -> None:
+    mean = MeanOf(StochasticRounding(1.0, Interval(0, 100)))
+    found = mean.read(mean.survey.tally(mean.survey.randomize(np.full(900, 50.0), Seeded(1))))
+    ax = found.plot(truth=[50.0])
+    ax.figure.canvas.draw()
+    assert ax.get_legend().get_window_extent().y1 < ax.get_window_extent().y0
 
 
 PLOTTING = {

@@ -13,7 +13,7 @@ from veil import GRR, OLH, Client, Ledger, Public, Survey
 from veil.collector.catalogue import Catalogue, draft_of, parsed, parsed_study, read_by
 from veil.collector.sqlite_store import SqliteStore
 from veil.domain import Integers, Record
-from veil.engines import InFiles
+from veil.engines import InFiles, InMemory
 from veil.entropy import Seeded
 from veil.errors import BudgetError, InputError, MismatchError, ParameterError, ServiceError, WireError
 from veil.histogram import Histogram
@@ -101,6 +101,23 @@ def test_reports_of_several_waves_are_not_added_up(tmp_path: Path) -> None:
     read = decode_tally(SURVEY, encode_tally(second))
     assert (read, read.wave, Kept(SURVEY, read).wave) == (second, 2, 2)
     assert b"wave" not in encode_tally(first)  # as it was before there were waves
+
+
+def test_a_study_reads_what_a_later_wave_counted() -> None:
+    study = Histogram(OLH(3.0, ["tea", "coffee"]))
+    again = Survey(study.survey.ask, study.survey.public, wave=2)
+    held = ["tea"] * 900 + ["coffee"] * 100
+    reports = again.randomize(held, Seeded(1))
+    first, counted = study.survey.tally(study.survey.randomize(held, Seeded(1))), again.tally(reports)
+    assert (counted.task, counted.wave) == (study.survey.task, 2)
+    assert study.read(counted) == study.read(first)
+    assert again.estimate(counted).results == study.survey.estimate(counted).results
+    assert InMemory(again, reports).tally() == counted
+    assert decode_tally(again, encode_tally(counted)) == decode_tally(study.survey, encode_tally(counted)) == counted
+    with pytest.raises(MismatchError, match="several waves"):
+        first + counted
+    with pytest.raises(MismatchError, match="another task"):
+        again.estimate(first)
 
 
 def test_a_table_is_of_one_wave(tmp_path: Path) -> None:

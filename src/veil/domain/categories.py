@@ -135,12 +135,16 @@ class Categories(Domain):
         Which label it is would be somebody's answer: the one that is named does not depend on the values.
         """
         texts = [values[row] for row in np.flatnonzero(wrong) if isinstance(values[row], str)]
-        near = sum(_folded(text) in self._near for text in texts)
+        near = sum(map(self.is_near, texts))
         if not near:
             return ""
         found = "one of them is a label" if near == 1 else f"{near:,} of them are labels"
         named = next(label for label in self.labels or () if isinstance(label, str))
         return f"; {found} but for capitals or spaces: write labels as the study does, as in {named!r}"
+
+    def is_near(self, text: str) -> bool:
+        """Whether a text is a label but for capitals or spaces."""
+        return _folded(text) in self._near
 
     def decode(self, codes: Any) -> list[Any]:
         indices = np.asarray(codes, dtype=np.uint64).tolist()

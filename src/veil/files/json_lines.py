@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from veil.entropy import CHUNK_ROWS
-from veil.errors import InputError
+from veil.errors import DomainError, InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from veil.files.value_file import ValueFile
 
-__all__ = ["read_lines"]
+__all__ = ["Expected", "read_lines"]
 
 
-def read_lines(file: ValueFile, names: Sequence[str], place: str) -> Iterator[pa.RecordBatch]:
+Expected = Mapping[str, tuple[tuple[type, ...], str]]
+"""What the values of a name are in JSON, and what is said where they are something else."""
+
+
+def read_lines(file: ValueFile, names: Sequence[str], place: str, expected: Expected) -> Iterator[pa.RecordBatch]:
     """Batches of the named columns, and one of line numbers. Empty lines are nobody."""
     with file.opened() as stream:
         columns: dict[str, list[Any]] = {name: [] for name in (*names, place)}
@@ -29,10 +33,10 @@ def read_lines(file: ValueFile, names: Sequence[str], place: str) -> Iterator[pa
                 columns[name].append(one.get(name))
             columns[place].append(number)
             if len(columns[place]) == CHUNK_ROWS:
-                yield _batch(file, columns, place)
+                yield _batch(file, columns, place, expected)
                 columns = {name: [] for name in columns}
         if columns[place]:
-            yield _batch(file, columns, place)
+            yield _batch(file, columns, place, expected)
 
 
 def _object(line: bytes, file: ValueFile, number: int) -> dict[str, Any]:
@@ -45,10 +49,25 @@ def _object(line: bytes, file: ValueFile, number: int) -> dict[str, Any]:
     return found
 
 
-def _batch(file: ValueFile, columns: dict[str, list[Any]], place: str) -> pa.RecordBatch:
+def _batch(file: ValueFile, columns: dict[str, list[Any]], place: str, expected: Expected) -> pa.RecordBatch:
     import pyarrow as pa
 
-    return pa.record_batch({name: _column(file, cells, columns[place]) for name, cells in columns.items()})
+    made = {}
+    for name, cells in columns.items():
+        try:
+            made[name] = _column(file, cells, columns[place])
+        except _SeveralTypesError as problem:
+            kinds, words = expected.get(name, ((), ""))
+            wrong = [row for row, cell in enumerate(cells) if cell is not None and type(cell) not in kinds]
+            if not (kinds and wrong):
+                raise InputError(str(problem)) from None
+            refused = DomainError(words, wrong[0], len(wrong))
+            raise file.placed(refused, pa.table({place: columns[place]})) from None
+    return pa.record_batch(made)
+
+
+class _SeveralTypesError(Exception):
+    """Values of one name that no column holds together."""
 
 
 def _column(file: ValueFile, cells: list[Any], numbers: list[int]) -> pa.Array:
@@ -65,7 +84,7 @@ def _column(file: ValueFile, cells: list[Any], numbers: list[int]) -> pa.Array:
         first = next(kind for kind in kinds if kind is not type(None))
         others = (number for number, kind in zip(numbers, kinds, strict=True) if kind not in (first, type(None)))
         where = next(others, numbers[0])
-        raise InputError(f"expected values of one type under one name ({file.place(where)})") from None
+        raise _SeveralTypesError(f"expected values of one type under one name ({file.place(where)})") from None
 
 
 def _is_large(cell: Any) -> bool:

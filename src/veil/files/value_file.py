@@ -12,7 +12,7 @@ import io
 import json
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -69,6 +69,7 @@ class ValueFile:
         self._head: bytes | None = None
         self._kept: bytes | None = None
         self._taken = False
+        self._quotes = False
 
     def _known_ending(self) -> str:
         if self.format is not None:
@@ -104,8 +105,38 @@ class ValueFile:
         return "\t" if self._ending.startswith(".tsv") else ","
 
     def place(self, number: int) -> str:
-        """Where something stands, for messages: a line of text, or a row of a table; both count from 1."""
-        return f"{'line' if self.kind in ('text', 'lines') else 'row'} {number:,} of {self.name}"
+        """Where something stands, for messages: a line of text, or a row of a table; both count from 1.
+
+        Of a CSV file the number is that of a record, the first of which is the header: a cell may hold line breaks.
+        Where the lines before it are gone, as on standard input, and may have held some, it stays that of the record.
+        """
+        what = "line" if self.kind in ("text", "lines") else "row"
+        if self.kind == "text" and self._line_breaks:
+            line = self._line_of(number)
+            what, number = ("record", number) if line is None else (what, line)
+        return f"{what} {number:,} of {self.name}"
+
+    @property
+    def _line_breaks(self) -> bool:
+        """Whether cells may hold line breaks: whether something is quoted."""
+        return not self._streaming or self._quotes
+
+    @property
+    def _streaming(self) -> bool:
+        """Whether it is read once, as it comes."""
+        return self._standard and self._kept is None
+
+    def _line_of(self, record: int) -> int | None:
+        """The line that a record begins in; None where that is not known."""
+        if self._streaming:
+            return None
+        with contextlib.suppress(OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error), self.opened() as file:
+            text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+            rows = csv.reader(text, delimiter=self.delimiter)
+            for _ in range(record - 1):
+                next(rows, None)
+            return rows.line_num + 1
+        return None
 
     def placed(self, problem: DomainError, table: Any) -> DomainError:
         """An error about a row of a table, as one about its place here: the same words for every kind of file."""
@@ -136,7 +167,10 @@ class ValueFile:
             if self._taken:  # the beginning alone would pass for all of it
                 raise InputError("standard input can be read once only")
             self._taken = True
-            yield io.BufferedReader(_Chained(head, stream), _HEAD)
+            yield io.BufferedReader(_Chained(head, stream, self._look_for_quotes), _HEAD)
+
+    def _look_for_quotes(self, some: bytes) -> None:
+        self._quotes = self._quotes or b'"' in some
 
     def _peek(self) -> bytes:
         """The first bytes, which are read again afterwards."""
@@ -186,16 +220,17 @@ class ValueFile:
 
 
 class _Chained(io.RawIOBase):
-    """What was read of a stream before, and then the stream."""
+    """What was read of a stream before, and then the stream; `look` is shown all of it."""
 
-    def __init__(self, head: bytes, rest: BinaryIO) -> None:
-        self._head, self._rest = io.BytesIO(head), rest
+    def __init__(self, head: bytes, rest: BinaryIO, look: Callable[[bytes], None]) -> None:
+        self._head, self._rest, self._look = io.BytesIO(head), rest, look
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         some = self._head.read(len(buffer)) or self._rest.read(len(buffer))
+        self._look(some)
         buffer[: len(some)] = some
         return len(some)
 

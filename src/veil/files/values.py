@@ -16,7 +16,7 @@ from veil.domain.set_text import SEPARATOR, as_sets, as_whole_items
 from veil.domain.times import as_times, is_time, parse_time
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError
-from veil.files.json_lines import read_lines
+from veil.files.json_lines import Expected, read_lines
 from veil.files.missing import WithoutMissing
 from veil.files.opening import PathLike, open_arrow, record_batch
 from veil.files.value_file import PLACE, ValueFile, as_value_file
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["column_names", "read_columns", "read_sets", "read_values", "values_of", "wanted_columns"]
+
+
+_NUMBERS = (int, float)
 
 
 def read_values(
@@ -49,7 +52,14 @@ def read_values(
     public = [beside.name for beside in survey.public]
     numbers = {name: _expected(domain, name, part) for name, part in held if _is_number(part)}
     numbers |= {name: f"expected numbers (public column {name!r})" for name in public if name not in (text or ())}
-    rows = _numbered(file, _batches(file, names, dict.fromkeys(names, pa.string())), numbers)
+    expected = {name: (_NUMBERS, words) for name, words in numbers.items()} | {
+        name: ((str,), _expected(domain, name, part))
+        for name, part in held
+        if isinstance(part, (Categories, Numeric)) and name not in numbers
+    }
+    empties = [name for name, part in held if isinstance(part, Categories) and "" in (part.labels or ())]
+    batches = _batches(file, names, dict.fromkeys(names, pa.string()), expected, empties)
+    rows = _numbered(file, batches, numbers)
     if without is not None:
         rows = without.of(file, rows, held, public)
     for table in _rechunked(file, rows):
@@ -115,7 +125,10 @@ def wanted_columns(file: ValueFile, survey: Survey, column: str | None) -> list[
     if column is None:
         column = _only_column(file, public)
         if file.is_text and _could_be_held(column, survey.domain):  # else the first person would be lost in silence
-            raise InputError(f"the first line of {file} looks like a value: add a line above it that names the column")
+            raise InputError(
+                f"the first line of {file} looks like a value: add a line above it that names the column, or say with"
+                " --column that this is its name"
+            )
     return [column, *public]
 
 
@@ -147,7 +160,9 @@ def _expected(whole: Domain, name: str, part: Domain) -> str:
 
 
 def _could_be_held(cell: str, domain: Domain) -> bool:
-    """Whether a column's name is also a value of the domain, of which text has too many to tell."""
+    """Whether a column's name is also a value of the domain, or nearly: of these, text has too many to tell."""
+    if isinstance(domain, Categories) and domain.is_near(cell):
+        return True
     try:
         domain.encode([cell if _is_textual(domain) else parse_time(cell) if is_time(domain) else float(cell)])
     except (InputError, ValueError):
@@ -166,8 +181,18 @@ def _named(file: ValueFile, names: list[str]) -> str:
 # -- batches -----------------------------------------------------------------------------------------------------------
 
 
-def _batches(file: ValueFile, names: list[str], types: dict[str, pa.DataType]) -> Iterator[pa.Table]:
-    """The named columns and PLACE, as the file has them; of text, of the given types or as they look."""
+def _batches(
+    file: ValueFile,
+    names: list[str],
+    types: dict[str, pa.DataType],
+    expected: Expected | None = None,
+    empties: Collection[str] = (),
+) -> Iterator[pa.Table]:
+    """The named columns and PLACE, as the file has them; of text, of the given types or as they look.
+
+    `expected` is what JSON should hold. An empty cell of text is missing; in the columns of `empties`, which have an
+    empty label, a quoted one is that label.
+    """
     have = file.columns()
     if any(have.count(name) > 1 for name in names):
         raise InputError(f"{file} has several columns of the same name")
@@ -176,15 +201,17 @@ def _batches(file: ValueFile, names: list[str], types: dict[str, pa.DataType]) -
         raise InputError(f"{file} has no column {', '.join(lacking)}; it has {_named(file, have)}")
     with file.readable():
         if file.kind == "lines":
-            yield from read_lines(file, names, PLACE)
+            yield from read_lines(file, names, PLACE, expected or {})
             return
-        rows = 1 + file.is_text  # the header is line 1
-        for batch in _unnumbered(file, names, types):
+        rows = 1 + file.is_text  # the header is the first record
+        for batch in _unnumbered(file, names, types, empties):
             yield _with_places(batch, names, rows)
             rows += batch.num_rows
 
 
-def _unnumbered(file: ValueFile, names: list[str], types: dict[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+def _unnumbered(
+    file: ValueFile, names: list[str], types: dict[str, pa.DataType], empties: Collection[str]
+) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
@@ -199,7 +226,7 @@ def _unnumbered(file: ValueFile, names: list[str], types: dict[str, pa.DataType]
             include_columns=names,
             column_types=types,
             strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
+            quoted_strings_can_be_null=not empties,  # who quotes every cell quotes those of missing values, too
             null_values=[""],  # "NA" may be a label: Namibia
         )
         parsing = pacsv.ParseOptions(delimiter=file.delimiter, ignore_empty_lines=False)
@@ -207,7 +234,20 @@ def _unnumbered(file: ValueFile, names: list[str], types: dict[str, pa.DataType]
             file.opened() as stream,
             pacsv.open_csv(stream, parse_options=parsing, convert_options=convert) as reader,
         ):
-            yield from reader
+            for batch in reader:
+                yield _with_nulls(batch, [name for name in names if name not in empties]) if empties else batch
+
+
+def _with_nulls(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    """The same where empty text in the named columns is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in names:
+        column = batch.column(name)
+        held = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+        batch = batch.set_column(batch.schema.get_field_index(name), name, held)
+    return batch
 
 
 def _with_places(batch: pa.RecordBatch, names: list[str], first: int) -> pa.RecordBatch:

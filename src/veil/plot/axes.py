@@ -27,13 +27,17 @@ __all__ = [
     "TRUTH",
     "Floats",
     "Overlay",
+    "as_nameless",
+    "as_result",
     "finish",
+    "legend_below",
     "need_matplotlib",
     "new_axes",
     "one_legend",
     "percent",
     "pyplot",
     "save",
+    "short_labels",
     "thousands",
     "title_of",
 ]
@@ -41,6 +45,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 INK, DOT, TRUTH = "#22303c", "#1f6feb", "#d1495b"
+_LONGEST = (40, 60, 80)  # characters of a label, as far as needed
 COLOURS = (DOT, "#e08600", "#2a9d5c", "#8a5cd1", "#7a6a58")
 """Those of results on the same axes, in the order of drawing; red is the truth's."""
 
@@ -54,7 +59,7 @@ class Overlay:
     _ALONE = "estimate"
 
     def __init__(self, ax: Axes | None, found: Result, label: str | None) -> None:
-        named = [] if ax is None else ax.get_legend_handles_labels()[0]
+        named: list[Any] = [] if ax is None else ax.get_legend_handles_labels()[0]
         self.drawn: list[Any] = [handle for handle in named if _kind(handle) == "result"]
         self.number = len(self.drawn)
         own = " > ".join(found.lineage) if self.number else self._ALONE
@@ -65,6 +70,10 @@ class Overlay:
         for handle in self.drawn:
             if handle.get_label().startswith(self._ALONE) and first:
                 handle.set_label(first + handle.get_label().removeprefix(self._ALONE))
+        for handle in named:
+            if _kind(handle) == "nameless" and first:
+                handle.set_label(f"{first}, {handle.get_label()}")
+                handle._veil_kind = None
         taken = [handle.get_label() for handle in self.drawn]
         if any(one.startswith(self.label) for one in taken):
             self.label = f"{self.label} ({self.number + 1})"
@@ -91,13 +100,59 @@ def as_result(handle: Any) -> None:
     handle._veil_kind = "result"
 
 
+def as_nameless(handle: Any) -> None:
+    """Mark what belongs to the first result and does not name it: it will, as soon as there is another."""
+    handle._veil_kind = "nameless"
+
+
+def _is_seen(handle: Any) -> bool:
+    """Whether something in a legend is to be seen on the axes, which no points and no intervals are not."""
+    from matplotlib.container import ErrorbarContainer
+    from matplotlib.lines import Line2D
+
+    if isinstance(handle, ErrorbarContainer):
+        return any(len(bars.get_segments()) for bars in handle[2])
+    return not isinstance(handle, Line2D) or len(np.atleast_1d(handle.get_xdata())) > 0
+
+
 def one_legend(ax: Axes, **place: Any) -> None:
-    """One legend for everything on the axes; what is named twice stands there once."""
-    handles, labels = ax.get_legend_handles_labels()
+    """One legend for everything that is to be seen on the axes; what is named twice stands there once."""
+    found = [pair for pair in zip(*ax.get_legend_handles_labels(), strict=True) if _is_seen(pair[0])]
+    if not found:
+        return
+    handles, labels = zip(*found, strict=True)
     once = dict(zip(reversed(labels), reversed(handles), strict=True))  # of the same name the first one
     ax.legend(
         [once[name] for name in dict.fromkeys(labels)], list(dict.fromkeys(labels)), frameon=False, fontsize=8, **place
     )
+
+
+def legend_below(ax: Axes, height: float) -> None:
+    """A legend that covers nothing: below the axis' label, in a figure of ours; which is as high as is needed."""
+    if ax.figure.get_layout_engine() is None:
+        one_legend(ax, loc="best")
+        return
+    if len(ax.figure.axes) == 1 and height > ax.figure.get_figheight():  # type: ignore[union-attr]
+        ax.figure.set_figheight(height)  # type: ignore[union-attr]  # axes made here belong to a Figure
+    one_legend(ax, ncols=3, loc="upper right", bbox_to_anchor=(1.0, 0.0), borderaxespad=4.5)
+
+
+def short_labels(labels: Sequence[str]) -> list[str]:
+    """Labels that leave room for the picture: of long ones both ends, as far as different ones still look different.
+
+    >>> short_labels(["tea", "the first of two answers that are long enough to need some room"])
+    ['tea', 'the first of two an\N{HORIZONTAL ELLIPSIS}gh to need some room']
+    """
+    for most in _LONGEST:
+        short = [_shortened(label, most) for label in labels]
+        if len(set(short)) == len(set(labels)):
+            return short
+    return list(labels)
+
+
+def _shortened(label: str, most: int) -> str:
+    before, after = (most - 1) // 2, most // 2
+    return label if len(label) <= most else f"{label[:before]}\N{HORIZONTAL ELLIPSIS}{label[-after:]}"
 
 
 def new_axes(height: float) -> Axes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.plot.axes import INK, new_axes, percent, title_of
+from veil.plot.axes import INK, new_axes, percent, short_labels, title_of
 from veil.results.units import Unit
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def _heat(
     **colours: Any,
 ) -> Axes:
     """Cells in colours, pale where they are doubtful, with what is written in them where that fits."""
+    texts = [short_labels(side) for side in texts]
     longest = max(map(len, texts[1]), default=0)
     turned = len(texts[1]) > 8 or longest * len(texts[1]) > 70
     ax = ax or new_axes(1.6 + 0.4 * len(texts[0]) + (0.07 * longest if turned else 0.0))

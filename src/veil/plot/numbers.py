@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veil.domain import Integers, Numeric
 from veil.domain.times import is_time
 from veil.errors import InputError
-from veil.plot.axes import TRUTH, Overlay, as_result, finish, new_axes, one_legend, thousands
+from veil.plot.axes import TRUTH, Overlay, as_nameless, as_result, finish, legend_below, new_axes, one_legend, thousands
 from veil.results.units import Unit
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def plot_distribution(
         low, high = (np.append(side * height, side[-1] * height[-1]) for side in found.bands.grouped()[1:])
         rests = f"95 % band: {found.bands.rests_briefly}"
         name = rests if overlay.first and label is None else f"{overlay.label}, {rests}"
-        ax.fill_between(edges, low, high, step="post", alpha=0.25, lw=0, color=color, label=name)
+        band = ax.fill_between(edges, low, high, step="post", alpha=0.25, lw=0, color=color, label=name)
+        if name == rests:
+            as_nameless(band)
     line = np.add.reduceat(found.masses, cut) * height
     as_result(ax.stairs(line, edges, lw=1.2, color=color, label=overlay.label))
     ax.set_xlabel("time (UTC)" if is_time(found.domain) else "value")
@@ -112,7 +114,7 @@ def plot_mean(found: Mean, *, truth: Any = None, ax: Axes | None = None, label: 
     if not is_time(domain):
         thousands(ax.xaxis)
     finish(ax, found if overlay.first else None, grid="x")
-    one_legend(ax)
+    legend_below(ax, found.plot_height() + 0.28 * row)
     return ax
 
 

@@ -79,6 +79,8 @@ class Unit:
         """One cell for people to read; it neither formats a terminal nor breaks its lines."""
         if value is None or (isinstance(value, float) and math.isnan(value)):
             return "(missing)" if self.name == "label" else UNKNOWN
+        if value == "" and self.name == "label":
+            return "(empty)"
         return plain_text(_TEXTS[self.name](value, self.width))
 
     def interval(self, low: Any, high: Any) -> str:

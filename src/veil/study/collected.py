@@ -48,7 +48,7 @@ class Collected(ABC):
     @property
     def wave(self) -> int:
         """Which asking of the survey the reports are of, where it was asked several times."""
-        return 1
+        return self.survey.wave
 
     @property
     def population(self) -> int:

@@ -67,7 +67,7 @@ class Survey:
     """A tree of questions about one held value, and the public columns beside its reports.
 
     The same survey asked again is another `wave` of it: a task of its own, so that a device answers it anew and its
-    ledger pays for it. The first wave's task does not mention it.
+    ledger pays for it. The first wave's task does not mention it, and reads the tallies of all waves.
 
     >>> from veil import GRR, OLH, OneOf
     >>> survey = Survey(OneOf((1, Question(GRR(1.0, 4))), (3, Question(OLH(1.0, 4)))))
@@ -257,7 +257,7 @@ class Survey:
             kept = None if checked is None else checked[rows]
             chosen = codes[i] if i in codes else question.encode_candidates(None)
             tallies.append(question.mechanism.tally_columns(columns, chosen, kept))
-        return SurveyTally(self.task, len(reports), tuple(tallies), wanted)
+        return SurveyTally(self.first.task, len(reports), tuple(tallies), wanted, self.wave)
 
     def encode_candidates(
         self, candidates: Mapping[int, Any] | None, questions: Iterable[int] | None = None
@@ -271,7 +271,7 @@ class Survey:
 
         `population` is the number of people that the reports are a random sample of; default: those who reported.
         """
-        if not isinstance(tally, SurveyTally) or tally.task != self.task:
+        if not isinstance(tally, SurveyTally) or tally.task != self.first.task or self.wave not in (1, tally.wave):
             raise MismatchError("this tally was made for another task")
         numbers = self._numbers(tally.questions)
         if len(tally.parts) != len(numbers):

@@ -41,6 +41,7 @@ def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
     head, rest = _opened(data)
     header = parse(head)
     try:
+        survey = survey.first  # which names the tallies of all waves
         if header["task"] != survey.task:
             raise MismatchError("this tally was made for another task")
         questions = _read_questions(header["questions"], len(survey.questions)) if "questions" in header else None
