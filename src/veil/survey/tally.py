@@ -15,9 +15,9 @@ __all__ = ["SurveyTally", "check_waves"]
 class SurveyTally:
     """One tally per question, and how many people took part in all. Adds up like its parts.
 
-    `questions` are the numbers of the questions that were counted, increasing; None stands for all of them. `wave` says
-    which asking of the survey was counted, where all of them are read by the first one's task; those of different waves
-    do not add up, because the same people may be in each.
+    `questions` are the numbers of the questions that were counted, increasing; None stands for all of them. `task` is
+    that of the survey's first wave, which reads all of them, and `wave` says which one was counted: tallies of
+    different waves do not add up, because the same people may be in each.
     """
 
     task: str
