@@ -11,10 +11,12 @@ from typing import Any
 
 from veil.collector import seen as seen_ids
 from veil.collector.blocks import BlockStore, fold_blocks, pack_buckets
+from veil.collector.merging import rows_of_run
 from veil.collector.schema import LATEST, statements
-from veil.collector.seen import Run, Seen, sorted_names
+from veil.collector.seen import Seen, sorted_names
 from veil.collector.sql import Connection
 from veil.errors import StoreError
+from veil.wire.frames import ID_BYTES
 
 __all__ = ["bring_up_to_date"]
 
@@ -73,22 +75,30 @@ def _move_marks(connection: Connection, key: int, task: str, reports: int) -> No
 
 def _moved(store: BlockStore, connection: Connection, key: int) -> tuple[int, int, int]:
     """Write a survey's blocks and runs; how many reports there are, how many of them in runs, and how many runs."""
-    total = indexed = 0
-    seen = Seen()
+    total = indexed = runs = 0
+    filters, gathered = Seen().key, b""
+
+    def write_run() -> None:
+        nonlocal gathered, runs
+        if gathered:
+            runs += 1
+            store.write_run(connection, key, runs, rows_of_run(sorted_names(gathered), filters))
+            gathered = b""
+
     for rows in _old_rows(connection, key):
         packed = pack_buckets([(bucket, 1) for *_, bucket in rows])
         block = packed, b"".join(bytes(name) for _, name, *_ in rows), b"".join(bytes(data) for _, _, data, _ in rows)
         if len(rows) < seen_ids.FOLDED:
-            store.insert_block(connection, key, total + len(rows), len(rows), *block)
+            store.insert_blocks(connection, key, [(total + len(rows), len(rows), *block)])
         else:
-            for one in fold_blocks([block], total):
-                store.insert_block(connection, key, *one)
-            ids = sorted_names(block[1])
-            seen.runs.append(Run.of(len(seen.runs) + 1, ids, seen.key))
-            store.write_run(connection, key, seen.runs[-1], ids)
+            store.insert_blocks(connection, key, fold_blocks([block], total))
+            gathered += block[1]
             indexed += len(rows)
+        if len(gathered) >= seen_ids.FOLDED * seen_ids.MERGED * ID_BYTES:  # at once what would be merged afterwards
+            write_run()
         total += len(rows)
-    return total, indexed, len(seen.runs)
+    write_run()
+    return total, indexed, runs
 
 
 def _old_rows(connection: Connection, key: int) -> Iterator[Any]:

@@ -50,10 +50,16 @@ class _Marked:
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
         # our own constants only: none holds a question mark or a percent sign of its own
         marked = statement.replace("?", "%s").encode()
-        if self._deadlines is None:
-            return self.raw.execute(marked, parameters)
-        with self._deadlines.watch(self.raw):
-            return self.raw.execute(marked, parameters)
+        with self._watched():  # in binary: as text, bytes would be twice as long
+            return self.raw.execute(marked, parameters, binary=True)
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """All rows on one way to the server and back."""
+        with self._watched(), self.raw.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s").encode(), rows)
+
+    def _watched(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._deadlines is None else self._deadlines.watch(self.raw)
 
 
 class PostgresStore(BlockStore):

@@ -80,6 +80,7 @@ class Connection(Protocol):
     """The part of a connection that is used here; parameters are marked with `?`."""
 
     def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Cursor: ...
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> object: ...
 
 
 class SqlStore(Store):
