@@ -125,10 +125,17 @@ def test_only_the_latest_candidates_are_kept(make: Callable[[], BlockStore], mon
     studies = Studies(store, Catalogue(store))
     times = iter(range(100))
     monkeypatch.setattr(in_store.time, "time", lambda: next(times))
+
+    def used() -> list[int]:
+        with store.snapshot() as connection:
+            return [at for (at,) in connection.execute("SELECT used FROM counted ORDER BY used").fetchall()]
+
     for word in ("a", "b", "c"):
         prepare(store, studies, stored, Query(candidates=(word,))).read()
-    with store.snapshot() as connection:
-        assert [used for (used,) in connection.execute("SELECT used FROM counted ORDER BY used").fetchall()] == [1, 2]
+    assert used() == [1, 2]
+    for word in ("b", "d"):  # the former is there, and asked for again
+        prepare(store, studies, stored, Query(candidates=(word,))).read()
+    assert used() == [3, 4]
 
 
 def test_a_database_has_one_signing_key(make: Callable[[], BlockStore], tmp_path: Path) -> None:

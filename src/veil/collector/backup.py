@@ -50,7 +50,10 @@ def back_up(store: BlockStore, out: Path) -> int:
 
 
 def restore(backup: Path, store: BlockStore) -> int:
-    """Copy a backup into a database that is empty; one of an earlier version is brought up to date on the way."""
+    """Copy a backup into a database that is empty; one of an earlier version is brought up to date on the way.
+
+    The surveys are signed for with the key that the backup knows, whichever key a collector had here before.
+    """
     if not backup.is_file():
         raise InputError(f"there is no file {backup}")
     if store.surveys() or store.tokens() or store.audit(1):
@@ -68,7 +71,9 @@ def restore(backup: Path, store: BlockStore) -> int:
 
 def _copy(source: BlockStore, target: BlockStore) -> int:
     reports = 0
-    with source.snapshot() as read, target.writing() as write:
+    surveys = [survey.key for survey in source.surveys()]
+    with source.snapshot(surveys) as read, target.writing() as write:
+        write.execute("DELETE FROM facts")  # a collector that was started here has said whose key is its own
         for table in SHARED:
             columns = source.columns(read, table)
             statement = f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608

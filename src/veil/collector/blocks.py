@@ -13,7 +13,7 @@ import struct
 import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
@@ -54,9 +54,19 @@ class BlockStore(SqlStore):
         self._appending = threading.Lock()
         self.folding, self.merging = Upkeep(), Upkeep()
 
+    @contextmanager
+    def snapshot(self, surveys: Sequence[int] = ()) -> Iterator[Connection]:
+        """A connection that sees the database as it was when the block was entered; no purge empties these surveys."""
+        with self.reading() as connection:
+            self.begin_snapshot(connection, surveys)
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
     @abstractmethod
-    def snapshot(self) -> AbstractContextManager[Connection]:
-        """A connection that sees the database as it was when the block was entered."""
+    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
+        """Begin to see the database as it is now, with the reports of these surveys for as long as that is seen."""
 
     @abstractmethod
     def guard_audit(self, connection: Connection) -> None:

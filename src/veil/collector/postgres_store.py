@@ -112,14 +112,13 @@ class PostgresStore(BlockStore):
                 self._writer.close()  # also where it broke during the commit: nobody knows, so nobody is told
                 raise
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[_Marked]:
-        with self.reading() as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
+    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        # A purge empties tables for every snapshot, also for those that are older: it has to wait. The snapshot is that
+        # of the first statement that reads, so that no purge comes between.
+        tables = [self.table(name, survey) for survey in surveys for name in PER_SURVEY]
+        if tables:
+            connection.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
 
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
@@ -172,6 +171,7 @@ class PostgresStore(BlockStore):
             (forgotten,) = connection.execute(statement, (survey,)).fetchone() or (0,)
             # new, empty files take their place, and the old ones are removed: nobody waits for rows to be deleted
             connection.execute(f"TRUNCATE {', '.join(self.table(name, survey) for name in PER_SURVEY)}")
+            self.note_folded(connection, survey)
             self.note_purged(connection, survey)
         return int(forgotten)
 

@@ -6,6 +6,7 @@ Beside the requests, tallies are caught up and rounds of studies are moved on, n
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -94,6 +95,7 @@ class Service:
         self._published: dict[str, Json] = {}
         self._rounds: dict[str, Json] = {}
         self._look_again = 0.0  # when to look for reports that are to be erased
+        self._purging: set[int] = set()  # surveys whose end the audit log knows of
         self._untallied: set[int] = set()  # surveys for which no tally is kept
         self._moves: dict[str, asyncio.Task[None]] = {}
         self._stuck: set[str] = set()  # studies whose next step was refused: tried again when an operator asks for it
@@ -214,12 +216,17 @@ class Service:
             try:
                 if stored.state != "closed":  # it ended by time
                     stored = self.catalogue.close(stored.task)
-                forgotten = self.studies.purge(stored)
+                forgotten = self.studies.purge(stored, functools.partial(self._note_purge, stored))
             except VeilError as problem:
                 log("warning", "retention-wait", problem)
                 continue
-            self.note("collector", "purge", stored.task, f'{{"keep_days": {stored.keep_days}}}')
             log("info", "survey-purge", task=stored.task, reports=forgotten)
+
+    def _note_purge(self, stored: StoredSurvey) -> None:
+        """Into the audit log before anything is erased; once, however often it is tried."""
+        if stored.key not in self._purging:
+            self.note("collector", "purge", stored.task, f'{{"keep_days": {stored.keep_days}}}')
+            self._purging.add(stored.key)
 
     def _caught_up(self) -> None:
         if time.monotonic() >= self._look_again:

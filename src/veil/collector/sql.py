@@ -193,6 +193,11 @@ class SqlStore(Store):
             connection.execute(_COUNTED, (survey, asked, tally.sequence, tally.encoded, now))
             connection.execute(_FORGET_COUNTED, (survey, survey, keep))
 
+    def note_asked(self, survey: int, asked: str, now: int) -> None:
+        statement = "UPDATE counted SET used = ? WHERE survey = ? AND asked = ? AND used < ?"
+        with self.writing() as connection:
+            connection.execute(statement, (now, survey, asked, now))
+
     def create_study(self, study: StoredStudy) -> bool:
         statement = (
             "INSERT INTO studies (id, document, people, seconds) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING"

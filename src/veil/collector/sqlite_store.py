@@ -7,7 +7,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from veil.collector.blocks import BlockStore
@@ -28,6 +28,7 @@ _ROOM_BYTES = 4 << 20  # with less a disk is full: a page may still find its pla
 _WORDS = {"key": "INTEGER PRIMARY KEY", "int": "INTEGER", "bytes": "BLOB"}
 _ERASED_BYTES = 1 << 20  # in one transaction, so that nobody waits for long
 _TRUNCATE_TRIES = 30
+_TRUNCATE_SECONDS = 0.1  # for each, while nobody can write; and between them
 
 
 class SqliteStore(BlockStore):
@@ -73,14 +74,8 @@ class SqliteStore(BlockStore):
                     self._writer.execute("ROLLBACK")
                 raise
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[sqlite3.Connection]:
-        with self.reading() as connection:
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
+    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
+        connection.execute("BEGIN")
 
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
@@ -106,9 +101,9 @@ class SqliteStore(BlockStore):
 
     def purge(self, survey: int) -> int:
         forgotten = 0
-        while (erased := self._erase_blocks(survey)) is not None:
+        for erased in self._giving_way(lambda: self._erase_blocks(survey)):
             forgotten += erased
-        while self._erase_pages(survey):
+        for _ in self._giving_way(lambda: self._erase_pages(survey)):
             pass
         # What a page held before its rows were moved to another stays there, between the rows that it has now. A table
         # that is dropped gives its pages back, and those are overwritten as a whole.
@@ -116,12 +111,27 @@ class SqliteStore(BlockStore):
             for name in PER_SURVEY:
                 connection.execute(f"DROP TABLE {self.table(name, survey)}")
             self.make_tables(connection, survey)
-            self.note_purged(connection, survey)
+            self.note_folded(connection, survey)
         self._empty_log()
+        with self.writing() as connection:  # not before: what is noted is not looked for again
+            self.note_purged(connection, survey)
         return forgotten
 
-    def _erase_blocks(self, survey: int) -> int | None:
-        """Erase about a megabyte of reports, the oldest first; how many, or None where there are none."""
+    @staticmethod
+    def _giving_way(erase: Callable[[], int]) -> Iterator[int]:
+        """Erase piece by piece, until there is nothing; after each piece wait for as long as it took.
+
+        Whoever waits for SQLite's lock looks for it now and then: without a pause the next piece would have it already.
+        """
+        while True:
+            start = time.perf_counter()
+            if not (erased := erase()):
+                return
+            yield erased
+            time.sleep(time.perf_counter() - start)
+
+    def _erase_blocks(self, survey: int) -> int:
+        """Erase about a megabyte of reports, the oldest first; how many."""
         table = self.table("blocks", survey)
         listed = (
             f"SELECT last, count, length(ids) + length(payloads) FROM {table} WHERE survey = ? ORDER BY last LIMIT 4096"  # noqa: S608
@@ -133,9 +143,9 @@ class SqliteStore(BlockStore):
                 if size >= _ERASED_BYTES:
                     break
             connection.execute(f"DELETE FROM {table} WHERE survey = ? AND last <= ?", (survey, end))  # noqa: S608
-        return count or None
+        return count
 
-    def _erase_pages(self, survey: int) -> bool:
+    def _erase_pages(self, survey: int) -> int:
         table = self.table("runs", survey)
         pages = f"SELECT run, page FROM {table} WHERE survey = ? ORDER BY run, page LIMIT 64"  # noqa: S608
         erase = f"DELETE FROM {table} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
@@ -143,16 +153,19 @@ class SqliteStore(BlockStore):
             found = connection.execute(pages, (survey,)).fetchall()
             for run, page in found:
                 connection.execute(erase, (survey, run, page))
-        return bool(found)
+        return len(found)
 
     def _empty_log(self) -> None:
         """Move everything out of the log and cut it to nothing: pages that were erased are still in it."""
-        for _ in range(_TRUNCATE_TRIES):
-            with self._lock, _translated():
-                busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if not busy:
-                return
-            time.sleep(0.1)
+        with _translated(), contextlib.closing(self._connect(_TRUNCATE_SECONDS)) as connection:
+            # nobody waits for this one, which moves what it can: little is left to be moved while all wait
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            for _ in range(_TRUNCATE_TRIES):
+                with self._lock:
+                    busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:
+                    return
+                time.sleep(_TRUNCATE_SECONDS)
         raise StoreError("the reports are erased, but somebody reads the database's log: purge again to empty it")
 
     def _keep_log_short(self) -> None:
@@ -188,8 +201,9 @@ class SqliteStore(BlockStore):
             if space.f_bavail * space.f_frsize < _ROOM_BYTES:
                 raise StoreError("the database cannot be used: the disk is full")
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    def _connect(self, seconds: float | None = None) -> sqlite3.Connection:
+        wait = _BUSY_SECONDS if seconds is None else seconds
+        connection = sqlite3.connect(self._path, timeout=wait, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")  # what is purged is overwritten, not just forgotten

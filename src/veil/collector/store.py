@@ -238,6 +238,10 @@ class Store(ABC):
         """Keep what was counted, unless more is there; of each survey the so many that were asked for last."""
 
     @abstractmethod
+    def note_asked(self, survey: int, asked: str, now: int) -> None:
+        """What was counted for some candidates was asked for again."""
+
+    @abstractmethod
     def purge(self, survey: int) -> int:
         """Erase the reports of a closed survey and their ids, keeping its tally. How many there were.
 
