@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from veil.collector.blocks import BlockStore
-from veil.collector.schema import PER_SURVEY, SHARED
+from veil.collector.schema import LATEST, PER_SURVEY, SHARED
 from veil.collector.sql import Connection
 from veil.collector.sqlite_store import SqliteStore
 from veil.errors import InputError
@@ -31,17 +31,14 @@ Advance = Callable[[int], object]
 def back_up(store: BlockStore, out: Path) -> int:
     """Copy everything to a new file, as it is at one moment; reports may come in meanwhile. How many reports it has.
 
-    The file is its owner's alone, and appears once it is whole and on the disk.
+    The file is its owner's alone, and appears once it is whole and on the disk. A database of an earlier version is
+    copied as it is.
     """
     if out.exists():
         raise InputError(f"{out} is there already: expected a new file")
     with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as private:
-        copy = SqliteStore(Path(private) / "copy.sqlite3")
-        try:
-            reports = _copy(store, copy)
-        finally:
-            copy.close()  # empties its log into the file
         made = Path(private) / "copy.sqlite3"
+        reports = _copied(store, made) if store.version == LATEST else store.copy_old(made)
         with made.open("rb") as whole:
             os.fsync(whole.fileno())
         made.replace(out)
@@ -67,6 +64,14 @@ def restore(backup: Path, store: BlockStore) -> int:
             return _copy(source, store)
         finally:
             source.close()
+
+
+def _copied(store: BlockStore, path: Path) -> int:
+    copy = SqliteStore(path)
+    try:
+        return _copy(store, copy)
+    finally:
+        copy.close()  # empties its log into the file
 
 
 def _copy(source: BlockStore, target: BlockStore) -> int:

@@ -15,7 +15,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from veil.collector import seen as seen_ids
 from veil.collector.merging import Merging, Rows, rows_of_run
@@ -26,7 +27,7 @@ from veil.collector.upkeep import Upkeep
 from veil.errors import StoreError
 from veil.wire.frames import ID_BYTES
 
-__all__ = ["Block", "BlockStore", "fold_blocks", "pack_buckets"]
+__all__ = ["Block", "BlockStore", "Old", "fold_blocks", "pack_buckets"]
 
 _BLOCK_BYTES = 256 << 10
 _STANDING = (
@@ -42,12 +43,19 @@ Block = tuple[int, int, bytes, bytes, bytes]
 """Its last number, how many reports, their coarse times, ids and payloads."""
 
 
+Old = Literal["update", "refuse", "keep"]
+"""What to do with a database of an earlier version when it is opened."""
+
+
 class _OutdatedError(Exception):
     """Runs were made or merged since a survey's were read."""
 
 
 class BlockStore(SqlStore):
     """Appending, reading and folding of reports, for both databases."""
+
+    version: int
+    """Of its schema."""
 
     def __init__(self) -> None:
         self._memory = Memory()
@@ -67,6 +75,10 @@ class BlockStore(SqlStore):
     @abstractmethod
     def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
         """Begin to see the database as it is now, with the reports of these surveys for as long as that is seen."""
+
+    @abstractmethod
+    def copy_old(self, path: Path) -> int:
+        """Copy a database of an earlier version to a new file, as it is; how many reports it has."""
 
     @abstractmethod
     def guard_audit(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Databases of earlier versions, brought up to date within one transaction when they are opened.
+"""Databases of earlier versions, brought up to date within one transaction when a collector opens them.
 
 Version 2 kept a row per report, with numbers that had gaps where reports came again. Version 3 keeps blocks, and
 numbers without gaps: marks of tallies and of what readings took are moved to the same places.
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from veil.collector import seen as seen_ids
-from veil.collector.blocks import BlockStore, fold_blocks, pack_buckets
+from veil.collector.blocks import BlockStore, Old, fold_blocks, pack_buckets
 from veil.collector.merging import rows_of_run
 from veil.collector.schema import LATEST, statements
 from veil.collector.seen import Seen, sorted_names
@@ -24,19 +24,28 @@ _BEFORE_BLOCKS = 2
 _NO_END = 2**63 - 1
 
 
-def bring_up_to_date(store: BlockStore, connection: Connection, version: int, **words: str) -> None:
-    """From a version (0: an empty database) to the latest; refuses what a later veil wrote."""
+def bring_up_to_date(store: BlockStore, connection: Connection, version: int, old: Old, **words: str) -> int:
+    """From a version (0: an empty database) to the latest; refuses what a later veil wrote. The version that it has."""
     if not 0 <= version <= LATEST:
         raise StoreError(
             f"this database was written by another version of veil: its schema is {version}, and this one knows"
             f" {LATEST} at most"
         )
+    if version not in (0, LATEST):
+        if old == "keep":
+            return version
+        if old == "refuse":
+            raise StoreError(
+                f"this database is of an earlier version of veil (its schema is {version}, and this one's {LATEST}):"
+                " veil serve brings it up to date, and veil backup copies it as it is before that"
+            )
     for number in range(version + 1, LATEST + 1):
         for statement in statements(number, **words):
             connection.execute(statement)
         if number == _BEFORE_BLOCKS + 1:
             _move_reports(store, connection)
             store.guard_audit(connection)
+    return LATEST
 
 
 def _move_reports(store: BlockStore, connection: Connection) -> None:

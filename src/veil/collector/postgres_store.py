@@ -6,16 +6,17 @@ import contextlib
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from veil.collector.blocks import BlockStore
+from veil.collector.blocks import BlockStore, Old
 from veil.collector.deadlines import Deadlines
 from veil.collector.migrating import bring_up_to_date
-from veil.collector.schema import LATEST, PER_SURVEY
+from veil.collector.schema import PER_SURVEY
 from veil.collector.sql import Connection
-from veil.errors import StoreError, StoreTimeoutError, StoreUnreachableError
+from veil.errors import InputError, StoreError, StoreTimeoutError, StoreUnreachableError
 
 __all__ = ["PostgresStore"]
 
@@ -68,7 +69,7 @@ class PostgresStore(BlockStore):
     `seconds` is how long a call may take, whether the server is busy, waits for a lock, or has stopped answering.
     """
 
-    def __init__(self, url: str, seconds: float | None = None) -> None:
+    def __init__(self, url: str, seconds: float | None = None, *, old: Old = "update") -> None:
         super().__init__()
         given = psycopg.conninfo.conninfo_to_dict(url)
         self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _SIGNS_OF_LIFE.items() if k not in given})
@@ -78,7 +79,7 @@ class PostgresStore(BlockStore):
         self._idle: list[psycopg.Connection[Any]] = []
         try:
             with self.writing(patient=True) as connection:
-                self._prepare(connection)
+                self._prepare(connection, old)
         except StoreError:
             self.close()
             raise
@@ -119,6 +120,11 @@ class PostgresStore(BlockStore):
         tables = [self.table(name, survey) for survey in surveys for name in PER_SURVEY]
         if tables:
             connection.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
+
+    def copy_old(self, path: Path) -> int:
+        raise InputError(
+            "a PostgreSQL database of an earlier version is copied with pg_dump; veil serve brings it up to date then"
+        )
 
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
@@ -205,15 +211,15 @@ class PostgresStore(BlockStore):
             connection.execute(settings.encode())
         return connection
 
-    def _prepare(self, connection: _Marked) -> None:
+    def _prepare(self, connection: _Marked, old: Old) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
         connection.execute("CREATE TABLE IF NOT EXISTS veil_version (version integer NOT NULL)")
         found = connection.execute("SELECT version FROM veil_version").fetchone()
         version = 0 if found is None else found[0]
-        bring_up_to_date(self, connection, version, **_WORDS)
-        if version != LATEST:
+        self.version = bring_up_to_date(self, connection, version, old, **_WORDS)
+        if version != self.version:
             connection.execute("DELETE FROM veil_version")
-            connection.execute("INSERT INTO veil_version (version) VALUES (?)", (LATEST,))
+            connection.execute("INSERT INTO veil_version (version) VALUES (?)", (self.version,))
 
 
 @contextlib.contextmanager

@@ -34,6 +34,8 @@ from veil.tools.durable import make_private_folder
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from veil.collector.blocks import Old
+
 __all__ = ["Service", "open_store"]
 
 T = TypeVar("T")
@@ -41,11 +43,14 @@ T = TypeVar("T")
 _RETENTION_SECONDS = 60.0
 
 
-def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True) -> Store:
+def open_store(
+    settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True, old: Old = "refuse"
+) -> Store:
     """The store that the settings name, made ready for use; where none may be made, a file must be there.
 
     A `hurried` one gives up on a server that does not answer in time: devices wait for it. Of several processes one
-    does the `chores`: it moves what SQLite wrote from its log to its place.
+    does the `chores`: it moves what SQLite wrote from its log to its place. One of an earlier version is brought up to
+    date by a collector that starts, and by nothing else.
     """
     url, path = settings.database, settings.database_file
     if path is not None and not make and not path.exists():
@@ -54,11 +59,11 @@ def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, 
         from veil.collector.sqlite_store import SqliteStore
 
         make_private_folder(path.parent)
-        return SqliteStore(path, keep_log_short=chores)
+        return SqliteStore(path, keep_log_short=chores, old=old)
     if url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
 
-        return PostgresStore(url, settings.database_seconds if hurried else None)
+        return PostgresStore(url, settings.database_seconds if hurried else None, old=old)
     raise InputError("database_url must begin with sqlite:/// or postgresql://")
 
 
@@ -74,7 +79,7 @@ class Service:
         self, settings: Settings, store: Store | None = None, *, metrics: Metrics | None = None, chores: bool = True
     ) -> None:
         self.settings = settings
-        self.store = open_store(settings, hurried=True, chores=chores) if store is None else store
+        self.store = open_store(settings, hurried=True, chores=chores, old="update") if store is None else store
         self.health = Health(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
         self.metrics = Metrics() if metrics is None else metrics

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from veil.collector.blocks import BlockStore
+from veil.collector.blocks import BlockStore, Old
 from veil.collector.migrating import bring_up_to_date
-from veil.collector.schema import LATEST, PER_SURVEY
+from veil.collector.schema import PER_SURVEY
 from veil.collector.sql import Connection
 from veil.collector.store import Group, Phase
 from veil.errors import StoreError, StoreTimeoutError
@@ -34,7 +34,7 @@ _TRUNCATE_SECONDS = 0.1  # for each, while nobody can write; and between them
 class SqliteStore(BlockStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
-    def __init__(self, path: str | Path, *, keep_log_short: bool = True) -> None:
+    def __init__(self, path: str | Path, *, keep_log_short: bool = True, old: Old = "update") -> None:
         super().__init__()
         self._path, self._keeps_log_short = Path(path), keep_log_short
         self._lock = threading.Lock()
@@ -49,7 +49,7 @@ class SqliteStore(BlockStore):
                 Path(f"{self._path}{ending}").chmod(0o600)
         with _translated():
             self._writer = self._connect()
-            self._prepare()
+            self._prepare(old)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -76,6 +76,12 @@ class SqliteStore(BlockStore):
 
     def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
         connection.execute("BEGIN")
+
+    def copy_old(self, path: Path) -> int:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        with self.reading() as connection, contextlib.closing(sqlite3.connect(path)) as copy:
+            connection.backup(copy)
+            return int(copy.execute("SELECT coalesce(sum(reports), 0) FROM surveys").fetchone()[0])
 
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
@@ -210,11 +216,11 @@ class SqliteStore(BlockStore):
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         return connection
 
-    def _prepare(self) -> None:
+    def _prepare(self, old: Old) -> None:
         with self.writing() as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            bring_up_to_date(self, connection, version, **_WORDS)
-            connection.execute(f"PRAGMA user_version = {LATEST}")
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            self.version = bring_up_to_date(self, connection, found, old, **_WORDS)
+            connection.execute(f"PRAGMA user_version = {self.version}")
 
 
 @contextlib.contextmanager
