@@ -1,12 +1,19 @@
-"""PostgreSQL for the tests that need it: skipped loudly where it is missing, an error where CI=true."""
+"""PostgreSQL for the tests that need it: skipped loudly where it is missing, an error where CI=true. Stores of both."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from tests.service.harness import SURVEY
 from tests.service.postgres import Server, binaries, server
+
+from veil.collector import blocks, seen
+from veil.collector.blocks import BlockStore
+from veil.collector.postgres_store import PostgresStore
+from veil.collector.sqlite_store import SqliteStore
 
 
 @pytest.fixture(scope="session")
@@ -18,3 +25,28 @@ def postgres() -> Iterator[Server]:
         pytest.skip(message)
     with server() as one:
         yield one
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], BlockStore]]:
+    """The same database again each time, as several collectors open it."""
+    url = request.getfixturevalue("postgres").database() if request.param == "postgres" else ""
+    opened: list[BlockStore] = []
+
+    def one() -> BlockStore:
+        opened.append(PostgresStore(url) if url else SqliteStore(tmp_path / "x.sqlite3"))
+        return opened[-1]
+
+    yield one
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousandth of everything: a run is 64 ids, and the largest one 1,024."""
+    monkeypatch.setattr(seen, "FOLDED", 64)
+    monkeypatch.setattr(seen, "MERGED", 4)
+    monkeypatch.setattr(seen, "PAGE", 16)
+    monkeypatch.setattr(seen, "SEGMENT_PAGES", 8)
+    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 10 * SURVEY.layout.size)

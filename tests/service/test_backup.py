@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ import pytest
 from tests.patience import until
 from tests.service.harness import SURVEY, framed, values
 from tests.service.test_migrating import OLD
+from tests.service.test_purge import left
 from typer.testing import CliRunner
 
 from veil.cli.main import app
-from veil.collector import seen, tokens
+from veil.collector import seen, sqlite_store, tokens
 from veil.collector.backup import back_up, restore
 from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue, draft_of
@@ -126,8 +129,6 @@ def test_a_backup_is_whole_while_reports_come_in(
 
 
 def test_a_backup_of_the_version_before_is_restored(database: Callable[[str], Make], tmp_path: Path) -> None:
-    import sqlite3
-
     with sqlite3.connect(tmp_path / "old.sqlite3") as old:
         old.executescript((OLD / "collector.sqlite.sql").read_text())
     old.close()
@@ -161,6 +162,76 @@ def test_reports_are_erased_so_many_days_after_the_end(
     assert tally.sequence == 50
     assert [(entry.token, entry.action) for entry in store.audit(5)] == [("collector", "purge")]
     assert store.due_to_forget(now + 10**9) == []  # once
+
+
+def test_retention_is_tried_again_where_somebody_reads_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_store, "_TRUNCATE_TRIES", 1)
+    monkeypatch.setattr(sqlite_store, "_TRUNCATE_SECONDS", 0.01)
+    service = Service(Settings(folder=str(tmp_path)))
+    store = service.store
+    assert isinstance(store, SqliteStore)
+    stored = opened(store, keep_days=1)
+    ids = send(store, stored, 500)
+    store.move(stored.key, "open", "closed", 1)
+    with closing(sqlite3.connect(tmp_path / "collector.sqlite3", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM surveys").fetchall()
+        for _ in range(2):
+            service._forget_due()
+            assert store.due_to_forget(10**10) == [stored.key]
+        assert left(tmp_path.iterdir(), ids) > 0
+        assert [entry.action for entry in store.audit(5)] == ["purge"]  # before anything is erased, and once
+    service._forget_due()
+    assert left(tmp_path.iterdir(), ids) == 0
+    assert store.due_to_forget(10**10) == []
+    assert [entry.action for entry in store.audit(5)] == ["purge"]
+    store.close()
+
+
+def test_a_purge_waits_for_a_backup(
+    database: Callable[[str], Make], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL empties tables for older snapshots, too."""
+    make = database("postgres")
+    store, other = make(), make()
+    stored = opened(store)
+    sent = send(store, stored, 300)
+    Catalogue(store).close(SURVEY.task)
+    purge = threading.Thread(target=lambda: other.purge(stored.key))
+    make_tables = SqliteStore.make_tables
+
+    def waits_or_is_done() -> bool:
+        statement = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        with store.reading() as connection:
+            return not purge.is_alive() or connection.execute(statement).fetchone()[0] > 0
+
+    def meanwhile(self: SqliteStore, connection: Any, survey: int) -> None:
+        purge.start()
+        until(waits_or_is_done)
+        make_tables(self, connection, survey)
+
+    monkeypatch.setattr(SqliteStore, "make_tables", meanwhile)
+    assert back_up(store, tmp_path / "backup.sqlite3") == 300
+    monkeypatch.undo()
+    purge.join()
+    assert list(store.report_ids(stored.key)) == []
+    back = database("sqlite")()
+    restore(tmp_path / "backup.sqlite3", back)
+    assert sorted(back.report_ids(stored.key)) == sorted(names_of(sent))
+
+
+def test_a_backup_is_restored_where_a_collector_was_started(database: Callable[[str], Make], tmp_path: Path) -> None:
+    """The database is then signed for with the key that devices know, and says so to a collector with another."""
+    first, second = (Settings(folder=str(tmp_path / name)) for name in ("one", "two"))
+    store, again = database("sqlite")(), database("sqlite")
+    Service(first, store)
+    opened(store)
+    back_up(store, tmp_path / "backup.sqlite3")
+    Service(second, again())
+    restore(tmp_path / "backup.sqlite3", again())
+    with pytest.raises(InputError, match="another key"):
+        Service(second, again())
+    Service(first, again())
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

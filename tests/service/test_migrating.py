@@ -8,19 +8,25 @@ a study with a round, and what readings took.
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.service.harness import SURVEY
+from typer.testing import CliRunner
 
 from veil import GRR, OLH, Survey
+from veil.cli.main import app
 from veil.collector import seen
 from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue
 from veil.collector.postgres_store import PostgresStore
+from veil.collector.service import Service
+from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group
 from veil.collector.tallying import catch_up, rebuild
@@ -42,6 +48,28 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[]
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute((OLD / "collector.postgres.sql").read_bytes())
         yield lambda: PostgresStore(url)
+
+
+def test_only_a_collector_brings_a_database_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy can be made before, as it is; other commands say so."""
+    monkeypatch.setenv("VEIL_FOLDER", str(tmp_path))
+    with sqlite3.connect(tmp_path / "collector.sqlite3") as old:
+        old.executescript((OLD / "collector.sqlite.sql").read_text())
+    old.close()
+    refused = CliRunner().invoke(app, ["audit"])
+    assert refused.exit_code != 0
+    assert "veil backup" in refused.stderr
+    made = CliRunner().invoke(app, ["backup", str(tmp_path / "copy.sqlite3"), "--json"])
+    assert json.loads(made.stdout)["reports"] == 400 + 50 + 90
+    assert (tmp_path / "copy.sqlite3").stat().st_mode & 0o777 == 0o600
+    for name in ("collector", "copy"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite3")) as kept:
+            assert kept.execute("PRAGMA user_version").fetchone() == (2,)
+            assert kept.execute("SELECT count(*) FROM reports").fetchone() == (450,)
+    Service(Settings(folder=str(tmp_path))).store.close()
+    assert CliRunner().invoke(app, ["audit"]).exit_code == 0
+    monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "again"))
+    assert CliRunner().invoke(app, ["restore", str(tmp_path / "copy.sqlite3")]).exit_code == 0
 
 
 def ids(name: str, count: int) -> list[bytes]:

@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -108,6 +109,41 @@ def test_a_purge_says_so_where_the_log_cannot_be_emptied(tmp_path: Path, monkeyp
     assert store.purge(mine.key) == 0
     assert left(tmp_path.iterdir(), ids) == 0
     store.close()
+
+
+def test_others_have_their_turn_during_a_purge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for SQLite's lock looks for it ever more rarely, and must find it free before the purge is over."""
+    store, other = SqliteStore(tmp_path / "x.sqlite3"), SqliteStore(tmp_path / "x.sqlite3")
+    mine, theirs, _ = filled(store, 2)
+    pieces = iter([1] * 40)
+
+    def erase(survey: int) -> int | None:
+        with store.writing():
+            time.sleep(0.02)
+        return next(pieces, None)
+
+    monkeypatch.setattr(store, "_erase_blocks", erase)
+    waits: list[float] = []
+    done = threading.Event()
+
+    def append() -> None:
+        while not done.wait(0.005):
+            start = time.perf_counter()
+            other.append([Group(theirs.key, os.urandom(16), bytes(OTHER.layout.size), 1)], 1_000)
+            waits.append(time.perf_counter() - start)
+
+    thread = threading.Thread(target=append)
+    thread.start()
+    until(lambda: waits)
+    waits.clear()
+    start = time.perf_counter()
+    store.purge(mine.key)
+    took = time.perf_counter() - start
+    done.set()
+    thread.join()
+    assert max(waits) < 0.75 * took
+    store.close()
+    other.close()
 
 
 def test_purged_beside_a_collector_that_serves_another_survey(tmp_path: Path) -> None:

@@ -3,67 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.service.harness import SURVEY
+from tests.service.reports import SIZE, group, opened
 
-from veil.collector import blocks, seen
 from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue, draft_of
-from veil.collector.postgres_store import PostgresStore
-from veil.collector.seen import Filter, Memory, Mixed, Run, names_of, sorted_names
-from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Group, StoredSurvey
+from veil.collector.seen import Filter, Memory, Mixed, Run, Segment, names_of, sorted_names
 from veil.errors import StoreError
-
-SIZE = SURVEY.layout.size
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], BlockStore]]:
-    """The same database again each time, as several collectors open it."""
-    url = request.getfixturevalue("postgres").database() if request.param == "postgres" else ""
-    opened: list[BlockStore] = []
-
-    def one() -> BlockStore:
-        opened.append(PostgresStore(url) if url else SqliteStore(tmp_path / "x.sqlite3"))
-        return opened[-1]
-
-    yield one
-    for store in opened:
-        store.close()
-
-
-@pytest.fixture
-def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seen, "FOLDED", 64)
-    monkeypatch.setattr(seen, "MERGED", 4)
-    monkeypatch.setattr(seen, "_PAGE", 16)
-    monkeypatch.setattr(blocks, "_BLOCK_BYTES", 10 * SIZE)
-
-
-def opened(store: BlockStore) -> StoredSurvey:
-    catalogue = Catalogue(store)
-    catalogue.create(draft_of(SURVEY, {}, precision=60, minimum=1))
-    return catalogue.open(SURVEY.task)
-
-
-def group(stored: StoredSurvey, ids: bytes, mark: int = 0) -> Group:
-    """Reports whose payloads begin with the number of their group."""
-    count = len(ids) // 16
-    return Group(stored.key, ids, (bytes([mark]) + bytes(SIZE - 1)) * count, count)
 
 
 def test_a_filter_holds_what_it_was_given_and_little_else() -> None:
     ids, others, key = sorted_names(os.urandom(16 * 20_000)), os.urandom(16 * 100_000), os.urandom(16)
-    run = Run.of(1, ids, key)
-    for read in (run, Run.from_bytes(1, run.to_bytes())):
-        assert read.filter.may_hold(Mixed.of(key, ids)).all()
-        assert read.filter.may_hold(Mixed.of(key, others)).mean() < 0.004  # about 0.0013
+    whole = Segment.of(ids, key)
+    several = [Segment.of(ids[start : start + (16 << 12)], key) for start in range(0, len(ids), 16 << 12)]
+    for read in (Run(1, [whole]), Run(1, [Segment.from_bytes(whole.to_bytes())]), Run(1, several)):
+        assert read.may_hold(Mixed.of(key, ids)).all()
+        assert read.may_hold(Mixed.of(key, others)).mean() < 0.004  # about 0.0013
         assert read.count == 20_000
         names = names_of(ids)
         assert all(names[i] in names_of(ids)[1024 * (read.page(names[i]) - 1) :][:1024] for i in range(0, 20_000, 617))
@@ -147,7 +106,7 @@ def test_a_commit_that_failed_is_not_remembered(
     stored = opened(store)
     first, second = os.urandom(16 * 40), os.urandom(16 * 40)
     assert store.append([group(stored, first)], 1_000) == [40]
-    insert = store.insert_block
+    insert = store.insert_blocks
 
     def full(*given: object) -> None:
         raise StoreError("full")
@@ -156,10 +115,10 @@ def test_a_commit_that_failed_is_not_remembered(
         insert(*block)  # type: ignore[arg-type]
         full()
 
-    monkeypatch.setattr(store, "insert_block", fails)
+    monkeypatch.setattr(store, "insert_blocks", fails)
     with pytest.raises(StoreError):
         store.append([group(stored, second)], 1_000)
-    monkeypatch.setattr(store, "insert_block", insert)
+    monkeypatch.setattr(store, "insert_blocks", insert)
     fold = store._fold
     monkeypatch.setattr(store, "_fold", lambda *given: (fold(*given), full()))
     assert store.append([group(stored, second)], 1_000) == [40]  # stored, although no run could be made

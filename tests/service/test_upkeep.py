@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.decoding import decode_requests
 from veil.collector.keys import adopt, load_key
-from veil.collector.postgres_store import PostgresStore
 from veil.collector.rounds import Studies
 from veil.collector.service import Service
 from veil.collector.settings import Settings
@@ -26,20 +25,6 @@ from veil.errors import InputError
 from veil.results.documents import document
 
 WORDS = Survey(OLH(epsilon=3.0, domain=Text(4)))
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], BlockStore]]:
-    url = request.getfixturevalue("postgres").database() if request.param == "postgres" else ""
-    opened: list[BlockStore] = []
-
-    def one() -> BlockStore:
-        opened.append(PostgresStore(url) if url else SqliteStore(tmp_path / "x.sqlite3"))
-        return opened[-1]
-
-    yield one
-    for store in opened:
-        store.close()
 
 
 def opened(store: BlockStore, survey: Survey) -> StoredSurvey:
@@ -140,10 +125,17 @@ def test_only_the_latest_candidates_are_kept(make: Callable[[], BlockStore], mon
     studies = Studies(store, Catalogue(store))
     times = iter(range(100))
     monkeypatch.setattr(in_store.time, "time", lambda: next(times))
+
+    def used() -> list[int]:
+        with store.snapshot() as connection:
+            return [at for (at,) in connection.execute("SELECT used FROM counted ORDER BY used").fetchall()]
+
     for word in ("a", "b", "c"):
         prepare(store, studies, stored, Query(candidates=(word,))).read()
-    with store.snapshot() as connection:
-        assert [used for (used,) in connection.execute("SELECT used FROM counted ORDER BY used").fetchall()] == [1, 2]
+    assert used() == [1, 2]
+    for word in ("b", "d"):  # the former is there, and asked for again
+        prepare(store, studies, stored, Query(candidates=(word,))).read()
+    assert used() == [3, 4]
 
 
 def test_a_database_has_one_signing_key(make: Callable[[], BlockStore], tmp_path: Path) -> None:

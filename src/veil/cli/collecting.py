@@ -124,11 +124,13 @@ class On:
 
     def meant(self, given: Document) -> str | None:
         """The task of the survey that a command is given; None where it is given none, or says nothing clear."""
-        text = given.get("task") or given.get("study") or given.get("survey") or ""
+        text = given.get("task") or given.get("study") or given.get("survey")
+        if not text:  # also where nothing can be asked: a database of an earlier version
+            return None
         with contextlib.suppress(InputError):
             return self.catalogue.chosen(text).task
         with contextlib.suppress(InputError):
-            study = self.studies.beginning(text) if text else None
+            study = self.studies.beginning(text)
             return None if study is None else self.studies.first_task(study)
         return None
 
@@ -143,12 +145,13 @@ def _shared(*, settings: SettingsFile = None, folder: Folder = None, as_json: As
 
 
 def command(
-    app: typer.Typer, name: str, action: str | None = None, *, make: bool = False
+    app: typer.Typer, name: str, action: str | None = None, *, make: bool = False, old: bool = False
 ) -> Callable[[Callable[..., Document]], None]:
     """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
 
-    Only where one may be made, an empty database does not pass for the collector's. With an `action`, the audit log
-    says that it was asked for, by whom, of which survey and with which options, before anything is done.
+    Only where one may be made, an empty database does not pass for the collector's; and only where an `old` one may be
+    used, one of an earlier version is not refused. With an `action`, the audit log says that it was asked for, by whom,
+    of which survey and with which options, before anything is done.
     """
 
     def register(work: Callable[..., Document]) -> None:
@@ -159,7 +162,7 @@ def command(
             from veil.collector.service import open_store
 
             chosen = _settings(settings, folder)
-            store = open_store(chosen, make=make)
+            store = open_store(chosen, make=make, old="keep" if old else "refuse")
             try:
                 catalogue = Catalogue(store)
                 on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))

@@ -20,7 +20,7 @@ key_app = typer.Typer(help="The key that a collector signs surveys with.", no_ar
 
 def register(app: typer.Typer) -> None:
     """Add the commands that stand by themselves."""
-    command(app, "backup", "backup")(backup)
+    command(app, "backup", "backup", old=True)(backup)
     command(app, "restore", make=True)(restore)
     command(app, "audit")(audit)
 

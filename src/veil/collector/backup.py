@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from veil.collector.blocks import BlockStore
-from veil.collector.schema import PER_SURVEY, SHARED
+from veil.collector.schema import LATEST, PER_SURVEY, SHARED
 from veil.collector.sql import Connection
 from veil.collector.sqlite_store import SqliteStore
 from veil.errors import InputError
@@ -31,17 +31,14 @@ Advance = Callable[[int], object]
 def back_up(store: BlockStore, out: Path) -> int:
     """Copy everything to a new file, as it is at one moment; reports may come in meanwhile. How many reports it has.
 
-    The file is its owner's alone, and appears once it is whole and on the disk.
+    The file is its owner's alone, and appears once it is whole and on the disk. A database of an earlier version is
+    copied as it is.
     """
     if out.exists():
         raise InputError(f"{out} is there already: expected a new file")
     with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as private:
-        copy = SqliteStore(Path(private) / "copy.sqlite3")
-        try:
-            reports = _copy(store, copy)
-        finally:
-            copy.close()  # empties its log into the file
         made = Path(private) / "copy.sqlite3"
+        reports = _copied(store, made) if store.version == LATEST else store.copy_old(made)
         with made.open("rb") as whole:
             os.fsync(whole.fileno())
         made.replace(out)
@@ -50,7 +47,10 @@ def back_up(store: BlockStore, out: Path) -> int:
 
 
 def restore(backup: Path, store: BlockStore) -> int:
-    """Copy a backup into a database that is empty; one of an earlier version is brought up to date on the way."""
+    """Copy a backup into a database that is empty; one of an earlier version is brought up to date on the way.
+
+    The surveys are signed for with the key that the backup knows, whichever key a collector had here before.
+    """
     if not backup.is_file():
         raise InputError(f"there is no file {backup}")
     if store.surveys() or store.tokens() or store.audit(1):
@@ -66,9 +66,19 @@ def restore(backup: Path, store: BlockStore) -> int:
             source.close()
 
 
+def _copied(store: BlockStore, path: Path) -> int:
+    copy = SqliteStore(path)
+    try:
+        return _copy(store, copy)
+    finally:
+        copy.close()  # empties its log into the file
+
+
 def _copy(source: BlockStore, target: BlockStore) -> int:
     reports = 0
-    with source.snapshot() as read, target.writing() as write:
+    surveys = [survey.key for survey in source.surveys()]
+    with source.snapshot(surveys) as read, target.writing() as write:
+        write.execute("DELETE FROM facts")  # a collector that was started here has said whose key is its own
         for table in SHARED:
             columns = source.columns(read, table)
             statement = f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608

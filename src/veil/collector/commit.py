@@ -166,7 +166,7 @@ class CommitQueue:
         return outcomes
 
     def _store_groups(self, groups: list[Group], members: list[list[int]], outcomes: list[Exception | None]) -> None:
-        start = time.perf_counter()
+        start, failed_before = time.perf_counter(), self._store.failed_upkeep
         try:
             self._health.check()  # what waited behind a call that timed out must not wait for another
             results = self._store.append(groups, int(self._clock()))
@@ -181,6 +181,7 @@ class CommitQueue:
                 outcomes[i] = refusal
             return
         self._metrics.observe("veil_commit_seconds", time.perf_counter() - start)
+        self._metrics.add("veil_upkeep_failures_total", self._store.failed_upkeep - failed_before)
         for group, mine, result in zip(groups, members, results, strict=True):
             if isinstance(result, int):
                 self._metrics.add("veil_reports_total", result, outcome="stored")

@@ -111,10 +111,13 @@ class InStore(Streamed):
             total = part if total is None else total + part
         if total is None:
             raise EmptyError("there are no reports: expected at least one")
-        if mark < self.mark:
-            with suppress(StoreError):  # the answer is right all the same, and the next one counts again
+        with suppress(StoreError):  # the answer is right all the same, and the next one counts again
+            now = int(time.time())
+            if mark < self.mark:
                 kept = StoredTally(encode_tally(total), self.mark)
-                self._store.save_counted(self._stored.key, asked, kept, int(time.time()), _MOST_COUNTED)
+                self._store.save_counted(self._stored.key, asked, kept, now, _MOST_COUNTED)
+            else:
+                self._store.note_asked(self._stored.key, asked, now)
         return total
 
     def _asked(self, questions: Questions | None, candidates: Mapping[int, Any]) -> str:

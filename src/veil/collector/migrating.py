@@ -1,4 +1,4 @@
-"""Databases of earlier versions, brought up to date within one transaction when they are opened.
+"""Databases of earlier versions, brought up to date within one transaction when a collector opens them.
 
 Version 2 kept a row per report, with numbers that had gaps where reports came again. Version 3 keeps blocks, and
 numbers without gaps: marks of tallies and of what readings took are moved to the same places.
@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from veil.collector import seen as seen_ids
-from veil.collector.blocks import BlockStore, fold_blocks, pack_buckets
+from veil.collector.blocks import BlockStore, Old, fold_blocks, pack_buckets
+from veil.collector.merging import rows_of_run
 from veil.collector.schema import LATEST, statements
-from veil.collector.seen import Run, Seen, sorted_names
+from veil.collector.seen import Seen, sorted_names
 from veil.collector.sql import Connection
 from veil.errors import StoreError
+from veil.wire.frames import ID_BYTES
 
 __all__ = ["bring_up_to_date"]
 
@@ -22,19 +24,28 @@ _BEFORE_BLOCKS = 2
 _NO_END = 2**63 - 1
 
 
-def bring_up_to_date(store: BlockStore, connection: Connection, version: int, **words: str) -> None:
-    """From a version (0: an empty database) to the latest; refuses what a later veil wrote."""
+def bring_up_to_date(store: BlockStore, connection: Connection, version: int, old: Old, **words: str) -> int:
+    """From a version (0: an empty database) to the latest; refuses what a later veil wrote. The version that it has."""
     if not 0 <= version <= LATEST:
         raise StoreError(
             f"this database was written by another version of veil: its schema is {version}, and this one knows"
             f" {LATEST} at most"
         )
+    if version not in (0, LATEST):
+        if old == "keep":
+            return version
+        if old == "refuse":
+            raise StoreError(
+                f"this database is of an earlier version of veil (its schema is {version}, and this one's {LATEST}):"
+                " veil serve brings it up to date, and veil backup copies it as it is before that"
+            )
     for number in range(version + 1, LATEST + 1):
         for statement in statements(number, **words):
             connection.execute(statement)
         if number == _BEFORE_BLOCKS + 1:
             _move_reports(store, connection)
             store.guard_audit(connection)
+    return LATEST
 
 
 def _move_reports(store: BlockStore, connection: Connection) -> None:
@@ -73,22 +84,30 @@ def _move_marks(connection: Connection, key: int, task: str, reports: int) -> No
 
 def _moved(store: BlockStore, connection: Connection, key: int) -> tuple[int, int, int]:
     """Write a survey's blocks and runs; how many reports there are, how many of them in runs, and how many runs."""
-    total = indexed = 0
-    seen = Seen()
+    total = indexed = runs = 0
+    filters, gathered = Seen().key, b""
+
+    def write_run() -> None:
+        nonlocal gathered, runs
+        if gathered:
+            runs += 1
+            store.write_run(connection, key, runs, rows_of_run(sorted_names(gathered), filters))
+            gathered = b""
+
     for rows in _old_rows(connection, key):
         packed = pack_buckets([(bucket, 1) for *_, bucket in rows])
         block = packed, b"".join(bytes(name) for _, name, *_ in rows), b"".join(bytes(data) for _, _, data, _ in rows)
         if len(rows) < seen_ids.FOLDED:
-            store.insert_block(connection, key, total + len(rows), len(rows), *block)
+            store.insert_blocks(connection, key, [(total + len(rows), len(rows), *block)])
         else:
-            for one in fold_blocks([block], total):
-                store.insert_block(connection, key, *one)
-            ids = sorted_names(block[1])
-            seen.runs.append(Run.of(len(seen.runs) + 1, ids, seen.key))
-            store.write_run(connection, key, seen.runs[-1], ids)
+            store.insert_blocks(connection, key, fold_blocks([block], total))
+            gathered += block[1]
             indexed += len(rows)
+        if len(gathered) >= seen_ids.FOLDED * seen_ids.MERGED * ID_BYTES:  # at once what would be merged afterwards
+            write_run()
         total += len(rows)
-    return total, indexed, len(seen.runs)
+    write_run()
+    return total, indexed, runs
 
 
 def _old_rows(connection: Connection, key: int) -> Iterator[Any]:

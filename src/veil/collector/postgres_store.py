@@ -6,16 +6,17 @@ import contextlib
 import re
 import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from veil.collector.blocks import BlockStore
+from veil.collector.blocks import BlockStore, Old
 from veil.collector.deadlines import Deadlines
 from veil.collector.migrating import bring_up_to_date
-from veil.collector.schema import LATEST, PER_SURVEY
+from veil.collector.schema import PER_SURVEY
 from veil.collector.sql import Connection
-from veil.errors import StoreError, StoreTimeoutError, StoreUnreachableError
+from veil.errors import InputError, StoreError, StoreTimeoutError, StoreUnreachableError
 
 __all__ = ["PostgresStore"]
 
@@ -50,10 +51,16 @@ class _Marked:
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
         # our own constants only: none holds a question mark or a percent sign of its own
         marked = statement.replace("?", "%s").encode()
-        if self._deadlines is None:
-            return self.raw.execute(marked, parameters)
-        with self._deadlines.watch(self.raw):
-            return self.raw.execute(marked, parameters)
+        with self._watched():  # in binary: as text, bytes would be twice as long
+            return self.raw.execute(marked, parameters, binary=True)
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """All rows on one way to the server and back."""
+        with self._watched(), self.raw.cursor() as cursor:
+            cursor.executemany(statement.replace("?", "%s").encode(), rows)
+
+    def _watched(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._deadlines is None else self._deadlines.watch(self.raw)
 
 
 class PostgresStore(BlockStore):
@@ -62,7 +69,7 @@ class PostgresStore(BlockStore):
     `seconds` is how long a call may take, whether the server is busy, waits for a lock, or has stopped answering.
     """
 
-    def __init__(self, url: str, seconds: float | None = None) -> None:
+    def __init__(self, url: str, seconds: float | None = None, *, old: Old = "update") -> None:
         super().__init__()
         given = psycopg.conninfo.conninfo_to_dict(url)
         self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _SIGNS_OF_LIFE.items() if k not in given})
@@ -72,7 +79,7 @@ class PostgresStore(BlockStore):
         self._idle: list[psycopg.Connection[Any]] = []
         try:
             with self.writing(patient=True) as connection:
-                self._prepare(connection)
+                self._prepare(connection, old)
         except StoreError:
             self.close()
             raise
@@ -106,14 +113,18 @@ class PostgresStore(BlockStore):
                 self._writer.close()  # also where it broke during the commit: nobody knows, so nobody is told
                 raise
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[_Marked]:
-        with self.reading() as connection:
-            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
+    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        # A purge empties tables for every snapshot, also for those that are older: it has to wait. The snapshot is that
+        # of the first statement that reads, so that no purge comes between.
+        tables = [self.table(name, survey) for survey in surveys for name in PER_SURVEY]
+        if tables:
+            connection.execute(f"LOCK TABLE {', '.join(tables)} IN ACCESS SHARE MODE")
+
+    def copy_old(self, path: Path) -> int:
+        raise InputError(
+            "a PostgreSQL database of an earlier version is copied with pg_dump; veil serve brings it up to date then"
+        )
 
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
@@ -166,6 +177,7 @@ class PostgresStore(BlockStore):
             (forgotten,) = connection.execute(statement, (survey,)).fetchone() or (0,)
             # new, empty files take their place, and the old ones are removed: nobody waits for rows to be deleted
             connection.execute(f"TRUNCATE {', '.join(self.table(name, survey) for name in PER_SURVEY)}")
+            self.note_folded(connection, survey)
             self.note_purged(connection, survey)
         return int(forgotten)
 
@@ -199,15 +211,15 @@ class PostgresStore(BlockStore):
             connection.execute(settings.encode())
         return connection
 
-    def _prepare(self, connection: _Marked) -> None:
+    def _prepare(self, connection: _Marked, old: Old) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
         connection.execute("CREATE TABLE IF NOT EXISTS veil_version (version integer NOT NULL)")
         found = connection.execute("SELECT version FROM veil_version").fetchone()
         version = 0 if found is None else found[0]
-        bring_up_to_date(self, connection, version, **_WORDS)
-        if version != LATEST:
+        self.version = bring_up_to_date(self, connection, version, old, **_WORDS)
+        if version != self.version:
             connection.execute("DELETE FROM veil_version")
-            connection.execute("INSERT INTO veil_version (version) VALUES (?)", (LATEST,))
+            connection.execute("INSERT INTO veil_version (version) VALUES (?)", (self.version,))
 
 
 @contextlib.contextmanager

@@ -167,8 +167,11 @@ class Studies:
             _check_minimum(self._catalogue.look_up(one.task))
         return found
 
-    def purge(self, stored: StoredSurvey) -> int:
-        """Forget the reports of a closed survey, once nothing needs them any more; how many there were."""
+    def purge(self, stored: StoredSurvey, begin: Callable[[], object] = at_once) -> int:
+        """Forget the reports of a closed survey, once nothing needs them any more; how many there were.
+
+        `begin` is called when nothing speaks against it, before anything is erased.
+        """
         study, survey = self._store.study_of(stored.task), read_by(stored)
         if stored.state != "closed":
             raise InputError("only a closed survey's reports can be forgotten")
@@ -176,6 +179,7 @@ class Studies:
             raise InputError("this survey is a round of a study that is not finished: its reports are still needed")
         if is_maintained(survey):
             catch_up(self._store, stored, survey)
+        begin()
         return self._store.purge(stored.key)
 
     # -- from round to round ---------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Beside the requests, tallies are caught up and rounds of studies are moved on, n
 from __future__ import annotations
 
 import asyncio
+import functools
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -33,6 +34,8 @@ from veil.tools.durable import make_private_folder
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    from veil.collector.blocks import Old
+
 __all__ = ["Service", "open_store"]
 
 T = TypeVar("T")
@@ -40,11 +43,14 @@ T = TypeVar("T")
 _RETENTION_SECONDS = 60.0
 
 
-def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True) -> Store:
+def open_store(
+    settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True, old: Old = "refuse"
+) -> Store:
     """The store that the settings name, made ready for use; where none may be made, a file must be there.
 
     A `hurried` one gives up on a server that does not answer in time: devices wait for it. Of several processes one
-    does the `chores`: it moves what SQLite wrote from its log to its place.
+    does the `chores`: it moves what SQLite wrote from its log to its place. One of an earlier version is brought up to
+    date by a collector that starts, and by nothing else.
     """
     url, path = settings.database, settings.database_file
     if path is not None and not make and not path.exists():
@@ -53,11 +59,11 @@ def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, 
         from veil.collector.sqlite_store import SqliteStore
 
         make_private_folder(path.parent)
-        return SqliteStore(path, keep_log_short=chores)
+        return SqliteStore(path, keep_log_short=chores, old=old)
     if url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
 
-        return PostgresStore(url, settings.database_seconds if hurried else None)
+        return PostgresStore(url, settings.database_seconds if hurried else None, old=old)
     raise InputError("database_url must begin with sqlite:/// or postgresql://")
 
 
@@ -73,7 +79,7 @@ class Service:
         self, settings: Settings, store: Store | None = None, *, metrics: Metrics | None = None, chores: bool = True
     ) -> None:
         self.settings = settings
-        self.store = open_store(settings, hurried=True, chores=chores) if store is None else store
+        self.store = open_store(settings, hurried=True, chores=chores, old="update") if store is None else store
         self.health = Health(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
         self.metrics = Metrics() if metrics is None else metrics
@@ -94,6 +100,7 @@ class Service:
         self._published: dict[str, Json] = {}
         self._rounds: dict[str, Json] = {}
         self._look_again = 0.0  # when to look for reports that are to be erased
+        self._purging: set[int] = set()  # surveys whose end the audit log knows of
         self._untallied: set[int] = set()  # surveys for which no tally is kept
         self._moves: dict[str, asyncio.Task[None]] = {}
         self._stuck: set[str] = set()  # studies whose next step was refused: tried again when an operator asks for it
@@ -214,12 +221,17 @@ class Service:
             try:
                 if stored.state != "closed":  # it ended by time
                     stored = self.catalogue.close(stored.task)
-                forgotten = self.studies.purge(stored)
+                forgotten = self.studies.purge(stored, functools.partial(self._note_purge, stored))
             except VeilError as problem:
                 log("warning", "retention-wait", problem)
                 continue
-            self.note("collector", "purge", stored.task, f'{{"keep_days": {stored.keep_days}}}')
             log("info", "survey-purge", task=stored.task, reports=forgotten)
+
+    def _note_purge(self, stored: StoredSurvey) -> None:
+        """Into the audit log before anything is erased; once, however often it is tried."""
+        if stored.key not in self._purging:
+            self.note("collector", "purge", stored.task, f'{{"keep_days": {stored.keep_days}}}')
+            self._purging.add(stored.key)
 
     def _caught_up(self) -> None:
         if time.monotonic() >= self._look_again:

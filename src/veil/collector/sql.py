@@ -80,6 +80,7 @@ class Connection(Protocol):
     """The part of a connection that is used here; parameters are marked with `?`."""
 
     def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Cursor: ...
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> object: ...
 
 
 class SqlStore(Store):
@@ -191,6 +192,11 @@ class SqlStore(Store):
         with self.writing() as connection:
             connection.execute(_COUNTED, (survey, asked, tally.sequence, tally.encoded, now))
             connection.execute(_FORGET_COUNTED, (survey, survey, keep))
+
+    def note_asked(self, survey: int, asked: str, now: int) -> None:
+        statement = "UPDATE counted SET used = ? WHERE survey = ? AND asked = ? AND used < ?"
+        with self.writing() as connection:
+            connection.execute(statement, (now, survey, asked, now))
 
     def create_study(self, study: StoredStudy) -> bool:
         statement = (

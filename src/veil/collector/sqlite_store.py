@@ -7,12 +7,12 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from veil.collector.blocks import BlockStore
+from veil.collector.blocks import BlockStore, Old
 from veil.collector.migrating import bring_up_to_date
-from veil.collector.schema import LATEST, PER_SURVEY
+from veil.collector.schema import PER_SURVEY
 from veil.collector.sql import Connection
 from veil.collector.store import Group, Phase
 from veil.errors import StoreError, StoreTimeoutError
@@ -28,12 +28,13 @@ _ROOM_BYTES = 4 << 20  # with less a disk is full: a page may still find its pla
 _WORDS = {"key": "INTEGER PRIMARY KEY", "int": "INTEGER", "bytes": "BLOB"}
 _ERASED_BYTES = 1 << 20  # in one transaction, so that nobody waits for long
 _TRUNCATE_TRIES = 30
+_TRUNCATE_SECONDS = 0.1  # for each, while nobody can write; and between them
 
 
 class SqliteStore(BlockStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
-    def __init__(self, path: str | Path, *, keep_log_short: bool = True) -> None:
+    def __init__(self, path: str | Path, *, keep_log_short: bool = True, old: Old = "update") -> None:
         super().__init__()
         self._path, self._keeps_log_short = Path(path), keep_log_short
         self._lock = threading.Lock()
@@ -48,7 +49,7 @@ class SqliteStore(BlockStore):
                 Path(f"{self._path}{ending}").chmod(0o600)
         with _translated():
             self._writer = self._connect()
-            self._prepare()
+            self._prepare(old)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -73,14 +74,14 @@ class SqliteStore(BlockStore):
                     self._writer.execute("ROLLBACK")
                 raise
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[sqlite3.Connection]:
-        with self.reading() as connection:
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
+    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
+        connection.execute("BEGIN")
+
+    def copy_old(self, path: Path) -> int:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        with self.reading() as connection, contextlib.closing(sqlite3.connect(path)) as copy:
+            connection.backup(copy)
+            return int(copy.execute("SELECT coalesce(sum(reports), 0) FROM surveys").fetchone()[0])
 
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
@@ -106,9 +107,9 @@ class SqliteStore(BlockStore):
 
     def purge(self, survey: int) -> int:
         forgotten = 0
-        while (erased := self._erase_blocks(survey)) is not None:
+        for erased in self._giving_way(lambda: self._erase_blocks(survey)):
             forgotten += erased
-        while self._erase_pages(survey):
+        for _ in self._giving_way(lambda: self._erase_pages(survey)):
             pass
         # What a page held before its rows were moved to another stays there, between the rows that it has now. A table
         # that is dropped gives its pages back, and those are overwritten as a whole.
@@ -116,12 +117,27 @@ class SqliteStore(BlockStore):
             for name in PER_SURVEY:
                 connection.execute(f"DROP TABLE {self.table(name, survey)}")
             self.make_tables(connection, survey)
-            self.note_purged(connection, survey)
+            self.note_folded(connection, survey)
         self._empty_log()
+        with self.writing() as connection:  # not before: what is noted is not looked for again
+            self.note_purged(connection, survey)
         return forgotten
 
-    def _erase_blocks(self, survey: int) -> int | None:
-        """Erase about a megabyte of reports, the oldest first; how many, or None where there are none."""
+    @staticmethod
+    def _giving_way(erase: Callable[[], int]) -> Iterator[int]:
+        """Erase piece by piece, until there is nothing; after each piece wait for as long as it took.
+
+        Whoever waits for SQLite's lock looks for it now and then: without a pause the next piece would have it already.
+        """
+        while True:
+            start = time.perf_counter()
+            if not (erased := erase()):
+                return
+            yield erased
+            time.sleep(time.perf_counter() - start)
+
+    def _erase_blocks(self, survey: int) -> int:
+        """Erase about a megabyte of reports, the oldest first; how many."""
         table = self.table("blocks", survey)
         listed = (
             f"SELECT last, count, length(ids) + length(payloads) FROM {table} WHERE survey = ? ORDER BY last LIMIT 4096"  # noqa: S608
@@ -133,9 +149,9 @@ class SqliteStore(BlockStore):
                 if size >= _ERASED_BYTES:
                     break
             connection.execute(f"DELETE FROM {table} WHERE survey = ? AND last <= ?", (survey, end))  # noqa: S608
-        return count or None
+        return count
 
-    def _erase_pages(self, survey: int) -> bool:
+    def _erase_pages(self, survey: int) -> int:
         table = self.table("runs", survey)
         pages = f"SELECT run, page FROM {table} WHERE survey = ? ORDER BY run, page LIMIT 64"  # noqa: S608
         erase = f"DELETE FROM {table} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
@@ -143,16 +159,19 @@ class SqliteStore(BlockStore):
             found = connection.execute(pages, (survey,)).fetchall()
             for run, page in found:
                 connection.execute(erase, (survey, run, page))
-        return bool(found)
+        return len(found)
 
     def _empty_log(self) -> None:
         """Move everything out of the log and cut it to nothing: pages that were erased are still in it."""
-        for _ in range(_TRUNCATE_TRIES):
-            with self._lock, _translated():
-                busy, *_ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            if not busy:
-                return
-            time.sleep(0.1)
+        with _translated(), contextlib.closing(self._connect(_TRUNCATE_SECONDS)) as connection:
+            # nobody waits for this one, which moves what it can: little is left to be moved while all wait
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            for _ in range(_TRUNCATE_TRIES):
+                with self._lock:
+                    busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:
+                    return
+                time.sleep(_TRUNCATE_SECONDS)
         raise StoreError("the reports are erased, but somebody reads the database's log: purge again to empty it")
 
     def _keep_log_short(self) -> None:
@@ -188,19 +207,20 @@ class SqliteStore(BlockStore):
             if space.f_bavail * space.f_frsize < _ROOM_BYTES:
                 raise StoreError("the database cannot be used: the disk is full")
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    def _connect(self, seconds: float | None = None) -> sqlite3.Connection:
+        wait = _BUSY_SECONDS if seconds is None else seconds
+        connection = sqlite3.connect(self._path, timeout=wait, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")  # what is purged is overwritten, not just forgotten
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         return connection
 
-    def _prepare(self) -> None:
+    def _prepare(self, old: Old) -> None:
         with self.writing() as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            bring_up_to_date(self, connection, version, **_WORDS)
-            connection.execute(f"PRAGMA user_version = {LATEST}")
+            found = connection.execute("PRAGMA user_version").fetchone()[0]
+            self.version = bring_up_to_date(self, connection, found, old, **_WORDS)
+            connection.execute(f"PRAGMA user_version = {self.version}")
 
 
 @contextlib.contextmanager

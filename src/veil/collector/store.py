@@ -197,6 +197,11 @@ class Store(ABC):
         A report id that is there already keeps its first payload. All groups are in one transaction.
         """
 
+    @property
+    @abstractmethod
+    def failed_upkeep(self) -> int:
+        """How often what keeps commits cheap could not be done after one; it was put off."""
+
     @abstractmethod
     def chunk(self, survey: int, after: int, rows: int, until: int | None = None) -> Chunk | None:
         """The next so many reports beyond a sequence number, and not beyond `until`; None where there are no more."""
@@ -231,6 +236,10 @@ class Store(ABC):
     @abstractmethod
     def save_counted(self, survey: int, asked: str, tally: StoredTally, now: int, keep: int) -> None:
         """Keep what was counted, unless more is there; of each survey the so many that were asked for last."""
+
+    @abstractmethod
+    def note_asked(self, survey: int, asked: str, now: int) -> None:
+        """What was counted for some candidates was asked for again."""
 
     @abstractmethod
     def purge(self, survey: int) -> int:

@@ -1,0 +1,25 @@
+"""Reports for tests of the stores, past devices and HTTP."""
+
+from __future__ import annotations
+
+from tests.service.harness import SURVEY
+
+from veil.collector.catalogue import Catalogue, draft_of
+from veil.collector.store import Group, Store, StoredSurvey
+
+__all__ = ["SIZE", "group", "opened"]
+
+SIZE = SURVEY.layout.size
+
+
+def opened(store: Store) -> StoredSurvey:
+    """The survey, open."""
+    catalogue = Catalogue(store)
+    catalogue.create(draft_of(SURVEY, {}, precision=60, minimum=1))
+    return catalogue.open(SURVEY.task)
+
+
+def group(stored: StoredSurvey, ids: bytes, mark: int = 0) -> Group:
+    """Reports whose payloads begin with the number of their group."""
+    count = len(ids) // 16
+    return Group(stored.key, ids, (bytes([mark]) + bytes(SIZE - 1)) * count, count)
