@@ -20,6 +20,7 @@ def ran(case: str, folder: Path, people: int) -> str:
     return done.stdout
 
 
+@pytest.mark.acceptance
 def test_counting_on_a_cluster_while_workers_die(java: None, tmp_path: Path) -> None:
     said = ran("counting", tmp_path, 200_000)
     assert said.count("the same") == 8
