@@ -44,7 +44,7 @@ test: style
 	+$(MAKE) --no-print-directory -j2 types pytest
 
 pytest: $(READY)
-	$(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not acceptance'
+	$(BIN)/pytest -n auto --dist loadgroup --no-loadscope-reorder -m 'not acceptance'
 
 # resumable, in under an hour on two cores; ARGS=--full leaves nothing to samples
 acceptance: $(READY)

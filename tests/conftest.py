@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 
 import httpx
 import pytest
+import typer.testing
 from hypothesis import settings
 from tests.patience import LIMIT
 
@@ -24,12 +26,17 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 for _call in (httpx.Client.__init__, httpx.request, httpx.get, httpx.post, httpx.options):
     _call.__kwdefaults__["timeout"] = httpx.Timeout(LIMIT)
 
-# Workers take one file after the other (`--dist loadfile`), so that what a file prepares is prepared once. Those that
-# take longest come first: a long one at the end would keep one worker busy while the others have nothing left to do.
+# a thousand commands are run within the tests, and each would have all commands described anew
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
+
+# Workers take one file after the other (`--dist loadgroup`), so that what a file prepares is prepared once; all files
+# about Spark go together, because its session takes half a minute to start. Those that take longest come first: a long
+# one at the end would keep one worker busy while the others have nothing left to do.
 LONGEST_FIRST = (
-    "e2e/test_reproduce_",
-    "e2e/test_peos_parties",
     "spark/",
+    "e2e/test_snippets",
+    "e2e/test_reproduce",
+    "e2e/test_peos_parties",
     "service/test_kills",
     "service/test_study_kills",
     "e2e/test_study_kills",
@@ -42,6 +49,7 @@ LONGEST_FIRST = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first; within a file, and among the others, the order stays as it is."""
 
@@ -50,3 +58,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((i for i, part in enumerate(LONGEST_FIRST) if f"/tests/{part}" in name), len(LONGEST_FIRST))
 
     items.sort(key=place)
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group("spark" if file.startswith("tests/spark/") else file))
