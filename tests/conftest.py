@@ -49,6 +49,11 @@ LONGEST_FIRST = (
 )
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: much of the time tests wait for a process, a disk or a clock."""
+    return 1 + len(os.sched_getaffinity(0))
+
+
 @pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first; within a file, and among the others, the order stays as it is."""

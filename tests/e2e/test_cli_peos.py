@@ -164,6 +164,7 @@ def test_parties_that_are_set_up_wrong(tmp_path: Path) -> None:
     veil("peos", "server", "--config", folder / "server.toml", code=5)
 
 
+@pytest.mark.acceptance
 def test_the_demo(tmp_path: Path) -> None:
     told = veil_json("peos", "demo", "--people", 200, "--bits", 512)
     assert told["people"] == 200

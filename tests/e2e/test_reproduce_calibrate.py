@@ -18,16 +18,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("calibrate", tmp_path_factory.mktemp("calibrate") / "new")
 
 
+@pytest.mark.acceptance
 def test_every_figure_has_its_picture_and_its_table(run: Run) -> None:
     assert all(len(rows) >= 24 for rows in tables_of(run, FIGURES).values())
     assert "stand-in" in run[1]["clicks"]
     assert "stand-in" in run[1]["sales"]
 
 
+@pytest.mark.acceptance
 def test_every_claim_has_a_verdict(run: Run) -> None:
     assert [claim["verdict"] for claim in claims_of(run) if claim["exact"]] == ["holds"] * 4
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     ("figures", "starts"),
     [
@@ -46,6 +49,7 @@ def test_what_the_paper_is_about_holds_on_the_stand_ins(run: Run, figures: tuple
         assert [claim["holds"] for claim in chosen] == [True], chosen
 
 
+@pytest.mark.acceptance
 def test_the_printed_variance_is_reported_as_a_standard_deviation(run: Run) -> None:
     claims = run[1]["exhibits"][0]["claims"]
     printed = next(claim for claim in claims if "5,434" in claim["says"])

@@ -19,12 +19,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return reproduced("shuffle", tmp_path_factory.mktemp("shuffle"))
 
 
+@pytest.mark.acceptance
 def test_every_exhibit_has_its_picture_and_its_table(run: Run) -> None:
     tables = tables_of(run, EXHIBITS)
     assert {row["method"] for row in tables["figure-9.3"]} >= {*LDP, *SHUFFLED, "Lap", "Base"}
     assert all("stand-in" in run[1][fact] for fact in ("cities", "pages", "queries"))
 
 
+@pytest.mark.acceptance
 def test_a_bound_whose_condition_fails_has_no_point(run: Run) -> None:
     rows = tables_of(run, EXHIBITS)["table-9.1"]
     small = [float(row["x"]) for row in rows if row["method"].startswith("[50]")]
@@ -33,12 +35,14 @@ def test_a_bound_whose_condition_fails_has_no_point(run: Run) -> None:
     assert not [row for row in rows if row["method"].startswith("[49]") and row["panel"] != "(a) GRR of 2 values"]
 
 
+@pytest.mark.acceptance
 def test_what_was_asked_for_holds(run: Run) -> None:
     goals = [claim for claim in claims_of(run) if claim["says"].startswith("(goal)")]
     assert len(goals) == 11
     assert all(claim["holds"] for claim in goals)
 
 
+@pytest.mark.acceptance
 @pytest.mark.parametrize(
     "begins",
     [

@@ -19,6 +19,7 @@ pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 
 
+@pytest.mark.acceptance
 def test_the_page_shows_what_its_commands_print_and_the_rest_of_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     written = PAGE.read_text(encoding="utf-8")
     rest = [block for block in blocks(written) if block.runs]
