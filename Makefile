@@ -11,7 +11,9 @@ unexport PYTHONDONTWRITEBYTECODE
 DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 
-.PHONY: demo test pytest acceptance bench lint style types clean setup dist
+TYPES := $(BIN)/mypy && $(BIN)/lint-imports
+
+.PHONY: demo test acceptance bench lint style types clean setup dist
 
 setup: $(READY)
 
@@ -36,15 +38,11 @@ style: $(READY)
 	$(BIN)/ruff format --check .
 
 types: $(READY)
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(TYPES)
 
-# mypy has one core and takes a minute or two: beside the tests, nobody waits for it
+# types are checked beside the tests, because mypy keeps one core busy for a minute or two
 test: style
-	+$(MAKE) --no-print-directory -j2 types pytest
-
-pytest: $(READY)
-	$(BIN)/pytest -n auto --dist loadgroup --no-loadscope-reorder -m 'not acceptance'
+	($(TYPES)) & types=$$!; $(BIN)/pytest -n auto --dist loadgroup --no-loadscope-reorder -m 'not acceptance'; tests=$$?; wait $$types && exit $$tests
 
 # resumable, in under an hour on two cores; ARGS=--full leaves nothing to samples
 acceptance: $(READY)
