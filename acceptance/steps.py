@@ -358,9 +358,16 @@ def collector_troubles() -> Outcome:
     return _pytest("tests/service", "a collector in trouble", "-m", "acceptance", "-k", "not kills")
 
 
+def statistics() -> Outcome:
+    """Tests by chance, each with a rival that must fail, in all cases: those that are not run every day."""
+    return _pytest("tests/stat", "statistics with rivals", "-m", "acceptance")
+
+
 def reproductions() -> Outcome:
     """Every `veil reproduce NAME --quick` without any data, the page about SQL, and the demo between parties."""
-    return _pytest("tests/e2e", "quick reproductions on stand-ins", "-m", "acceptance", "-k", "not kill and not parties")
+    return _pytest(
+        "tests/e2e", "quick reproductions on stand-ins", "-m", "acceptance", "-k", "not kill and not parties"
+    )
 
 
 def study_kills() -> Outcome:
@@ -413,6 +420,7 @@ STEPS = {
     "speed-and-memory": Step(speed_and_memory, 550, alone=True, code=("src", "acceptance", "bench")),
     "ingest-sqlite": Step(partial(ingest_sqlite, 2), 60, ingest_sqlite, 240, alone=True, code=TESTED),
     "ingest-postgres": Step(partial(ingest_postgres, 2), 120, ingest_postgres, 400, alone=True, code=TESTED),
+    "statistics": Step(statistics, 180, code=TESTED),
     "reproductions": Step(reproductions, 330, code=TESTED),
     "collector-troubles": Step(collector_troubles, 120, code=TESTED),
     "collector-kills": Step(collector_kills, 230, code=TESTED),

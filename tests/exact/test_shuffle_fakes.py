@@ -51,7 +51,12 @@ def uneven(channel: Channel) -> list[Fraction]:
 
 SIZES = [(1, 1), (1, 3), (2, 1), (2, 3), (3, 2), (4, 1)]
 CASES = [
-    pytest.param(oracle, *size, id=f"{oracle.name}-{oracle.epsilon:g}-{oracle.domain.size}-{size}")
+    pytest.param(
+        oracle,
+        *size,
+        id=f"{oracle.name}-{oracle.epsilon:g}-{oracle.domain.size}-{size}",
+        marks=[pytest.mark.acceptance] if sum(size) == 5 else [],
+    )
     for oracle in ORACLES
     for size in SIZES
     if isinstance(oracle, GRR) or sum(size) <= 4  # local hashing has more reports

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.support.everyday import everyday
 
 from veil import AllOf, Integers, Question, Record
 from veil.checks import worst_ratio
@@ -180,7 +181,7 @@ def test_a_report_keeps_the_promise_over_all_dimensions_and_is_unbiased(name: st
     check(Table(1.0, DEEP, PUBLIC, DESIGNS[name]))
 
 
-@pytest.mark.parametrize("name", HASHED)
+@pytest.mark.parametrize("name", everyday(HASHED, *(i for i, name in enumerate(HASHED) if name not in ("HI", "SC"))))
 def test_the_same_with_hashing(name: str) -> None:
     check(Table(0.4, DEEP, (), HASHED[name]))
 

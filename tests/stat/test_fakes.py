@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from acceptance.hash_battery import RANGES, structured_pairs, worst_leak
+from tests.support.everyday import everyday
 
 from veil import GRR, OLH
 from veil.engines import InMemory
@@ -94,7 +95,7 @@ def drawn(oracle: PureOracle, held: np.ndarray, fakes: int, random: np.random.Ge
     return oracle.estimate(Tally(oracle.digest, counts.astype(np.int64), people, people, people, fakes=fakes))
 
 
-@pytest.mark.parametrize("oracle", [GRR(1.0, 8), OLH(3.0, 8, seed_bytes=4)], ids=lambda o: o.name)
+@pytest.mark.parametrize("oracle", everyday([GRR(1.0, 8), OLH(3.0, 8, seed_bytes=4)], 0), ids=lambda o: o.name)
 def test_intervals_cover_with_fakes(oracle: PureOracle) -> None:
     """Values and sets; intervals that forget the fakes' scatter must fail on the same draws."""
     held = np.array([400, 250, 150, 100, 60, 30, 10, 0])
@@ -118,7 +119,7 @@ def test_intervals_cover_with_fakes(oracle: PureOracle) -> None:
     assert rates["rival set"] < 0.82, rates
 
 
-@pytest.mark.parametrize("oracle", [GRR(2.0, 10), OLH(3.0, 10, seed_bytes=4)], ids=lambda o: o.name)
+@pytest.mark.parametrize("oracle", everyday([GRR(2.0, 10), OLH(3.0, 10, seed_bytes=4)], 1), ids=lambda o: o.name)
 def test_differences_hold_their_level_with_fakes(oracle: PureOracle) -> None:
     """Two samples of the same population, one with many fakes: p-values are not small more often than they say."""
     random, people = np.random.default_rng(6), 5000

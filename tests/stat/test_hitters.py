@@ -146,6 +146,7 @@ def score(make: Callable[[], HitterSearch]) -> float:
     return float(np.mean(found))
 
 
+@pytest.mark.acceptance
 def test_pem_finds_more_than_its_rivals() -> None:
     """At eps = 1; a run scatters by 0.05."""
     ours = score(lambda: PEM(1.0, Bits(64), 16))

@@ -63,6 +63,7 @@ def covers(inside: list[bool], level: float = 0.95) -> bool:
     return bool(stats.binomtest(sum(inside), len(inside), level, alternative="less").pvalue > ALPHA)
 
 
+@pytest.mark.acceptance
 def test_intervals_of_items_sets_and_rules_cover_the_truth() -> None:
     """Everybody holds at most three items of few, so that padding to L misses little and what is left is noise."""
     rng = np.random.default_rng(5)

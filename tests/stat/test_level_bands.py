@@ -130,6 +130,7 @@ def test_haar_covers_heaped_integers() -> None:
     assert 0.9 <= cdf <= 0.99
 
 
+@pytest.mark.acceptance
 def test_quantiles_beside_a_gap_are_covered_and_sorted_bounds_are_not() -> None:
     """Two humps far apart: on the plateau between them the smallest of many noisy bounds is far too small."""
     held = np.zeros(256, dtype=np.int64)

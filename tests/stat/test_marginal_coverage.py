@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.support.everyday import everyday
 
 from veil.marginals import CALM
 from veil_papers.coverage.cells import measure
@@ -12,6 +13,7 @@ from veil_papers.coverage.marginals import apart, cases, census, clicks, collect
 RUNS = 250
 
 
+@pytest.mark.acceptance
 def test_variances_are_those_of_collections_and_rivals_are_not() -> None:
     """At eps = 4 most of the scatter comes from who is asked for which view."""
     records = census(3_000)
@@ -33,9 +35,9 @@ def test_variances_are_those_of_collections_and_rivals_are_not() -> None:
     assert np.mean(noise_only) > 1.2
 
 
-@pytest.mark.parametrize(("epsilon", "people"), [(1.0, 2_000), (4.0, 2_000)])
-def test_a_few_cells(epsilon: float, people: int) -> None:
-    cells = list(measure(cases([epsilon], [people], 4), (3,), lambda steps: None))
+@pytest.mark.parametrize("epsilon", everyday([1.0, 4.0], 1))
+def test_a_few_cells(epsilon: float) -> None:
+    cells = list(measure(cases([epsilon], [2_000], 4), (3,), lambda steps: None))
     assert len({cell.kind for cell in cells}) == 7
     for cell in cells:
         assert not cell.judged or not cell.fails, cell
