@@ -49,6 +49,7 @@ LONGEST_FIRST = (
 )
 
 
+@pytest.hookimpl(optionalhook=True)  # there are other ways to run tests
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: much of the time tests wait for a process, a disk or a clock."""
     return 1 + len(os.sched_getaffinity(0))
