@@ -42,7 +42,7 @@ types: $(READY)
 
 # types are checked beside the tests, because mypy keeps one core busy for a minute or two
 test: style
-	($(TYPES)) & types=$$!; $(BIN)/pytest -n auto --dist loadgroup --no-loadscope-reorder -m 'not acceptance'; tests=$$?; wait $$types && exit $$tests
+	($(TYPES)) & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not acceptance'; tests=$$?; wait $$types && exit $$tests
 
 # resumable, in under an hour on two cores; ARGS=--full leaves nothing to samples
 acceptance: $(READY)

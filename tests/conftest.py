@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from typing import Any
 
 import httpx
 import pytest
@@ -29,7 +30,7 @@ for _call in (httpx.Client.__init__, httpx.request, httpx.get, httpx.post, httpx
 # a thousand commands are run within the tests, and each would have all commands described anew
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
-# Workers take one file after the other (`--dist loadgroup`), so that what a file prepares is prepared once; all files
+# Workers take one file after the other (`--dist loadfile`), so that what a file prepares is prepared once; all files
 # about Spark go together, because its session takes half a minute to start. Those that take longest come first: a long
 # one at the end would keep one worker busy while the others have nothing left to do.
 LONGEST_FIRST = (
@@ -50,12 +51,17 @@ LONGEST_FIRST = (
 
 
 @pytest.hookimpl(optionalhook=True)  # there are other ways to run tests
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: much of the time tests wait for a process, a disk or a clock."""
-    return 1 + len(os.sched_getaffinity(0))
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Whole files to workers, and all of Spark to one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if nodeid.startswith("tests/spark/") else super()._split_scope(nodeid)
+
+    return Scheduling(config, log)
 
 
-@pytest.hookimpl(tryfirst=True)  # before groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first; within a file, and among the others, the order stays as it is."""
 
@@ -64,6 +70,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((i for i, part in enumerate(LONGEST_FIRST) if f"/tests/{part}" in name), len(LONGEST_FIRST))
 
     items.sort(key=place)
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group("spark" if file.startswith("tests/spark/") else file))

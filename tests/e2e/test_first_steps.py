@@ -87,16 +87,13 @@ def test_nothing_is_installed_twice(tmp_path: Path) -> None:
 
 def test_workers_take_whole_files_and_the_longest_first(tmp_path: Path) -> None:
     (command,) = [line for line in would_run("test", tmp_path / "none") if "/pytest " in line]
-    assert "--dist loadgroup --no-loadscope-reorder" in command
+    assert "--dist loadfile --no-loadscope-reorder" in command
     for part in LONGEST_FIRST:
         assert list((ROOT / "tests").glob(f"{part}*")), f"{part}: there is no such file any more"
 
     class One:
         def __init__(self, name: str) -> None:
-            self.path, self.nodeid = ROOT / name, f"{name}::test"
-
-        def add_marker(self, mark: pytest.MarkDecorator) -> None:
-            self.group = mark.args[0]
+            self.path = ROOT / name
 
     some = ["src/veil/tally.py", "tests/unit/test_a.py", "tests/e2e/test_cli.py", "tests/e2e/test_reproduce_sql.py"]
     items = [One(name) for name in some]
