@@ -364,7 +364,7 @@ def statistics() -> Outcome:
 
 
 def reproductions() -> Outcome:
-    """Every `veil reproduce NAME --quick` without any data, the page about SQL, and the demo between parties."""
+    """Every `veil reproduce NAME --quick` without any data, pages that take long, and the demo between parties."""
     return _pytest(
         "tests/e2e", "quick reproductions on stand-ins", "-m", "acceptance", "-k", "not kill and not parties"
     )

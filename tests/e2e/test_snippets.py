@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.patience import LIMIT
 from tests.service.browser.javascript import missing
+from tests.support.everyday import everyday
 from tests.support.snippets import DATA, NOT_RUN, RUN, Block, blocks, code_in_disguise, pasted
 from tests.support.warm_start import program, warm_start
 
@@ -40,6 +41,7 @@ LEFT_OUT = {
     "docs/sequential-shuffle.md",
     "docs/shuffle.md",
 }
+LONG = {"docs/cli.md", "docs/marginals.md", "docs/planning.md", "docs/shuffle.md"}
 # What commands of veil import sooner or later. Pages of Python begin without it, as a reader does.
 COMMANDS_IMPORT = (
     "veil.cli.main",
@@ -92,11 +94,16 @@ def following() -> Iterator[Following]:
             yield follow
 
 
+def _quick(pages: list[str]) -> list[int]:
+    """The places of those that take seconds; the others compare many ways to ask, and take half a minute each."""
+    return [i for i, page in enumerate(pages) if page not in LONG]
+
+
 def with_code(pages: list[str]) -> list[str]:
     return [page for page in pages if any(block.runs for block in blocks((ROOT / page).read_text(encoding="utf-8")))]
 
 
-@pytest.mark.parametrize("page", with_code(FOLLOWED))
+@pytest.mark.parametrize("page", everyday(with_code(FOLLOWED), *_quick(with_code(FOLLOWED))))
 def test_a_page_can_be_followed(page: str, tmp_path: Path, following: Following) -> None:
     done = following([page], tmp_path)
     assert done.returncode == 0, done.stderr
