@@ -21,6 +21,7 @@ from veil.collector.keys import load_key, public_bytes
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.store import Group, StoredTally
+from veil.collector.tallying import rebuild
 from veil.errors import InputError
 from veil.tools.canonical import digest
 
@@ -38,13 +39,32 @@ def veil(*args: Any, code: int = 0) -> Any:
     return json.loads(result.stdout) if result.stdout else None
 
 
-def fill(folder: Path, people: int) -> None:
+def fill(folder: Path, people: int, survey: Survey = SURVEY) -> None:
     store = open_store(Settings(folder=str(folder / "data")))
-    stored = store.find(SURVEY.task)
+    stored = store.find(survey.task)
     assert stored is not None
-    decoded = decode_requests(SURVEY, [framed(SURVEY, values(people))])
+    decoded = decode_requests(survey, [framed(survey, values(people))])
     assert store.append([Group(stored.key, decoded.ids, decoded.payloads, decoded.count)], 86_400 * 100 + 5) == [people]
     store.close()
+
+
+def test_the_tally_of_a_later_wave_is_rebuilt_and_goes_on(folder: Path) -> None:
+    for wave in (1, 2):
+        created = ("survey", "create", folder / "task.json", "--name", "drinks", "--wave", wave, "--minimum", 1)
+        task = veil(*created, "--open")["task"]
+    again = Survey(SURVEY.ask, wave=2)
+    assert task == again.task
+    fill(folder, 50, again)
+    assert veil("survey", "answer", "drinks/2")["people"] == 50  # keeps a tally
+    assert veil("survey", "rebuild", "drinks/2")["right"]
+    store = open_store(Settings(folder=str(folder / "data")))
+    stored = store.find(again.task)
+    assert stored is not None
+    assert rebuild(store, stored, again)[1]  # by its own task, too
+    store.close()
+    fill(folder, 30, again)
+    assert veil("survey", "answer", "drinks/2")["people"] == 80
+    assert veil("survey", "rebuild", "drinks/2")["right"]
 
 
 def test_a_survey_from_draft_to_purge(folder: Path) -> None:

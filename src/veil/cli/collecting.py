@@ -350,12 +350,12 @@ def export(
 @command(survey_app, "rebuild", "rebuild")
 def rebuild(on: On, task: TaskId) -> Document:
     """Count all reports again, and put the tally right if it was not."""
-    from veil.collector.catalogue import parsed
+    from veil.collector.catalogue import read_by
     from veil.collector.tallying import is_maintained
     from veil.collector.tallying import rebuild as count_again
 
     stored = on.catalogue.chosen(task)
-    survey = parsed(stored.document)
+    survey = read_by(stored)
     if not is_maintained(survey):
         raise InputError("no tally is kept for this survey: its answers are counted when they are asked for")
     tally, right = count_again(on.store, stored, survey)

@@ -39,6 +39,7 @@ def catch_up(store: Store, stored: StoredSurvey, survey: Survey) -> SurveyTally 
 
 def caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, int]:
     """The same, with the sequence number up to which it counts."""
+    survey = survey.first  # whichever wave it is: the tally is that of a stored survey, which knows its wave
     while True:
         before = store.tally(stored.key)
         total = None if before is None else decode_tally(survey, before.encoded)
@@ -53,6 +54,7 @@ def caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[Surve
 
 def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, bool]:
     """Runs at the collector: the tally from all reports, put in place of the stored one; and whether that was right."""
+    survey = survey.first
     caught, mark = caught_up(store, stored, survey)
     total: SurveyTally | None = None
     rows = 0
