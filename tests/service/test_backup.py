@@ -285,6 +285,12 @@ def test_commands_are_in_the_audit_log(tmp_path: Path, monkeypatch: pytest.Monke
     store = open_store(Settings(folder=str(tmp_path / "again")))
     assert [one.action for one in store.audit(2)] == ["restore", "backup"]
     store.close()
-    assert veil("key", "show")["key"] != veil("key", "show", "--folder", tmp_path / "data")["key"]
+    own = veil("key", "show", "--folder", tmp_path / "data")
+    refused = veil("key", "show")["error"][
+        "message"
+    ]  # the database came with its key's fingerprint, and without its file
+    assert f"({own['fingerprint']}) that is not at" in refused
+    assert not (tmp_path / "again" / "signing.key").exists()
     assert veil("key", "adopt") is None
     assert len(veil("key", "adopt", "--yes")["fingerprint"]) == 16
+    assert veil("key", "show")["key"] != own["key"]

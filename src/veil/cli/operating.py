@@ -64,8 +64,9 @@ def audit(
 def show_key(on: On) -> Document:
     """Show the public key that devices check surveys with, and its fingerprint."""
     from veil.collector.documents import key_text
-    from veil.collector.keys import fingerprint, load_key
+    from veil.collector.keys import check_key_file, fingerprint, load_key
 
+    check_key_file(on.store, on.settings.key_path)
     key = load_key(on.settings.key_path)
     return on.shown({"key": key_text(key), "fingerprint": fingerprint(key), "file": str(on.settings.key_path)})
 

@@ -155,7 +155,7 @@ def _checked(found: Result, stored: StoredSurvey) -> Result:
 
 
 def _too_few(stored: StoredSurvey) -> ServiceError:
-    message = "too few people have reported for an answer"
+    message = f"too few people have reported for an answer: expected at least {stored.minimum:,}"
     return ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")
 
 

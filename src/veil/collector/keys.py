@@ -16,7 +16,17 @@ if TYPE_CHECKING:
 
     from veil.collector.store import Store
 
-__all__ = ["adopt", "claim", "fingerprint", "is_signed_for", "known_fingerprint", "load_key", "own_key", "public_bytes"]
+__all__ = [
+    "adopt",
+    "check_key_file",
+    "claim",
+    "fingerprint",
+    "is_signed_for",
+    "known_fingerprint",
+    "load_key",
+    "own_key",
+    "public_bytes",
+]
 
 _FACT = "signing-key"
 
@@ -44,13 +54,18 @@ def own_key(store: Store, path: Path) -> Ed25519PrivateKey:
 
     A new one beside a database that is signed for with another would be refused, and stay there as if it were right.
     """
+    check_key_file(store, path)
+    claim(store, key := load_key(path))
+    return key
+
+
+def check_key_file(store: Store, path: Path) -> None:
+    """Refuse where the database has a key and its file is not there."""
     if is_signed_for(store) and not path.exists():
         raise InputError(
             f"this database is signed for with a key ({store.known(_FACT)}) that is not at {path}: put its file there,"
             " or make another key and put it in its place with veil key adopt"
         )
-    claim(store, key := load_key(path))
-    return key
 
 
 def is_signed_for(store: Store) -> bool:
