@@ -20,7 +20,7 @@ from veil.wire.arrow import check_schema, fakes_of, reports_of, wave_of
 from veil.wire.payloads import check_payloads, from_payloads, task_of
 from veil.wire.reports import Reports
 
-__all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "is_address", "plain_schema"]
+__all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "is_address"]
 
 EXPORTED_TIME = "time"
 """The column of truncated times in what a collector exports."""
@@ -58,7 +58,7 @@ class ReportsFile:
                 raise MismatchError("these reports were made for another task")
             check_payloads(self._schema.names, self.survey)
         else:
-            check_schema(plain_schema(self._schema), self.survey, fakes=fakes)
+            check_schema(_plain_schema(self._schema), self.survey, fakes=fakes)
 
     @property
     def fakes(self) -> int:
@@ -133,7 +133,7 @@ def is_address(path: str) -> bool:
     return "://" in path
 
 
-def plain_schema(schema: Any) -> Any:
+def _plain_schema(schema: Any) -> Any:
     """A schema without the columns that may stand beside those of a report."""
     for name in BESIDE:
         if name in schema.names:
