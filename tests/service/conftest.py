@@ -44,9 +44,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[]
 
 @pytest.fixture
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousandth of everything: a run is 64 ids, and the largest one 1,024."""
+    """A thousandth of everything: a run is 64 ids."""
     monkeypatch.setattr(seen, "FOLDED", 64)
-    monkeypatch.setattr(seen, "MERGED", 4)
     monkeypatch.setattr(seen, "PAGE", 16)
-    monkeypatch.setattr(seen, "SEGMENT_PAGES", 8)
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 10 * SURVEY.layout.size)

@@ -18,13 +18,12 @@ from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group
 
 REPORTS = 1 << 16
-"""In four windows, each of which makes runs of ids and merges them."""
+"""In four windows, each of which makes runs of ids."""
 
 
 @pytest.fixture(autouse=True)
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen, "FOLDED", 1 << 10)
-    monkeypatch.setattr(seen, "MERGED", 8)
 
 
 def check(ours: list[Window], theirs: list[Window]) -> None:

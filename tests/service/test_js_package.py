@@ -13,8 +13,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
-from tests.patience import LIMIT
+from tests.patience import LIMIT, until
 from tests.service.browser.javascript import CLIENT, ROOT, built_client
 from tests.service.harness import running
 
@@ -180,7 +181,12 @@ def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Pat
         naming, first, second, page_by_name = waves
         in_shell(naming)
         assert (in_python(first), counted("november.json")) == ("1 Was trinken Sie?\ndelivered\n", 1)
-        in_shell(second)
+        opening, answering = second.strip().splitlines()
+        by_name = f"{collector.url}/v1/surveys/by-name/drinks"
+        before = httpx.get(by_name).json()
+        in_shell(opening)
+        until(lambda: httpx.get(by_name).json() != before)  # the collector looks for new waves once a second
+        in_shell(answering)
         assert (counted("november.json"), counted("november.json", wave=2)) == (1, 1)
         assert float(veil.Ledger(tmp_path / "two-waves", lifetime=1.0).left) == 0  # both waves were paid for
         assert (in_browser(page_by_name), counted("november.json", wave=2)) == ("2 Was trinken Sie?\n", 2)

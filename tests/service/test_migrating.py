@@ -2,7 +2,8 @@
 
 `tests/fixtures/v2` was written by the code of schema 2: a survey of 400 reports, some of which came again (so that
 numbers have gaps), counted by a tally up to the 300th; a second survey; one that was purged; a token, an audit entry,
-a study with a round, and what readings took.
+a study with a round, and what readings took. `tests/fixtures/v3` was written by the code of schema 3, with runs of 32
+ids: two surveys of 300 reports, one amid a merge of its runs, the other with those that a merge replaced half erased.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from typer.testing import CliRunner
 from veil import GRR, OLH, Survey
 from veil.cli.main import app
 from veil.collector import seen
+from veil.collector.backup import back_up, restore
 from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue
 from veil.collector.postgres_store import PostgresStore
@@ -32,22 +34,28 @@ from veil.collector.store import Group
 from veil.collector.tallying import catch_up, rebuild
 from veil.wire.tallies import decode_tally
 
-OLD = Path(__file__).parents[1] / "fixtures" / "v2"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+OLD = FIXTURES / "v2"
 PURGED = Survey(OLH(2.0, 5))
+
+Make = Callable[[], BlockStore]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], BlockStore]]:
-    if request.param == "sqlite":
-        with sqlite3.connect(tmp_path / "old.sqlite3") as old:
-            old.executescript((OLD / "collector.sqlite.sql").read_text())
-        old.close()
-        yield lambda: SqliteStore(tmp_path / "old.sqlite3")
-    else:
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Path], Make]:
+    """A new database from a folder's script; what it gives opens it."""
+
+    def from_script(folder: Path) -> Make:
+        if request.param == "sqlite":
+            with closing(sqlite3.connect(tmp_path / "old.sqlite3")) as old:
+                old.executescript((folder / "collector.sqlite.sql").read_text())
+            return lambda: SqliteStore(tmp_path / "old.sqlite3")
         url = request.getfixturevalue("postgres").database()
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute((OLD / "collector.postgres.sql").read_bytes())
-        yield lambda: PostgresStore(url)
+            connection.execute((folder / "collector.postgres.sql").read_bytes())
+        return lambda: PostgresStore(url)
+
+    return from_script
 
 
 def test_only_a_collector_brings_a_database_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,9 +86,10 @@ def ids(name: str, count: int) -> list[bytes]:
 
 @pytest.mark.parametrize("run", [seen.FOLDED, 64])
 def test_everything_of_version_2_is_there(
-    make: Callable[[], BlockStore], run: int, monkeypatch: pytest.MonkeyPatch
+    database: Callable[[Path], Make], run: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seen, "FOLDED", run)
+    make = database(OLD)
     for _ in range(2):  # as it is brought up to date, and as it is then
         store = make()
         stored = store.find(SURVEY.task)
@@ -115,3 +124,39 @@ def test_everything_of_version_2_is_there(
     other = Catalogue(store).look_up(Survey(GRR(1.0, 4)).task)
     assert sorted(store.report_ids(other.key)) == sorted(ids("b", 50))
     store.close()
+
+
+@pytest.mark.parametrize("run", [seen.FOLDED, 64])
+def test_every_id_of_version_3_is_known(
+    database: Callable[[Path], Make], run: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seen, "FOLDED", run)
+    make = database(FIXTURES / "v3")
+    for _ in range(2):
+        store = make()
+        for name, survey in (("a", SURVEY), ("b", Survey(GRR(1.0, 4)))):
+            stored = Catalogue(store).look_up(survey.task)
+            assert stored.reports == 300
+            assert sorted(store.report_ids(stored.key)) == sorted(ids(name, 300))
+            with store.snapshot() as connection:
+                table = store.table("runs", stored.key)
+                heads = connection.execute(f"SELECT run FROM {table} WHERE page = 0").fetchall()  # noqa: S608
+                every = connection.execute(f"SELECT DISTINCT run FROM {table}").fetchall()  # noqa: S608
+            assert sorted(heads) == sorted(every)  # nothing is left of a merge
+            assert len(heads) == (1 if run > 300 else 5)  # of 280 ids: the others are in blocks
+            again = Group(stored.key, b"".join(ids(name, 300)), bytes(survey.layout.size * 300), 300)
+            assert store.append([again], 2_000) == [0]
+        store.close()
+
+
+def test_a_copy_of_version_3_is_restored(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "old.sqlite3")) as old:
+        old.executescript((FIXTURES / "v3" / "collector.sqlite.sql").read_text())
+    store = SqliteStore(tmp_path / "old.sqlite3", old="keep")
+    assert back_up(store, tmp_path / "copy.sqlite3") == 600
+    store.close()
+    restored = SqliteStore(tmp_path / "new.sqlite3")
+    assert restore(tmp_path / "copy.sqlite3", restored) == 600
+    stored = Catalogue(restored).look_up(SURVEY.task)
+    assert sorted(restored.report_ids(stored.key)) == sorted(ids("a", 300))
+    restored.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -12,26 +12,69 @@ from tests.service.harness import SURVEY
 from tests.service.reports import SIZE, group, opened
 
 from veil.collector.blocks import BlockStore
-from veil.collector.seen import Filter, Memory, Mixed, Run, Segment, names_of, sorted_names
+from veil.collector.seen import FOLDED, Columns, Head, Memory, Mixed, Seen, cut_into_runs, names_of, sorted_names
 from veil.errors import StoreError
 
 
-def test_a_filter_holds_what_it_was_given_and_little_else() -> None:
-    ids, others, key = sorted_names(os.urandom(16 * 20_000)), os.urandom(16 * 100_000), os.urandom(16)
-    whole = Segment.of(ids, key)
-    several = [Segment.of(ids[start : start + (16 << 12)], key) for start in range(0, len(ids), 16 << 12)]
-    for read in (Run(1, [whole]), Run(1, [Segment.from_bytes(whole.to_bytes())]), Run(1, several)):
-        assert read.may_hold(Mixed.of(key, ids)).all()
-        assert read.may_hold(Mixed.of(key, others)).mean() < 0.004  # about 0.0013
-        assert read.count == 20_000
-        names = names_of(ids)
-        assert all(names[i] in names_of(ids)[1024 * (read.page(names[i]) - 1) :][:1024] for i in range(0, 20_000, 617))
-    # a rival: a filter of half the size errs ten times as often
-    half = Filter(key, Filter.of(key, ids[: len(ids) // 2]).words)
-    places = half._places(Mixed.of(key, ids))
-    half.words[:] = 0
-    np.bitwise_or.at(half.words, places, Mixed.of(key, ids).bits)
-    assert half.may_hold(Mixed.of(key, others)).mean() > 0.004
+def columns_of(heads: Sequence[Head]) -> list[Columns]:
+    seen = Seen()
+    for number, head in enumerate(heads, 1):
+        seen.add(number, head)
+    return seen.columns
+
+
+def test_filters_hold_what_they_were_given_and_little_else() -> None:
+    count, key = FOLDED, os.urandom(16)
+    runs, others = [sorted_names(os.urandom(16 * count)) for _ in range(9)], os.urandom(16 * 200_000)
+    heads = [Head.of(ids, key) for ids in runs]
+    for some in (heads, [Head.from_bytes(head.to_bytes()) for head in heads]):
+        (columns,) = columns_of(some)
+        assert columns.words.itemsize == 2
+        for lane, ids in enumerate(runs):
+            hits = columns.may_hold(Mixed.of(key, ids))
+            assert ((hits >> lane) & 1).all()
+            names = names_of(ids)
+            for i in range(0, count, 617):
+                assert (lane + 1, 1 + i // 1024) in list(columns.pages(names[i], int(hits[i])))
+        vain = np.bitwise_count(columns.may_hold(Mixed.of(key, others))).sum() / (9 * 200_000)
+        assert vain < 6e-5  # 2.1e-5 by the formula of Bloom
+        assert [head.count for head in some] == [count] * 9
+    # a rival: filters of half the size err a hundred times as often
+    half = [Head(key, head.count, head.firsts, head.bits[::2] | head.bits[1::2]) for head in heads]
+    (columns,) = columns_of(half)
+    assert np.bitwise_count(columns.may_hold(Mixed.of(key, others))).mean() > 9 * 6e-5
+
+
+@pytest.mark.parametrize("count", [1, 5, 131, 40_000, 43_690, 65_536, 98_303])
+def test_a_filter_is_as_large_as_its_run_needs(count: int) -> None:
+    head = Head.of(sorted_names(os.urandom(16 * count)), os.urandom(16))
+    assert 16 * count <= head.places <= max(40 * count, 24 * 12)
+
+
+def test_runs_that_are_gone_leave_nothing_behind() -> None:
+    key, seen = os.urandom(16), Seen()
+    runs = [sorted_names(os.urandom(16 * 3_000)) for _ in range(70)]
+    for number, ids in enumerate(runs, 1):
+        seen.add(number, Head.of(ids, key))
+    assert [columns.words.itemsize for columns in seen.columns] == [8, 1]
+    seen.adopt(set(range(1, 71)) - {3, 64}, folds=71)
+    for gone in (3, 64):
+        found = seen.suspects(names_of(runs[gone - 1]), runs[gone - 1])
+        assert all(run != gone for run, _ in found)
+    seen.add(71, Head.of(runs[2], key))  # in a place that is free
+    assert len(seen.columns) == 2
+    found = seen.suspects(names_of(runs[2]), runs[2])
+    assert sum(len(names) for (run, _), names in found.items() if run == 71) == 3_000
+    seen.adopt(set(), folds=72)
+    assert (seen.runs, seen.columns) == (set(), [])
+
+
+def test_many_ids_are_cut_into_runs_of_about_one_size(small_runs: None) -> None:
+    for count in (1, 64, 95, 97, 500, 1_000):
+        ids = os.urandom(16 * count)
+        runs = list(cut_into_runs(ids))
+        assert b"".join(runs) == ids
+        assert all(count < 64 or 2 * 64 // 3 <= len(run) // 16 <= 3 * 64 // 2 for run in runs)
 
 
 def test_ids_that_end_in_zeros_stay_themselves() -> None:
@@ -50,7 +93,7 @@ def test_an_old_report_that_comes_again_is_known_however_often_runs_were_made(
     with store.snapshot() as connection:
         table = store.table("runs", stored.key)
         heads = connection.execute(f"SELECT run FROM {table} WHERE page = 0").fetchall()  # noqa: S608
-    assert 1 < len(heads) < 40 * 37 // 64  # folded, and merged
+    assert len(heads) == 40 * 37 // (64 + 10)  # every second commit fills a run
     for one in (store, make(), make()):  # one that knows them, and others that have to look
         for ids in sent:
             mixed = sorted_names(ids[: 16 * 20] + (fresh := os.urandom(16)))

@@ -4,7 +4,7 @@ A block holds the reports of a commit: their ids and payloads, end to end, and t
 have come, their ids become a run (`seen`) and their payloads larger blocks without ids, in one transaction: from then
 on nothing says which id sent which payload. Whether an id is there is decided within the transaction that would store
 it, while the survey's counter is locked, against what the database holds at that moment. What is known of runs is read
-before that transaction, and after it runs are made and merged (`upkeep`): neither may break it.
+before that transaction, and after it runs are made (`upkeep`): neither may break it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veil.collector import seen as seen_ids
-from veil.collector.merging import Merging, Rows, rows_of_run
-from veil.collector.seen import Memory, Seen, Segment, names_of, sorted_names
+from veil.collector.seen import Head, Memory, Seen, cut_into_runs, names_of, pages_of, sorted_names
 from veil.collector.sql import Connection, SqlStore
 from veil.collector.store import Chunk, Group, Phase, StoredSurvey
 from veil.collector.upkeep import Upkeep
@@ -36,7 +35,8 @@ _STANDING = (
 )
 _BUCKET = struct.Struct("<qq")
 _FOLDED_BYTES = 16 << 20  # of payloads in one transaction
-_SEGMENTS_AT_ONCE = 16  # some three megabytes
+_HEAD = 0  # the page of a run that says what is known of it
+_HEADS_AT_ONCE = 16  # some three megabytes
 
 Buckets = list[tuple[int, int]]
 Block = tuple[int, int, bytes, bytes, bytes]
@@ -48,7 +48,7 @@ Old = Literal["update", "refuse", "keep"]
 
 
 class _OutdatedError(Exception):
-    """Runs were made or merged since a survey's were read."""
+    """Runs were made since a survey's were read."""
 
 
 class BlockStore(SqlStore):
@@ -60,7 +60,7 @@ class BlockStore(SqlStore):
     def __init__(self) -> None:
         self._memory = Memory()
         self._appending = threading.Lock()
-        self.folding, self.merging = Upkeep(), Upkeep()
+        self.folding = Upkeep()
 
     @contextmanager
     def snapshot(self, surveys: Sequence[int] = ()) -> Iterator[Connection]:
@@ -101,8 +101,8 @@ class BlockStore(SqlStore):
         """After rows were copied: new ones get keys beyond theirs."""
 
     @property
-    def failed_upkeep(self) -> int:  # runs that could not be made or merged
-        return self.folding.failures + self.merging.failures
+    def failed_upkeep(self) -> int:  # runs that could not be made
+        return self.folding.failures
 
     def table(self, name: str, survey: int) -> str:
         """The name of a table of reports or ids: each survey has its own, so that all of it can be erased."""
@@ -113,7 +113,7 @@ class BlockStore(SqlStore):
             outcomes = self._stored(groups, now)
             for i, group in enumerate(groups):
                 if isinstance(outcomes[i], int):
-                    self._tend(group.survey, group.count)
+                    self._tend(group.survey)
             return outcomes
 
     def _stored(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
@@ -179,23 +179,17 @@ class BlockStore(SqlStore):
 
         A large survey has hundreds of megabytes of filters: what was read before a connection broke is not read again.
         """
-        seen, table = self._memory.of(survey), self.table("runs", survey)
-        listing = (
-            f"SELECT run, page FROM {table} WHERE survey = ? AND page <= 0"  # noqa: S608
-            f" AND run IN (SELECT run FROM {table} WHERE survey = ? AND page = 0)"
-        )
+        seen = self._memory.of(survey)
+        listing = f"SELECT run FROM {self.table('runs', survey)} WHERE survey = ? AND page = ?"  # noqa: S608
         with self.snapshot() as connection:
             (folds,) = connection.execute("SELECT folds FROM counters WHERE survey = ?", (survey,)).fetchone()
             if folds == seen.loaded:
                 return
-            found = connection.execute(listing, (survey, survey)).fetchall()
-            listed = [(run, page) for run, page in found]
-            known = {run.number for run in seen.runs}
-            missing = [place for place in listed if place[0] not in known and place not in seen.parts]
-            for start in range(0, len(missing), _SEGMENTS_AT_ONCE):
-                some = missing[start : start + _SEGMENTS_AT_ONCE]
-                for place, data in self.read_pages(connection, survey, some):
-                    seen.parts[place] = Segment.from_bytes(data) if data else None
+            listed = {run for (run,) in connection.execute(listing, (survey, _HEAD)).fetchall()}
+            missing = [(run, _HEAD) for run in sorted(listed - seen.runs)]
+            for start in range(0, len(missing), _HEADS_AT_ONCE):
+                for (run, _), data in self.read_pages(connection, survey, missing[start : start + _HEADS_AT_ONCE]):
+                    seen.add(run, Head.from_bytes(data))
         seen.adopt(listed, folds)
 
     def _known(self, connection: Connection, survey: int, seen: Seen, names: Sequence[bytes], ids: bytes) -> set[bytes]:
@@ -227,21 +221,14 @@ class BlockStore(SqlStore):
 
     # -- from blocks to runs ---------------------------------------------------------------------------------------
 
-    def _tend(self, survey: int, reports: int) -> None:
-        """After a commit of so many reports: make a run where there are enough, and merge as much as keeps up."""
+    def _tend(self, survey: int) -> None:
+        """After a commit: make a run where there are enough reports."""
         seen = self._memory.of(survey)
-        try:
-            if seen.is_full:
+        if seen.is_full:
+            try:
                 self.folding.do(lambda: self.fold(survey))
-            # an id is read, written and erased on two levels, some twice, because pages overlap
-            owed = max(1, 8 * reports // seen_ids.PAGE)
-            while owed > 0 and not seen.settled:
-                done = self.merging.do(lambda: self.merge(survey))
-                if done is None:
-                    return
-                owed -= done
-        except _OutdatedError:  # another collector was quicker: the next commit reads what it made
-            seen.doubt()
+            except _OutdatedError:  # another collector was quicker: the next commit reads what it made
+                seen.doubt()
 
     def fold(self, survey: int) -> None:
         """Make a run of the latest ids, and larger blocks of their payloads, if there are enough of them."""
@@ -252,23 +239,6 @@ class BlockStore(SqlStore):
             seen.latest = set()
             seen.doubt()
             self._load(survey)
-
-    def merge(self, survey: int) -> int:
-        """Merge some pages of a survey's runs, if enough of them are alike; how many pages."""
-        with self.writing() as connection:
-            _, seen = self._locked(connection, survey)
-            if seen is None:
-                return 1
-            merging = Merging(self, connection, survey, seen)
-            done = merging.step(self.merging.portion(seen_ids.SEGMENT_PAGES))
-        seen.parts.update(merging.made)
-        seen.settled = done is None
-        if merging.is_over:
-            before = seen.folds
-            self._load(survey)
-            if seen.loaded == before + 1:  # nobody else has changed anything: the latest ids are those that they were
-                seen.folds = seen.loaded
-        return done or 1
 
     def _locked(self, connection: Connection, survey: int) -> tuple[int, Seen | None]:
         """Up to which number ids are in runs, and what is known of them; None where its reports may be being erased."""
@@ -291,24 +261,24 @@ class BlockStore(SqlStore):
         rows = [tuple(map(bytes, row)) for row in connection.execute(statement, (survey, indexed, last)).fetchall()]
         connection.execute(f"DELETE FROM {table} {some}", (survey, indexed, last))  # noqa: S608
         self.insert_blocks(connection, survey, fold_blocks(rows, indexed))
-        ids = sorted_names(b"".join(ids for _, ids, _ in rows))
-        self.write_run(connection, survey, self.new_run(connection, survey), rows_of_run(ids, seen.key))
+        self.write_runs(connection, survey, b"".join(ids for _, ids, _ in rows), seen.key)
         connection.execute("UPDATE counters SET indexed = ? WHERE survey = ?", (last, survey))
         self.note_folded(connection, survey)
         return True
 
-    def new_run(self, connection: Connection, survey: int) -> int:
-        """A number that no run has had."""
-        statement = f"SELECT coalesce(max(run), 0) FROM {self.table('runs', survey)} WHERE survey = ?"  # noqa: S608
-        return 1 + int(connection.execute(statement, (survey,)).fetchone()[0])
-
-    def write_run(self, connection: Connection, survey: int, run: int, rows: Rows) -> None:
-        """Keep pages of a run."""
-        statement = f"INSERT INTO {self.table('runs', survey)} (survey, run, page, data) VALUES (?, ?, ?, ?)"  # noqa: S608
-        connection.executemany(statement, [(survey, run, page, data) for page, data in rows])
+    def write_runs(self, connection: Connection, survey: int, ids: bytes, key: bytes) -> None:
+        """Keep ids as a run, or as several where they are many; the key is that of the survey's filters."""
+        table = self.table("runs", survey)
+        latest = f"SELECT coalesce(max(run), 0) FROM {table} WHERE survey = ?"  # noqa: S608
+        (last,) = connection.execute(latest, (survey,)).fetchone()
+        statement = f"INSERT INTO {table} (survey, run, page, data) VALUES (?, ?, ?, ?)"  # noqa: S608
+        for run, some in enumerate(cut_into_runs(ids), last + 1):
+            names = sorted_names(some)
+            rows = [(_HEAD, Head.of(names, key).to_bytes()), *enumerate(pages_of(names), 1)]
+            connection.executemany(statement, [(survey, run, page, data) for page, data in rows])
 
     def note_folded(self, connection: Connection, survey: int) -> None:
-        """A survey's runs are others than before: whoever knows them reads them again."""
+        """A survey has other runs than before: whoever knows them reads the new ones."""
         connection.execute("UPDATE counters SET folds = folds + 1 WHERE survey = ?", (survey,))
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -342,12 +312,10 @@ class BlockStore(SqlStore):
         return [pair for last, count, packed in found for pair in _cut(packed, 0, min(until, last) - last + count)]
 
     def report_ids(self, survey: int) -> Iterator[bytes]:
-        runs = self.table("runs", survey)
-        whole = f"SELECT run FROM {runs} WHERE survey = ? AND page = 0"  # noqa: S608
         with self.snapshot() as connection:
             for statement in (
                 f"SELECT ids FROM {self.table('blocks', survey)} WHERE survey = ? ORDER BY last",  # noqa: S608
-                f"SELECT data FROM {runs} WHERE page > 0 AND run IN ({whole})",  # noqa: S608
+                f"SELECT data FROM {self.table('runs', survey)} WHERE survey = ? AND page > 0",  # noqa: S608
             ):
                 for (ids,) in connection.execute(statement, (survey,)).fetchall():
                     yield from names_of(bytes(ids))

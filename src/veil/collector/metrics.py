@@ -22,7 +22,7 @@ _HELP = {
     "veil_request_seconds": ("histogram", "From a whole head to the answer, by route."),
     "veil_refused_total": ("counter", "Refused requests by code."),
     "veil_commit_failures_total": ("counter", "Commits that the database refused; none of them was acknowledged."),
-    "veil_upkeep_failures_total": ("counter", "Runs of ids that could not be made or merged: commits become slower."),
+    "veil_upkeep_failures_total": ("counter", "Runs of ids that could not be made: commits become slower."),
     "veil_commit_seconds": ("histogram", "Durable commits."),
     "veil_tally_seconds": ("histogram", "Updates of tallies."),
     "veil_readings_total": ("counter", "Results for answers: made from the reports or their tally, or kept in memory."),

@@ -1,7 +1,8 @@
 """Databases of earlier versions, brought up to date within one transaction when a collector opens them.
 
 Version 2 kept a row per report, with numbers that had gaps where reports came again. Version 3 keeps blocks, and
-numbers without gaps: marks of tallies and of what readings took are moved to the same places.
+numbers without gaps: marks of tallies and of what readings took are moved to the same places. It merged runs of ids,
+which version 4 does not: runs of the usual size are made of whatever it had merged, with filters of their own.
 """
 
 from __future__ import annotations
@@ -11,16 +12,14 @@ from typing import Any
 
 from veil.collector import seen as seen_ids
 from veil.collector.blocks import BlockStore, Old, fold_blocks, pack_buckets
-from veil.collector.merging import rows_of_run
-from veil.collector.schema import LATEST, statements
-from veil.collector.seen import Seen, sorted_names
+from veil.collector.schema import BLOCKS, LATEST, statements
+from veil.collector.seen import Seen
 from veil.collector.sql import Connection
 from veil.errors import StoreError
 from veil.wire.frames import ID_BYTES
 
 __all__ = ["bring_up_to_date"]
 
-_BEFORE_BLOCKS = 2
 _NO_END = 2**63 - 1
 
 
@@ -42,9 +41,12 @@ def bring_up_to_date(store: BlockStore, connection: Connection, version: int, ol
     for number in range(version + 1, LATEST + 1):
         for statement in statements(number, **words):
             connection.execute(statement)
-        if number == _BEFORE_BLOCKS + 1:
+        if number == BLOCKS:
             _move_reports(store, connection)
             store.guard_audit(connection)
+    if version == BLOCKS:
+        for (key,) in connection.execute("SELECT key FROM surveys ORDER BY key").fetchall():
+            _remake_runs(store, connection, key)
     return LATEST
 
 
@@ -83,17 +85,9 @@ def _move_marks(connection: Connection, key: int, task: str, reports: int) -> No
 
 
 def _moved(store: BlockStore, connection: Connection, key: int) -> tuple[int, int, int]:
-    """Write a survey's blocks and runs; how many reports there are, how many of them in runs, and how many runs."""
-    total = indexed = runs = 0
-    filters, gathered = Seen().key, b""
-
-    def write_run() -> None:
-        nonlocal gathered, runs
-        if gathered:
-            runs += 1
-            store.write_run(connection, key, runs, rows_of_run(sorted_names(gathered), filters))
-            gathered = b""
-
+    """Write a survey's blocks and runs; how many reports there are, how many in runs, and after how many folds."""
+    total = indexed = folds = 0
+    filters = Seen().key
     for rows in _old_rows(connection, key):
         packed = pack_buckets([(bucket, 1) for *_, bucket in rows])
         block = packed, b"".join(bytes(name) for _, name, *_ in rows), b"".join(bytes(data) for _, _, data, _ in rows)
@@ -101,13 +95,11 @@ def _moved(store: BlockStore, connection: Connection, key: int) -> tuple[int, in
             store.insert_blocks(connection, key, [(total + len(rows), len(rows), *block)])
         else:
             store.insert_blocks(connection, key, fold_blocks([block], total))
-            gathered += block[1]
+            store.write_runs(connection, key, block[1], filters)
             indexed += len(rows)
-        if len(gathered) >= seen_ids.FOLDED * seen_ids.MERGED * ID_BYTES:  # at once what would be merged afterwards
-            write_run()
+            folds += 1
         total += len(rows)
-    write_run()
-    return total, indexed, runs
+    return total, indexed, folds
 
 
 def _old_rows(connection: Connection, key: int) -> Iterator[Any]:
@@ -119,3 +111,24 @@ def _old_rows(connection: Connection, key: int) -> Iterator[Any]:
     while rows := connection.execute(statement, (key, after, seen_ids.FOLDED)).fetchall():
         yield rows
         after = rows[-1][0]
+
+
+def _remake_runs(store: BlockStore, connection: Connection, key: int) -> None:
+    """Runs of a survey, each with its head, from those of version 3; what it had half merged, or half erased, goes."""
+    table, filters, gathered = store.table("runs", key), Seen().key, b""
+    mine = f"FROM {table} WHERE survey = ? AND run = ?"
+    runs = connection.execute(f"SELECT DISTINCT run FROM {table} WHERE survey = ? ORDER BY run", (key,)).fetchall()  # noqa: S608
+    (last,) = runs[-1] if runs else (0,)
+    for (run,) in runs:
+        if connection.execute(f"SELECT 1 {mine} AND page = 0", (key, run)).fetchone() is None:
+            continue  # a plan, a run that was being made, or one that another has replaced
+        for (page,) in connection.execute(f"SELECT page {mine} AND page > 0 ORDER BY page", (key, run)).fetchall():
+            ((_, ids),) = store.read_pages(connection, key, [(run, page)])
+            gathered += ids
+            if len(gathered) >= seen_ids.FOLDED * ID_BYTES:
+                store.write_runs(connection, key, gathered, filters)
+                gathered = b""
+    if gathered:
+        store.write_runs(connection, key, gathered, filters)
+    connection.execute(f"DELETE FROM {table} WHERE survey = ? AND run <= ?", (key, last))  # noqa: S608
+    store.note_folded(connection, key)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["LATEST", "PER_SURVEY", "SHARED", "statements"]
+__all__ = ["BLOCKS", "LATEST", "PER_SURVEY", "SHARED", "statements"]
 
 _FIRST = """
 CREATE TABLE surveys (
@@ -55,8 +55,12 @@ ALTER TABLE surveys ADD COLUMN texts TEXT;
 CREATE UNIQUE INDEX surveys_by_name ON surveys (name, wave);
 ALTER TABLE tokens ADD COLUMN expires TEXT;
 """
-_VERSIONS = (_FIRST, _STUDIES, _BLOCKS)
+# The same tables: runs are no longer merged, and their filters are others.
+_FILTERS = ""
+_VERSIONS = (_FIRST, _STUDIES, _BLOCKS, _FILTERS)
 LATEST = len(_VERSIONS)
+BLOCKS = 1 + _VERSIONS.index(_BLOCKS)
+"""The first version that has reports in blocks."""
 
 PER_SURVEY = {
     "blocks": (

@@ -1,12 +1,11 @@
 """Which report ids a survey has: the latest ones exactly, older ones by filters whose rare hits are looked up.
 
 Random ids land all over a sorted index, so that the index of a large survey is written anew with every commit. Here
-ids are written once as they come, and again in sorted runs: 65,536 reports make a run, 16 runs a larger one, and 16 of
-those one of 16 million, which is never touched again (`merging`). In memory a run is a filter of three bytes per id and
-the first id of each of its pages; a filter never misses an id, and about one in a thousand others is looked for in a
-page in vain. A run is kept in segments of some 64 pages, each with a filter of its own: whoever makes or reads a run
-does so segment by segment. What is here is a copy of what the database holds up to a mark, and is checked against it
-within every transaction (`blocks`).
+ids are written once as they come, and once more in sorted runs: 65,536 reports make a run, which is never touched
+again. In memory a run is a filter of three bytes per id and the first id of each of its pages; a filter never misses an
+id, and about one in fifty thousand others is looked for in a page in vain. The filters of 64 runs stand side by side
+(`Columns`), so that an id is looked for in all of them at once. What is here is a copy of what the database holds up to
+a mark, and is checked against it within every transaction (`blocks`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -25,24 +23,20 @@ from numpy.typing import NDArray
 from veil.wire.frames import ID_BYTES
 
 __all__ = [
-    *("FOLDED", "LEVELS", "MERGED", "PAGE", "SEGMENT_PAGES"),
-    *("Filter", "Memory", "Mixed", "Run", "Seen", "Segment", "names_of", "pages_of", "segments_of", "sorted_names"),
+    *("FOLDED", "PAGE"),
+    *("Columns", "Head", "Memory", "Mixed", "Seen", "cut_into_runs", "names_of", "pages_of", "sorted_names"),
 ]
 
 FOLDED = 1 << 16
 """So many reports make a run."""
-MERGED = 16
-"""So many runs of a level make one of the next."""
-LEVELS = 2
-"""Levels whose runs are merged; those above stay as they are."""
-SEGMENT_PAGES = 64
-"""Of a run's segment, about: what is read and written at once."""
 PAGE = 1024
 """Ids in a page."""
 _BITS = 24  # of a filter per id
+_PLACES = 10  # of a filter that an id sets
 _KEY_BYTES = 16
 _BYTES_OF_A_NAME = 112  # of memory, in a set
 _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+_WIDTHS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 Words = NDArray[np.uint64]
 
@@ -65,154 +59,161 @@ def pages_of(ids: bytes) -> Iterator[bytes]:
     return (ids[start : start + size] for start in range(0, len(ids), size))
 
 
-def segments_of(ids: bytes) -> Iterator[bytes]:
-    """Sorted ids, cut into the segments of a run."""
-    size = SEGMENT_PAGES * PAGE * ID_BYTES
-    return (ids[start : start + size] for start in range(0, len(ids), size))
+def cut_into_runs(ids: bytes) -> Iterator[bytes]:
+    """Ids, cut into runs of the usual size: between two thirds and one and a half of it, and less for fewer ids."""
+    count = len(ids) // ID_BYTES
+    runs = max(1, round(count / FOLDED))
+    for i in range(runs):
+        yield ids[ID_BYTES * (count * i // runs) : ID_BYTES * (count * (i + 1) // runs)]
 
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
-    """Ids as filters see them: 64 bits each, mixed with a key, and the five bits that each sets in a word.
-
-    `heads` are their first 64 bits as they are: the order of ids goes by them.
-    """
+    """Ids as filters see them: two words each, mixed with a key; from these follow the places that an id sets."""
 
     key: bytes
-    places: Words
-    bits: Words
-    heads: Words
+    first: Words
+    step: Words
 
     @classmethod
     def of(cls, key: bytes, ids: bytes) -> Mixed:
         """Mix ids; the key is random, so that nobody can send ids that a filter takes for others."""
         halves = _halves(ids)
         one, two = np.frombuffer(key, dtype="<u8").astype(np.uint64)
-        mixed = _stirred(_stirred(halves[:, 0] ^ one, _ODD[0]) + (halves[:, 1] ^ two), _ODD[1])
-        bits = np.zeros(len(halves), dtype=np.uint64)
-        for i in range(5):
-            bits |= np.uint64(1) << ((mixed >> np.uint64(6 * i)) & np.uint64(63))
-        return cls(key, mixed >> np.uint64(32), bits, halves[:, 0])
+        first = _stirred(_stirred(halves[:, 0] ^ one, _ODD[0]) + (halves[:, 1] ^ two), _ODD[1])
+        return cls(key, first, _stirred(first ^ two, _ODD[0]))
+
+    def places(self, size: int) -> NDArray[np.int64]:
+        """The places of each id in a filter of so many, a row per id."""
+        words: Words = self.first[:, None] + self.step[:, None] * np.arange(_PLACES).astype(np.uint64)
+        scaled: Words = (words >> np.uint64(32)) * np.uint64(size)
+        return (scaled >> np.uint64(32)).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
-class Filter:
-    """A blocked Bloom filter: an id sets five bits of one word. The runs of a survey share their key."""
+class Head:
+    """What is known of a run of sorted ids: how many, each page's first id, and a Bloom filter, a bit per place."""
 
     key: bytes
-    words: Words
-
-    @classmethod
-    def of(cls, key: bytes, ids: bytes) -> Filter:
-        """A filter that holds these ids."""
-        made = cls(key, np.zeros(max(1, len(ids) // ID_BYTES * _BITS // 64), dtype=np.uint64))
-        mixed = Mixed.of(key, ids)
-        np.bitwise_or.at(made.words, made._places(mixed), mixed.bits)
-        return made
-
-    def may_hold(self, mixed: Mixed) -> NDArray[np.bool_]:
-        """Which ids may be here; of those that it holds, all."""
-        return np.asarray((self.words[self._places(mixed)] & mixed.bits) == mixed.bits)
-
-    def _places(self, mixed: Mixed) -> NDArray[np.int64]:
-        return ((mixed.places * np.uint64(len(self.words))) >> np.uint64(32)).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Segment:
-    """Neighbours in a run, as the database keeps what is known of them: how many, each page's first id, a filter."""
-
     count: int
     firsts: list[bytes]
-    filter: Filter
+    bits: NDArray[np.uint8]
 
     @classmethod
-    def of(cls, ids: bytes, key: bytes) -> Segment:
-        """The segment of sorted ids."""
-        return cls(len(ids) // ID_BYTES, [page[:ID_BYTES] for page in pages_of(ids)], Filter.of(key, ids))
+    def of(cls, ids: bytes, key: bytes) -> Head:
+        """The head of sorted ids."""
+        count = len(ids) // ID_BYTES
+        is_set = np.zeros(_places_for(count), dtype=np.uint8)
+        is_set[Mixed.of(key, ids).places(len(is_set))] = 1
+        return cls(key, count, [page[:ID_BYTES] for page in pages_of(ids)], np.packbits(is_set))
 
     def to_bytes(self) -> bytes:
-        """As it is kept in the database, beside its pages."""
-        head = self.count.to_bytes(8, "little") + len(self.firsts).to_bytes(8, "little") + self.filter.key
-        return head + b"".join(self.firsts) + self.filter.words.astype("<u8").tobytes()
+        """As it is kept in the database, beside the pages."""
+        head = self.count.to_bytes(8, "little") + len(self.firsts).to_bytes(8, "little") + self.key
+        return head + b"".join(self.firsts) + self.bits.tobytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Segment:
+    def from_bytes(cls, data: bytes) -> Head:
         """What `to_bytes` wrote."""
         count, pages = (int.from_bytes(data[i : i + 8], "little") for i in (0, 8))
         key, start = data[16 : 16 + _KEY_BYTES], 16 + _KEY_BYTES
         end = start + pages * ID_BYTES
-        words = np.frombuffer(data, dtype="<u8", offset=end).astype(np.uint64)
-        return cls(count, names_of(data[start:end]), Filter(key, words))
-
-
-class Run:
-    """Sorted ids in the database, as they are known in memory: the filters of its segments, and all first ids."""
-
-    def __init__(self, number: int, segments: Sequence[Segment]) -> None:
-        self.number = number
-        self.key = segments[0].filter.key
-        self.count = sum(segment.count for segment in segments)
-        self.firsts = [first for segment in segments for first in segment.firsts]
-        self.words = np.concatenate([segment.filter.words for segment in segments])
-        self._heads = _halves(b"".join(segment.firsts[0] for segment in segments))[:, 0]
-        self._lengths = np.array([len(segment.filter.words) for segment in segments], dtype=np.uint64)
-        self._starts = np.cumsum(self._lengths) - self._lengths
+        return cls(key, count, names_of(data[start:end]), np.frombuffer(data, dtype=np.uint8, offset=end))
 
     @property
-    def level(self) -> int:
-        """How often its ids were merged, by how many they are."""
-        return sum(self.count >= FOLDED * MERGED**level // 2 for level in range(1, LEVELS + 1))
+    def places(self) -> int:
+        """How many places its filter has."""
+        return 8 * len(self.bits)
 
-    def may_hold(self, mixed: Mixed) -> NDArray[np.bool_]:
-        """Which ids may be here; of those that it holds, all."""
-        if len(self._heads) == 1:
-            return Filter(self.key, self.words).may_hold(mixed)
-        # An id stands in the last segment that begins before it. Where their first 64 bits are the same, it may stand
-        # in another one: then it is looked for in its page.
-        at = np.maximum(np.searchsorted(self._heads, mixed.heads, side="right") - 1, 0)
-        places = self._starts[at] + ((mixed.places * self._lengths[at]) >> np.uint64(32))
-        return np.asarray(((self.words[places] & mixed.bits) == mixed.bits) | (self._heads[at] == mixed.heads))
 
-    def page(self, name: bytes) -> int:
-        """The page where an id would stand, counted from 1."""
-        return max(1, bisect_right(self.firsts, name))
+class Columns:
+    """The filters of up to 64 runs, side by side: a word per place, in which each run has a bit.
+
+    An id sets the same places in all of them, so that the words at these places, and-ed, have a bit for every run that
+    may hold it. They begin narrow, because most surveys have few runs.
+    """
+
+    def __init__(self, key: bytes, size: int) -> None:
+        self.key, self.size = key, size
+        self.words: NDArray[Any] = np.zeros(size, dtype=np.uint8)
+        self._firsts: list[tuple[int, list[bytes]] | None] = []
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another run fits."""
+        return None in self._firsts or len(self._firsts) < max(_WIDTHS)
+
+    def add(self, number: int, head: Head) -> None:
+        """Take a run, of the same key and size."""
+        lane = self._firsts.index(None) if None in self._firsts else len(self._firsts)
+        if lane == len(self._firsts):
+            self._firsts.append(None)
+        width = 8 * self.words.itemsize
+        if lane >= width:
+            self.words = self.words.astype(_WIDTHS[2 * width])
+        places = np.flatnonzero(np.unpackbits(head.bits))
+        self.words[places] |= self.words.dtype.type(1 << lane)
+        self._firsts[lane] = number, head.firsts
+
+    def keep(self, numbers: set[int]) -> None:
+        """Forget all runs but these."""
+        for lane, known in enumerate(self._firsts):
+            if known is not None and known[0] not in numbers:
+                self.words &= ~self.words.dtype.type(1 << lane)
+                self._firsts[lane] = None
+
+    def may_hold(self, mixed: Mixed) -> NDArray[Any]:
+        """Of each id, the bits of the runs where it may be; of those that hold it, all."""
+        found = self.words[mixed.places(self.size)]
+        return np.asarray(np.bitwise_and.reduce(found, axis=1))
+
+    def pages(self, name: bytes, bits: int) -> Iterator[tuple[int, int]]:
+        """The runs of these bits, each with the page where an id would stand."""
+        while bits:
+            known = self._firsts[(bits & -bits).bit_length() - 1]
+            if known is not None:
+                yield known[0], max(1, bisect_right(known[1], name))
+            bits &= bits - 1
 
 
 @dataclass
 class Seen:
     """The ids of one survey up to a mark. The database counts in `folds` how often its runs changed.
 
-    `runs` are those of the count `loaded`, and `latest` holds what came after those of the count `folds`. A run never
-    changes, so that what was read of one stays right when a commit fails: `parts` are segments that wait for the rest
-    of theirs, by run and page.
+    The runs known here are those of the count `loaded`, and `latest` holds what came after those of the count `folds`.
+    A run never changes, so that what was read of one stays right when a commit fails, or a connection breaks.
     """
 
     mark: int = 0
     folds: int = -1
     loaded: int = -1
     latest: set[bytes] = field(default_factory=set)
-    runs: list[Run] = field(default_factory=list)
-    parts: dict[tuple[int, int], Segment | None] = field(default_factory=dict)
-    settled: bool = False
-    """Whether no runs are to be merged."""
+    runs: set[int] = field(default_factory=set)
+    columns: list[Columns] = field(default_factory=list)
 
     def doubt(self) -> None:
         """Look again what came after the runs: nobody knows what was committed."""
         self.folds = -1
 
-    def adopt(self, listed: Sequence[tuple[int, int]], folds: int) -> None:
-        """The runs are those whose heads and segments are at these places; all parts that were not known are here."""
-        known = {run.number: run for run in self.runs}
-        runs = []
-        for number, places in groupby(sorted(listed), key=lambda place: place[0]):
-            if number not in known:
-                parts = [self.parts[place] for place in sorted(places, key=lambda place: -place[1])]
-                known[number] = Run(number, [part for part in parts if part is not None])
-            runs.append(known[number])
-        whole = {run.number for run in runs}
-        self.parts = {place: part for place, part in self.parts.items() if place[0] not in whole}
-        self.runs, self.loaded, self.settled = runs, folds, False
+    def add(self, number: int, head: Head) -> None:
+        """Take a run as it was read."""
+        fitting = (one for one in self.columns if (one.key, one.size) == (head.key, head.places) and one.has_room)
+        columns = next(fitting, None)
+        if columns is None:
+            columns = Columns(head.key, head.places)
+            self.columns.append(columns)
+        columns.add(number, head)
+        self.runs.add(number)
+
+    def adopt(self, listed: set[int], folds: int) -> None:
+        """The runs are these; all that were not known have been added."""
+        if gone := self.runs - listed:
+            for columns in self.columns:
+                columns.keep(listed)
+            self.runs -= gone
+        if not self.runs:
+            self.columns.clear()
+        self.loaded = folds
 
     @property
     def is_full(self) -> bool:
@@ -222,23 +223,24 @@ class Seen:
     @property
     def key(self) -> bytes:
         """The key of the filters: that of the runs, or a new one where there is none."""
-        return self.runs[0].key if self.runs else os.urandom(_KEY_BYTES)
+        return self.columns[0].key if self.columns else os.urandom(_KEY_BYTES)
 
     @property
     def size(self) -> int:
         """Bytes of memory, about."""
-        parts = sum(8 * len(part.filter.words) for part in self.parts.values() if part is not None)
-        return len(self.latest) * _BYTES_OF_A_NAME + sum(8 * len(run.words) for run in self.runs) + parts
+        return len(self.latest) * _BYTES_OF_A_NAME + sum(columns.words.nbytes for columns in self.columns)
 
     def suspects(self, names: Sequence[bytes], ids: bytes) -> dict[tuple[int, int], list[bytes]]:
         """Ids that may stand in a run, by run and page."""
         found: dict[tuple[int, int], list[bytes]] = {}
         mixed: Mixed | None = None
-        for run in self.runs:
-            if mixed is None or mixed.key != run.key:
-                mixed = Mixed.of(run.key, ids)
-            for i in np.flatnonzero(run.may_hold(mixed)).tolist():
-                found.setdefault((run.number, run.page(names[i])), []).append(names[i])
+        for columns in self.columns:
+            if mixed is None or mixed.key != columns.key:
+                mixed = Mixed.of(columns.key, ids)
+            hits = columns.may_hold(mixed)
+            for i in np.flatnonzero(hits).tolist():
+                for place in columns.pages(names[i], int(hits[i])):
+                    found.setdefault(place, []).append(names[i])
         return found
 
 
@@ -262,6 +264,14 @@ class Memory:
             left = sum(seen.size for seen in self._seen.values()) - self._most
             while left > 0 and len(self._seen) > 1:
                 left -= self._seen.popitem(last=False)[1].size
+
+
+def _places_for(count: int) -> int:
+    """How many places the filter of so many ids has: 16 to 32 per id, in few sizes, so that many runs share theirs."""
+    ids = FOLDED
+    while ids > 8 and 3 * (ids // 2) >= 2 * count:
+        ids //= 2
+    return _BITS * ids
 
 
 def _halves(ids: bytes) -> Words:

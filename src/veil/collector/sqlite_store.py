@@ -12,7 +12,7 @@ from pathlib import Path
 
 from veil.collector.blocks import BlockStore, Old
 from veil.collector.migrating import bring_up_to_date
-from veil.collector.schema import PER_SURVEY
+from veil.collector.schema import BLOCKS, PER_SURVEY
 from veil.collector.sql import Connection
 from veil.collector.store import Group, Phase
 from veil.errors import StoreError, StoreTimeoutError
@@ -81,7 +81,8 @@ class SqliteStore(BlockStore):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with self.reading() as connection, contextlib.closing(sqlite3.connect(path)) as copy:
             connection.backup(copy)
-            return int(copy.execute("SELECT coalesce(sum(reports), 0) FROM surveys").fetchone()[0])
+            column, table = ("reports", "surveys") if self.version < BLOCKS else ("sequence", "counters")
+            return int(copy.execute(f"SELECT coalesce(sum({column}), 0) FROM {table}").fetchone()[0])  # noqa: S608
 
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():

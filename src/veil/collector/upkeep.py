@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
 
 from veil.collector.logs import log
 from veil.errors import StoreError
@@ -18,8 +17,6 @@ __all__ = ["Upkeep"]
 _PAUSES = (1.0, 60.0)  # seconds after the first failure in a row, and at most
 _SMALLEST = 16  # a part of the ordinary size
 _GOOD = 64  # so many successes, and twice as much is done at once
-
-T = TypeVar("T")
 
 
 class Upkeep:
@@ -35,21 +32,20 @@ class Upkeep:
         """How much to do at once of what is ordinarily done."""
         return max(1, whole // self._part)
 
-    def do(self, work: Callable[[], T]) -> T | None:
-        """What it returns; None where it failed, or where the pause after a failure is not over."""
+    def do(self, work: Callable[[], object]) -> None:
+        """Do it, unless the pause after a failure is not over."""
         if self._clock() < self._again:
-            return None
+            return
         try:
-            done = work()
+            work()
         except StoreError as problem:
             self.failures += 1
             self._pause = min(max(_PAUSES[0], 2 * self._pause), _PAUSES[1])
             self._again = self._clock() + self._pause
             self._part, self._good = min(2 * self._part, _SMALLEST), 0
             log("warning", "upkeep-wait", problem, failures=self.failures, seconds=self._pause)
-            return None
+            return
         self._pause = 0.0
         self._good += 1
         if self._good >= _GOOD:
             self._part, self._good = max(1, self._part // 2), 0
-        return done

@@ -1,24 +1,19 @@
-"""Runs of ids are merged in small steps: no commit waits for long, whoever does the next step, and no id is lost."""
+"""Runs of ids: made once and never touched again, read once, by whichever collector; and no id is lost."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.service.harness import SURVEY
 from tests.service.reports import group, opened
 
-from veil.collector import seen
-from veil.collector.backup import back_up, restore
 from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue
-from veil.collector.merging import Merging
 from veil.collector.seen import names_of
-from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import StoredSurvey
 from veil.collector.upkeep import Upkeep
 from veil.errors import StoreError, StoreTimeoutError
@@ -69,72 +64,60 @@ def distant(store: BlockStore, calls: int, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(store, "writing", limited)
 
 
-def test_merges_fit_into_the_time_of_a_short_transaction(
+def test_a_run_is_written_once_and_fits_into_a_short_transaction(
     make: Make, small_runs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = make()
     stored = opened(store)
-    distant(store, 24 if not isinstance(store, SqliteStore) else 40, monkeypatch)
-    sent = send(store, stored, 24)
+    distant(store, 24, monkeypatch)  # a page in vain is a call, too
+    sent = send(store, stored, 20)
+    first = rows_of(store, stored)
+    sent += send(store, stored, 60)
     assert store.failed_upkeep == 0
-    assert max(run.count for run in store._memory.of(stored.key).runs) > 64 * 4 * 4 // 2  # merged, and merged again
+    assert set(first) <= set(rows_of(store, stored))
+    assert len(store._memory.of(stored.key).runs) == 80
     check_all_known(make(), stored, sent)
 
 
-def test_the_number_of_runs_grows_with_the_logarithm(make: Make, small_runs: None) -> None:
+def test_ids_are_looked_for_in_64_runs_at_once(make: Make, small_runs: None) -> None:
+    """The filters of 150 runs are three tables of words, of as many bytes as bits for all ids, and little more."""
     store = make()
     stored = opened(store)
-    sent = send(store, stored, 55)
-    runs = store._memory.of(stored.key).runs
-    largest = sum(run.level == seen.LEVELS for run in runs)
-    assert largest == 3
-    assert len(runs) - largest <= seen.LEVELS * seen.MERGED
-    assert all(sum(run.level == level for run in runs) <= seen.MERGED for level in range(seen.LEVELS))
-    while not store._memory.of(stored.key).settled:
-        store.merge(stored.key)
-    found = rows_of(store, stored)
-    assert {run for run, _ in found} == {
-        run.number for run in store._memory.of(stored.key).runs
-    }  # nothing is left over
+    sent = send(store, stored, 150)
+    again = make()
+    check_all_known(again, stored, sent)
+    for one in (store, again):
+        known = one._memory.of(stored.key)
+        assert len(known.runs) == 150
+        assert [columns.words.itemsize for columns in known.columns] == [8, 8, 4]
+        assert known.size - 112 * len(known.latest) == 24 * 64 * (8 + 8 + 4)
+
+
+def test_a_commit_of_many_reports_makes_several_runs(make: Make, small_runs: None) -> None:
+    store = make()
+    stored = opened(store)
+    sent = send(store, stored, 3, each=64 * 5 + 40)
+    assert len(store._memory.of(stored.key).runs) == 3 * 6
     check_all_known(make(), stored, sent)
 
 
-def test_whoever_comes_next_goes_on_with_a_merge(make: Make, small_runs: None) -> None:
-    """Each commit is another collector's, as if all before it had been killed; two others take turns."""
-    stored = opened(make())
-    others = make(), make()
-    sent: list[bytes] = []
-    between = 0
-    for i in range(30):
-        store = make() if i % 3 == 0 else others[i % 2]
-        sent += send(store, stored, 1)
-        between += any(run == 0 for run, _ in rows_of(store, stored))
-        if i % 5 == 0:
-            assert store.append([group(stored, sent[i // 2])], 1_000) == [0]
-        if store not in others:
-            store.close()
-    assert between > 5  # a merge was often under way
-    assert max(run.level for run in others[0]._memory.of(stored.key).runs) == seen.LEVELS
-    check_all_known(make(), stored, sent)
-
-
-def test_a_step_that_fails_is_put_off_and_counted(
+def test_a_fold_that_fails_is_put_off_and_counted(
     make: Make, small_runs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = make()
     stored = opened(store)
     now = 0.0
-    store.merging = Upkeep(lambda: now)
+    store.folding = Upkeep(lambda: now)
     tries = 0
-    step = Merging.step
+    write = store.write_runs
 
-    def fails(self: Merging, pages: int) -> int | None:
+    def fails(*given: Any) -> None:
         nonlocal tries
-        step(self, pages)  # and all that it did is undone
+        write(*given)  # and all that it did is undone
         tries += 1
         raise StoreTimeoutError("late")
 
-    monkeypatch.setattr(Merging, "step", fails)
+    monkeypatch.setattr(store, "write_runs", fails)
     sent = send(store, stored, 12)
     assert (tries, store.failed_upkeep) == (1, 1)  # not with every commit
     now = 1.0
@@ -145,9 +128,13 @@ def test_a_step_that_fails_is_put_off_and_counted(
     now = 3.0
     sent += send(store, stored, 3)
     assert tries == 3
-    monkeypatch.undo()
+    monkeypatch.setattr(store, "write_runs", write)
+    assert rows_of(store, stored) == []
     now = 100.0
     check_all_known(store, stored, sent)
+    sent += send(store, stored, 9)  # in small portions, because of the failures
+    assert store._memory.of(stored.key).runs
+    check_all_known(make(), stored, sent)
 
 
 def test_less_is_done_at_once_after_failures() -> None:
@@ -164,8 +151,10 @@ def test_less_is_done_at_once_after_failures() -> None:
         now = upkeep._again
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert (upkeep.portion(64), upkeep.portion(3)) == (4, 1)
+    done: list[int] = []
     for _ in range(4 * 64):
-        assert upkeep.do(lambda: 7) == 7
+        upkeep.do(lambda: done.append(7))
+    assert len(done) == 4 * 64
     assert upkeep.portion(64) == 64
 
 
@@ -174,20 +163,17 @@ def test_what_was_read_of_runs_is_not_read_again(make: Make, small_runs: None, m
     store = make()
     stored = opened(store)
     sent = send(store, stored, 18)
-    parts = sum(
-        page <= 0 and run in {one.number for one in store._memory.of(stored.key).runs}
-        for run, page in rows_of(store, stored)
-    )
-    assert parts > 10
+    heads = sum(page == 0 for _, page in rows_of(store, stored))
+    assert heads == 18
     again = make()
-    monkeypatch.setattr("veil.collector.blocks._SEGMENTS_AT_ONCE", 1)
+    monkeypatch.setattr("veil.collector.blocks._HEADS_AT_ONCE", 1)
     distant(again, 40, monkeypatch)
     read: list[tuple[int, int]] = []
     read_pages = again.read_pages
 
     def breaks(connection: Any, survey: int, places: Sequence[tuple[int, int]]) -> Iterator[Any]:
         for place, data in read_pages(connection, survey, places):
-            if place[1] <= 0:
+            if place[1] == 0:
                 assert not isinstance(connection, Distant)  # not within the transaction
                 read.append(place)
                 if len(read) % 4 == 0:
@@ -195,7 +181,6 @@ def test_what_was_read_of_runs_is_not_read_again(make: Make, small_runs: None, m
             yield place, data
 
     monkeypatch.setattr(again, "read_pages", breaks)
-    monkeypatch.setattr(again, "_tend", lambda *given: None)  # merges read others
     tries = failed = 0
     while tries == failed and tries < 100:
         tries += 1
@@ -204,8 +189,8 @@ def test_what_was_read_of_runs_is_not_read_again(make: Make, small_runs: None, m
         except StoreError:
             failed += 1
     assert 0 < failed < tries
-    assert len(set(read)) == parts
-    assert len(read) < parts + tries
+    assert len(set(read)) == heads
+    assert len(read) < heads + tries
     check_all_known(make(), stored, sent)
 
 
@@ -215,7 +200,7 @@ def test_a_failed_commit_keeps_what_is_known_of_runs(
     store = make()
     stored = opened(store)
     sent = send(store, stored, 18)
-    runs = list(store._memory.of(stored.key).runs)
+    columns = list(store._memory.of(stored.key).columns)
     insert = store.insert_blocks
 
     def fails(*_: object) -> None:
@@ -227,38 +212,28 @@ def test_a_failed_commit_keeps_what_is_known_of_runs(
     monkeypatch.setattr(store, "insert_blocks", insert)
     monkeypatch.setattr(store, "_load", fails)
     assert store.append([group(stored, sent[0])], 1_000) == [0]
-    assert all(one is other for one, other in zip(runs, store._memory.of(stored.key).runs, strict=True))
+    assert all(one is other for one, other in zip(columns, store._memory.of(stored.key).columns, strict=True))
 
 
-def test_ids_that_begin_alike_are_found_in_whichever_segment(make: Make, small_runs: None) -> None:
+def test_ids_that_begin_alike_are_told_apart(make: Make, small_runs: None) -> None:
     store = make()
     stored = opened(store)
     sent = [b"".join(bytes(8) + os.urandom(8) for _ in range(64)) for _ in range(16)]
     for ids in sent:
         assert store.append([group(stored, ids)], 1_000) == [64]
-    assert max(len(run._heads) for run in store._memory.of(stored.key).runs) > 1
     check_all_known(make(), stored, sent)
 
 
-def test_a_backup_and_a_purge_amid_a_merge(make: Make, small_runs: None, tmp_path: Path) -> None:
-    store = make()
+def test_a_purge_is_known_to_every_collector(make: Make, small_runs: None) -> None:
+    store, other = make(), make()
     stored = opened(store)
-    sent = send(store, stored, 18)
-    while not any(run == 0 for run, _ in rows_of(store, stored)):
-        sent += send(store, stored, 1)
-    back_up(store, tmp_path / "backup.sqlite3")
-    back = SqliteStore(tmp_path / "back.sqlite3")
-    restore(tmp_path / "backup.sqlite3", back)
-    more = send(back, stored, 10)
-    assert any(run.level == seen.LEVELS for run in back._memory.of(stored.key).runs)
-    check_all_known(back, stored, sent + more)
-    back.close()
-    other = make()
+    send(store, stored, 18)
     send(other, stored, 1)
     closed = Catalogue(store).close(SURVEY.task)
     store.purge(closed.key)
     for one in (store, other):
-        one.merge(closed.key)
         one.fold(closed.key)
+        one._load(closed.key)
+        assert (one._memory.of(closed.key).runs, one._memory.of(closed.key).columns) == (set(), [])
     assert rows_of(store, stored) == []
     assert list(store.report_ids(stored.key)) == []
