@@ -90,7 +90,7 @@ def test_ids_are_looked_for_in_64_runs_at_once(make: Make, small_runs: None) -> 
         known = one._memory.of(stored.key)
         assert len(known.runs) == 150
         assert [columns.words.itemsize for columns in known.columns] == [8, 8, 4]
-        assert known.size - 112 * len(known.latest) == 24 * 64 * (8 + 8 + 4)
+        assert known.size - 112 * len(known.latest) == 32 * 64 * (8 + 8 + 4)
 
 
 def test_a_commit_of_many_reports_makes_several_runs(make: Make, small_runs: None) -> None:

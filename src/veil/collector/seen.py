@@ -2,10 +2,10 @@
 
 Random ids land all over a sorted index, so that the index of a large survey is written anew with every commit. Here
 ids are written once as they come, and once more in sorted runs: 65,536 reports make a run, which is never touched
-again. In memory a run is a filter of three bytes per id and the first id of each of its pages; a filter never misses an
-id, and about one in fifty thousand others is looked for in a page in vain. The filters of 64 runs stand side by side
-(`Columns`), so that an id is looked for in all of them at once. What is here is a copy of what the database holds up to
-a mark, and is checked against it within every transaction (`blocks`).
+again. In memory a run is a filter of four bytes per id and the first id of each of its pages; a filter never misses an
+id, and takes about one in a million others for one of its own, which is then looked for in a page in vain. The filters
+of 64 runs stand side by side (`Columns`), so that an id is looked for in all of them at once. What is here is a copy of
+what the database holds up to a mark, and is checked against it within every transaction (`blocks`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ FOLDED = 1 << 16
 """So many reports make a run."""
 PAGE = 1024
 """Ids in a page."""
-_BITS = 24  # of a filter per id
-_PLACES = 10  # of a filter that an id sets
+_BITS = 32  # of a filter per id
+_PLACES = 12  # of a filter that an id sets: a few less than would be best, because each is a look into memory
 _KEY_BYTES = 16
 _BYTES_OF_A_NAME = 112  # of memory, in a set
 _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
@@ -267,7 +267,7 @@ class Memory:
 
 
 def _places_for(count: int) -> int:
-    """How many places the filter of so many ids has: 16 to 32 per id, in few sizes, so that many runs share theirs."""
+    """How many places the filter of so many ids has: 21 to 43 per id, in few sizes, so that many runs share theirs."""
     ids = FOLDED
     while ids > 8 and 3 * (ids // 2) >= 2 * count:
         ids //= 2
