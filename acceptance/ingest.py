@@ -24,7 +24,7 @@ __all__ = ["BATCH", "SURVEY", "Window", "grow", "judge", "new_store", "on_postgr
 
 SURVEY = Survey(OLH(epsilon=1.0, domain=1024))
 BATCH = 512
-MILLION = 1 << 20  # so that every window has as many folds and merges of ids as any other
+MILLION = 1 << 20  # so that every window has as many folds as any other
 RIVAL = MILLION // 2
 _COMMITS_BETWEEN_CHECKPOINTS = 200
 

@@ -32,6 +32,7 @@ from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group
 from veil.collector.tallying import catch_up, rebuild
+from veil.errors import StoreError
 from veil.wire.tallies import decode_tally
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -147,6 +148,28 @@ def test_every_id_of_version_3_is_known(
             again = Group(stored.key, b"".join(ids(name, 300)), bytes(survey.layout.size * 300), 300)
             assert store.append([again], 2_000) == [0]
         store.close()
+
+
+def test_a_collector_of_version_3_that_still_runs_takes_nothing_more(database: Callable[[Path], Make]) -> None:
+    """It would not know the filters: what it reads with every commit has another name."""
+    store = database(FIXTURES / "v3")()
+    with store.snapshot() as connection:
+        columns = store.columns(connection, "counters")
+    assert sorted(columns) == ["changes", "indexed", "sequence", "survey"]  # it was folds
+    store.close()
+
+
+def test_a_database_that_lacks_ids_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite3"
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript((FIXTURES / "v3" / "collector.sqlite.sql").read_text())
+        old.execute("DELETE FROM runs_1 WHERE run = 2 AND page = 1")
+        old.commit()
+        before = list(old.iterdump())
+    with pytest.raises(StoreError, match="lacks"):
+        SqliteStore(path)
+    with closing(sqlite3.connect(path)) as old:
+        assert list(old.iterdump()) == before
 
 
 def test_a_copy_of_version_3_is_restored(tmp_path: Path) -> None:

@@ -11,8 +11,11 @@ import pytest
 from tests.service.harness import SURVEY
 from tests.service.reports import SIZE, group, opened
 
+from veil import GRR, Survey
 from veil.collector.blocks import BlockStore
+from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.seen import FOLDED, Columns, Head, Memory, Mixed, Seen, cut_into_runs, names_of, sorted_names
+from veil.collector.store import Group
 from veil.errors import StoreError
 
 
@@ -31,18 +34,21 @@ def test_filters_hold_what_they_were_given_and_little_else() -> None:
         (columns,) = columns_of(some)
         assert columns.words.itemsize == 2
         for lane, ids in enumerate(runs):
-            hits = columns.may_hold(Mixed.of(key, ids))
+            hits = columns.may_hold(Mixed.of(key, ids).places(columns.size))
             assert ((hits >> lane) & 1).all()
             names = names_of(ids)
             for i in range(0, count, 617):
                 assert (lane + 1, 1 + i // 1024) in list(columns.pages(names[i], int(hits[i])))
-        vain = np.bitwise_count(columns.may_hold(Mixed.of(key, others))).sum() / (9 * 200_000)
+        vain = np.bitwise_count(columns.may_hold(Mixed.of(key, others).places(columns.size))).sum() / (9 * 200_000)
         assert vain < 1e-5  # 9e-7 by Bloom's formula
-        assert [head.count for head in some] == [count] * 9
     # a rival: filters of half the size err a thousand times as often
-    half = [Head(key, head.count, head.firsts, head.bits[::2] | head.bits[1::2]) for head in heads]
+    half = []
+    for ids in runs:
+        is_set = np.zeros(heads[0].places // 2, dtype=np.uint8)
+        is_set[Mixed.of(key, ids).places(len(is_set))] = 1
+        half.append(Head(key, [], np.packbits(is_set)))
     (columns,) = columns_of(half)
-    assert np.bitwise_count(columns.may_hold(Mixed.of(key, others))).mean() > 9 * 1e-4
+    assert np.bitwise_count(columns.may_hold(Mixed.of(key, others).places(columns.size))).mean() > 9 * 1e-4
 
 
 @pytest.mark.parametrize("count", [1, 5, 131, 40_000, 43_690, 65_536, 98_303])
@@ -51,22 +57,16 @@ def test_a_filter_is_as_large_as_its_run_needs(count: int) -> None:
     assert 21 * count <= head.places <= max(43 * count, 32 * 8)
 
 
-def test_runs_that_are_gone_leave_nothing_behind() -> None:
-    key, seen = os.urandom(16), Seen()
-    runs = [sorted_names(os.urandom(16 * 3_000)) for _ in range(70)]
-    for number, ids in enumerate(runs, 1):
-        seen.add(number, Head.of(ids, key))
-    assert [columns.words.itemsize for columns in seen.columns] == [8, 1]
-    seen.adopt(set(range(1, 71)) - {3, 64}, folds=71)
-    for gone in (3, 64):
-        found = seen.suspects(names_of(runs[gone - 1]), runs[gone - 1])
-        assert all(run != gone for run, _ in found)
-    seen.add(71, Head.of(runs[2], key))  # in a place that is free
-    assert len(seen.columns) == 2
-    found = seen.suspects(names_of(runs[2]), runs[2])
-    assert sum(len(names) for (run, _), names in found.items() if run == 71) == 3_000
-    seen.adopt(set(), folds=72)
-    assert (seen.runs, seen.columns) == (set(), [])
+def test_a_filter_that_would_miss_ids_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of another version, as the one before wrote it (how many ids, how many pages, key, ...), or of a part of one."""
+    data = Head.of(sorted_names(os.urandom(16 * 100)), os.urandom(16)).to_bytes()
+    before = (100).to_bytes(8, "little") + (1).to_bytes(8, "little") + data[8:]
+    for bad in (before, data[:24], data[:20], b""):
+        with pytest.raises(StoreError, match="filter"):
+            Head.from_bytes(bad)
+    monkeypatch.setattr("veil.collector.seen._PLACES", 10)
+    with pytest.raises(StoreError, match="filter"):
+        Head.from_bytes(data)
 
 
 def test_many_ids_are_cut_into_runs_of_about_one_size(small_runs: None) -> None:
@@ -170,6 +170,41 @@ def test_a_commit_that_failed_is_not_remembered(
     assert store.append([group(stored, os.urandom(16))], 1_000) == [1]
     assert len(set(store.report_ids(stored.key))) == 81
     assert (store.find(SURVEY.task) or stored).reports == 81
+
+
+def test_nothing_is_remembered_where_runs_could_not_be_read(
+    make: Callable[[], BlockStore], small_runs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two surveys' reports are undone with those of a third, whose runs another collector made; reading them fails."""
+    one, two = make(), make()
+    asked = [Survey(GRR(1.0, k)) for k in (3, 4, 5)]
+    stored = []
+    for survey in asked:
+        Catalogue(one).create(draft_of(survey, {}, precision=60, minimum=1))
+        stored.append(Catalogue(one).open(survey.task))
+
+    def some(which: int, ids: bytes) -> Group:
+        count = len(ids) // 16
+        return Group(stored[which].key, ids, bytes(asked[which].layout.size * count), count)
+
+    for which in range(3):
+        one.append([some(which, os.urandom(16 * 5))], 1_000)
+    two.append([some(2, os.urandom(16 * 70))], 1_000)
+    sent, others = [os.urandom(16 * 3) for _ in range(3)], os.urandom(16 * 3)
+    load = one._load
+
+    def fails(survey: int) -> None:
+        monkeypatch.setattr(one, "_load", load)
+        raise StoreError("the database cannot be reached")
+
+    monkeypatch.setattr(one, "_load", fails)
+    with pytest.raises(StoreError):
+        one.append([some(which, ids) for which, ids in enumerate(sent)], 1_000)
+    assert two.append([some(1, others)], 1_000) == [3]
+    assert one.append([some(1, sent[1])], 1_000) == [3]  # refused, and so not known
+    assert one.append([some(1, others)], 1_000) == [0]
+    kept = list(one.report_ids(stored[1].key))
+    assert len(kept) == len(set(kept)) == 5 + 3 + 3
 
 
 def test_memory_is_bounded_over_many_surveys() -> None:

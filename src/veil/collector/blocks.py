@@ -30,13 +30,13 @@ __all__ = ["Block", "BlockStore", "Old", "fold_blocks", "pack_buckets"]
 
 _BLOCK_BYTES = 256 << 10
 _STANDING = (
-    "SELECT state, opens, closes, precision, sequence, indexed, folds FROM surveys JOIN counters ON survey = key"
+    "SELECT state, opens, closes, precision, sequence, indexed, changes FROM surveys JOIN counters ON survey = key"
     " WHERE key = ?"
 )
 _BUCKET = struct.Struct("<qq")
 _FOLDED_BYTES = 16 << 20  # of payloads in one transaction
 _HEAD = 0  # the page of a run that says what is known of it
-_HEADS_AT_ONCE = 16  # some three megabytes
+_HEADS_AT_ONCE = 16  # some four megabytes
 
 Buckets = list[tuple[int, int]]
 Block = tuple[int, int, bytes, bytes, bytes]
@@ -133,8 +133,9 @@ class BlockStore(SqlStore):
                 self._memory.trim()
                 return [outcomes[i] for i in range(len(groups))]
             except _OutdatedError:
-                for survey in surveys:
+                for survey in surveys:  # all of them before any is read: that may fail
                     self._memory.of(survey).doubt()
+                for survey in surveys:
                     self._load(survey)
             except BaseException:  # nobody knows what was committed: look again
                 for survey in surveys:
@@ -182,15 +183,17 @@ class BlockStore(SqlStore):
         seen = self._memory.of(survey)
         listing = f"SELECT run FROM {self.table('runs', survey)} WHERE survey = ? AND page = ?"  # noqa: S608
         with self.snapshot() as connection:
-            (folds,) = connection.execute("SELECT folds FROM counters WHERE survey = ?", (survey,)).fetchone()
+            (folds,) = connection.execute("SELECT changes FROM counters WHERE survey = ?", (survey,)).fetchone()
             if folds == seen.loaded:
                 return
             listed = {run for (run,) in connection.execute(listing, (survey, _HEAD)).fetchall()}
+            if seen.runs - listed:
+                seen.forget()
             missing = [(run, _HEAD) for run in sorted(listed - seen.runs)]
             for start in range(0, len(missing), _HEADS_AT_ONCE):
                 for (run, _), data in self.read_pages(connection, survey, missing[start : start + _HEADS_AT_ONCE]):
                     seen.add(run, Head.from_bytes(data))
-        seen.adopt(listed, folds)
+        seen.loaded = folds
 
     def _known(self, connection: Connection, survey: int, seen: Seen, names: Sequence[bytes], ids: bytes) -> set[bytes]:
         """Those of the ids that the survey has."""
@@ -279,7 +282,7 @@ class BlockStore(SqlStore):
 
     def note_folded(self, connection: Connection, survey: int) -> None:
         """A survey has other runs than before: whoever knows them reads the new ones."""
-        connection.execute("UPDATE counters SET folds = folds + 1 WHERE survey = ?", (survey,))
+        connection.execute("UPDATE counters SET changes = changes + 1 WHERE survey = ?", (survey,))
 
     # -- reading ---------------------------------------------------------------------------------------------------
 

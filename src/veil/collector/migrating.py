@@ -1,8 +1,8 @@
 """Databases of earlier versions, brought up to date within one transaction when a collector opens them.
 
 Version 2 kept a row per report, with numbers that had gaps where reports came again. Version 3 keeps blocks, and
-numbers without gaps: marks of tallies and of what readings took are moved to the same places. It merged runs of ids,
-which version 4 does not: runs of the usual size are made of whatever it had merged, with filters of their own.
+numbers without gaps: marks of tallies and of what readings took are moved to the same places. Version 3 also merged
+runs of ids. Version 4 does not: it makes runs of the usual size of them, with filters of its own.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ def bring_up_to_date(store: BlockStore, connection: Connection, version: int, ol
             _move_reports(store, connection)
             store.guard_audit(connection)
     if version == BLOCKS:
-        for (key,) in connection.execute("SELECT key FROM surveys ORDER BY key").fetchall():
-            _remake_runs(store, connection, key)
+        listed = "SELECT key, state, indexed FROM surveys JOIN counters ON survey = key ORDER BY key"
+        for key, state, indexed in connection.execute(listed).fetchall():
+            if _remake_runs(store, connection, key) != indexed and state == "open":  # others may be half purged
+                raise StoreError("the database lacks pages of report ids: nothing was changed in it")
     return LATEST
 
 
@@ -113,18 +115,19 @@ def _old_rows(connection: Connection, key: int) -> Iterator[Any]:
         after = rows[-1][0]
 
 
-def _remake_runs(store: BlockStore, connection: Connection, key: int) -> None:
-    """Runs of a survey, each with its head, from those of version 3; what it had half merged, or half erased, goes."""
-    table, filters, gathered = store.table("runs", key), Seen().key, b""
+def _remake_runs(store: BlockStore, connection: Connection, key: int) -> int:
+    """Runs of a survey from those of version 3; what that had half merged, or half erased, goes. How many ids."""
+    table, filters, gathered, total = store.table("runs", key), Seen().key, b"", 0
     mine = f"FROM {table} WHERE survey = ? AND run = ?"
     runs = connection.execute(f"SELECT DISTINCT run FROM {table} WHERE survey = ? ORDER BY run", (key,)).fetchall()  # noqa: S608
     (last,) = runs[-1] if runs else (0,)
     for (run,) in runs:
         if connection.execute(f"SELECT 1 {mine} AND page = 0", (key, run)).fetchone() is None:
             continue  # a plan, a run that was being made, or one that another has replaced
-        for (page,) in connection.execute(f"SELECT page {mine} AND page > 0 ORDER BY page", (key, run)).fetchall():
-            ((_, ids),) = store.read_pages(connection, key, [(run, page)])
+        pages = connection.execute(f"SELECT page {mine} AND page > 0 ORDER BY page", (key, run)).fetchall()
+        for _, ids in store.read_pages(connection, key, [(run, page) for (page,) in pages]):
             gathered += ids
+            total += len(ids) // ID_BYTES
             if len(gathered) >= seen_ids.FOLDED * ID_BYTES:
                 store.write_runs(connection, key, gathered, filters)
                 gathered = b""
@@ -132,3 +135,4 @@ def _remake_runs(store: BlockStore, connection: Connection, key: int) -> None:
         store.write_runs(connection, key, gathered, filters)
     connection.execute(f"DELETE FROM {table} WHERE survey = ? AND run <= ?", (key, last))  # noqa: S608
     store.note_folded(connection, key)
+    return total

@@ -55,8 +55,9 @@ ALTER TABLE surveys ADD COLUMN texts TEXT;
 CREATE UNIQUE INDEX surveys_by_name ON surveys (name, wave);
 ALTER TABLE tokens ADD COLUMN expires TEXT;
 """
-# The same tables: runs are no longer merged, and their filters are others.
-_FILTERS = ""
+# Runs are no longer merged, and their filters are others. A collector of the version before that still runs would not
+# know, and take reports twice: the column has another name so that it fails.
+_FILTERS = "ALTER TABLE counters RENAME COLUMN folds TO changes"
 _VERSIONS = (_FIRST, _STUDIES, _BLOCKS, _FILTERS)
 LATEST = len(_VERSIONS)
 BLOCKS = 1 + _VERSIONS.index(_BLOCKS)

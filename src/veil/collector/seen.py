@@ -11,6 +11,7 @@ what the database holds up to a mark, and is checked against it within every tra
 from __future__ import annotations
 
 import os
+import struct
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.errors import StoreError
 from veil.wire.frames import ID_BYTES
 
 __all__ = [
@@ -32,10 +34,11 @@ FOLDED = 1 << 16
 PAGE = 1024
 """Ids in a page."""
 _BITS = 32  # of a filter per id
-_PLACES = 12  # of a filter that an id sets: a few less than would be best, because each is a look into memory
+_PLACES = 12  # of a filter that an id sets: a few fewer than would be best, because each is a read from memory
 _KEY_BYTES = 16
 _BYTES_OF_A_NAME = 112  # of memory, in a set
 _ODD = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+_HEAD = struct.Struct(f"<II{_KEY_BYTES}s")  # how many places an id sets, how many pages, the filter's key
 _WIDTHS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 Words = NDArray[np.uint64]
@@ -92,33 +95,31 @@ class Mixed:
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """What is known of a run of sorted ids: how many, each page's first id, and a Bloom filter, a bit per place."""
+    """What is known of a run of sorted ids: each page's first id, and a Bloom filter, one bit per place."""
 
     key: bytes
-    count: int
     firsts: list[bytes]
     bits: NDArray[np.uint8]
 
     @classmethod
     def of(cls, ids: bytes, key: bytes) -> Head:
         """The head of sorted ids."""
-        count = len(ids) // ID_BYTES
-        is_set = np.zeros(_places_for(count), dtype=np.uint8)
+        is_set = np.zeros(_places_for(len(ids) // ID_BYTES), dtype=np.uint8)
         is_set[Mixed.of(key, ids).places(len(is_set))] = 1
-        return cls(key, count, [page[:ID_BYTES] for page in pages_of(ids)], np.packbits(is_set))
+        return cls(key, [page[:ID_BYTES] for page in pages_of(ids)], np.packbits(is_set))
 
     def to_bytes(self) -> bytes:
         """As it is kept in the database, beside the pages."""
-        head = self.count.to_bytes(8, "little") + len(self.firsts).to_bytes(8, "little") + self.key
-        return head + b"".join(self.firsts) + self.bits.tobytes()
+        return _HEAD.pack(_PLACES, len(self.firsts), self.key) + b"".join(self.firsts) + self.bits.tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Head:
-        """What `to_bytes` wrote."""
-        count, pages = (int.from_bytes(data[i : i + 8], "little") for i in (0, 8))
-        key, start = data[16 : 16 + _KEY_BYTES], 16 + _KEY_BYTES
-        end = start + pages * ID_BYTES
-        return cls(key, count, names_of(data[start:end]), np.frombuffer(data, dtype=np.uint8, offset=end))
+        """What `to_bytes` wrote; a filter in which ids set more or fewer places would miss them, and is refused."""
+        places, pages, key = _HEAD.unpack_from(data) if len(data) > _HEAD.size else (0, 0, b"")
+        end = _HEAD.size + pages * ID_BYTES
+        if places != _PLACES or end >= len(data):
+            raise StoreError("the database has a run of report ids whose filter this version of veil does not know")
+        return cls(key, names_of(data[_HEAD.size : end]), np.frombuffer(data, dtype=np.uint8, offset=end))
 
     @property
     def places(self) -> int:
@@ -136,43 +137,30 @@ class Columns:
     def __init__(self, key: bytes, size: int) -> None:
         self.key, self.size = key, size
         self.words: NDArray[Any] = np.zeros(size, dtype=np.uint8)
-        self._firsts: list[tuple[int, list[bytes]] | None] = []
+        self._runs: list[tuple[int, list[bytes]]] = []
 
     @property
     def has_room(self) -> bool:
         """Whether another run fits."""
-        return None in self._firsts or len(self._firsts) < max(_WIDTHS)
+        return len(self._runs) < max(_WIDTHS)
 
     def add(self, number: int, head: Head) -> None:
         """Take a run, of the same key and size."""
-        lane = self._firsts.index(None) if None in self._firsts else len(self._firsts)
-        if lane == len(self._firsts):
-            self._firsts.append(None)
-        width = 8 * self.words.itemsize
-        if lane >= width:
+        bit, width = len(self._runs), 8 * self.words.itemsize
+        if bit >= width:
             self.words = self.words.astype(_WIDTHS[2 * width])
-        places = np.flatnonzero(np.unpackbits(head.bits))
-        self.words[places] |= self.words.dtype.type(1 << lane)
-        self._firsts[lane] = number, head.firsts
+        self.words |= np.unpackbits(head.bits).astype(self.words.dtype) << self.words.dtype.type(bit)
+        self._runs.append((number, head.firsts))
 
-    def keep(self, numbers: set[int]) -> None:
-        """Forget all runs but these."""
-        for lane, known in enumerate(self._firsts):
-            if known is not None and known[0] not in numbers:
-                self.words &= ~self.words.dtype.type(1 << lane)
-                self._firsts[lane] = None
-
-    def may_hold(self, mixed: Mixed) -> NDArray[Any]:
-        """Of each id, the bits of the runs where it may be; of those that hold it, all."""
-        found = self.words[mixed.places(self.size)]
-        return np.asarray(np.bitwise_and.reduce(found, axis=1))
+    def may_hold(self, places: NDArray[np.int64]) -> NDArray[Any]:
+        """The runs where each id may be, as bits, by the ids' places; a run that holds an id always has its bit."""
+        return np.asarray(np.bitwise_and.reduce(self.words.take(places), axis=1))
 
     def pages(self, name: bytes, bits: int) -> Iterator[tuple[int, int]]:
         """The runs of these bits, each with the page where an id would stand."""
         while bits:
-            known = self._firsts[(bits & -bits).bit_length() - 1]
-            if known is not None:
-                yield known[0], max(1, bisect_right(known[1], name))
+            number, firsts = self._runs[(bits & -bits).bit_length() - 1]
+            yield number, max(1, bisect_right(firsts, name))
             bits &= bits - 1
 
 
@@ -192,8 +180,13 @@ class Seen:
     columns: list[Columns] = field(default_factory=list)
 
     def doubt(self) -> None:
-        """Look again what came after the runs: nobody knows what was committed."""
+        """Read again what came after the runs: nobody knows what was committed."""
         self.folds = -1
+
+    def forget(self) -> None:
+        """Read all runs again: some that were known are gone, because somebody purged the survey."""
+        self.runs.clear()
+        self.columns.clear()
 
     def add(self, number: int, head: Head) -> None:
         """Take a run as it was read."""
@@ -204,16 +197,6 @@ class Seen:
             self.columns.append(columns)
         columns.add(number, head)
         self.runs.add(number)
-
-    def adopt(self, listed: set[int], folds: int) -> None:
-        """The runs are these; all that were not known have been added."""
-        if gone := self.runs - listed:
-            for columns in self.columns:
-                columns.keep(listed)
-            self.runs -= gone
-        if not self.runs:
-            self.columns.clear()
-        self.loaded = folds
 
     @property
     def is_full(self) -> bool:
@@ -233,11 +216,12 @@ class Seen:
     def suspects(self, names: Sequence[bytes], ids: bytes) -> dict[tuple[int, int], list[bytes]]:
         """Ids that may stand in a run, by run and page."""
         found: dict[tuple[int, int], list[bytes]] = {}
-        mixed: Mixed | None = None
+        places: dict[tuple[bytes, int], NDArray[np.int64]] = {}  # the same for most columns
         for columns in self.columns:
-            if mixed is None or mixed.key != columns.key:
-                mixed = Mixed.of(columns.key, ids)
-            hits = columns.may_hold(mixed)
+            kind = columns.key, columns.size
+            if kind not in places:
+                places[kind] = Mixed.of(columns.key, ids).places(columns.size)
+            hits = columns.may_hold(places[kind])
             for i in np.flatnonzero(hits).tolist():
                 for place in columns.pages(names[i], int(hits[i])):
                     found.setdefault(place, []).append(names[i])

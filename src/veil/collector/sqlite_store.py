@@ -20,8 +20,8 @@ from veil.errors import StoreError, StoreTimeoutError
 __all__ = ["SqliteStore"]
 
 _BUSY_SECONDS = 10.0
-# Random ids touch many pages, and moving them from the log to their place takes time: a thread beside the writer does
-# it while commits go on. The writer itself does what is left only when the log has grown to so many pages.
+# Moving pages from the log to their place takes time: a thread beside the writer does it while commits go on. The
+# writer itself does what is left only when the log has grown to so many pages.
 _PAGES_BEFORE_CHECKPOINT = 50_000
 _CHECKPOINT_SECONDS = 0.5
 _ROOM_BYTES = 4 << 20  # with less a disk is full: a page may still find its place, but no request of many reports
