@@ -89,6 +89,10 @@ def test_a_survey_from_draft_to_purge(folder: Path) -> None:
     veil("survey", "purge", short, code=2)  # without saying so
     assert veil("survey", "purge", short, "--yes")["reports"] == 1_000
     veil("survey", "rebuild", short, code=3)  # the tally is all that is left
+    out.unlink()
+    for way in ([], ["--folders"]):
+        assert "purged" in said("survey", "export", short, "-o", out, *way, code=3)
+        assert not out.exists()
     store = open_store(Settings(folder=str(folder / "data")))
     stored = store.find(task)
     assert stored is not None
@@ -219,6 +223,7 @@ def test_a_name_of_several_waves_never_means_one_of_them(folder: Path) -> None:
 def test_a_name_of_one_wave_needs_no_number(folder: Path) -> None:
     veil("survey", "create", folder / "task.json", "--name", "drinks")
     assert veil("survey", "open", "drinks")["state"] == "open"  # a draft has its name, too
+    assert "--wave 2" in said("survey", "create", folder / "task.json", "--name", "drinks")  # nobody is asked again
     assert veil("survey", "close", "drinks/1")["wave"] == 1
     assert veil("token", "create", "--scope", "answers:read", "--survey", "drinks")["task"] == SURVEY.task
 

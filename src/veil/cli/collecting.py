@@ -32,7 +32,7 @@ from veil.cli.options import (
     Top,
     given_changes,
 )
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
 from veil.errors import InputError
 
 if TYPE_CHECKING:
@@ -225,7 +225,9 @@ def create(
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
     loaded, bare = read_published(study)
     on.note("create", {"study": study, **given, "open_now": open_now}, task_wanted(loaded.survey, given))
-    stored, _ = on.studies.publish(loaded, given, bare=bare, **terms)
+    stored, made = on.studies.publish(loaded, given, bare=bare, **terms)
+    if not made and stored.wave is not None and stored.state != "draft":
+        warn(f"this is {_called(stored)}, published before: to ask again under this name, say --wave {stored.wave + 1}")
     if open_now:
         stored = on.catalogue.open(stored.task)
     devices = for_devices(on.settings, on.store, stored) if open_now else {}

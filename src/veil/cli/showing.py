@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veil.cli.files import check_output
-from veil.cli.outcome import Document, plural, warn, wrote
+from veil.cli.outcome import Document, warn, wrote
 from veil.errors import FitWarning, InputError, PrivacyWarning
 from veil.plot import need_matplotlib
 from veil.results.base import Result
@@ -69,8 +69,7 @@ class Wanted(NamedTuple):
             self._draw(result, self.plot, only)
         made = document(result, self.level, top=self.top, truth=only, hide=self._hide)
         for place, ((number, part), truth) in enumerate(zip(parts, truths, strict=True)):
-            people = plural(part.n, "person", "people")
-            title = None if number is None else f"question {number}: {people}, {' > '.join(part.lineage)}"
+            title = None if number is None else f"question {number}: {part.answered()}, {' > '.join(part.lineage)}"
             shown = render(part, level=self.level, top=self.top, title=title, truth=truth, hide=self._hide)
             screen.print(shown)
             if len(parts) > 1 and truth is not None:

@@ -17,7 +17,7 @@ from veil.collector.blocks import BlockStore
 from veil.collector.schema import LATEST, PER_SURVEY, SHARED
 from veil.collector.sql import Connection
 from veil.collector.sqlite_store import SqliteStore
-from veil.errors import InputError
+from veil.errors import InputError, StoreError
 from veil.tools.durable import sync_folder
 
 __all__ = ["back_up", "restore"]
@@ -59,7 +59,10 @@ def restore(backup: Path, store: BlockStore) -> int:
     with tempfile.TemporaryDirectory(prefix=".veil-restore-", dir=beside) as private:  # the backup stays as it is
         path = Path(private) / "copy.sqlite3"
         shutil.copyfile(backup, path)
-        source = SqliteStore(path)
+        try:
+            source = SqliteStore(path)
+        except StoreError as problem:
+            raise StoreError(f"{backup} cannot be restored: {problem}") from None
         try:
             return _copy(source, store)
         finally:

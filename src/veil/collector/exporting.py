@@ -143,7 +143,8 @@ class _Dealt:
 @contextmanager
 def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, by_day: bool) -> Iterator[_Dealt]:
     """All reports up to now, dealt out; what is written to the disk for that is gone at the end."""
-    size, mark = survey.layout.size, store.survey(stored.key).sequence
+    size, now = survey.layout.size, store.survey(stored.key)
+    mark = now.sequence
     kind = np.dtype([("time", "<i8"), ("payload", "u1", (size,))])
     each = _PART_ROWS if size <= _LONG_PAYLOAD else _PART_ROWS // 2
     days: dict[int, int] = {}
@@ -154,6 +155,7 @@ def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, 
     most = max(1, min(_MOST_ROWS, _CHUNK_BYTES // size))
     with tempfile.TemporaryFile(dir=folder) as spill:
         dealt, after = _Dealt(spill, kind, np.random.default_rng(), counts), 0
+        found = 0
         while chunk := store.chunk(stored.key, after, most, mark):
             rows = np.zeros(len(chunk.payloads) // size, kind)
             rows["payload"] = np.frombuffer(chunk.payloads, np.uint8).reshape(-1, size)
@@ -162,7 +164,9 @@ def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, 
             of = rows["time"] // _DAY * _DAY if by_day else np.zeros(len(rows), np.int64)
             for day in np.unique(of).tolist():
                 dealt.deal(day, rows[of == day])
-            after = chunk.last
+            after, found = chunk.last, found + len(rows)
+        if found < now.reports:
+            raise InputError("the reports of this survey were purged: there are none to export")
         yield dealt
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import time
 import traceback
@@ -21,6 +22,7 @@ _LOGGER = logging.getLogger("veil.collector")
 # How lines of uvicorn's begin that a request can cause: whoever sends those could fill the log.
 _UNWRITTEN = ("Invalid HTTP request received.", "Unsupported upgrade request.", "No supported WebSocket library")
 _SELDOM_SECONDS = 10.0
+_ARGUMENT = re.compile(r"\s*\[?%[-+ #0-9.]*[a-zA-Z]\]?")
 
 
 def set_up(level: str, worker: int | None = None) -> None:
@@ -88,6 +90,15 @@ class _WholeLines(logging.Handler):
             return
 
 
+def _words(template: str) -> str:
+    """A line of uvicorn's without its arguments, which may be an address: its own words are fixed sentences.
+
+    >>> _words("Started server process [%d]")
+    'Started server process'
+    """
+    return _ARGUMENT.sub("", template).strip()
+
+
 class _JsonLines(logging.Formatter):
     def __init__(self, worker: int | None) -> None:
         super().__init__()
@@ -97,8 +108,7 @@ class _JsonLines(logging.Formatter):
         line = {
             "time": datetime.fromtimestamp(int(record.created), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "level": record.levelname.lower(),
-            # uvicorn's own words are fixed sentences; their arguments may be an address
-            "event": record.getMessage() if record.name.startswith("veil.") else str(record.msg).split("%")[0].strip(),
+            "event": record.getMessage() if record.name.startswith("veil.") else _words(str(record.msg)),
             **getattr(record, "facts", {}),
             **self._beside,
         }

@@ -150,6 +150,11 @@ class Result(ABC):
         """Results that are shown one after the other, by number of their question; most results are one."""
         return [(None, self)]
 
+    def answered(self) -> str:
+        """Who answered, in words."""
+        many = f"{self.n:,}" if self.n == self.population else f"{self.n:,} of {self.population:,}"
+        return f"{many} {'person' if self.population == 1 else 'people'}"
+
     def difference(self, before: Result) -> Result:
         """What changed from another result of the same question to this one, with intervals and a test: two months,
         two groups. See docs/differences.md.

@@ -203,8 +203,6 @@ def _usual(fact: Any) -> Unit:
 
 
 def _title(result: Result) -> str:
-    many = f"{result.n:,}" if result.n == result.population else f"{result.n:,} of {result.population:,}"
-    people = f"{many} {'person' if result.population == 1 else 'people'}"
     promise = "" if result.guarantee is None else f", each promised {result.guarantee}"
     steps = f"; {' > '.join(result.lineage)}" if result.lineage else ""
-    return plain_text(people + promise + steps)
+    return plain_text(result.answered() + promise + steps)

@@ -71,6 +71,10 @@ class Change(Result):
     def population(self) -> int:
         return self.after.population + self.before.population
 
+    def answered(self) -> str:
+        """Who answered each time: added up, people who were asked twice would count as two."""
+        return f"{self.before.answered()} before, {self.after.answered()} after"
+
     @property
     def lineage(self) -> tuple[str, ...]:
         after, before = self.after, self.before
