@@ -534,7 +534,7 @@ def test_long_work_has_few_threads_and_few_places_to_wait() -> None:
 def test_an_export_of_long_reports_reads_few_at_a_time(tmp_path: Path) -> None:
     asked: list[int] = []
     store: Any = SimpleNamespace(
-        survey=lambda key: SimpleNamespace(sequence=1),
+        survey=lambda key: SimpleNamespace(sequence=0, reports=0),
         buckets=lambda key, until: [],
         chunk=lambda key, after, rows, until: asked.append(rows),
     )
