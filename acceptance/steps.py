@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -49,6 +47,7 @@ from acceptance.spark_speed import measure as measure_spark
 from acceptance.sql_speed import judge as judge_speed
 from acceptance.sql_speed import measure as measure_speed
 from acceptance.sql_speed import memory as memory_of_rows
+from acceptance.tested import ran
 from veil.entropy import Seeded
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
 from veil_papers.common.writing import commit
@@ -121,12 +120,12 @@ class Step:
 
 def exact() -> Outcome:
     """Ratio <= e^eps and zero bias by enumeration: d = 2..8, several eps, surveys, and rivals that must fail."""
-    return _pytest("tests/exact", "proofs by enumeration (d = 2..8)")
+    return _tests("tests/exact", "proofs by enumeration (d = 2..8)")
 
 
 def golden() -> Outcome:
     """Table 3.2 of the thesis, whole."""
-    return _pytest("tests/unit/test_golden.py", "Table 3.2, every row")
+    return _tests("tests/unit/test_golden.py", "Table 3.2, every row")
 
 
 def accuracy() -> Outcome:
@@ -277,7 +276,7 @@ def peos_claims() -> Outcome:
 
 def peos_parties() -> Outcome:
     """PEOS with 20,000 people and full keys: the exact outcome; every shuffler killed at every stage."""
-    return _pytest("tests/e2e/test_peos_parties.py", "outcomes and kills between processes", "-m", "acceptance")
+    return _tests("tests/e2e/test_peos_parties.py", "outcomes and kills between processes", "-m", "acceptance")
 
 
 def sql_claims(*, sampled: bool = False) -> Outcome:
@@ -305,7 +304,7 @@ def spark_speed() -> Outcome:
 
 def spark_cluster() -> Outcome:
     """A cluster of a master and two workers: 20,000,000 reports and studies as on one machine while workers die."""
-    return _pytest("tests/spark", "kills, randomizing, no workers, another version", "-m", "acceptance")
+    return _tests("tests/spark", "kills, randomizing, no workers, another version", "-m", "acceptance")
 
 
 def coverage(*, sampled: bool = False) -> Outcome:
@@ -350,41 +349,32 @@ def ingest_postgres(millions: int = 10) -> Outcome:
 
 def collector_kills() -> Outcome:
     """SIGKILL at random moments under load, 25 times on SQLite and 25 on PostgreSQL: nothing lost, nothing doubled."""
-    return _pytest("tests/service", "25 kills on each store", "-k", "25_kills")
+    return _tests("tests/service", "25 kills on each store", "-k", "25_kills")
 
 
 def collector_troubles() -> Outcome:
     """What takes too long for every day: a database that hangs for 30 s, and floods in full size."""
-    return _pytest("tests/service", "a collector in trouble", "-m", "acceptance", "-k", "not kills")
+    return _tests("tests/service", "a collector in trouble", "-m", "acceptance", "-k", "not kills")
 
 
 def statistics() -> Outcome:
     """Tests by chance, each with a rival that must fail, in all cases: those that are not run every day."""
-    return _pytest("tests/stat", "statistics with rivals", "-m", "acceptance")
+    return _tests("tests/stat", "statistics with rivals", "-m", "acceptance")
 
 
 def reproductions() -> Outcome:
     """Every `veil reproduce NAME --quick` without any data, pages that take long, and the demo between parties."""
-    return _pytest(
-        "tests/e2e", "quick reproductions on stand-ins", "-m", "acceptance", "-k", "not kill and not parties"
-    )
+    rest = "-m", "acceptance", "-k", "not kill and not parties"
+    return _tests("tests/e2e", "quick reproductions on stand-ins", *rest)
 
 
 def study_kills() -> Outcome:
     """SIGKILL at random moments while studies run, 20 times each: the same answer, bit by bit."""
-    return _pytest("tests", "20 kills each of PEM, SVIM and SVSM, in a folder and in the collector", "-k", "20_kills")
+    return _tests("tests", "20 kills each of PEM, SVIM and SVSM, in a folder and in the collector", "-k", "20_kills")
 
 
-def _pytest(path: str, what: str, *options: str) -> Outcome:
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "junit.xml"
-        command = [sys.executable, "-m", "pytest", "-q", path, f"--junitxml={log}", *options]
-        strict = {**os.environ, "CI": "true"}  # what is missing here fails, and is not skipped
-        done = subprocess.run(command, cwd=ROOT, env=strict, check=False, capture_output=True, text=True)
-        found = re.search(r'tests="(\d+)"', log.read_text())
-    number = int(found.group(1)) if found else 0
-    measured = f"{number} passed" if done.returncode == 0 else "failed"
-    return Outcome([(what, measured, "all")], done.returncode == 0 and number > 0)
+def _tests(path: str, what: str, *options: str) -> Outcome:
+    return Outcome(*ran(ROOT, path, what, *options))
 
 
 TESTED = ("src", "acceptance", "tests")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 
+import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced
 
+from veil import GRR
 from veil_papers.common.exhibits import Exhibit, Grid, Reproduction
 from veil_papers.common.writing import page, table_text
+from veil_papers.coverage.exact import Supports
 
 KINDS = (
     "frequencies, mid-p", "frequencies, exact", "frequencies, many people", "totals of sets", "after post-processing",
@@ -41,6 +44,14 @@ def test_what_involves_no_chance_holds(run: Run) -> None:
     exact = [claim for claim in claims_of(run) if claim["exact"]]
     assert len(exact) >= 9
     assert [claim for claim in exact if not claim["holds"]] == []
+
+
+def test_no_interval_covers_more_than_always() -> None:
+    """A law's probabilities add up to a little more than 1 in doubles: that is not "more than it may"."""
+    found, everybody = Supports(GRR(0.5, 70), 300), np.arange(301)
+    always = np.tile([0.0, 300.0], (301, 1))
+    assert found.laws(everybody).sum(axis=1).max() > 1
+    assert found.coverage(always, everybody).max() == 1
 
 
 def test_what_fails_is_marked() -> None:

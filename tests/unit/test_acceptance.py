@@ -10,6 +10,7 @@ import pytest
 from acceptance import __main__ as frame
 from acceptance import demo_speed, results
 from acceptance.steps import STEPS, Outcome, Step
+from acceptance.tested import ran
 
 LIMIT = 3
 
@@ -86,3 +87,12 @@ def test_the_demo_is_timed_in_a_clone_that_finds_pips_cache_warm(
     assert (float(seconds) < 60, required, passed) == (True, "<= 60", True)
     assert f"load average {found['load']:.1f}" in what
     assert not demo_speed.judge({**found, "seconds": 60.1})[1]
+
+
+def test_a_step_that_runs_tests_names_those_that_fail(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tests = tmp_path / "test_toy.py"
+    tests.write_text("def test_good():\n    assert True\n\n\ndef test_bad():\n    assert 1 == 2, 'the reason'\n")
+    assert ran(tmp_path, "test_toy.py", "toys") == ([("toys", "1 of 2 failed: test_bad", "all")], False)
+    assert "the reason" in capfd.readouterr().err
+    assert ran(tmp_path, "test_toy.py", "toys", "-k", "good") == ([("toys", "1 passed", "all")], True)
+    assert ran(tmp_path, "test_toy.py", "toys", "-k", "neither") == ([("toys", "failed before any test", "all")], False)

@@ -72,10 +72,13 @@ class Supports:
         return np.asarray(np.concatenate(made)[: self.n + 1] * self.n)
 
     def coverage(self, bounds: Floats, holders: Ints) -> Floats:
-        """How often these intervals hold the truth, for each number of holders."""
+        """How often these intervals hold the truth, for each number of holders.
+
+        A sum of probabilities may be a rounding above 1, on some processors: no interval covers more than always.
+        """
         low, high, truth = bounds[:, 0], bounds[:, 1], holders[:, None]
         held = (low <= truth + _ROUNDING) & (truth - _ROUNDING <= high)
-        return np.asarray((self.laws(holders) * held).sum(axis=1))
+        return np.asarray(np.minimum((self.laws(holders) * held).sum(axis=1), 1.0))
 
     def width(self, bounds: Floats, holders: Ints) -> Floats:
         """The mean width in people, for each number of holders."""
