@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -18,8 +17,9 @@ from veil.errors import PartyError, StoreError
 from veil.shuffle.parties.certificates import make_authority
 from veil.shuffle.parties.coordinator import Coordinator, Shuffled
 from veil.shuffle.parties.device import Submission, leave
-from veil.shuffle.parties.plan import Address, Plan
+from veil.shuffle.parties.plan import Plan
 from veil.shuffle.parties.settings import Settings
+from veil.shuffle.rehearsal import free_addresses
 from veil.shuffle.sequential import Key, Sequential, SpotChecks, keys_in_plan, submissions_of, without_checks
 
 NAMES = ("mixer-1", "mixer-2", "mixer-3")
@@ -37,7 +37,7 @@ class Parties:
         keys = {name: Key.new() for name in (*NAMES, "server")}
         for name, key in keys.items():
             key.write(folder / f"{name}.secret")
-        addresses = tuple((name, Address("127.0.0.1", port)) for name, port in zip(NAMES, free_ports(3), strict=True))
+        addresses = tuple(zip(NAMES, free_addresses(3), strict=True))
         public = keys_in_plan([keys[name].public for name in NAMES], keys["server"].public)
         plan = Plan("sequential", "march", {"kind": "none"}, FAKES, 64, addresses, public)
         (folder / "plan.json").write_bytes(plan.to_bytes())
@@ -92,14 +92,6 @@ def parties(tmp_path: Path) -> Iterator[Parties]:
     yield found
     for name in list(found.running):
         found.end(name)
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def test_a_killed_shuffler_is_named_and_repeating_shows_nothing_new(parties: Parties) -> None:

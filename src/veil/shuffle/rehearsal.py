@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from veil.entropy import Batch
-from veil.errors import PartyError
+from veil.errors import InputError, PartyError
 from veil.histogram import Histogram
 from veil.mechanisms import OLH
 from veil.shuffle.folders import make_folder
@@ -31,6 +32,7 @@ __all__ = ["Rehearsal", "free_addresses", "rehearse", "running"]
 _START = 60.0
 """Seconds in which a shuffler has to listen."""
 _TOGETHER = 1000
+_PORTS = range(20_000, 32_768)  # systems give higher ones to connections
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,19 @@ async def _collected(plan: Plan, folder: Path, people: int) -> Rehearsal:
 
 
 def free_addresses(count: int) -> list[Address]:
-    """Addresses on this machine where nobody listens."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [Address("127.0.0.1", int(one.getsockname()[1])) for one in sockets]
+    """Addresses on this machine where nobody listens, and which no connection is given while a party starts again.
+
+    >>> len({address.port for address in free_addresses(3)})
+    3
+    """
+    places: list[Address] = []
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as tried, contextlib.suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            places.append(Address("127.0.0.1", port))
+        if len(places) == count:
+            return places
+    raise InputError(f"expected {count} free ports between {_PORTS.start} and {_PORTS.stop - 1}, found {len(places)}")
 
 
 @contextlib.contextmanager
