@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from tests.service.browser.javascript import missing
 from tests.support.everyday import everyday
 from tests.support.snippets import DATA, NOT_RUN, RUN, Block, blocks, code_in_disguise, pasted
 from tests.support.warm_start import program, warm_start
+
+from veil.shuffle.rehearsal import free_addresses
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -74,11 +75,14 @@ def following() -> Iterator[Following]:
         for command, does in STAND_INS.items():
             (commands / command).write_text(f"#!/bin/sh\nPATH={os.environ['PATH']}\n{does}\n")
             (commands / command).chmod(0o755)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = str(free.getsockname()[1])
+        (place,) = free_addresses(1)
         path = f"{commands}:{os.environ['PATH']}"
-        environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "VEIL_PORT": port, "COLUMNS": "100"}
+        environment = os.environ | {
+            "PATH": path,
+            "PYTHONPATH": str(ROOT),
+            "VEIL_PORT": str(place.port),
+            "COLUMNS": "100",
+        }
 
         def follow(pages: list[str], where: Path) -> subprocess.CompletedProcess[str]:
             asked = []

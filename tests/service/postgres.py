@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from pathlib import Path
 import psutil
 import psycopg
 from tests.patience import LIMIT, until
+
+from veil.shuffle.rehearsal import free_addresses
 
 _FOLDERS = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if Path("/usr/lib/postgresql").exists() else []
 
@@ -83,12 +84,11 @@ class Server:
 @contextlib.contextmanager
 def server() -> Iterator[Server]:
     """A running server."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (place,) = free_addresses(1)
     folder = Path(tempfile.mkdtemp(prefix="veil-postgres-"))
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
-    one = Server(folder, port)
+    one = Server(folder, place.port)
     try:
         one.run("initdb", "-D", str(folder / "data"), "-U", "veil", "-A", "trust", "-E", "UTF8", "--no-sync")
         one.start()
