@@ -1,25 +1,17 @@
-"""`veil serve`, `veil survey ...` and `veil token ...`: the collector from the command line, on its own database.
+"""`veil serve` and `veil survey ...`: the collector from the command line, on its own database.
 
 Thin like the other commands; everything of the collector is imported when a command runs.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import getpass
-import inspect
-import json
-import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli import completing
+from veil.cli.database import Folder, On, SettingsFile, check_installed, command, settings_of
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -32,24 +24,14 @@ from veil.cli.options import (
     Top,
     given_changes,
 )
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
+from veil.cli.outcome import AsJson, Document, flag, plural, reporting, warn
 from veil.errors import InputError
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from veil.collector.store import StoredSurvey
 
-    from veil.collector.catalogue import Catalogue
-    from veil.collector.rounds import Studies
-    from veil.collector.settings import Settings
-    from veil.collector.store import Store, StoredSurvey
+__all__ = ["serve", "survey_app"]
 
-__all__ = ["On", "check_installed", "command", "serve", "survey_app", "token_app"]
-
-SettingsFile = Annotated[
-    Path | None,
-    typer.Option("--settings", help="The settings, a TOML file; default: VEIL_SETTINGS, or veil.toml if it is there."),
-]
-Folder = Annotated[Path | None, typer.Option(help="The folder of the database and the key; default: veil-collector.")]
 TaskId = Annotated[
     str,
     typer.Argument(
@@ -75,7 +57,6 @@ SurveyOrStudy = Annotated[
 ]
 
 survey_app = typer.Typer(help="Publish studies, open and close their surveys, and read them.", no_args_is_help=True)
-token_app = typer.Typer(help="Make, list and revoke the tokens of analysts.", no_args_is_help=True)
 
 
 @reporting
@@ -91,94 +72,10 @@ def serve(
     check_installed()
     from veil.collector.serve import serve as run
 
-    given: dict[str, Any] = {"host": host, "port": port, "workers": workers}
-    chosen = replace(_settings(settings, folder), **{name: value for name, value in given.items() if value is not None})
-    run(chosen)
+    options: dict[str, Any] = {"host": host, "port": port, "workers": workers}
+    given = {name: value for name, value in options.items() if value is not None}
+    run(replace(settings_of(settings, folder), **given))
     return {"stopped": True}
-
-
-@dataclass(frozen=True)
-class On:
-    """What a command works on: the collector's database, and where people read what came of it."""
-
-    settings: Settings
-    store: Store
-    catalogue: Catalogue
-    studies: Studies
-    screen: Console
-
-    def shown(self, facts: Document) -> Document:
-        """Facts on the screen, and as a document."""
-        from veil.cli.tables import facts_table
-
-        self.screen.print(facts_table(facts))
-        return facts
-
-    def note(self, action: str, given: Document, task: str | None = None) -> None:
-        """Into the audit log: who asks for what, of which task, with which options. Never what comes out."""
-        from veil.collector.store import AuditEntry
-
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        asked = {name: str(value) if isinstance(value, Path) else value for name, value in given.items() if value}
-        self.store.note(AuditEntry(now, f"cli:{_account()}", action, task, json.dumps(asked, default=str)))
-
-    def meant(self, given: Document) -> str | None:
-        """The task of the survey that a command is given; None where it is given none, or says nothing clear."""
-        text = given.get("task") or given.get("study") or given.get("survey")
-        if not text:  # also where nothing can be asked: a database of an earlier version
-            return None
-        with contextlib.suppress(InputError):
-            return self.catalogue.chosen(text).task
-        with contextlib.suppress(InputError):
-            study = self.studies.beginning(text)
-            return None if study is None else self.studies.first_task(study)
-        return None
-
-    def said(self, line: str, **facts: Any) -> Document:
-        """A line on the screen, and facts as a document."""
-        self.screen.print(line, markup=False, soft_wrap=True)
-        return facts
-
-
-def _shared(*, settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> None:
-    """The options of every command on the database."""
-
-
-def command(
-    app: typer.Typer, name: str, action: str | None = None, *, make: bool = False, old: bool = False
-) -> Callable[[Callable[..., Document]], None]:
-    """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
-
-    Only where one may be made, an empty database does not pass for the collector's; and only where an `old` one may be
-    used, one of an earlier version is not refused. With an `action`, the audit log says that it was asked for, by whom,
-    of which survey and with which options, before anything is done.
-    """
-
-    def register(work: Callable[..., Document]) -> None:
-        @functools.wraps(work)
-        def run(settings: Path | None, folder: Path | None, as_json: bool, **given: Any) -> Document:
-            from veil.collector.catalogue import Catalogue
-            from veil.collector.rounds import Studies
-            from veil.collector.service import open_store
-
-            chosen = _settings(settings, folder)
-            store = open_store(chosen, make=make, old="keep" if old else "refuse")
-            try:
-                catalogue = Catalogue(store)
-                on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
-                if action is not None:
-                    on.note(action, given, on.meant(given))
-                return work(on, **given)
-            finally:
-                store.close()
-
-        _, *own = inspect.signature(work, eval_str=True).parameters.values()
-        every = [*own, *inspect.signature(_shared, eval_str=True).parameters.values()]
-        run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
-        run.__annotations__ = {part.name: part.annotation for part in every}
-        app.command(name)(reporting(run))
-
-    return register
 
 
 @command(survey_app, "create", make=True)
@@ -379,59 +276,6 @@ def purge(
     return on.said(f"forgot {plural(rows, 'report')} of {_called(stored)}", **_named(stored), reports=rows)
 
 
-@command(token_app, "create", "create-token")
-def create_token(
-    on: On,
-    scopes: Annotated[
-        list[str],
-        typer.Option(
-            "--scope",
-            help="What it may do, as in answers:read; several are fine.",
-            autocompletion=completing.scopes,
-        ),
-    ],
-    survey: Annotated[
-        str | None,
-        typer.Option(help="Only for this survey: its name (drinks, or drinks/2), its task id, or the beginning of it."),
-    ] = None,
-    note: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
-    name: Annotated[str | None, typer.Option(help="What it is called in lists and in the audit log.")] = None,
-    days: Annotated[int | None, typer.Option(help="It ends after so many days; default: when it is revoked.")] = None,
-) -> Document:
-    """Make a token and print it: it cannot be shown again."""
-    from veil.collector.tokens import issue_token
-
-    task = None if survey is None else on.catalogue.chosen(survey).task
-    record, secret = issue_token(on.store, scopes, task, note, name=name, days=days)
-    facts = {"name": record.name, "scopes": list(record.scopes), "task": task, "expires": record.expires}
-    return on.said(secret, token=secret, **facts)
-
-
-@command(token_app, "list")
-def list_tokens(on: On) -> Document:
-    """List all tokens by name, with how long they are valid, without their secrets."""
-    today = datetime.now(UTC).strftime("%Y-%m-%d")
-    for token in (tokens := on.store.tokens()):
-        over = token.expires is not None and token.expires <= today
-        state = "revoked" if token.revoked else "expired" if over else "valid"
-        until = f"until {token.expires}" if token.expires else "for good"
-        limit = f" of {token.task[:12]}" if token.task else ""
-        line = f"{token.name:8}  {token.created}  {state:7} {until:16} {' '.join(token.scopes)}{limit}  {token.note}"
-        on.said(line)
-    kept = ("name", "scopes", "task", "note", "created", "revoked", "expires")
-    return {"tokens": [{name: getattr(token, name) for name in kept} for token in tokens]}
-
-
-@command(token_app, "revoke", "revoke-token")
-def revoke_token(
-    on: On, name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")]
-) -> Document:
-    """Refuse a token from now on."""
-    if not on.store.revoke_token(name):
-        raise InputError("there is no token of that name")
-    return on.said(f"revoked {name}", name=name, revoked=True)
-
-
 def _called(stored: StoredSurvey) -> str:
     """A survey in a line for people: by its name and wave, or by the beginning of its task id."""
     return f"{stored.name}, wave {stored.wave}" if stored.name else f"survey {stored.task[:12]}"
@@ -452,26 +296,3 @@ def _spoken(texts: list[str] | None) -> dict[str, str] | None:
     if len(spoken) != len(texts):
         raise typer.BadParameter("a language has one text")
     return spoken
-
-
-def check_installed() -> None:
-    """Say what to install, where the collector's libraries are missing."""
-    from importlib.util import find_spec
-
-    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise InputError("the collector needs more libraries: pip install 'veil[collector]'")
-
-
-def _account() -> str:
-    """The account that runs this command."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid-{os.getuid()}" if hasattr(os, "getuid") else "unknown"
-
-
-def _settings(path: Path | None, folder: Path | None) -> Settings:
-    from veil.collector.settings import load_settings
-
-    found = load_settings(path)
-    return found if folder is None else replace(found, folder=str(folder))

@@ -15,10 +15,11 @@ import typer
 from veil import __version__
 from veil.cli.answering import answer
 from veil.cli.asking import merge, randomize, tally
-from veil.cli.collecting import check_installed, serve, survey_app, token_app
+from veil.cli.collecting import serve, survey_app
 from veil.cli.completing import experiments, methods
+from veil.cli.database import check_installed
 from veil.cli.inspecting import inspect
-from veil.cli.operating import key_app, register
+from veil.cli.operating import key_app, register, token_app
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.parties import shuffler
 from veil.cli.peos import peos_app

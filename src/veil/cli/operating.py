@@ -1,20 +1,24 @@
-"""`veil backup`, `veil restore`, `veil audit` and `veil key ...`: what an operator does with a collector's database."""
+"""What an operator does with a collector's database: `veil token`, `veil key`, `veil backup`, `restore` and `audit`."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veil.cli.collecting import On, command
+from veil.cli import completing
+from veil.cli.database import On, command
 from veil.cli.outcome import Document, flag, plural
+from veil.errors import InputError
 
 if TYPE_CHECKING:
     from veil.collector.blocks import BlockStore
 
-__all__ = ["key_app", "register"]
+__all__ = ["key_app", "register", "token_app"]
 
+token_app = typer.Typer(help="Make, list and revoke the tokens of analysts.", no_args_is_help=True)
 key_app = typer.Typer(help="The key that a collector signs surveys with.", no_args_is_help=True)
 
 
@@ -58,6 +62,59 @@ def audit(
     for entry in entries:
         on.said(f"{entry.at}  {entry.token:16} {entry.action:14} {(entry.task or '')[:12]:12} {entry.parameters}")
     return {"entries": [vars(entry) for entry in entries]}
+
+
+@command(token_app, "create", "create-token")
+def create_token(
+    on: On,
+    scopes: Annotated[
+        list[str],
+        typer.Option(
+            "--scope",
+            help="What it may do, as in answers:read; several are fine.",
+            autocompletion=completing.scopes,
+        ),
+    ],
+    survey: Annotated[
+        str | None,
+        typer.Option(help="Only for this survey: its name (drinks, or drinks/2), its task id, or the beginning of it."),
+    ] = None,
+    note: Annotated[str, typer.Option(help="Whom or what it is for.")] = "",
+    name: Annotated[str | None, typer.Option(help="What it is called in lists and in the audit log.")] = None,
+    days: Annotated[int | None, typer.Option(help="It ends after so many days; default: when it is revoked.")] = None,
+) -> Document:
+    """Make a token and print it: it cannot be shown again."""
+    from veil.collector.tokens import issue_token
+
+    task = None if survey is None else on.catalogue.chosen(survey).task
+    record, secret = issue_token(on.store, scopes, task, note, name=name, days=days)
+    facts = {"name": record.name, "scopes": list(record.scopes), "task": task, "expires": record.expires}
+    return on.said(secret, token=secret, **facts)
+
+
+@command(token_app, "list")
+def list_tokens(on: On) -> Document:
+    """List all tokens by name, with how long they are valid, without their secrets."""
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    for token in (tokens := on.store.tokens()):
+        over = token.expires is not None and token.expires <= today
+        state = "revoked" if token.revoked else "expired" if over else "valid"
+        until = f"until {token.expires}" if token.expires else "for good"
+        limit = f" of {token.task[:12]}" if token.task else ""
+        line = f"{token.name:8}  {token.created}  {state:7} {until:16} {' '.join(token.scopes)}{limit}  {token.note}"
+        on.said(line)
+    kept = ("name", "scopes", "task", "note", "created", "revoked", "expires")
+    return {"tokens": [{name: getattr(token, name) for name in kept} for token in tokens]}
+
+
+@command(token_app, "revoke", "revoke-token")
+def revoke_token(
+    on: On, name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")]
+) -> Document:
+    """Refuse a token from now on."""
+    if not on.store.revoke_token(name):
+        raise InputError("there is no token of that name")
+    return on.said(f"revoked {name}", name=name, revoked=True)
 
 
 @command(key_app, "show")

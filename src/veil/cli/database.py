@@ -1,0 +1,147 @@
+"""What commands on a collector's own database share: how it is opened, and what the audit log says of them.
+
+Everything of the collector is imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import getpass
+import inspect
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from veil.cli.outcome import AsJson, Document, console, reporting
+from veil.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from veil.collector.catalogue import Catalogue
+    from veil.collector.rounds import Studies
+    from veil.collector.settings import Settings
+    from veil.collector.store import Store
+
+__all__ = ["Folder", "On", "SettingsFile", "check_installed", "command", "settings_of"]
+
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option("--settings", help="The settings, a TOML file; default: VEIL_SETTINGS, or veil.toml if it is there."),
+]
+Folder = Annotated[Path | None, typer.Option(help="The folder of the database and the key; default: veil-collector.")]
+
+
+@dataclass(frozen=True)
+class On:
+    """What a command works on: the collector's database, and where people read what came of it."""
+
+    settings: Settings
+    store: Store
+    catalogue: Catalogue
+    studies: Studies
+    screen: Console
+
+    def shown(self, facts: Document) -> Document:
+        """Facts on the screen, and as a document."""
+        from veil.cli.tables import facts_table
+
+        self.screen.print(facts_table(facts))
+        return facts
+
+    def note(self, action: str, given: Document, task: str | None = None) -> None:
+        """Into the audit log: who asks for what, of which task, with which options. Never what comes out."""
+        from veil.collector.store import AuditEntry
+
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        asked = {name: str(value) if isinstance(value, Path) else value for name, value in given.items() if value}
+        self.store.note(AuditEntry(now, f"cli:{_account()}", action, task, json.dumps(asked, default=str)))
+
+    def meant(self, given: Document) -> str | None:
+        """The task of the survey that a command is given; None where it is given none, or says nothing clear."""
+        text = given.get("task") or given.get("study") or given.get("survey")
+        if not text:  # also where nothing can be asked: a database of an earlier version
+            return None
+        with contextlib.suppress(InputError):
+            return self.catalogue.chosen(text).task
+        with contextlib.suppress(InputError):
+            study = self.studies.beginning(text)
+            return None if study is None else self.studies.first_task(study)
+        return None
+
+    def said(self, line: str, **facts: Any) -> Document:
+        """A line on the screen, and facts as a document."""
+        self.screen.print(line, markup=False, soft_wrap=True)
+        return facts
+
+
+def _shared(*, settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> None:
+    """The options of every command on the database."""
+
+
+def command(
+    app: typer.Typer, name: str, action: str | None = None, *, make: bool = False, old: bool = False
+) -> Callable[[Callable[..., Document]], None]:
+    """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
+
+    Only where one may be made, an empty database does not pass for the collector's; and only where an `old` one may be
+    used, one of an earlier version is not refused. With an `action`, the audit log says that it was asked for, by whom,
+    of which survey and with which options, before anything is done.
+    """
+
+    def register(work: Callable[..., Document]) -> None:
+        @functools.wraps(work)
+        def run(settings: Path | None, folder: Path | None, as_json: bool, **given: Any) -> Document:
+            from veil.collector.catalogue import Catalogue
+            from veil.collector.rounds import Studies
+            from veil.collector.service import open_store
+
+            chosen = settings_of(settings, folder)
+            store = open_store(chosen, make=make, old="keep" if old else "refuse")
+            try:
+                catalogue = Catalogue(store)
+                on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
+                if action is not None:
+                    on.note(action, given, on.meant(given))
+                return work(on, **given)
+            finally:
+                store.close()
+
+        _, *own = inspect.signature(work, eval_str=True).parameters.values()
+        every = [*own, *inspect.signature(_shared, eval_str=True).parameters.values()]
+        run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]  # what typer reads
+        run.__annotations__ = {part.name: part.annotation for part in every}
+        app.command(name)(reporting(run))
+
+    return register
+
+
+def check_installed() -> None:
+    """Say what to install, where the collector's libraries are missing."""
+    from importlib.util import find_spec
+
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
+        raise InputError("the collector needs more libraries: pip install 'veil[collector]'")
+
+
+def _account() -> str:
+    """The account that runs this command."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid-{os.getuid()}" if hasattr(os, "getuid") else "unknown"
+
+
+def settings_of(path: Path | None, folder: Path | None) -> Settings:
+    """The settings of a file, and the folder where one is given."""
+    from veil.collector.settings import load_settings
+
+    found = load_settings(path)
+    return found if folder is None else replace(found, folder=str(folder))
