@@ -203,3 +203,24 @@ def test_no_id_is_left_in_postgres_outside_its_log(postgres: Server, monkeypatch
     assert left(files(log=True), ids)  # as the documentation says
     assert sorted(store.report_ids(theirs.key)) == kept
     store.close()
+
+
+def test_posts_do_not_wait_for_a_purge_that_waits_for_a_backup(postgres: Server) -> None:
+    store = PostgresStore(postgres.database())
+    mine, theirs, ids = filled(store, 3)
+    purged: list[int] = []
+    thread = threading.Thread(target=lambda: purged.append(store.purge(mine.key)))
+    with store.snapshot([mine.key]) as backup:
+        thread.start()
+        until(lambda: backup.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
+        posted: list[object] = []
+        fresh = Group(theirs.key, os.urandom(16), bytes(OTHER.layout.size), 1)
+        post = threading.Thread(target=lambda: posted.extend(store.append([fresh], 1_000)))
+        post.start()
+        post.join(10)
+        assert (posted, purged) == ([1], [])
+    thread.join()
+    post.join()
+    assert purged == [len(ids) // 16]
+    assert list(store.report_ids(mine.key)) == []
+    store.close()

@@ -172,13 +172,15 @@ class PostgresStore(BlockStore):
                 yield (run, page), bytes(data)
 
     def purge(self, survey: int) -> int:
-        with self.writing() as connection:
+        with self.reading() as connection:  # not the one that writes: a purge waits for a backup, and posts must not
+            connection.execute("BEGIN")
             statement = f"SELECT coalesce(sum(count), 0) FROM {self.table('blocks', survey)} WHERE survey = ?"  # noqa: S608
             (forgotten,) = connection.execute(statement, (survey,)).fetchone() or (0,)
             # new, empty files take their place, and the old ones are removed: nobody waits for rows to be deleted
             connection.execute(f"TRUNCATE {', '.join(self.table(name, survey) for name in PER_SURVEY)}")
             self.note_folded(connection, survey)
             self.note_purged(connection, survey)
+            connection.execute("COMMIT")
         return int(forgotten)
 
     def close(self) -> None:
