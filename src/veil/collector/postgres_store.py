@@ -229,6 +229,11 @@ def _translated() -> Iterator[None]:
     """PostgreSQL's errors as ours. Only their kind: a message may quote a row or the address of the database."""
     try:
         yield
+    except psycopg.errors.OutOfMemory:  # nearly always of locks: a restore makes the tables of all surveys at once
+        raise StoreError(
+            "the database cannot be used: PostgreSQL is out of memory or of locks; with thousands of surveys raise its"
+            " max_locks_per_transaction"
+        ) from None
     except psycopg.Error as problem:
         kind = StoreTimeoutError if isinstance(problem, _LATE) else StoreError
         raise kind(f"the database cannot be used: {type(problem).__name__}") from None
