@@ -27,7 +27,7 @@ from veil.collector.postgres_store import PostgresStore
 from veil.collector.seen import names_of
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group, StoredSurvey
-from veil.errors import StoreError
+from veil.errors import StoreError, StoreTimeoutError
 
 OTHER = Survey(GRR(1.0, 4))
 
@@ -224,3 +224,24 @@ def test_posts_do_not_wait_for_a_purge_that_waits_for_a_backup(postgres: Server)
     assert purged == [len(ids) // 16]
     assert list(store.report_ids(mine.key)) == []
     store.close()
+
+
+def test_readers_do_not_wait_behind_a_purge_that_waits_for_a_backup(postgres: Server) -> None:
+    """An answer that waits too long for its tables would look like a database that hangs."""
+    url = postgres.database()
+    patient, hurried = PostgresStore(url), PostgresStore(url, 2.0)
+    mine, _, ids = filled(patient, 3)
+    purge = threading.Thread(target=lambda: patient.purge(mine.key))
+    with patient.snapshot([mine.key]) as backup:
+        purge.start()
+        until(lambda: backup.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
+        found = hurried.chunk(mine.key, 0, len(ids))
+        assert found is not None
+        assert found.last == len(ids) // 16
+        with pytest.raises(StoreTimeoutError):  # a collector tries again later
+            hurried.purge(mine.key)
+        assert purge.is_alive()
+    purge.join()
+    assert list(hurried.report_ids(mine.key)) == []
+    patient.close()
+    hurried.close()
