@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.service.harness import SURVEY
 
+from veil import Survey
 from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.store import Group, Store, StoredSurvey
 
@@ -12,11 +13,11 @@ __all__ = ["SIZE", "group", "opened"]
 SIZE = SURVEY.layout.size
 
 
-def opened(store: Store) -> StoredSurvey:
+def opened(store: Store, survey: Survey = SURVEY) -> StoredSurvey:
     """The survey, open."""
     catalogue = Catalogue(store)
-    catalogue.create(draft_of(SURVEY, {}, precision=60, minimum=1))
-    return catalogue.open(SURVEY.task)
+    catalogue.create(draft_of(survey, {}, precision=60, minimum=1))
+    return catalogue.open(survey.task)
 
 
 def group(stored: StoredSurvey, ids: bytes, mark: int = 0) -> Group:

@@ -222,6 +222,14 @@ def test_a_purge_waits_for_a_backup(
     assert sorted(back.report_ids(stored.key)) == sorted(names_of(sent))
 
 
+def test_a_server_without_enough_locks_for_all_tables_says_what_to_raise(database: Callable[[str], Make]) -> None:
+    """As in a restore of thousands of surveys, whose tables are made in one transaction."""
+    store = database("postgres")()
+    with pytest.raises(StoreError, match="max_locks_per_transaction"), store.writing() as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(i) FROM generate_series(1, 1000000) AS i")
+    store.ping()
+
+
 def test_a_backup_is_restored_where_a_collector_was_started(database: Callable[[str], Make], tmp_path: Path) -> None:
     """The database is then signed for with the key that devices know, and says so to a collector with another."""
     first, second = (Settings(folder=str(tmp_path / name)) for name in ("one", "two"))

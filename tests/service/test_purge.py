@@ -27,7 +27,7 @@ from veil.collector.postgres_store import PostgresStore
 from veil.collector.seen import names_of
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group, StoredSurvey
-from veil.errors import StoreError
+from veil.errors import StoreError, StoreTimeoutError
 
 OTHER = Survey(GRR(1.0, 4))
 
@@ -203,3 +203,45 @@ def test_no_id_is_left_in_postgres_outside_its_log(postgres: Server, monkeypatch
     assert left(files(log=True), ids)  # as the documentation says
     assert sorted(store.report_ids(theirs.key)) == kept
     store.close()
+
+
+def test_posts_do_not_wait_for_a_purge_that_waits_for_a_backup(postgres: Server) -> None:
+    store = PostgresStore(postgres.database())
+    mine, theirs, ids = filled(store, 3)
+    purged: list[int] = []
+    thread = threading.Thread(target=lambda: purged.append(store.purge(mine.key)))
+    with store.snapshot([mine.key]) as backup:
+        thread.start()
+        until(lambda: backup.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
+        posted: list[object] = []
+        fresh = Group(theirs.key, os.urandom(16), bytes(OTHER.layout.size), 1)
+        post = threading.Thread(target=lambda: posted.extend(store.append([fresh], 1_000)))
+        post.start()
+        post.join(10)
+        assert (posted, purged) == ([1], [])
+    thread.join()
+    post.join()
+    assert purged == [len(ids) // 16]
+    assert list(store.report_ids(mine.key)) == []
+    store.close()
+
+
+def test_readers_do_not_wait_behind_a_purge_that_waits_for_a_backup(postgres: Server) -> None:
+    """An answer that waits too long for its tables would look like a database that hangs."""
+    url = postgres.database()
+    patient, hurried = PostgresStore(url), PostgresStore(url, 2.0)
+    mine, _, ids = filled(patient, 3)
+    purge = threading.Thread(target=lambda: patient.purge(mine.key))
+    with patient.snapshot([mine.key]) as backup:
+        purge.start()
+        until(lambda: backup.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone())
+        found = hurried.chunk(mine.key, 0, len(ids))
+        assert found is not None
+        assert found.last == len(ids) // 16
+        with pytest.raises(StoreTimeoutError):  # a collector tries again later
+            hurried.purge(mine.key)
+        assert purge.is_alive()
+    purge.join()
+    assert list(hurried.report_ids(mine.key)) == []
+    patient.close()
+    hurried.close()

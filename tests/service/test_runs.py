@@ -11,9 +11,10 @@ import pytest
 from tests.service.harness import SURVEY
 from tests.service.reports import group, opened
 
+from veil import OLH, Survey
 from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue
-from veil.collector.seen import names_of
+from veil.collector.seen import Memory, names_of
 from veil.collector.store import StoredSurvey
 from veil.collector.upkeep import Upkeep
 from veil.errors import StoreError, StoreTimeoutError
@@ -99,6 +100,16 @@ def test_a_commit_of_many_reports_makes_several_runs(make: Make, small_runs: Non
     sent = send(store, stored, 3, each=64 * 5 + 40)
     assert len(store._memory.of(stored.key).runs) == 3 * 6
     check_all_known(make(), stored, sent)
+
+
+def test_runs_are_made_of_more_surveys_than_memory_has_room_for(make: Make, small_runs: None) -> None:
+    store = make()
+    store._memory = Memory(most_bytes=1)
+    stored = [opened(store, survey) for survey in (SURVEY, Survey(OLH(1.0, 4)), Survey(OLH(1.0, 5)))]
+    for _ in range(4):
+        groups = [group(one, os.urandom(16 * 40)) for one in stored]
+        assert store.append(groups, 1_000) == [40] * 3
+    assert [len({run for run, _ in rows_of(store, one)}) for one in stored] == [2] * 3
 
 
 def test_a_fold_that_fails_is_put_off_and_counted(

@@ -114,6 +114,7 @@ class BlockStore(SqlStore):
             for i, group in enumerate(groups):
                 if isinstance(outcomes[i], int):
                     self._tend(group.survey)
+            self._memory.trim()  # not before: whoever is forgotten has no ids that could become a run
             return outcomes
 
     def _stored(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
@@ -130,7 +131,6 @@ class BlockStore(SqlStore):
                     # Taken in one order, locks cannot block each other.
                     for i in sorted(range(len(groups)), key=lambda i: groups[i].survey):
                         outcomes[i] = self._append(connection, groups[i], now)
-                self._memory.trim()
                 return [outcomes[i] for i in range(len(groups))]
             except _OutdatedError:
                 for survey in surveys:  # all of them before any is read: that may fail

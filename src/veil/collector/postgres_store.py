@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = ["PostgresStore"]
 
 _SCHEMA_LOCK = 0x7665696C  # "veil": collectors that start at the same moment make the tables one after another
 _CONNECT_SECONDS = 5
+_PURGE_SECONDS = 0.3  # for the lock, and between two tries
 # A machine that is gone is found out by the kernel; what the URL says about it counts.
 _SIGNS_OF_LIFE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 _LATE = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable, psycopg.errors.ConnectionTimeout)
@@ -172,13 +174,27 @@ class PostgresStore(BlockStore):
                 yield (run, page), bytes(data)
 
     def purge(self, survey: int) -> int:
-        with self.writing() as connection:
+        """Waits for a backup, but never long at a time: whoever reads these tables waits behind us."""
+        start = time.monotonic()
+        while True:
+            try:
+                return self._emptied(survey)
+            except StoreTimeoutError:
+                if self._deadlines.seconds is not None and time.monotonic() - start >= self._deadlines.seconds:
+                    raise
+            time.sleep(_PURGE_SECONDS)
+
+    def _emptied(self, survey: int) -> int:
+        with self.reading() as connection:  # not the one that writes: a purge waits for a backup, and posts must not
+            connection.execute("BEGIN")
+            connection.execute(f"SET LOCAL lock_timeout = {int(1000 * _PURGE_SECONDS)}")
             statement = f"SELECT coalesce(sum(count), 0) FROM {self.table('blocks', survey)} WHERE survey = ?"  # noqa: S608
             (forgotten,) = connection.execute(statement, (survey,)).fetchone() or (0,)
             # new, empty files take their place, and the old ones are removed: nobody waits for rows to be deleted
             connection.execute(f"TRUNCATE {', '.join(self.table(name, survey) for name in PER_SURVEY)}")
             self.note_folded(connection, survey)
             self.note_purged(connection, survey)
+            connection.execute("COMMIT")
         return int(forgotten)
 
     def close(self) -> None:
@@ -227,6 +243,11 @@ def _translated() -> Iterator[None]:
     """PostgreSQL's errors as ours. Only their kind: a message may quote a row or the address of the database."""
     try:
         yield
+    except psycopg.errors.OutOfMemory:  # nearly always of locks: a restore makes the tables of all surveys at once
+        raise StoreError(
+            "the database cannot be used: PostgreSQL is out of memory or of locks; with thousands of surveys raise its"
+            " max_locks_per_transaction"
+        ) from None
     except psycopg.Error as problem:
         kind = StoreTimeoutError if isinstance(problem, _LATE) else StoreError
         raise kind(f"the database cannot be used: {type(problem).__name__}") from None
