@@ -155,6 +155,25 @@ def test_patience_ends_and_the_intervals_stay_long(collector: Collector, fresh: 
     assert len(set(middleman.posts)) == 1
 
 
+def test_patience_ends_also_where_the_clock_is_set_back(
+    collector: Collector, fresh: Survey, middleman: Middleman
+) -> None:
+    waiting = Waiting()
+
+    def set_back(seconds: float) -> None:
+        waiting.sleep(seconds)
+        waiting.time -= 3_600 if len(waiting.slept) == 1 else 0
+
+    clock = Clock(now=lambda: waiting.time, sleep=set_back, uniform=lambda: 0.5)
+    client = open_client(middleman.url, key_of(collector), fresh.task, Ledger(lifetime=1.0), clock)
+    middleman.on_post[:] = [503, 503]
+    assert client.answer("tea", beside(fresh), patience=30).state == "queued"
+    assert waiting.slept == [1]
+    assert client.deliver() == 1  # still refused, and not for long
+    assert client.deliver() == 0
+    assert len(set(middleman.posts)) == 1
+
+
 def test_jitter_spreads_devices_that_lost_the_same_collector(
     collector: Collector, fresh: Survey, middleman: Middleman
 ) -> None:

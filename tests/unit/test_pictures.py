@@ -143,6 +143,18 @@ def test_overlaid_estimates_have_one_legend() -> None:
     assert len([name for name in legend(twice) if name.startswith("GRR")]) == 2
 
 
+@pytest.mark.parametrize("many", [2, 3, 5])
+def test_the_legend_of_overlaid_estimates_is_inside_the_picture(many: int) -> None:
+    ax = MARCH.plot()
+    for number in range(many - 1):
+        (MARCH.post("norm-sub") if number else APRIL).plot(ax=ax)
+    ax.figure.canvas.draw()
+    found = ax.get_legend().get_window_extent()
+    assert min(found.x0, found.y0) >= 0
+    assert found.x1 <= ax.figure.bbox.x1
+    assert ax.get_window_extent().height > 0.4 * ax.figure.bbox.height  # and leaves room for the picture
+
+
 WAVE = SquareWave(2.0, Interval(0, 250_000), buckets=256)
 
 

@@ -141,7 +141,10 @@ class OnlineClient:
         end = self._clock.now() + patience
         due = self._attempt_all(eager=True)
         while due is not None and due <= end:
-            self._clock.sleep(max(due - self._clock.now(), 0.0))
+            wait = max(due - self._clock.now(), 0.0)
+            if wait > patience:
+                break  # the clock was set back meanwhile
+            self._clock.sleep(wait)
             due = self._attempt_all(eager=False)
         return self.waiting
 

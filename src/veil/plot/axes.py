@@ -46,6 +46,7 @@ Floats = NDArray[np.float64]
 
 INK, DOT, TRUTH = "#22303c", "#1f6feb", "#d1495b"
 _LONGEST = (40, 60, 80)  # characters of a label, as far as needed
+_LEGEND_WIDTH = 0.9  # of the figure's: it stands in from the right
 COLOURS = (DOT, "#e08600", "#2a9d5c", "#8a5cd1", "#7a6a58")
 """Those of results on the same axes, in the order of drawing; red is the truth's."""
 
@@ -134,7 +135,11 @@ def legend_below(ax: Axes, height: float) -> None:
         return
     if len(ax.figure.axes) == 1 and height > ax.figure.get_figheight():  # type: ignore[union-attr]
         ax.figure.set_figheight(height)  # type: ignore[union-attr]  # axes made here belong to a Figure
-    one_legend(ax, ncols=3, loc="upper right", bbox_to_anchor=(1.0, 0.0), borderaxespad=4.5)
+    for columns in (3, 2, 1):
+        one_legend(ax, ncols=columns, loc="upper right", bbox_to_anchor=(1.0, 0.0), borderaxespad=4.5)
+        legend = ax.get_legend()
+        if legend is None or legend.get_window_extent().width <= ax.figure.bbox.width * _LEGEND_WIDTH:
+            return
 
 
 def short_labels(labels: Sequence[str]) -> list[str]:
