@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from veil import OLH, Survey
 from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue
 from veil.collector.seen import Memory, names_of
+from veil.collector.service import open_store
+from veil.collector.settings import Settings
 from veil.collector.store import StoredSurvey
 from veil.collector.upkeep import Upkeep
 from veil.errors import StoreError, StoreTimeoutError
@@ -110,6 +113,17 @@ def test_runs_are_made_of_more_surveys_than_memory_has_room_for(make: Make, smal
         groups = [group(one, os.urandom(16 * 40)) for one in stored]
         assert store.append(groups, 1_000) == [40] * 3
     assert [len({run for run, _ in rows_of(store, one)}) for one in stored] == [2] * 3
+
+
+@pytest.mark.parametrize(("megabytes", "known"), [(1, 1), (256, 2)])
+def test_how_much_is_known_of_ids_is_a_setting(tmp_path: Path, megabytes: int, known: int) -> None:
+    store = open_store(Settings(folder=str(tmp_path), ids_megabytes=megabytes))
+    assert isinstance(store, BlockStore)
+    for survey in (SURVEY, Survey(OLH(1.0, 4))):
+        stored = opened(store, survey)
+        assert store.append([group(stored, os.urandom(16 * 6_000))], 1_000) == [6_000]
+    assert len(store._memory._seen) == known
+    store.close()
 
 
 def test_a_fold_that_fails_is_put_off_and_counted(

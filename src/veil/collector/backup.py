@@ -23,7 +23,7 @@ from veil.tools.durable import sync_folder
 __all__ = ["back_up", "restore"]
 
 _ORDERED = {"blocks": ("last",), "runs": ("run", "page")}
-_ROWS = 64  # of reports or ids at once: a quarter of a megabyte each at most
+_ROWS = 64  # of reports or ids at once: a quarter of a megabyte each, and more of what is not folded yet
 
 Advance = Callable[[int], object]
 

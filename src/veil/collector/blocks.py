@@ -100,6 +100,10 @@ class BlockStore(SqlStore):
     def settle_copy(self, connection: Connection) -> None:
         """After rows were copied: new ones get keys beyond theirs."""
 
+    def remember(self, megabytes: int) -> None:
+        """Keep so much in memory of the ids of the surveys that were used last."""
+        self._memory.most_bytes = megabytes << 20
+
     @property
     def failed_upkeep(self) -> int:  # runs that could not be made
         return self.folding.failures

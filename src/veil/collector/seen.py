@@ -232,7 +232,7 @@ class Memory:
     """What is known of several surveys, within a bound: those that were used last."""
 
     def __init__(self, most_bytes: int = 256 << 20) -> None:
-        self._most = most_bytes
+        self.most_bytes = most_bytes
         self._seen: OrderedDict[int, Seen] = OrderedDict()
 
     def of(self, survey: int) -> Seen:
@@ -245,7 +245,7 @@ class Memory:
     def trim(self) -> None:
         """Forget what was not used for longest, until the rest has room."""
         if len(self._seen) > 1:
-            left = sum(seen.size for seen in self._seen.values()) - self._most
+            left = sum(seen.size for seen in self._seen.values()) - self.most_bytes
             while left > 0 and len(self._seen) > 1:
                 left -= self._seen.popitem(last=False)[1].size
 

@@ -34,7 +34,7 @@ from veil.tools.durable import make_private_folder
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from veil.collector.blocks import Old
+    from veil.collector.blocks import BlockStore, Old
 
 __all__ = ["Service", "open_store"]
 
@@ -55,16 +55,20 @@ def open_store(
     url, path = settings.database, settings.database_file
     if path is not None and not make and not path.exists():
         raise InputError(f"there is no database {path}: name its folder with --folder, or its settings with --settings")
+    store: BlockStore
     if path is not None:
         from veil.collector.sqlite_store import SqliteStore
 
         make_private_folder(path.parent)
-        return SqliteStore(path, keep_log_short=chores, old=old)
-    if url.startswith(("postgresql://", "postgres://")):
+        store = SqliteStore(path, keep_log_short=chores, old=old)
+    elif url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
 
-        return PostgresStore(url, settings.database_seconds if hurried else None, old=old)
-    raise InputError("database_url must begin with sqlite:/// or postgresql://")
+        store = PostgresStore(url, settings.database_seconds if hurried else None, old=old)
+    else:
+        raise InputError("database_url must begin with sqlite:/// or postgresql://")
+    store.remember(settings.ids_megabytes)
+    return store
 
 
 class Service:

@@ -22,7 +22,7 @@ _PREFIX = "VEIL_"
 _OTHERS = ("SETTINGS", "DATA", "ENGINE", "THREADS", "TRACEBACK", "CHROMIUM", "FIREFOX")  # variables that others read
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
-    *("body_seconds", "close_seconds", "shutdown_seconds", "precision", "workers"),
+    *("ids_megabytes", "body_seconds", "close_seconds", "shutdown_seconds", "precision", "workers"),
 )
 
 
@@ -45,6 +45,7 @@ class Settings:
     queue_reports: int = 100_000
     queue_bytes: int = 64 << 20
     group_reports: int = 20_000
+    ids_megabytes: int = 256
     max_connections: int = 4_096
     head_bytes: int = 32 << 10
     head_seconds: int = 10
