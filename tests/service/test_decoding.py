@@ -120,6 +120,7 @@ def test_settings_come_from_a_file_and_the_environment(tmp_path: object) -> None
     found = load_settings(file, {"VEIL_PORT": "9001", "VEIL_METRICS_OPEN": "true", "VEIL_DATA": "ignored"})
     assert (found.port, found.cors_origins, found.minimum, found.metrics_open) == (9001, ("https://a",), 7, True)
     assert load_settings(None, {"VEIL_SETTINGS": str(file)}).port == 9000
+    assert load_settings(None, {"VEIL_SETTINGS": ""}).port == 8321  # as units and containers leave it
     for text in ("prot = 1", "port = 'x'", "port = true", "port = 70000", "minimum = 0", "x = [", "queue_bytes = 1"):
         file.write_text(text)
         with pytest.raises(InputError):

@@ -164,7 +164,7 @@ def test_serve_gives_up_on_a_database_that_never_comes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "veil.cli", "serve", "--port", "0", "--folder", str(tmp_path / "data")]
     done = subprocess.run(command, env={**os.environ, **database}, capture_output=True, text=True, check=False)
     assert done.returncode not in (0, -signal.SIGKILL)
-    assert "cannot be reached" in done.stderr
+    assert "cannot be reached: nothing listens, at 127.0.0.1:1" in done.stderr
     assert "nobody" not in done.stderr
 
 
@@ -178,6 +178,8 @@ def test_serve_does_not_wait_for_a_database_that_refuses_it(postgres: Server, tm
     )
     assert done.returncode > 0
     assert "the database refuses us" in done.stderr
+    why = "there is no database of that name" if workers == "1" else "there is no such account"
+    assert f"{why}, at 127.0.0.1:{postgres.port}" in done.stderr
     assert "waiting-for-database" not in done.stderr
     assert "nosuchdatabase" not in done.stderr
     assert "nobody" not in done.stderr

@@ -254,9 +254,10 @@ def test_the_audit_log_says_which_survey_was_created(folder: Path) -> None:
     entries = veil("audit")["entries"]
     refused = Survey(SURVEY.ask, SURVEY.public, 9).task
     assert [(one["action"], one["task"]) for one in entries] == [
-        ("create", task) for task in (refused, *reversed(tasks))
+        ("create", task) for task in (refused, refused, *reversed(tasks))
     ]
-    assert json.loads(entries[0]["parameters"])["wave"] == 9
+    assert json.loads(entries[0]["parameters"]) == {"outcome": "refused"}
+    assert json.loads(entries[1]["parameters"])["wave"] == 9
 
 
 def test_one_report_is_one_report(folder: Path) -> None:
@@ -273,3 +274,59 @@ def test_a_language_has_one_text(folder: Path) -> None:
     create = ["survey", "create", folder / "task.json", "--name", "sleep"]
     assert "a language has one text" in said(*create, *texts, "--text", "en=Why?", code=2)
     assert veil(*create, *texts)["texts"] == {"en": "How often?", "de": "Wie oft?"}
+
+
+def test_the_audit_log_tells_what_was_refused_and_what_was_made(folder: Path) -> None:
+    veil("survey", "create", folder / "task.json")
+    veil("token", "create", "--scope", "export:read", "--days", 0, code=3)
+    made = veil("token", "create", "--scope", "answers:read", "--days", 3)
+    veil("survey", "close", SURVEY.task, code=7)  # a draft
+    entries = [(one["action"], json.loads(one["parameters"])) for one in veil("audit")["entries"]]
+    assert entries == [
+        ("close", {"outcome": "refused"}),
+        ("close", {"task": SURVEY.task}),
+        ("create-token", {"outcome": "made", "name": made["name"]}),
+        ("create-token", {"scopes": ["answers:read"], "days": 3}),
+        ("create-token", {"outcome": "refused"}),
+        ("create-token", {"scopes": ["export:read"], "days": 0}),
+        ("create", {"study": str(folder / "task.json")}),
+    ]
+
+
+def test_a_key_for_a_rotation_is_made_before_it_is_adopted(folder: Path) -> None:
+    veil("survey", "create", folder / "task.json")
+    now = veil("key", "show")
+    veil("key", "adopt", "--yes")
+    assert "already: nothing was changed" in CliRunner().invoke(app, ["key", "adopt"]).output
+    made = veil("key", "make", folder / "new.key")
+    assert (folder / "new.key").stat().st_mode & 0o777 == 0o600
+    assert veil("key", "show") == now
+    veil("key", "make", folder / "new.key", code=3)
+    (folder / "new.key").replace(folder / "data" / "signing.key")
+    assert veil("key", "adopt", "--yes")["fingerprint"] == made["fingerprint"] != now["fingerprint"]
+    assert veil("key", "show")["key"] == made["key"]
+
+
+def test_a_purged_survey_says_so(folder: Path) -> None:
+    veil("survey", "create", folder / "task.json", "--open")
+    fill(folder, 7)
+    veil("survey", "close", SURVEY.task)
+    assert veil("survey", "show", SURVEY.task)["purged"] is None
+    veil("survey", "purge", SURVEY.task, "--yes")
+    shown = veil("survey", "show", SURVEY.task)
+    assert (shown["reports"], shown["purged"][:2]) == (7, "20")
+    assert "  purged  " in CliRunner().invoke(app, ["survey", "list"]).output
+
+
+def test_facts_that_go_to_a_pipe_are_whole_lines(folder: Path) -> None:
+    task = veil("survey", "create", folder / "task.json", "--open")["task"]
+    lines = CliRunner().invoke(app, ["survey", "show", task[:9]]).output.splitlines()
+    assert [line.split() for line in lines if line.startswith("path")] == [["path", f"/v1/surveys/{task}"]]
+    assert [line.split() for line in lines if line.startswith("study")] == [["study", "-"]]
+
+
+def test_a_database_that_is_not_empty_is_named_where_a_backup_is_restored(folder: Path) -> None:
+    veil("survey", "create", folder / "task.json")
+    veil("backup", folder / "b.sqlite3")
+    said = veil("restore", folder / "b.sqlite3", code=3)["error"]["message"]
+    assert f"{folder / 'data' / 'collector.sqlite3'} has surveys" in said

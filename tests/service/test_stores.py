@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import subprocess
@@ -271,6 +272,22 @@ def test_a_database_that_is_down_is_a_503_and_heals(postgres: Server, tmp_path: 
         assert len(collector.stored_ids()) == 15
 
 
+def test_one_call_finds_out_that_all_connections_are_gone(postgres: Server) -> None:
+    """Each of them would fail once, and a collector whose database is back would not be ready for as many looks."""
+    from veil.collector.postgres_store import PostgresStore
+
+    store = PostgresStore(postgres.database())
+    with contextlib.ExitStack() as at_once:
+        for _ in range(3):
+            at_once.enter_context(store.reading())
+    postgres.stop()
+    postgres.start()
+    with pytest.raises(StoreError):
+        store.ping()
+    store.ping()
+    store.close()
+
+
 def test_kills_on_postgres(postgres: Server, tmp_path: Path) -> None:
     with running(tmp_path / "data", VEIL_TALLY_SECONDS="0.1", VEIL_DATABASE_URL=postgres.database()) as collector:
         assert kill_under_load(collector, kills=2)["retries"]
@@ -354,6 +371,26 @@ def test_a_failed_commit_writes_one_line_for_all_its_reports(
     assert len(outcomes) == 20
     assert 1 <= len([record for record in caplog.records if record.getMessage() == "unavailable"]) <= 2
     store.close()
+
+
+def test_a_database_that_is_away_for_long_writes_two_lines(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "veil.collector")
+    service = Service(Settings(folder=str(tmp_path), tally_seconds=1e-4))
+    tries = 0
+
+    async def work() -> None:
+        nonlocal tries
+        tries += 1
+        if tries <= 50:
+            raise StoreError("away")
+        if tries == 60:
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(service._now_and_then("tallies", work))
+    said = [record.getMessage() for record in caplog.records if record.getMessage().startswith("tallies")]
+    assert said == ["tallies-wait", "tallies-go-on"]
+    service.store.close()
 
 
 def test_stopping_drains_whatever_became_of_the_tallies(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from veil.hitters.segments import SegmentPairs
 from veil.kernels.device import Hashed, chosen, counting_on
 from veil.kernels.threads import ahead, in_order
 from veil.mechanisms import LinearHashing, RandomProjection
+from veil.tools.extras import install
 from veil.wire.tallies import encode_tally
 
 VALUES = np.random.default_rng(1).geometric(0.05, 4000) % 64
@@ -147,7 +148,7 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, count: int | 
 def test_without_cupy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     gpu.device.cache_clear()
-    assert "pip install 'veil[gpu]'" in (gpu.why_not() or "")
+    assert install("gpu") in (gpu.why_not() or "")
     with pytest.raises(EngineError, match="needs CuPy"):
         gpu.device()
 

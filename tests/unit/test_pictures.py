@@ -17,6 +17,7 @@ from veil import GRR, Integers, Interval, SquareWave, Survey, simulate
 from veil.cli.main import app
 from veil.entropy import Seeded
 from veil.numeric import MeanOf, StochasticRounding, wave_bands
+from veil.tools.extras import install
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -267,5 +268,5 @@ def test_a_missing_matplotlib_is_noticed_before_the_work(
     done = CliRunner().invoke(app, [*args, *picture, "--json"])
     assert (done.exit_code, json.loads(done.stdout)["error"]["message"]) == (
         3,
-        "pictures need matplotlib: pip install 'veil[plot]'",
+        f"pictures need matplotlib: {install('plot')}",
     )

@@ -121,12 +121,12 @@ def create(
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
     loaded, bare = read_published(study)
-    on.note("create", {"study": study, **given, "open_now": open_now}, task_wanted(loaded.survey, given))
-    stored, made = on.studies.publish(loaded, given, bare=bare, **terms)
+    with on.noted("create", {"study": study, **given, "open_now": open_now}, task_wanted(loaded.survey, given)):
+        stored, made = on.studies.publish(loaded, given, bare=bare, **terms)
+        if open_now:
+            stored = on.catalogue.open(stored.task)
     if not made and stored.wave is not None and stored.state != "draft":
         warn(f"this is {_called(stored)}, published before: to ask again under this name, say --wave {stored.wave + 1}")
-    if open_now:
-        stored = on.catalogue.open(stored.task)
     devices = for_devices(on.settings, on.store, stored) if open_now else {}
     return on.shown({**on.catalogue.describe(stored), **devices, "database": on.settings.place})
 
@@ -165,7 +165,8 @@ def list_surveys(on: On) -> Document:
     studies = [on.studies.describe(study.id) for study in on.store.studies()]
     for one in surveys:
         called = f"  {one['name']}, wave {one['wave']}" if one["name"] else ""
-        on.said(f"{one['task']}  {one['state']:8} {plural(one['reports'], 'report'):>20}  {one['kind']}{called}")
+        state = "purged" if one["purged"] else one["state"]
+        on.said(f"{one['task']}  {state:8} {plural(one['reports'], 'report'):>20}  {one['kind']}{called}")
     for one in studies:
         on.said(f"{one['study']}  {one['state']:8} {plural(len(one['rounds']), 'round'):>20}  {one['kind']} (study)")
     return {"surveys": surveys, "studies": studies}

@@ -11,7 +11,7 @@ import getpass
 import inspect
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veil.cli.outcome import AsJson, Document, console, reporting
-from veil.errors import InputError
+from veil.errors import InputError, StoreError, VeilError
+from veil.tools.extras import install
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,9 +52,9 @@ class On:
 
     def shown(self, facts: Document) -> Document:
         """Facts on the screen, and as a document."""
-        from veil.cli.tables import facts_table
+        from veil.cli.tables import show_facts
 
-        self.screen.print(facts_table(facts))
+        show_facts(self.screen, facts)
         return facts
 
     def note(self, action: str, given: Document, task: str | None = None) -> None:
@@ -61,8 +62,20 @@ class On:
         from veil.collector.store import AuditEntry
 
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        asked = {name: str(value) if isinstance(value, Path) else value for name, value in given.items() if value}
+        told = {name: value for name, value in given.items() if not _unsaid(value)}
+        asked = {name: str(value) if isinstance(value, Path) else value for name, value in told.items()}
         self.store.note(AuditEntry(now, f"cli:{_account()}", action, task, json.dumps(asked, default=str)))
+
+    @contextlib.contextmanager
+    def noted(self, action: str, given: Document, task: str | None = None) -> Iterator[None]:
+        """Note what is asked before it is done, and once more where it was refused."""
+        self.note(action, given, task)
+        try:
+            yield
+        except (VeilError, typer.BadParameter):
+            with contextlib.suppress(StoreError):  # the database may be what refuses
+                self.note(action, {"outcome": "refused"}, task)
+            raise
 
     def meant(self, given: Document) -> str | None:
         """The task of the survey that a command is given; None where it is given none, or says nothing clear."""
@@ -108,9 +121,10 @@ def command(
             try:
                 catalogue = Catalogue(store)
                 on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
-                if action is not None:
-                    on.note(action, given, on.meant(given))
-                return work(on, **given)
+                if action is None:
+                    return work(on, **given)
+                with on.noted(action, given, on.meant(given)):
+                    return work(on, **given)
             finally:
                 store.close()
 
@@ -123,12 +137,17 @@ def command(
     return register
 
 
+def _unsaid(value: Any) -> bool:
+    """Whether an option has nothing to tell; 0 tells something."""
+    return value is None or value is False or value in ("", [], ())
+
+
 def check_installed() -> None:
     """Say what to install, where the collector's libraries are missing."""
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise InputError("the collector needs more libraries: pip install 'veil[collector]'")
+        raise InputError(f"the collector needs more libraries: {install('collector')}")
 
 
 def _account() -> str:

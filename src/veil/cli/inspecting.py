@@ -39,12 +39,12 @@ def inspect(
 ) -> Document:
     """Say in plain words what a file is."""
     from veil.cli.files import load
-    from veil.cli.tables import facts_table
+    from veil.cli.tables import show_facts
 
     sentence, facts = _inspected(file, None if study is None else load(study).survey)
     screen = console(as_json)
     screen.print(sentence, markup=False)
-    screen.print(facts_table(facts))
+    show_facts(screen, facts)
     return facts | {"file": str(file)}
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from veil.cli import completing
-from veil.cli.database import On, command
-from veil.cli.outcome import Document, flag, plural
+from veil.cli.database import On, check_installed, command
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
+from veil.cli.tables import show_facts
 from veil.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def restore(
     """Copy a backup into an empty database, SQLite or PostgreSQL, whichever it was made of."""
     from veil.collector.backup import restore as copy_back
 
-    reports = copy_back(file, _blocks(on))
+    reports = copy_back(file, _blocks(on), on.settings.place)
     on.note("restore", {"file": file})  # only now: a backup is copied into an empty database, whose log is empty, too
     return on.said(f"restored {plural(reports, 'report')} to {on.settings.place}", reports=reports)
 
@@ -88,6 +89,8 @@ def create_token(
 
     task = None if survey is None else on.catalogue.chosen(survey).task
     record, secret = issue_token(on.store, scopes, task, note, name=name, days=days)
+    if name is None:  # its requests are noted by the name that it was given
+        on.note("create-token", {"outcome": "made", "name": record.name}, task)
     facts = {"name": record.name, "scopes": list(record.scopes), "task": task, "expires": record.expires}
     return on.said(secret, token=secret, **facts)
 
@@ -128,16 +131,38 @@ def show_key(on: On) -> Document:
     return on.shown({"key": key_text(key), "fingerprint": fingerprint(key), "file": str(on.settings.key_path)})
 
 
+@key_app.command("make")
+@reporting
+def make_key(
+    file: Annotated[Path, typer.Argument(help="The file to write; there must be none.")], as_json: AsJson = False
+) -> Document:
+    """Make another key beside the collector's, and show its public key: devices get that before it is adopted."""
+    check_installed()
+    from veil.collector.documents import key_text
+    from veil.collector.keys import fingerprint
+    from veil.collector.keys import make_key as made
+
+    key = made(file)
+    facts = {"key": key_text(key), "fingerprint": fingerprint(key), "file": str(file)}
+    show_facts(console(as_json), facts)
+    return facts
+
+
 @command(key_app, "adopt", "adopt-key")
 def adopt_key(
     on: On, yes: Annotated[bool, flag("--yes", "Really do it: devices must know the new key.")] = False
 ) -> Document:
     """Sign this database's surveys with the key in the key file from now on, in place of the one before."""
-    from veil.collector.keys import adopt, load_key
+    from veil.collector.keys import adopt, fingerprint, is_signed_for, known_fingerprint, load_key
 
+    path = on.settings.key_path
+    if path.exists() and is_signed_for(on.store):
+        mine = fingerprint(load_key(path))
+        if known_fingerprint(on.store, load_key(path)) == mine:
+            return on.said(f"the key is {mine} already: nothing was changed", fingerprint=mine)
     if not yes:
         raise typer.BadParameter("devices that know only the key before will refuse all surveys: say --yes")
-    return on.said(f"the key is now {(mark := adopt(on.store, load_key(on.settings.key_path)))}", fingerprint=mark)
+    return on.said(f"the key is now {(mark := adopt(on.store, load_key(path)))}", fingerprint=mark)
 
 
 def _blocks(on: On) -> BlockStore:

@@ -14,6 +14,7 @@ from veil.cli.showing import Wanted
 from veil.cli.tables import plain_table
 from veil.errors import InputError, SqlError
 from veil.sql.statements import pointed, split
+from veil.tools.extras import install
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -121,7 +122,7 @@ class Shell:
         try:
             from prompt_toolkit import PromptSession
         except ImportError:
-            raise InputError("the shell needs prompt_toolkit: pip install 'veil[sql]'") from None
+            raise InputError(f"the shell needs prompt_toolkit: {install('sql')}") from None
         from prompt_toolkit.application import get_app
         from prompt_toolkit.filters import Condition
 

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["facts_table", "plain_table"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["facts_table", "plain_table", "show_facts"]
 
 _MOST_NESTED = 12
+
+
+def show_facts(screen: Console, facts: Mapping[str, Any]) -> None:
+    """Facts in two columns; where no terminal is wrapping them, one line for each, however long."""
+    if screen.is_terminal:
+        screen.print(facts_table(facts))
+        return
+    width = max(map(len, facts), default=0)
+    for name, line in _lines(facts):
+        screen.print(f"{name:{width}} {line}".rstrip(), markup=False, soft_wrap=True)
 
 
 def facts_table(facts: Mapping[str, Any]) -> Table:
@@ -19,11 +32,16 @@ def facts_table(facts: Mapping[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
+    for name, line in _lines(facts):
+        table.add_row(name, Text(line))
+    return table
+
+
+def _lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, fact in facts.items():
         lines = fact if isinstance(fact, list) and fact and isinstance(fact[0], dict) else [fact]
         for line in lines:
-            table.add_row(name, Text(_plain(line)))
-    return table
+            yield name, _plain(line)
 
 
 def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -37,6 +55,8 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table
 
 
 def _plain(fact: Any) -> str:
+    if fact is None:
+        return "-"
     if isinstance(fact, dict):  # of what is described inside, its kind: a domain may have thousands of labels
         inner = {name: value.get("kind", "...") if isinstance(value, dict) else value for name, value in fact.items()}
         return ", ".join(f"{name} {_nested(value)}" for name, value in inner.items())

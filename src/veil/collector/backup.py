@@ -46,15 +46,16 @@ def back_up(store: BlockStore, out: Path) -> int:
     return reports
 
 
-def restore(backup: Path, store: BlockStore) -> int:
+def restore(backup: Path, store: BlockStore, place: str = "this one") -> int:
     """Copy a backup into a database that is empty; one of an earlier version is brought up to date on the way.
 
-    The surveys are signed for with the key that the backup knows, whichever key a collector had here before.
+    The surveys are signed for with the key that the backup knows, whichever key a collector had here before. `place`
+    is what the database is called where it is refused.
     """
     if not backup.is_file():
         raise InputError(f"there is no file {backup}")
     if store.surveys() or store.tokens() or store.audit(1):
-        raise InputError("expected an empty database to restore into: this one has surveys, tokens or an audit log")
+        raise InputError(f"expected an empty database to restore into: {place} has surveys, tokens or an audit log")
     beside = backup.parent if os.access(backup.parent, os.W_OK) else None  # where there is room for one like it
     with tempfile.TemporaryDirectory(prefix=".veil-restore-", dir=beside) as private:  # the backup stays as it is
         path = Path(private) / "copy.sqlite3"

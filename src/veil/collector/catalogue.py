@@ -216,8 +216,9 @@ class Catalogue:
         terms = [(s.opens, s.closes, s.precision, s.minimum, s.keep_days, s.name, s.texts) for s in (draft, found)]
         if not made and terms[0] != terms[1]:
             message = "this survey is there already, with other times, limits or texts"
-            again = f"; asked again under its name it is wave {(found.wave or 1) + 1}" if draft.name else ""
-            raise ServiceError(409, "survey-exists", message + again)
+            if draft.name:
+                message += f"; asked again under its name it is wave {(found.wave or 1) + 1}, and has to say so"
+            raise ServiceError(409, "survey-exists", message)
         if draft.study is None or draft.study == found.study:
             return found, made
         if self._store.study_of(draft.task) is not None:
@@ -270,6 +271,7 @@ class Catalogue:
             "precision": stored.precision,
             "minimum": stored.minimum,
             "keep_days": stored.keep_days,
+            "purged": written_time(stored.purged),
             "reports": stored.reports,
             "questions": len(survey.questions),
             "payload_bytes": survey.layout.size,

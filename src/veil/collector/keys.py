@@ -24,6 +24,7 @@ __all__ = [
     "is_signed_for",
     "known_fingerprint",
     "load_key",
+    "make_key",
     "own_key",
     "public_bytes",
 ]
@@ -47,6 +48,13 @@ def load_key(path: Path) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise InputError(f"{path} holds another kind of key (expected Ed25519)")
     return key
+
+
+def make_key(path: Path) -> Ed25519PrivateKey:
+    """A new key in a new file, readable by its owner alone; devices get its public key before it is adopted."""
+    if path.exists():
+        raise InputError(f"{path} is there already: expected a new file")
+    return load_key(path)
 
 
 def own_key(store: Store, path: Path) -> Ed25519PrivateKey:

@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,17 @@ _PURGE_SECONDS = 0.3  # for the lock, and between two tries
 _SIGNS_OF_LIFE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 _LATE = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable, psycopg.errors.ConnectionTimeout)
 # Waiting does not help where the server says so. It gives no code before somebody is let in, only words.
-_REFUSED = re.compile('" does not exist|authentication failed|no pg_hba.conf entry|no password supplied')
+_REFUSED = {
+    "authentication failed": "the account or its password is wrong",
+    "no password supplied": "the account needs a password",
+    'role "[^"]*" does not exist': "there is no such account",
+    'database "[^"]*" does not exist': "there is no database of that name",
+    "no pg_hba.conf entry": "it does not let us in from here (pg_hba.conf)",
+}
+_UNREACHED = {
+    "Connection refused": "nothing listens",
+    "could not translate host name|Name or service not known|failed to resolve host": "there is no such host",
+}
 _WORDS = {"key": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "int": "bigint", "bytes": "bytea"}
 _LONG = {"blocks": ("ids", "payloads"), "runs": ("data",)}  # random bytes: trying to compress them is lost time
 
@@ -75,6 +85,7 @@ class PostgresStore(BlockStore):
         super().__init__()
         given = psycopg.conninfo.conninfo_to_dict(url)
         self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _SIGNS_OF_LIFE.items() if k not in given})
+        self._place = f"{given.get('host', 'localhost')}:{given.get('port', 5432)}"
         self._deadlines = Deadlines(seconds)
         self._lock = threading.Lock()
         self._writer: psycopg.Connection[Any] | None = None
@@ -96,6 +107,8 @@ class PostgresStore(BlockStore):
             try:
                 yield _Marked(connection, self._deadlines)  # of each statement: a block may go through all reports
             except BaseException:
+                if connection.broken:  # the server is gone, and what else was open to it is of no use either
+                    self._drop_idle()
                 connection.close()
                 raise
             self._idle.append(connection)
@@ -199,10 +212,14 @@ class PostgresStore(BlockStore):
 
     def close(self) -> None:
         with self._lock:
-            while self._idle:
-                self._idle.pop().close()
+            self._drop_idle()
             if self._writer is not None:
                 self._writer.close()
+
+    def _drop_idle(self) -> None:
+        with contextlib.suppress(IndexError):  # others take them at the same time
+            while True:
+                self._idle.pop().close()
 
     def probe(self) -> None:
         with self.writing() as connection:
@@ -214,11 +231,10 @@ class PostgresStore(BlockStore):
         except psycopg.errors.ConnectionTimeout:
             raise
         except psycopg.OperationalError as problem:
-            if _REFUSED.search(str(problem)):
-                raise StoreError(
-                    "the database refuses us: look at the database, account and password that are set"
-                ) from None
-            raise StoreUnreachableError(f"the database cannot be reached: {type(problem).__name__}") from None
+            if (why := _known(_REFUSED, problem)) is not None:
+                raise StoreError(f"the database refuses us: {why}, at {self._place}") from None
+            why = _known(_UNREACHED, problem) or "it starts or stops, or the network is down"
+            raise StoreUnreachableError(f"the database cannot be reached: {why}, at {self._place}") from None
         settings = "SET synchronous_commit = on"  # whatever the server's default is
         if self._deadlines.seconds is not None:
             limit = int(1000 * self._deadlines.seconds)
@@ -236,6 +252,11 @@ class PostgresStore(BlockStore):
         if version != self.version:
             connection.execute("DELETE FROM veil_version")
             connection.execute("INSERT INTO veil_version (version) VALUES (?)", (self.version,))
+
+
+def _known(signs: Mapping[str, str], problem: BaseException) -> str | None:
+    """What the server's or the library's words say; they may quote the account, and are not passed on."""
+    return next((why for sign, why in signs.items() if re.search(sign, str(problem))), None)
 
 
 @contextlib.contextmanager

@@ -107,7 +107,7 @@ class Settings:
 def load_settings(path: str | os.PathLike[str] | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """The settings of a file (without one: VEIL_SETTINGS, or veil.toml where it is there) and of the environment."""
     environment = os.environ if environment is None else environment
-    named = path if path is not None else environment.get(f"{_PREFIX}SETTINGS")
+    named = path if path is not None else environment.get(f"{_PREFIX}SETTINGS") or None
     chosen = Path(FILE) if named is None else Path(named)
     given: dict[str, Any] = {}
     if named is not None or chosen.exists():

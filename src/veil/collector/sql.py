@@ -27,7 +27,7 @@ __all__ = ["Connection", "SqlStore"]
 
 _SURVEY = (
     "SELECT key, task, document, state, opens, closes, precision, minimum, sequence, study, closed, keep_days, name,"
-    " wave, texts FROM surveys JOIN counters ON survey = key"
+    " wave, texts, purged FROM surveys JOIN counters ON survey = key"
 )
 _CREATE = (
     "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, study, keep_days, name, wave,"

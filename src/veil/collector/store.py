@@ -34,9 +34,9 @@ class StoredSurvey:
     """A survey as it is kept. Times are seconds since 1970, UTC; `reports` counts each report once.
 
     `study` is the study file that says how its reports are read; None where a bare task was published, which is the
-    study of its questions. `closed` is when it was closed, and `keep_days` how long its reports are kept after that
-    (None: until they are purged by hand). `name`, `wave` and `texts` say what is asked, for people: `texts` is JSON, by
-    language.
+    study of its questions. `closed` is when it was closed, `keep_days` how long its reports are kept after that (None:
+    until they are purged by hand), and `purged` when they were. `name`, `wave` and `texts` say what is asked, for
+    people: `texts` is JSON, by language.
     """
 
     key: int
@@ -55,6 +55,7 @@ class StoredSurvey:
     name: str | None = None
     wave: int | None = None
     texts: str | None = None
+    purged: int | None = None
 
     def phase(self, now: int) -> Phase:
         """What it takes at a moment: reports only while it is open.

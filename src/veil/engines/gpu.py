@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 from veil.engines.launching import Driver, Launched, source
 from veil.errors import EngineError, EngineWarning
 from veil.kernels.device import Device, counting_on
+from veil.tools.extras import install
 
 __all__ = ["Cupy", "available", "cuda", "device", "why_not"]
-
-_INSTALL = "counting on a GPU needs CuPy: pip install 'veil[gpu]', or cupy-cuda13x[ctk] beside CUDA 13"
 
 
 def why_not() -> str | None:
@@ -32,7 +31,7 @@ def why_not() -> str | None:
     try:
         import cupy
     except ImportError:
-        return _INSTALL
+        return f"counting on a GPU needs CuPy: {install('gpu')}, or cupy-cuda13x[ctk] beside CUDA 13"
     try:
         devices = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError:  # no driver, or one that is older than CuPy

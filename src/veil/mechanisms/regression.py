@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
+from veil.tools.extras import install
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -61,5 +62,5 @@ def _lasso() -> tuple[Any, type[Warning]]:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import Lasso
     except ImportError:
-        raise InputError("decoding RAPPOR's reports needs scikit-learn: pip install 'veil[rappor]'") from None
+        raise InputError(f"decoding RAPPOR's reports needs scikit-learn: {install('rappor')}") from None
     return Lasso, ConvergenceWarning

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
+from veil.tools.extras import install
 
 if TYPE_CHECKING:
     import pyarrow
@@ -206,7 +207,7 @@ def save(ax: Axes, path: str) -> None:
 def need_matplotlib() -> None:
     """Refuse to draw where matplotlib is not there: before the work, not after it."""
     if find_spec("matplotlib") is None:
-        raise InputError("pictures need matplotlib: pip install 'veil[plot]'")
+        raise InputError(f"pictures need matplotlib: {install('plot')}")
 
 
 def pyplot() -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer
+from veil.tools.extras import install
 
 if TYPE_CHECKING:
     from veil.sql.explaining import Explanation
@@ -42,7 +43,7 @@ class Database:
     ) -> None:
         missing = [name for name in ("duckdb", "sqlglot") if find_spec(name) is None]
         if missing:
-            raise InputError(f"SQL needs {' and '.join(missing)}: pip install 'veil[sql]'")
+            raise InputError(f"SQL needs {' and '.join(missing)}: {install('sql')}")
         self.path = Path(path)
         if "\0" in str(self.path):
             raise InputError("the path of a folder holds no zero byte")

@@ -19,6 +19,7 @@ from veil.sql.columns import Category, identifier
 from veil.sql.dimensions import Dimension, Width
 from veil.sql.lengths import check_lengths
 from veil.sql.source import Source, plain, without_parentheses
+from veil.tools.extras import install
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -370,7 +371,7 @@ def _probe(stored: tuple[tuple[str, str], ...]) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise InputError("queries need sqlglot and duckdb: pip install 'veil[sql]'") from None
+        raise InputError(f"queries need sqlglot and duckdb: {install('sql')}") from None
 
     limits = {"threads": "1", "memory_limit": _MEMORY, "temp_directory": ""}
     connection = duckdb.connect(":memory:", config={"enable_external_access": "false", **limits})

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veil.errors import InputError, SqlError
+from veil.tools.extras import install
 
 __all__ = ["Statements", "bind", "pointed", "split"]
 
@@ -82,7 +83,7 @@ def _tokens(text: str) -> list[Any] | None:
     try:
         import sqlglot
     except ImportError:
-        raise InputError("SQL needs sqlglot and duckdb: pip install 'veil[sql]'") from None
+        raise InputError(f"SQL needs sqlglot and duckdb: {install('sql')}") from None
     try:
         return list(sqlglot.tokenize(text, read=_DIALECT))
     except sqlglot.errors.TokenError:

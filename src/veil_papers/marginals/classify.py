@@ -41,7 +41,7 @@ def classified(train: Ints | Floats, test: Ints) -> float:
     try:
         from sklearn.svm import SVC
     except ImportError:
-        raise InputError("classifiers need scikit-learn: pip install 'veil[rappor]'") from None
+        raise InputError("classifiers need scikit-learn: pip install scikit-learn") from None
     shape = train.shape[:-1]
     cells = np.indices(shape).reshape(len(shape), -1)
     columns = np.concatenate([np.eye(size)[codes] for size, codes in zip(shape, cells, strict=True)], axis=1)

@@ -36,6 +36,7 @@ from veil.errors import InputError, MismatchError, ParameterError, WireError
 from veil.shuffle.peos.fixed_base import FixedBase
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, digest
+from veil.tools.extras import install
 
 if TYPE_CHECKING:
     from gmpy2 import mpz
@@ -63,7 +64,7 @@ def import_gmpy2() -> Any:
     try:
         import gmpy2
     except ModuleNotFoundError:
-        raise InputError("PEOS needs gmpy2, for arithmetic with large numbers: pip install 'veil[peos]'") from None
+        raise InputError(f"PEOS needs gmpy2, for arithmetic with large numbers: {install('peos')}") from None
     return gmpy2
 
 
