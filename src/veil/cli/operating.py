@@ -11,7 +11,6 @@ import typer
 from veil.cli import completing
 from veil.cli.database import On, check_installed, command
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
-from veil.cli.tables import show_facts
 from veil.errors import InputError
 
 if TYPE_CHECKING:
@@ -138,6 +137,7 @@ def make_key(
 ) -> Document:
     """Make another key beside the collector's, and show its public key: devices get that before it is adopted."""
     check_installed()
+    from veil.cli.tables import show_facts
     from veil.collector.documents import key_text
     from veil.collector.keys import fingerprint
     from veil.collector.keys import make_key as made
