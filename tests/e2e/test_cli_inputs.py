@@ -445,3 +445,12 @@ def test_numbers_as_text_keep_every_digit(tmp_path: Path) -> None:
     text = Survey(OLH(1.0, Text(4)))
     (table,) = read_values(written(tmp_path, "t.csv", "held", ["007", "1e3"]), text, "held")
     assert values_of(table, text).to_pylist() == ["007", "1e3"]
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_another_separator_is_named(drinks: Path, tmp_path: Path, mark: str) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(f"name{mark}drink\nJane Roe{mark}tea\n")
+    said = veil("randomize", drinks, file, "--column", "drink", "-o", tmp_path / "r.arrow", code=3).output
+    assert f"are its cells parted by {mark!r}? Expected ','" in " ".join(said.split())
+    assert "Roe" not in said

@@ -198,7 +198,9 @@ def _batches(
         raise InputError(f"{file} has several columns of the same name")
     lacking = [name for name in names if name not in have]
     if lacking:
-        raise InputError(f"{file} has no column {', '.join(lacking)}; it has {_named(file, have)}")
+        parted = next((mark for mark in ";\t|" if file.is_text and len(have) == 1 and mark in have[0]), None)
+        hint = "" if parted is None else f": are its cells parted by {parted!r}? Expected {file.delimiter!r}"
+        raise InputError(f"{file} has no column {', '.join(lacking)}; it has {_named(file, have)}{hint}")
     with file.readable():
         if file.kind == "lines":
             yield from read_lines(file, names, PLACE, expected or {})
