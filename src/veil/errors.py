@@ -5,6 +5,7 @@ VeilError
 │   ├── ParameterError                epsilon, a hash range, a share, ...
 │   ├── DomainError                   a value that the domain does not hold, or a missing one
 │   ├── EmptyError                    no people, no reports
+│   ├── ExtraError                    a library that an extra brings is not installed
 │   └── SqlError                      a query that cannot be answered, and where in it
 ├── MismatchError (also ValueError)   reports, tallies or files of another task
 ├── WireError (also ValueError)       bytes that are truncated, foreign or out of range
@@ -34,6 +35,7 @@ __all__ = [
     "EngineError",
     "EngineWarning",
     "EntropyError",
+    "ExtraError",
     "FitWarning",
     "InputError",
     "LedgerError",
@@ -74,6 +76,10 @@ class DomainError(InputError):
     def moved(self, rows: int) -> DomainError:
         """The same error, its row counted from `rows` rows earlier."""
         return DomainError(self.expected, None if self.row is None else self.row + rows, self.count)
+
+
+class ExtraError(InputError):
+    """A library that an extra brings is not installed. The message says how to install it here."""
 
 
 class EmptyError(InputError):

@@ -283,7 +283,10 @@ def test_one_call_finds_out_that_all_connections_are_gone(postgres: Server) -> N
     postgres.stop()
     postgres.start()
     with pytest.raises(StoreError):
-        store.ping()
+        store.surveys()
+    assert store.surveys() == []
+    postgres.stop()
+    postgres.start()
     store.ping()
     store.close()
 
@@ -381,15 +384,24 @@ def test_a_database_that_is_away_for_long_writes_two_lines(tmp_path: Path, caplo
     async def work() -> None:
         nonlocal tries
         tries += 1
-        if tries <= 50:
+        if tries in (10, 20):
+            raise InputError("a study is refused, and goes on no more")
+        if tries < 5 or 40 < tries < 50:
             raise StoreError("away")
         if tries == 60:
             raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(service._now_and_then("tallies", work))
-    said = [record.getMessage() for record in caplog.records if record.getMessage().startswith("tallies")]
-    assert said == ["tallies-wait", "tallies-go-on"]
+    said = [record for record in caplog.records if record.getMessage().startswith("tallies")]
+    assert [(record.getMessage(), getattr(record, "facts", {}).get("problem")) for record in said] == [
+        ("tallies-wait", "StoreError"),
+        ("tallies-go-on", None),
+        ("tallies-wait", "InputError"),
+        ("tallies-wait", "InputError"),
+        ("tallies-wait", "StoreError"),
+        ("tallies-go-on", None),
+    ]
     service.store.close()
 
 

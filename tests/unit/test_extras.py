@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any
 
 import pytest
 
+from veil.collector.problems import as_service_error
+from veil.errors import InputError
 from veil.tools import extras
 
 
 @pytest.fixture(autouse=True)
 def forgetful() -> Iterator[None]:
-    extras._source.cache_clear()
+    extras._origin.cache_clear()
     yield
-    extras._source.cache_clear()
+    extras._origin.cache_clear()
 
 
 def came(monkeypatch: pytest.MonkeyPatch, origin: Any) -> None:
@@ -32,9 +35,21 @@ def came(monkeypatch: pytest.MonkeyPatch, origin: Any) -> None:
 def test_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, editable: bool, said: str) -> None:
     clone = tmp_path / "a clone"
     clone.mkdir()
-    (clone / "pyproject.toml").touch()
     came(monkeypatch, {"url": clone.as_uri(), "dir_info": {"editable": editable}})
     assert extras.install("plot") == f"pip install {said}'{clone}[plot]'"
+
+
+def test_from_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = tmp_path / "ann's veil-1.whl"
+    wheel.touch()
+    came(monkeypatch, {"url": wheel.as_uri(), "archive_info": {}})
+    command = shlex.split(extras.install("plot"))
+    assert command == ["pip", "install", f"{wheel}[plot]"]
+
+
+def test_from_a_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    came(monkeypatch, {"url": "https://veil.example/veil.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}})
+    assert extras.install("plot") == "pip install 'veil[plot] @ git+https://veil.example/veil.git'"
 
 
 @pytest.mark.parametrize("origin", [None, {"url": "https://an.index/veil.whl"}, {"url": "file:///no/such/folder"}])
@@ -49,3 +64,12 @@ def test_where_nothing_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(metadata, "distribution", missing)
     assert extras.install("plot") == "pip install 'veil[plot]'"
+
+
+def test_analysts_are_not_told_where_a_collector_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    came(monkeypatch, {"url": tmp_path.as_uri(), "dir_info": {}})
+    problem = extras.missing("queries need sqlglot and duckdb", "sql")
+    assert isinstance(problem, InputError)
+    assert str(tmp_path) in str(problem)  # as operators are
+    told = as_service_error(problem)
+    assert (told.status, str(tmp_path) in str(told), "tell its operator" in str(told)) == (503, False, True)

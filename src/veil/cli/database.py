@@ -21,7 +21,7 @@ import typer
 
 from veil.cli.outcome import AsJson, Document, console, reporting
 from veil.errors import InputError, StoreError, VeilError
-from veil.tools.extras import install
+from veil.tools.extras import missing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,13 +68,17 @@ class On:
 
     @contextlib.contextmanager
     def noted(self, action: str, given: Document, task: str | None = None) -> Iterator[None]:
-        """Note what is asked before it is done, and once more where it was refused."""
+        """Note what is asked before it is done; once more where it was refused, or where the database failed.
+
+        What was done until the database failed, nobody knows here: it may be all.
+        """
         self.note(action, given, task)
         try:
             yield
-        except (VeilError, typer.BadParameter):
-            with contextlib.suppress(StoreError):  # the database may be what refuses
-                self.note(action, {"outcome": "refused"}, task)
+        except (VeilError, typer.BadParameter) as problem:
+            outcome = "failed" if isinstance(problem, StoreError) else "refused"
+            with contextlib.suppress(StoreError):
+                self.note(action, {"outcome": outcome}, task)
             raise
 
     def meant(self, given: Document) -> str | None:
@@ -147,7 +151,7 @@ def check_installed() -> None:
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise InputError(f"the collector needs more libraries: {install('collector')}")
+        raise missing("the collector needs more libraries", "collector")
 
 
 def _account() -> str:

@@ -64,7 +64,7 @@ def audit(
     return {"entries": [vars(entry) for entry in entries]}
 
 
-@command(token_app, "create", "create-token")
+@command(token_app, "create")
 def create_token(
     on: On,
     scopes: Annotated[
@@ -84,12 +84,13 @@ def create_token(
     days: Annotated[int | None, typer.Option(help="It ends after so many days; default: when it is revoked.")] = None,
 ) -> Document:
     """Make a token and print it: it cannot be shown again."""
-    from veil.collector.tokens import issue_token
+    from veil.collector.tokens import issue_token, new_name
 
-    task = None if survey is None else on.catalogue.chosen(survey).task
-    record, secret = issue_token(on.store, scopes, task, note, name=name, days=days)
-    if name is None:  # its requests are noted by the name that it was given
-        on.note("create-token", {"outcome": "made", "name": record.name}, task)
+    name = new_name() if name is None else name  # the audit log knows it, too
+    asked = {"scopes": scopes, "survey": survey, "note": note, "name": name, "days": days}
+    with on.noted("create-token", asked, on.meant(asked)):
+        task = None if survey is None else on.catalogue.chosen(survey).task
+        record, secret = issue_token(on.store, scopes, task, note, name=name, days=days)
     facts = {"name": record.name, "scopes": list(record.scopes), "task": task, "expires": record.expires}
     return on.said(secret, token=secret, **facts)
 
@@ -153,13 +154,11 @@ def adopt_key(
     on: On, yes: Annotated[bool, flag("--yes", "Really do it: devices must know the new key.")] = False
 ) -> Document:
     """Sign this database's surveys with the key in the key file from now on, in place of the one before."""
-    from veil.collector.keys import adopt, fingerprint, is_signed_for, known_fingerprint, load_key
+    from veil.collector.keys import adopt, fingerprint, is_own, load_key
 
     path = on.settings.key_path
-    if path.exists() and is_signed_for(on.store):
-        mine = fingerprint(load_key(path))
-        if known_fingerprint(on.store, load_key(path)) == mine:
-            return on.said(f"the key is {mine} already: nothing was changed", fingerprint=mine)
+    if path.exists() and is_own(on.store, key := load_key(path)):
+        return on.said(f"the key is {(mark := fingerprint(key))} already: nothing was changed", fingerprint=mark)
     if not yes:
         raise typer.BadParameter("devices that know only the key before will refuse all surveys: say --yes")
     return on.said(f"the key is now {(mark := adopt(on.store, load_key(path)))}", fingerprint=mark)

@@ -111,7 +111,7 @@ def console(as_json: bool) -> Console:
     """Where people read: standard output, silent with --json."""
     from rich.console import Console
 
-    return Console(quiet=as_json, highlight=False)
+    return Console(quiet=as_json, highlight=False, emoji=False)
 
 
 def warn(message: str) -> None:

@@ -12,9 +12,9 @@ from veil.cli.outcome import explained, plural
 from veil.cli.querying import Said
 from veil.cli.showing import Wanted
 from veil.cli.tables import plain_table
-from veil.errors import InputError, SqlError
+from veil.errors import SqlError
 from veil.sql.statements import pointed, split
-from veil.tools.extras import install
+from veil.tools.extras import missing
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -122,7 +122,7 @@ class Shell:
         try:
             from prompt_toolkit import PromptSession
         except ImportError:
-            raise InputError(f"the shell needs prompt_toolkit: {install('sql')}") from None
+            raise missing("the shell needs prompt_toolkit", "sql") from None
         from prompt_toolkit.application import get_app
         from prompt_toolkit.filters import Condition
 

@@ -24,7 +24,7 @@ def show_facts(screen: Console, facts: Mapping[str, Any]) -> None:
         return
     width = max(map(len, facts), default=0)
     for name, line in _lines(facts):
-        screen.print(f"{name:{width}} {line}".rstrip(), markup=False, soft_wrap=True)
+        screen.print(f"{name:{width}} {' '.join(line.split())}".rstrip(), markup=False, emoji=False, soft_wrap=True)
 
 
 def facts_table(facts: Mapping[str, Any]) -> Table:

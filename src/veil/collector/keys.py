@@ -21,6 +21,7 @@ __all__ = [
     "check_key_file",
     "claim",
     "fingerprint",
+    "is_own",
     "is_signed_for",
     "known_fingerprint",
     "load_key",
@@ -104,6 +105,11 @@ def claim(store: Store, key: Ed25519PrivateKey) -> None:
 def known_fingerprint(store: Store, key: Ed25519PrivateKey) -> str:
     """The fingerprint of the database's key; where it has none yet, it is this one from now on."""
     return store.fact(_FACT, fingerprint(key))
+
+
+def is_own(store: Store, key: Ed25519PrivateKey) -> bool:
+    """Whether the database is signed for with this key."""
+    return store.known(_FACT) == fingerprint(key)
 
 
 def adopt(store: Store, key: Ed25519PrivateKey) -> str:

@@ -32,12 +32,17 @@ _REFUSED = {
     "authentication failed": "the account or its password is wrong",
     "no password supplied": "the account needs a password",
     'role "[^"]*" does not exist': "there is no such account",
+    "not permitted to log in": "the account may not log in",
     'database "[^"]*" does not exist': "there is no database of that name",
     "no pg_hba.conf entry": "it does not let us in from here (pg_hba.conf)",
 }
 _UNREACHED = {
     "Connection refused": "nothing listens",
     "could not translate host name|Name or service not known|failed to resolve host": "there is no such host",
+    "No such file or directory": "there is no such socket",
+    "too many (clients|connections)|remaining connection slots": "it has no connection left for us",
+    "SSL|certificate": "TLS is not as the URL asks for it",
+    "starting up|shutting down": "it starts or stops",
 }
 _WORDS = {"key": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "int": "bigint", "bytes": "bytea"}
 _LONG = {"blocks": ("ids", "payloads"), "runs": ("data",)}  # random bytes: trying to compress them is lost time
@@ -85,7 +90,7 @@ class PostgresStore(BlockStore):
         super().__init__()
         given = psycopg.conninfo.conninfo_to_dict(url)
         self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _SIGNS_OF_LIFE.items() if k not in given})
-        self._place = f"{given.get('host', 'localhost')}:{given.get('port', 5432)}"
+        self._place = f", at {given['host']}:{given.get('port', 5432)}" if "host" in given else ""
         self._deadlines = Deadlines(seconds)
         self._lock = threading.Lock()
         self._writer: psycopg.Connection[Any] | None = None
@@ -189,26 +194,38 @@ class PostgresStore(BlockStore):
     def purge(self, survey: int) -> int:
         """Waits for a backup, but never long at a time: whoever reads these tables waits behind us."""
         start = time.monotonic()
-        while True:
-            try:
-                return self._emptied(survey)
-            except StoreTimeoutError:
-                if self._deadlines.seconds is not None and time.monotonic() - start >= self._deadlines.seconds:
-                    raise
+        while (forgotten := self._emptied(survey)) is None:
+            if self._deadlines.seconds is not None and time.monotonic() - start >= self._deadlines.seconds:
+                raise StoreTimeoutError("the reports cannot be erased now: somebody else reads them, as a backup does")
             time.sleep(_PURGE_SECONDS)
+        return forgotten
 
-    def _emptied(self, survey: int) -> int:
+    def _emptied(self, survey: int) -> int | None:
+        """How many reports were erased; None where somebody else reads them."""
         with self.reading() as connection:  # not the one that writes: a purge waits for a backup, and posts must not
             connection.execute("BEGIN")
-            connection.execute(f"SET LOCAL lock_timeout = {int(1000 * _PURGE_SECONDS)}")
-            statement = f"SELECT coalesce(sum(count), 0) FROM {self.table('blocks', survey)} WHERE survey = ?"  # noqa: S608
-            (forgotten,) = connection.execute(statement, (survey,)).fetchone() or (0,)
-            # new, empty files take their place, and the old ones are removed: nobody waits for rows to be deleted
-            connection.execute(f"TRUNCATE {', '.join(self.table(name, survey) for name in PER_SURVEY)}")
-            self.note_folded(connection, survey)
-            self.note_purged(connection, survey)
+            try:
+                connection.execute(f"SET LOCAL lock_timeout = {int(1000 * _PURGE_SECONDS)}")
+                statement = f"SELECT coalesce(sum(count), 0) FROM {self.table('blocks', survey)} WHERE survey = ?"  # noqa: S608
+                (forgotten,) = connection.execute(statement, (survey,)).fetchone() or (0,)
+                # new, empty files take their place, and the old ones are removed: nobody waits for rows to be deleted
+                connection.execute(f"TRUNCATE {', '.join(self.table(name, survey) for name in PER_SURVEY)}")
+                self.note_folded(connection, survey)
+                self.note_purged(connection, survey)
+            except psycopg.errors.LockNotAvailable:
+                connection.execute("ROLLBACK")
+                return None
             connection.execute("COMMIT")
         return int(forgotten)
+
+    def ping(self) -> None:
+        """A connection that was left from before may be gone: then a new one tells."""
+        try:
+            super().ping()
+        except StoreTimeoutError:
+            raise
+        except StoreError:
+            super().ping()
 
     def close(self) -> None:
         with self._lock:
@@ -232,9 +249,9 @@ class PostgresStore(BlockStore):
             raise
         except psycopg.OperationalError as problem:
             if (why := _known(_REFUSED, problem)) is not None:
-                raise StoreError(f"the database refuses us: {why}, at {self._place}") from None
-            why = _known(_UNREACHED, problem) or "it starts or stops, or the network is down"
-            raise StoreUnreachableError(f"the database cannot be reached: {why}, at {self._place}") from None
+                raise StoreError(f"the database refuses us: {why}{self._place}") from None
+            why = _known(_UNREACHED, problem) or "it does not answer as a database does"
+            raise StoreUnreachableError(f"the database cannot be reached: {why}{self._place}") from None
         settings = "SET synchronous_commit = on"  # whatever the server's default is
         if self._deadlines.seconds is not None:
             limit = int(1000 * self._deadlines.seconds)

@@ -13,6 +13,7 @@ from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
 from veil.errors import (
     EmptyError,
+    ExtraError,
     InputError,
     MismatchError,
     ServiceError,
@@ -45,6 +46,10 @@ def as_service_error(problem: BaseException) -> ServiceError:
         code = _HTTP.get(problem.status_code, "bad-request")
         allowed = (problem.headers or {}).get("Allow")
         return ServiceError(problem.status_code, code, HTTPStatus(problem.status_code).phrase.lower(), expected=allowed)
+    if isinstance(problem, ExtraError):  # its words say where this collector is installed
+        return ServiceError(
+            503, "unavailable", "this collector lacks a library that the answer needs: tell its operator"
+        )
     for kind, code in _CODES:
         if isinstance(problem, kind):
             return ServiceError(422, code, str(problem))

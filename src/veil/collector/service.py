@@ -18,7 +18,7 @@ from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round
 from veil.collector.health import Health
 from veil.collector.keys import own_key
-from veil.collector.logs import Seldom, log
+from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.readings import Readings
 from veil.collector.rounds import Studies
@@ -183,7 +183,7 @@ class Service:
         log("info", "study-moved", study=id_, rounds=read)
 
     async def _now_and_then(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
-        seldom, waits = Seldom(), False
+        waits = False
         while True:
             try:
                 if not self.health.hangs:
@@ -191,9 +191,12 @@ class Service:
                     if waits:
                         log("info", f"{what}-go-on")
                         waits = False
-            except VeilError as problem:
-                seldom("warning", f"{what}-wait", problem)
+            except StoreError as problem:  # it may be away for hours: a line when it goes, and one when it is back
+                if not waits:
+                    log("warning", f"{what}-wait", problem)
                 waits = True
+            except VeilError as problem:
+                log("warning", f"{what}-wait", problem)
             except Exception as problem:  # a bug here must not end the task: answers catch up on their own
                 log("error", f"{what}-failed", problem)
             await asyncio.sleep(self.settings.tally_seconds)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from veil.collector.store import Store, TokenRecord
 from veil.errors import InputError, ServiceError
 
-__all__ = ["ANY_SURVEY", "SCOPES", "AnySurvey", "authorised", "issue_token"]
+__all__ = ["ANY_SURVEY", "SCOPES", "AnySurvey", "authorised", "issue_token", "new_name"]
 
 SCOPES = {
     "surveys:read": "list surveys and see how many reports they have",
@@ -63,9 +63,18 @@ def issue_token(
     now = datetime.now(UTC)
     expires = None if days is None else _day(now + timedelta(days=days))
     kept = (_digest(secret), tuple(dict.fromkeys(scopes)), task, note, _day(now))
-    record = TokenRecord(name or secrets.token_hex(4), *kept, expires=expires)
+    record = TokenRecord(name or new_name(), *kept, expires=expires)
     store.add_token(record)
     return record, secret
+
+
+def new_name() -> str:
+    """A name for a token that was given none.
+
+    >>> len(new_name())
+    8
+    """
+    return secrets.token_hex(4)
 
 
 def authorised(store: Store, header: str | None, scope: str, task: str | AnySurvey | None) -> TokenRecord:

@@ -138,13 +138,11 @@ class OnlineClient:
     def deliver(self, patience: float = 0.0) -> int:
         """Runs on the device: send what waits for this collector, for so long at most. Returns how many are left."""
         self._settle_drafts()
-        end = self._clock.now() + patience
+        left = patience  # counted by what was waited: the clock may be set back meanwhile
         due = self._attempt_all(eager=True)
-        while due is not None and due <= end:
-            wait = max(due - self._clock.now(), 0.0)
-            if wait > patience:
-                break  # the clock was set back meanwhile
+        while due is not None and (wait := max(due - self._clock.now(), 0.0)) <= left:
             self._clock.sleep(wait)
+            left -= wait
             due = self._attempt_all(eager=False)
         return self.waiting
 

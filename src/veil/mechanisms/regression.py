@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import InputError
-from veil.tools.extras import install
+from veil.tools.extras import missing
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -62,5 +61,5 @@ def _lasso() -> tuple[Any, type[Warning]]:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import Lasso
     except ImportError:
-        raise InputError(f"decoding RAPPOR's reports needs scikit-learn: {install('rappor')}") from None
+        raise missing("decoding RAPPOR's reports needs scikit-learn", "rappor") from None
     return Lasso, ConvergenceWarning

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.errors import InputError
-from veil.tools.extras import install
+from veil.tools.extras import missing
 
 if TYPE_CHECKING:
     import pyarrow
@@ -207,7 +206,7 @@ def save(ax: Axes, path: str) -> None:
 def need_matplotlib() -> None:
     """Refuse to draw where matplotlib is not there: before the work, not after it."""
     if find_spec("matplotlib") is None:
-        raise InputError(f"pictures need matplotlib: {install('plot')}")
+        raise missing("pictures need matplotlib", "plot")
 
 
 def pyplot() -> Any:

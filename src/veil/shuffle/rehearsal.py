@@ -118,12 +118,14 @@ def free_addresses(count: int) -> list[Address]:
     """
     places: list[Address] = []
     for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        if len(places) == count:
+            break
         with socket.socket() as tried, contextlib.suppress(OSError):
             tried.bind(("127.0.0.1", port))
             places.append(Address("127.0.0.1", port))
-        if len(places) == count:
-            return places
-    raise InputError(f"expected {count} free ports between {_PORTS.start} and {_PORTS.stop - 1}, found {len(places)}")
+    if len(places) < count:
+        raise InputError(f"expected {count} free ports from {_PORTS.start} to {_PORTS.stop - 1}, found {len(places)}")
+    return places
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from veil.errors import EmptyError, InputError
 from veil.sql.answer import Answer
-from veil.tools.extras import install
+from veil.tools.extras import missing
 
 if TYPE_CHECKING:
     from veil.sql.explaining import Explanation
@@ -41,9 +41,9 @@ class Database:
         reading: Reading | None = None,
         through: Callable[[Folder], Rows] | None = None,
     ) -> None:
-        missing = [name for name in ("duckdb", "sqlglot") if find_spec(name) is None]
-        if missing:
-            raise InputError(f"SQL needs {' and '.join(missing)}: {install('sql')}")
+        lacking = [name for name in ("duckdb", "sqlglot") if find_spec(name) is None]
+        if lacking:
+            raise missing(f"SQL needs {' and '.join(lacking)}", "sql")
         self.path = Path(path)
         if "\0" in str(self.path):
             raise InputError("the path of a folder holds no zero byte")

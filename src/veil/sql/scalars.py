@@ -14,12 +14,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from veil.errors import InputError
 from veil.sql.columns import Category, identifier
 from veil.sql.dimensions import Dimension, Width
 from veil.sql.lengths import check_lengths
 from veil.sql.source import Source, plain, without_parentheses
-from veil.tools.extras import install
+from veil.tools.extras import missing
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -371,7 +370,7 @@ def _probe(stored: tuple[tuple[str, str], ...]) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise InputError(f"queries need sqlglot and duckdb: {install('sql')}") from None
+        raise missing("queries need sqlglot and duckdb", "sql") from None
 
     limits = {"threads": "1", "memory_limit": _MEMORY, "temp_directory": ""}
     connection = duckdb.connect(":memory:", config={"enable_external_access": "false", **limits})

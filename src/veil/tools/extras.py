@@ -4,34 +4,57 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
-__all__ = ["install"]
+from veil.errors import ExtraError
+
+__all__ = ["install", "missing"]
+
+
+def missing(need: str, extra: str) -> ExtraError:
+    """The refusal of what needs a library of an extra that is not installed, with what to do.
+
+    >>> str(missing("pictures need matplotlib", "plot")).partition(": ")[0]
+    'pictures need matplotlib'
+    """
+    return ExtraError(f"{need}: {install(extra)}")
 
 
 def install(extra: str) -> str:
     """The command that adds an extra, for messages.
 
-    >>> install("plot").endswith("[plot]'")
+    >>> "[plot]" in install("plot")
     True
     """
-    editable, source = _source()
-    return f"pip install {'-e ' * editable}'{source}[{extra}]'"
+    import shlex
+
+    origin = _origin()
+    place = origin.get("url", "")
+    asked = f"veil[{extra}]"
+    if "vcs_info" in origin:
+        asked = f"veil[{extra}] @ {origin['vcs_info']['vcs']}+{place}"
+    elif (path := _path(place)) is not None:  # a clone, or a wheel
+        asked = f"{path}[{extra}]"
+    edited = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {edited}{shlex.quote(asked)}"
 
 
 @functools.cache
-def _source() -> tuple[bool, str]:
-    """What to name to pip, and whether to be edited: the folder that veil came from while it is there, or its name."""
+def _origin() -> dict[str, Any]:
+    """What pip wrote down about where veil came from (PEP 610); nothing where it came from an index."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        return dict(json.loads(distribution("veil").read_text("direct_url.json") or "{}"))
+    except PackageNotFoundError:
+        return {}
+
+
+def _path(place: str) -> Path | None:
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 
-    try:
-        came = json.loads(distribution("veil").read_text("direct_url.json") or "{}")
-    except PackageNotFoundError:
-        return False, "veil"
-    url = urlsplit(came.get("url", ""))
-    folder = Path(url2pathname(url.path))
-    if url.scheme != "file" or not (folder / "pyproject.toml").exists():
-        return False, "veil"
-    return bool(came.get("dir_info", {}).get("editable")), str(folder)
+    url = urlsplit(place)
+    path = Path(url2pathname(url.path))
+    return path if url.scheme == "file" and path.exists() else None

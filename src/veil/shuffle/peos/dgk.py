@@ -32,11 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.entropy import Batch, Source
-from veil.errors import InputError, MismatchError, ParameterError, WireError
+from veil.errors import MismatchError, ParameterError, WireError
 from veil.shuffle.peos.fixed_base import FixedBase
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, digest
-from veil.tools.extras import install
+from veil.tools.extras import missing
 
 if TYPE_CHECKING:
     from gmpy2 import mpz
@@ -64,7 +64,7 @@ def import_gmpy2() -> Any:
     try:
         import gmpy2
     except ModuleNotFoundError:
-        raise InputError(f"PEOS needs gmpy2, for arithmetic with large numbers: {install('peos')}") from None
+        raise missing("PEOS needs gmpy2, for arithmetic with large numbers", "peos") from None
     return gmpy2
 
 
