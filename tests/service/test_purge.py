@@ -245,3 +245,19 @@ def test_readers_do_not_wait_behind_a_purge_that_waits_for_a_backup(postgres: Se
     assert list(hurried.report_ids(mine.key)) == []
     patient.close()
     hurried.close()
+
+
+def test_a_purge_that_is_cancelled_does_not_try_again(postgres: Server) -> None:
+    """Only another's lock is waited for: who administers the server must be able to end it."""
+    url = postgres.database()
+    first = PostgresStore(url)
+    mine, _, ids = filled(first, 3)
+    with first.reading() as connection:
+        name = url.rpartition("/")[2]
+        connection.execute(f"ALTER DATABASE {name} SET statement_timeout = '100ms'")  # sooner than a lock is given up
+    store = PostgresStore(url)
+    with first.snapshot([mine.key]), pytest.raises(StoreTimeoutError, match="QueryCanceled"):
+        store.purge(mine.key)
+    assert len(list(first.report_ids(mine.key))) == len(ids) // 16
+    first.close()
+    store.close()
