@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -32,6 +33,7 @@ from veil.results.documents import document
 from veil.simulation.spark import _Part, randomize, walk
 from veil.study import Continuations, StudyRun
 from veil.study.continuations import start
+from veil.tools.extras import install
 from veil.version import VERSION
 from veil.wire.arrow import to_arrow
 from veil.wire.payloads import from_payloads, to_payloads
@@ -425,7 +427,7 @@ def test_no_pyspark_no_java_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match="needs Java 17"):
         open_session("spark-local")
     monkeypatch.setattr(session, "find_spec", lambda name: None)
-    with pytest.raises(EngineError, match="pip install 'veil"):
+    with pytest.raises(EngineError, match=re.escape(install("spark"))):
         open_session("spark-local")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import warnings
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from veil.entropy import Seeded
 from veil.errors import InputError, MismatchError, VeilError
 from veil.sql import HIO, Answer, Category, Measure, Moment, Table, dbapi
 from veil.sql.folder import create
+from veil.tools.extras import install
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
@@ -322,5 +324,5 @@ def answered(query: str, month: int, oldest: int) -> Answer:
 
 def test_missing_libraries_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veil.sql.database.find_spec", lambda name: None if name == "duckdb" else object())
-    with pytest.raises(InputError, match=r"SQL needs duckdb: pip install 'veil\[sql\]'"):
+    with pytest.raises(InputError, match=re.escape(f"SQL needs duckdb: {install('sql')}")):
         veil.sql.open(folder)
