@@ -9,7 +9,7 @@ import numpy as np
 from bench.timing import Outcome, best_times, local
 from veil.mechanisms import OLH
 from veil.shuffle import amplify, blanket_of, delta_of
-from veil.shuffle.amplification import _central
+from veil.shuffle.amplification import certified
 from veil.shuffle.designing import _designs, design
 
 __all__ = ["shuffle_rows"]
@@ -33,12 +33,12 @@ def shuffle_rows(repeats: int) -> Iterator[Outcome]:
 
 
 def _amplified() -> None:
-    _central.cache_clear()
+    certified.cache_clear()
     amplify(OLH(1.0, 1000), PEOPLE, 1e-8)
 
 
 def _designed() -> None:
-    _central.cache_clear()
+    certified.cache_clear()
     _designs.cache_clear()
     design(PEOPLE, 1000, 0.1, 1e-9, 6)
 
