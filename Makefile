@@ -11,7 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 
-TYPES := $(BIN)/mypy && $(BIN)/lint-imports
+# with what is run seldom: it has to start, at least
+TYPES := $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python -m bench --help > /dev/null && $(BIN)/python -m acceptance --help > /dev/null
 
 .PHONY: demo test acceptance bench lint style types clean setup dist
 
