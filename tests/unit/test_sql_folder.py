@@ -12,10 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.odd_names import BAIT, ODD_NAMES
 
 from veil.domain import Integers, Record
 from veil.entropy import Seeded
 from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireError
+from veil.files.reports import write_parquet
 from veil.sql import Measure, Table
 from veil.sql.folder import Folder, create, open_folder
 from veil.wire.arrow import to_arrow
@@ -252,3 +254,47 @@ def test_a_kill_in_the_middle_of_adding_leaves_whole_files_only(tmp_path: Path) 
         before = again.people
         assert all(line.startswith(".part") for line in again.ignored)
         assert sum(one.totals[1] for one in again.count(["1", '"visits"']).classes) == 2 * again.people
+
+
+def test_a_folder_with_an_odd_name_is_read_alone(tmp_path: Path) -> None:
+    other = create(tmp_path / "other", TABLE).append(reports(30, seed=2))
+    own = create(tmp_path / "own", TABLE).append(reports(7, seed=3))
+    expected = summed(open_folder(own.parent))
+    for bait in BAIT:  # under the name of our own file
+        (tmp_path / bait).mkdir()
+        shutil.copy(other, tmp_path / bait / "reports.parquet")
+    for name in ODD_NAMES:
+        folder = create(tmp_path / name, TABLE)
+        shutil.copy(own, folder.path / "reports.parquet")
+        assert (folder.people, folder.ignored) == (7, ()), name
+        assert summed(folder) == expected, name
+    for bait in BAIT:
+        (tmp_path / bait / "study.json").write_bytes(TABLE.to_bytes())
+        assert open_folder(tmp_path / bait).people == 30
+
+
+def test_a_file_with_an_odd_name_is_read_once_or_ignored(tmp_path: Path) -> None:
+    everybody = reports(20 + len(ODD_NAMES))
+    folder = create(tmp_path / "t", TABLE)
+    part = folder.append(everybody[:20])
+    alone = summed(folder)
+    for name in ODD_NAMES:  # the same reports again: one of the two files counts
+        copy = shutil.copy(part, folder.path / f"{name}.parquet")
+        assert (folder.people, len(folder.ignored)) == (20, 1), name
+        assert summed(folder) == alone, name
+        copy.unlink()
+    for i, name in enumerate(ODD_NAMES, start=20):
+        write_parquet(folder.path / f"{name}.parquet", TABLE.survey, [everybody[i : i + 1]])
+    assert (folder.people, folder.ignored) == (len(everybody), ())
+    whole = create(tmp_path / "whole", TABLE)
+    whole.append(everybody)
+    assert summed(folder) == summed(whole)
+
+
+def test_a_large_table_with_an_odd_name_is_read_by_every_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veil.sql.locked.IN_MEMORY", 0)
+    plain, odd = create(tmp_path / "a=1" / "plain", TABLE), create(tmp_path / "a=1" / "pl*", TABLE)
+    for folder in (plain, odd):
+        folder.append(reports(300)[:100])
+        folder.append(reports(300)[100:])
+    assert summed(odd) == summed(odd) == summed(plain)

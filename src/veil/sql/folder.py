@@ -15,15 +15,16 @@ import hashlib
 import re
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files.groups import ReportsFile
 from veil.files.opening import ARROW, PARQUET, PathLike
-from veil.files.reports import write_parquet
-from veil.sql.locked import LockedDuckDB
+from veil.files.reports import read_reports, write_parquet
+from veil.sql.locked import LockedDuckDB, is_literal
 from veil.sql.rows import Rows
 from veil.sql.table import Table
 from veil.study.study import read_study_file
@@ -165,9 +166,14 @@ class Folder(Rows):
         with self._lock:
             if self._open is None or self._open[0] != list(parts):
                 files = [(self.path / seen.name).resolve() for seen, rows in parts.items() if rows]
-                reports = None if files else tuple
+                reports = None if files and all(map(is_literal, files)) else partial(self._reports, files)
                 self._open = list(parts), LockedDuckDB(self.table, sum(parts.values()), files, reports)
             return self._open[1]
+
+    def _reports(self, files: Iterable[Path]) -> Iterator[Reports]:
+        """Yield the reports in files, read by Arrow, which opens a path as it is."""
+        for path in files:
+            yield from read_reports(path, self.table.survey)
 
     def _parts(self) -> tuple[tuple[str, ...], dict[_Seen, int]]:
         """What is ignored, and the files of the table with how many people are in each; all of them checked."""
