@@ -83,10 +83,10 @@ def answer(
     facts |= {"cost": client.survey.guarantee.epsilon, "left": float(budget.left), "waiting": client.waiting}
     screen = console(as_json)
     if survey != client.survey.task:
-        screen.print(_asked(survey, client.wave, client.text(_language())), markup=False, soft_wrap=True)
-    screen.print(_SAID[receipt.state], markup=False, soft_wrap=True)
+        screen.print_line(_asked(survey, client.wave, client.text(_language())))
+    screen.print_line(_SAID[receipt.state])
     left = f"an answer costs eps {facts['cost']:g}; {facts['left']:g} of {lifetime:g} left"
-    screen.print(f"{left}; {plural(client.waiting, 'report')} waiting", markup=False, soft_wrap=True)
+    screen.print_line(f"{left}; {plural(client.waiting, 'report')} waiting")
     return facts
 
 
@@ -110,9 +110,8 @@ def _place(url: str, name: str | None) -> tuple[str, str]:
 
 
 def _asked(name: str, wave: int | None, text: str | None) -> str:
-    """What was answered, in one line that cannot steer a terminal."""
-    shown = "".join(sign if sign.isprintable() else " " for sign in text or "")
-    return f"{name}, wave {wave}" + (f": {shown}" if shown else "")
+    """Return the name, wave and text of the survey that was answered."""
+    return f"{name}, wave {wave}" + (f": {text}" if text else "")
 
 
 def _language() -> str:

@@ -75,7 +75,7 @@ def randomize(
     wrote(screen, out, f"{plural(done.people, 'report')} of {plural(survey.layout.size, 'byte')}")
     counted: Document = {"people": done.people, **done.moved.document()}
     if now is not None:
-        screen.print(now_holds(now), markup=False, soft_wrap=True)
+        screen.print_line(now_holds(now))
         counted |= {"table": {"people": now.people, "files": len(now.files)}}
     return {"task": survey.task, **counted, "seeded": seed is not None, "out": str(out)}
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from veil.cli.outcome import Document
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
+    from veil.cli.screen import Screen
     from veil.planning import Choice, Measure
 
 __all__ = ["show_choice", "show_goals"]
@@ -17,7 +17,7 @@ __all__ = ["show_choice", "show_goals"]
 _TITLE = ("people_hold", "epsilon", "users")
 
 
-def show_goals(screen: Console) -> Document:
+def show_goals(screen: Screen) -> Document:
     """List all goals, and all kinds of studies."""
     from rich.text import Text
 
@@ -33,7 +33,7 @@ def show_goals(screen: Console) -> Document:
     return {name: {goal.name: goal.summary for goal in listed} for name, listed in parts.items()}
 
 
-def show_choice(choice: Choice, screen: Console) -> None:
+def show_choice(choice: Choice, screen: Screen) -> None:
     """The options in a table with the taken one marked, what each round does, and why."""
     from rich.text import Text
 

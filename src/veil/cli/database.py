@@ -24,8 +24,7 @@ from veil.errors import InputError, StoreError, VeilError
 from veil.tools.extras import missing
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from veil.cli.screen import Screen
     from veil.collector.catalogue import Catalogue
     from veil.collector.rounds import Studies
     from veil.collector.settings import Settings
@@ -48,7 +47,7 @@ class On:
     store: Store
     catalogue: Catalogue
     studies: Studies
-    screen: Console
+    screen: Screen
 
     def shown(self, facts: Document) -> Document:
         """Facts on the screen, and as a document."""
@@ -95,7 +94,7 @@ class On:
 
     def said(self, line: str, **facts: Any) -> Document:
         """A line on the screen, and facts as a document."""
-        self.screen.print(line, markup=False, soft_wrap=True)
+        self.screen.print_line(line)
         return facts
 
 

@@ -28,7 +28,7 @@ from veil.tools.durable import write_atomically
 from veil.wire.tallies import encode_tally
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from veil.cli.screen import Screen
 
 __all__ = ["EPSILON", "beside_truth", "step", "walk"]
 
@@ -37,10 +37,10 @@ TOP = 12
 _HALVES = ("1", "2")
 
 
-def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: Watch) -> Document:
+def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Watch) -> Document:
     """Plan, randomize on two groups of devices, tally each, merge, estimate, draw; every step leaves its file."""
     folder.mkdir(parents=True, exist_ok=True)
-    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.", markup=True)
     step(screen, 1, "plan", "the oracles that could ask it, and what each would cost")
     choice = plan("histogram", Wishes(EPSILON, Categories(APPS), people))
     study, survey = choice.study, choice.study.survey
@@ -83,7 +83,8 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: Wa
     covered = sum(row.low <= share <= row.high for row, share in zip(found, truth, strict=True))
     screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected).")
     again = f"veil estimate {folder / 'study.json'} {tally} --top 20"
-    screen.print(f"\nAll in {folder}/. Next: {again}", markup=False, soft_wrap=True)
+    screen.print()
+    screen.print_line(f"All in {folder}/. Next: {again}")
     return {
         "folder": str(folder),
         "task": survey.task,
@@ -96,13 +97,13 @@ def walk(folder: Path, people: int, seed: int | None, screen: Console, watch: Wa
     }
 
 
-def step(screen: Console, number: int, name: str, what: str) -> None:
+def step(screen: Screen, number: int, name: str, what: str) -> None:
     """A heading of the demo."""
-    screen.print(f"\n[bold blue]{number} {name}[/]  [dim]{what}[/]")
+    screen.print(f"\n[bold blue]{number} {name}[/]  [dim]{what}[/]", markup=True)
 
 
 def beside_truth(
-    screen: Console, rows: Sequence[Document], held: NDArray[np.int64], seconds: float
+    screen: Screen, rows: Sequence[Document], held: NDArray[np.int64], seconds: float
 ) -> tuple[dict[str, float], int]:
     """Show the largest estimates beside the truth; the true shares, and how many of all intervals cover them."""
     from veil.cli.tables import plain_table

@@ -34,7 +34,7 @@ from veil.planning import Wishes, plan
 from veil.tools.canonical import parse
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from veil.cli.screen import Screen
 
 __all__ = ["walk_online"]
 
@@ -42,13 +42,13 @@ _CROWDS = 2
 _SCOPES = ("surveys:write", "surveys:read", "answers:read")
 
 
-def walk_online(people: int, screen: Console, watch: Watch) -> Document:
+def walk_online(people: int, screen: Screen, watch: Watch) -> Document:
     """Plan, serve, open, report, answer; in a temporary folder that is gone afterwards."""
-    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.", markup=True)
     step(screen, 1, "plan", "the oracle that asks it best")
     choice = plan("histogram", Wishes(EPSILON, Categories(APPS), people))
     survey, start = choice.study.survey, time.monotonic()
-    screen.print(f"[bold green]*[/] {choice.why}")
+    screen.print(f"[bold green]*[/] {choice.why}", markup=True)
 
     step(screen, 2, "serve", "a collector on SQLite; the survey is signed and opened")
     with tempfile.TemporaryDirectory(prefix="veil-demo-") as folder, _serving(Path(folder)) as port:
@@ -58,7 +58,7 @@ def walk_online(people: int, screen: Console, watch: Watch) -> Document:
         _ask(port, "POST", "/v1/surveys", token, asked)
         _ask(port, "POST", f"{path}/open", token)
         url = f"http://127.0.0.1:{port}{path}"
-        screen.print(f"  veil serve, veil survey create --open: {url}", soft_wrap=True, markup=False)
+        screen.print_line(f"  veil serve, veil survey create --open: {url}")
 
         step(screen, 3, "report", "on the devices: check the promise, pay, randomize; only the report leaves")
         held = made_up(people)
@@ -74,9 +74,9 @@ def walk_online(people: int, screen: Console, watch: Watch) -> Document:
     return _shown(screen, answer, held, seconds)
 
 
-def _shown(screen: Console, answer: Document, held: Any, seconds: float) -> Document:
+def _shown(screen: Screen, answer: Document, held: Any, seconds: float) -> Document:
     known, covered = beside_truth(screen, answer["rows"], held, seconds)
-    screen.print("Next: veil demo --offline (the same through files), docs/collector/service.md", markup=False)
+    screen.print("Next: veil demo --offline (the same through files), docs/collector/service.md")
     return {"task": answer["task"], "people": answer["people"], "answer": answer, "truth": known, "covered": covered}
 
 

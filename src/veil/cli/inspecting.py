@@ -43,7 +43,7 @@ def inspect(
 
     sentence, facts = _inspected(file, None if study is None else load(study).survey)
     screen = console(as_json)
-    screen.print(sentence, markup=False)
+    screen.print(sentence)
     show_facts(screen, facts)
     return facts | {"file": str(file)}
 

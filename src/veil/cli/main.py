@@ -5,12 +5,15 @@ Everything heavy is imported inside a command, so that `veil --help` answers at 
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from veil import __version__
 from veil.cli.answering import answer
@@ -28,14 +31,39 @@ from veil.cli.querying import sql
 from veil.cli.reading import difference, estimate, next_round
 from veil.cli.simulating import StudyBeforeValues, compare, simulate
 from veil.cli.synthesizing import synthesize
+from veil.tools.text import escape_text
 from veil_papers import EXPERIMENTS
 
 __all__ = ["app", "run"]
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
 
+
+class _Root(TyperGroup):
+    """The root command. Usage errors quote arguments, which may be file names that somebody else chose."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _escaped_usage():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, *args: Any) -> Any:
+        with _escaped_usage():
+            return super().invoke(*args)
+
+
+@contextlib.contextmanager
+def _escaped_usage() -> Iterator[None]:
+    try:
+        yield
+    except Exception as problem:
+        if hasattr(problem, "format_message"):  # an error of usage, of click or of the copy in typer
+            problem.message = escape_text(problem.message)  # type: ignore[attr-defined]
+        raise
+
+
 app = typer.Typer(
     name="veil",
+    cls=_Root,
     help="Statistics from people without learning anybody's answer, by local differential privacy.",
     epilog=_EPILOG,
     no_args_is_help=True,

@@ -29,9 +29,10 @@ from veil.errors import (
     VeilError,
     WireError,
 )
+from veil.tools.text import escape_lines, escape_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from veil.cli.screen import Screen
 
 __all__ = [
     "EXIT_CODES",
@@ -42,6 +43,7 @@ __all__ = [
     "explained",
     "flag",
     "plural",
+    "print_error",
     "reporting",
     "warn",
     "warn_of_seed",
@@ -107,16 +109,21 @@ def reporting(command: Callable[Parameters, Document]) -> Callable[Parameters, N
     return run
 
 
-def console(as_json: bool) -> Console:
-    """Where people read: standard output, silent with --json."""
-    from rich.console import Console
+def console(as_json: bool) -> Screen:
+    """Return the console on standard output, which is silent with --json."""
+    from veil.cli.screen import Screen
 
-    return Console(quiet=as_json, highlight=False, emoji=False)
+    return Screen(quiet=as_json)
+
+
+def print_error(text: str) -> None:
+    """Print lines on standard error, escaped."""
+    typer.echo(escape_lines(text), err=True)
 
 
 def warn(message: str) -> None:
     """A remark on standard error that nobody should overlook."""
-    typer.secho(f"WARNING: {message}", err=True, fg=typer.colors.YELLOW, bold=True)
+    typer.secho(f"WARNING: {escape_text(message)}", err=True, fg=typer.colors.YELLOW, bold=True)
 
 
 def warn_of_seed(seed: int | None) -> None:
@@ -125,9 +132,9 @@ def warn_of_seed(seed: int | None) -> None:
         warn("--seed is for tests only. Whoever knows the seed can undo the privacy of every report.")
 
 
-def wrote(screen: Console, path: Path, what: str) -> None:
+def wrote(screen: Screen, path: Path, what: str) -> None:
     """Say which file holds what."""
-    screen.print(f"wrote {what} to {path}", markup=False, soft_wrap=True)
+    screen.print_line(f"wrote {what} to {path}")
 
 
 def plural(count: int, word: str, several: str | None = None) -> str:
@@ -163,7 +170,7 @@ def _fail(mistake: Mistake, as_json: bool) -> None:
         sys.stdout.write(json.dumps({"error": {"kind": mistake.kind, "message": mistake.message}}) + "\n")
     else:
         typer.secho("error: ", err=True, fg=typer.colors.RED, bold=True, nl=False)
-        typer.echo(" ".join(mistake.message.split()), err=True)
+        print_error(escape_text(mistake.message))
     raise typer.Exit(mistake.code)
 
 
@@ -171,7 +178,7 @@ def _about_file(problem: OSError) -> str:
     """What went wrong with which file. Only the system's own words: a library's message may quote a file's content."""
     name = problem.filename if isinstance(problem.filename, (str, os.PathLike)) else None
     reason = os.strerror(problem.errno).lower() if problem.errno else "it cannot be read or written"
-    return f"{name}: {reason}" if name else f"a file failed: {reason}"
+    return f"{escape_text(os.fsdecode(name))}: {reason}" if name else f"a file failed: {reason}"
 
 
 def _about_bug(problem: Exception) -> str:

@@ -14,6 +14,7 @@ import typer
 
 from veil.cli.options import Column, MissingValues
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
+from veil.tools.text import escape_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -89,7 +90,7 @@ def keys(
     )
     screen = console(as_json)
     numbers = f"{len(places)} shufflers, {plan.fakes:,} fakes, at least {plan.least:,} people"
-    screen.print(f"{folder}: collection {plan.collection}, {numbers}", markup=False, soft_wrap=True)
+    screen.print_line(f"{folder}: collection {plan.collection}, {numbers}")
     if not plan.fakes:
         warn("without fakes nothing hides a person from the server and all others together: see `veil peos plan`")
     if protocol == "peos" and key is None and bits < _FULL_BITS:
@@ -100,13 +101,13 @@ def keys(
         )
         screen.print("their own. Next, each on its own machine:")
     for name in plan.names:
-        screen.print(f"  veil shuffler --config {folder / name}.toml", markup=False, soft_wrap=True)
+        screen.print_line(f"  veil shuffler --config {folder / name}.toml")
     server_file, device_file = folder / "server.toml", folder / "device.toml"
-    screen.print(f"  veil peos submit values.csv --config {device_file}", markup=False, soft_wrap=True)
+    screen.print_line(f"  veil peos submit values.csv --config {device_file}")
     if protocol == "sequential":
         checks = f"  veil peos spot-checks 100 --config {server_file} --device {device_file}"
-        screen.print(checks, markup=False, soft_wrap=True)
-    screen.print(f"  veil peos server --config {server_file}", markup=False, soft_wrap=True)
+        screen.print_line(checks)
+    screen.print_line(f"  veil peos server --config {server_file}")
     facts = {"fakes": plan.fakes, "least": plan.least, "collection": plan.collection}
     return {"folder": str(folder), "shufflers": list(plan.names), **facts}
 
@@ -132,7 +133,7 @@ def secret(
     make_private_folder(folder)
     write_private(kept, json.dumps(own.to_json()).encode())
     write_atomically(folder / "public.json", json.dumps(public.to_json()).encode())
-    console(as_json).print(f"wrote {kept} and {folder / 'public.json'}", markup=False, soft_wrap=True)
+    console(as_json).print_line(f"wrote {kept} and {folder / 'public.json'}")
     return {"secret": str(kept), "public": str(folder / "public.json"), "fingerprint": public.fingerprint}
 
 
@@ -344,7 +345,7 @@ def server(
         screen.print(costs_table(costs))
     people = (count_rows(outcome) or 0) - fakes
     told = "" if found else ", of an earlier run"
-    screen.print(f"{outcome}: {plural(people, 'report')} and {fakes:,} fakes{told}", markup=False, soft_wrap=True)
+    screen.print_line(f"{outcome}: {plural(people, 'report')} and {fakes:,} fakes{told}")
     unopened = sum(shuffled.unopened for shuffled in found)
     if collection.spot_checks(settings).exists():
         screen.print("All reports of the server's own accounts came out, and were taken out again.")
@@ -352,7 +353,7 @@ def server(
         warn(f"{coordinator.left_out:,} people were left out: not every shuffler had their shares")
     if unopened:
         warn(f"{plural(unopened, 'report')} could not be opened, and are not counted: no device of veil sends such")
-    screen.print(f"Next: veil estimate {config.parent / 'study.json'} {outcome}", markup=False, soft_wrap=True)
+    screen.print_line(f"Next: veil estimate {config.parent / 'study.json'} {outcome}")
     left = {"left_out": coordinator.left_out, "unopened": unopened}
     return {"out": str(outcome), "people": people, "fakes": fakes, **left, "costs": costs}
 
@@ -412,10 +413,15 @@ def _read(config: Path) -> Settings:
     return Settings.read(config)
 
 
+class _EscapingFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return escape_text(super().format(record))
+
+
 def _log_lines(level: int = logging.INFO) -> None:
-    """What parties say, on standard error."""
+    """Log messages of `veil.parties` to standard error, one escaped line each."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    handler.setFormatter(_EscapingFormatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("veil.parties")
     logger.addHandler(handler)
     logger.setLevel(level)

@@ -17,8 +17,7 @@ from veil.cli.parties import costs_table
 from veil.cli.tables import plain_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from veil.cli.screen import Screen
     from veil.shuffle import PeosDesign
 
 __all__ = ["demo"]
@@ -45,7 +44,7 @@ def demo(
         return _walk(people, shufflers, bits, Path(temporary) / "parties", screen)
 
 
-def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console) -> Document:
+def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Screen) -> Document:
     from veil.cli.demo import beside_truth, step
     from veil.cli.example import APPS, QUESTION, made_up
     from veil.histogram import Histogram
@@ -55,7 +54,7 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
     from veil.shuffle.rehearsal import free_addresses, running
 
     import_gmpy2()
-    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.")
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.", markup=True)
     step(screen, 1, "plan", "an oracle and a number of fake reports that keep three promises")
     found = design_peos(_SERVER, _USERS, _LOCAL, users=people, domain=APPS, delta=_DELTA)
     _promises(screen, found)
@@ -63,9 +62,7 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
 
     step(screen, 2, "keys", f"a key of {bits} bits for the server, and a certificate for everybody")
     plan = make_folder(folder, study, free_addresses(shufflers), collection="demo", bits=bits)
-    screen.print(
-        f"  {folder}: plan.json, study.json, and a file of settings for each party", markup=False, soft_wrap=True
-    )
+    screen.print_line(f"  {folder}: plan.json, study.json, and a file of settings for each party")
 
     held, start = made_up(people), time.monotonic()
     values = folder / "values.csv"
@@ -81,12 +78,12 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Console)
     step(screen, 5, "estimate", "what the server learns, beside the truth that it never saw")
     answer = _veil("estimate", str(folder / "study.json"), done["out"], "--all", "--top", str(len(APPS)))
     known, covered = beside_truth(screen, answer["rows"], held, time.monotonic() - start)
-    screen.print("Next: docs/peos.md; veil peos plan --help", markup=False)
+    screen.print("Next: docs/peos.md; veil peos plan --help")
     found_there = {"people": people, "answer": answer, "truth": known, "covered": covered}
     return {**found_there, "costs": done["costs"], "fakes": done["fakes"]}
 
 
-def _promises(screen: Console, found: PeosDesign) -> None:
+def _promises(screen: Screen, found: PeosDesign) -> None:
     rows = [
         ("the server", str(found.server.central)),
         ("the server and all other people together", str(found.server_and_users.central)),

@@ -12,8 +12,7 @@ from veil.cli.options import HeldDomain, HeldLabels, HeldLabelsFile, whole_numbe
 from veil.cli.outcome import AsJson, Document, console, reporting, warn, wrote
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from veil.cli.screen import Screen
     from veil.domain import Domain
     from veil.shuffle import PeosDesign
 
@@ -108,7 +107,7 @@ def _held(domain: int | None, labels: str | None, labels_file: Path | None) -> D
     return labelled(labels) if labels is not None else Categories(read_lines(labels_file))  # type: ignore[arg-type]
 
 
-def _show(found: tuple[PeosDesign, ...], screen: Console) -> None:
+def _show(found: tuple[PeosDesign, ...], screen: Screen) -> None:
     """Both ways, the better one first and marked."""
     from rich.text import Text
 

@@ -16,7 +16,7 @@ from veil.cli.choices import show_choice, show_goals
 from veil.cli.completing import goals
 from veil.cli.holding import check_options, held_by, public_by, warn_of_many
 from veil.cli.options import HeldDomain, HeldLabels, HeldLabelsFile, given_changes, whole_number
-from veil.cli.outcome import AsJson, Document, console, flag, reporting, warn, wrote
+from veil.cli.outcome import AsJson, Document, console, flag, print_error, reporting, warn, wrote
 
 if TYPE_CHECKING:
     from veil.domain import Domain, Record
@@ -207,7 +207,7 @@ def plan(
     choice = goal.choose(wishes)
     show_choice(choice, screen)
     if known_from is not None:
-        screen.print(f"Planned for {many:,} people, {known_from}: --users says another number.", markup=False)
+        screen.print(f"Planned for {many:,} people, {known_from}: --users says another number.")
     if central is not None:
         _warn_of_shuffler(choice, central)
     if file is not None:
@@ -305,6 +305,6 @@ def _check_queries(wishes: Wishes, *, quiet: bool) -> None:
                 parse(text, table)
         except SqlError as problem:
             if not quiet:
-                typer.echo(f"query {number} of {len(wishes.queries)}:", err=True)
-                typer.echo(pointed(text, problem), err=True)
+                print_error(f"query {number} of {len(wishes.queries)}:")
+                print_error(pointed(text, problem))
             raise

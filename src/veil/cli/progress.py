@@ -14,11 +14,12 @@ __all__ = ["progress"]
 @contextlib.contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """A bar that counts people; without a total, one that only shows that something moves."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    console = Console(stderr=True)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    from veil.cli.screen import Screen
+
+    console = Screen(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     # transient: the numbers stand in the command's own output once it is done
     with Progress(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal, transient=True

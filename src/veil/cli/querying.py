@@ -12,7 +12,8 @@ import typer
 
 from veil.cli.engines import Engine, counting
 from veil.cli.options import Level, Picture, TableOut, given_changes
-from veil.cli.outcome import AsJson, Document, console, reporting, warn
+from veil.cli.outcome import AsJson, Document, console, print_error, reporting, warn
+from veil.tools.text import escape_lines
 
 if TYPE_CHECKING:
     from veil.cli.engines import Place
@@ -156,9 +157,9 @@ def _asked(
     except VeilError as problem:
         if form != "json":
             if many > 1:
-                typer.echo(f"query {number + 1} of {many}:", err=True)
+                print_error(f"query {number + 1} of {many}:")
             if isinstance(problem, SqlError):
-                typer.echo(pointed(text, problem), err=True)
+                print_error(pointed(text, problem))
             if number + 1 < many:
                 warn(f"what comes after it was not asked: {many - number - 1:,} more of the {many:,}")
         raise
@@ -181,5 +182,6 @@ def _shown(found: Result, told: Result, wanted: Wanted, form: str, *, first: boo
         screen.print()
     made = wanted.present(told, screen)
     if form == "csv":
-        typer.echo(("" if first else "\n") + table_bytes(found, "csv", wanted.level).decode(), nl=False)
+        rows = table_bytes(found, "csv", wanted.level).decode()
+        typer.echo(("" if first else "\n") + (escape_lines(rows) if sys.stdout.isatty() else rows), nl=False)
     return {**document(found, wanted.level), "out": made["out"], "plot": made["plot"]}

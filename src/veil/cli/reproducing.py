@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from veil.cli.outcome import Document
+from veil.cli.screen import Screen
 from veil.errors import InputError
 from veil.plot import need_matplotlib
 from veil_papers import EXPERIMENTS
@@ -19,7 +19,7 @@ from veil_papers.common.writing import cells, commit, default_folder, write
 __all__ = ["list_experiments", "reproduce_experiment"]
 
 
-def list_experiments(screen: Console) -> Document:
+def list_experiments(screen: Screen) -> Document:
     """Show what there is to reproduce, in a table."""
     table = Table(box=box.SIMPLE_HEAD)
     for column in ("name", "paper", "exhibits", "in full"):
@@ -35,7 +35,7 @@ def list_experiments(screen: Console) -> Document:
 
 
 def reproduce_experiment(
-    name: str, quick: bool, out: Path | None, data: Path | None, screen: Console, watch: Watch
+    name: str, quick: bool, out: Path | None, data: Path | None, screen: Screen, watch: Watch
 ) -> Document:
     """Run an experiment, show it, and write its folder."""
     if name not in EXPERIMENTS:
@@ -49,12 +49,12 @@ def reproduce_experiment(
         _show(exhibit, quick, screen)
     written = write(made, folder, stamp)
     for fact, text in made.facts.items():
-        screen.print(f"{fact}: {text}", markup=False)
-    screen.print(f"{made.summary}; wrote {len(written)} files to {folder}", markup=False)
+        screen.print(f"{fact}: {text}")
+    screen.print(f"{made.summary}; wrote {len(written)} files to {folder}")
     return _document(made, folder, written)
 
 
-def _show(exhibit: Exhibit, quick: bool, screen: Console) -> None:
+def _show(exhibit: Exhibit, quick: bool, screen: Screen) -> None:
     screen.rule(Text(exhibit.title, style="bold"), align="left")
     for panel in exhibit.panels:
         screen.print(_table(panel))

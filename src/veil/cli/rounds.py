@@ -19,9 +19,8 @@ from veil.tools.canonical import canonical, parse, take
 from veil.tools.durable import write_atomically
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from veil.cli.engines import Place
+    from veil.cli.screen import Screen
 
 __all__ = ["begin", "goes_on", "kept_seed", "show_round", "some_seed"]
 
@@ -52,7 +51,7 @@ def goes_on(
     return run
 
 
-def show_round(run: StudyRun, folder: Path, screen: Console) -> Document:
+def show_round(run: StudyRun, folder: Path, screen: Screen) -> Document:
     """Write the task of the round to ask, and say of how many people it asks what."""
     assert run.round is not None
     asked, task = run.round, folder / f"round-{run.finished:03d}.json"
@@ -66,7 +65,7 @@ def show_round(run: StudyRun, folder: Path, screen: Console) -> Document:
     some = [asked.survey.question(i) for i in range(min(many, _MOST_SHOWN))]
     shown = list(dict.fromkeys(f"{one.view.kind} through {one.mechanism.signature}" for one in some))
     for line in shown:
-        screen.print(f"  {line}", markup=False)
+        screen.print(f"  {line}")
     wrote(screen, task, f"the task {asked.survey.task[:12]}")
     return {
         "finished": False,

@@ -19,8 +19,7 @@ from veil.results.terminal import render
 from veil.tools.durable import replacing
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from veil.cli.screen import Screen
     from veil.comparison import Held
 
 __all__ = ["Wanted", "remarked"]
@@ -53,7 +52,7 @@ class Wanted(NamedTuple):
             raise InputError("the level of an interval lies between 0 and 1, as in 0.95")
 
     def present(
-        self, result: Result, screen: Console, remarks: Sequence[str] = (), held: Held | None = None
+        self, result: Result, screen: Screen, remarks: Sequence[str] = (), held: Held | None = None
     ) -> Document:
         """Write, draw and show a result, beside what people hold where that is known; returns a document."""
         parts = result.parts()

@@ -160,7 +160,7 @@ def simulate(
             rows = added(folder, table, trial.reports(seed, progress), opened)
             new = rows.people - had
             wrote(screen, folder, f"{plural(new, 'report')} of {plural(loaded.survey.layout.size, 'byte')}")
-            screen.print(now_holds(rows), markup=False, soft_wrap=True)
+            screen.print_line(now_holds(rows))
             known |= {"folder": str(folder), "people": rows.people}
             if table.query is None:
                 return known

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
     from prompt_toolkit.completion import CompleteEvent, Completion
     from prompt_toolkit.document import Document as Typed
-    from rich.console import Console
 
+    from veil.cli.screen import Screen
     from veil.sql.database import Database
     from veil.sql.table import Table
 
@@ -49,7 +49,7 @@ _MOST_SHOWN = 6
 class Shell:
     """Reads what is typed, asks, and shows answers until it is told to quit."""
 
-    def __init__(self, database: Database, screen: Console, level: float = 0.95) -> None:
+    def __init__(self, database: Database, screen: Screen, level: float = 0.95) -> None:
         self._database, self._screen = database, screen
         self._wanted = Wanted(None, None, level, 10, everything=True)
         self._timing = False
@@ -61,10 +61,8 @@ class Shell:
         session = self._session(**terminal)
         table = self._database.table
         people = self._database.people
-        self._screen.print(f"{table.name}: {people:,} {'person' if people == 1 else 'people'}.", markup=False)
-        self._screen.print(
-            "A query ends with a semicolon; \\d shows the columns, \\? what else there is.", markup=False
-        )
+        self._screen.print(f"{table.name}: {people:,} {'person' if people == 1 else 'people'}.")
+        self._screen.print("A query ends with a semicolon; \\d shows the columns, \\? what else there is.")
         while True:
             try:
                 typed = session.prompt("veil> ", default=self._begun)
@@ -93,11 +91,11 @@ class Shell:
             self._screen.print(plain_table(("column", "", "holds"), schema_rows(self._database.table)))
         elif command == "\\timing":
             self._timing = not self._timing
-            self._screen.print(f"times are {'shown' if self._timing else 'not shown'}", markup=False)
+            self._screen.print(f"times are {'shown' if self._timing else 'not shown'}")
         elif command == "\\?":
-            self._screen.print(_HELP, markup=False)
+            self._screen.print(_HELP)
         else:
-            self._screen.print("there is no such command: \\? lists them", markup=False)
+            self._screen.print("there is no such command: \\? lists them")
         return True
 
     def _ask(self, text: str) -> None:
@@ -107,15 +105,15 @@ class Shell:
             took = time.perf_counter() - begun
             self._wanted.present(self._said.once(found), self._screen)
         except KeyboardInterrupt:
-            self._screen.print("stopped", markup=False)
+            self._screen.print("stopped")
             return
         except Exception as problem:  # a shell goes on, whatever happens
             if isinstance(problem, SqlError):
-                self._screen.print(pointed(text, problem), markup=False, soft_wrap=True)
-            self._screen.print(f"error: {explained(problem).message}", style="red", markup=False)
+                self._screen.print(pointed(text, problem), soft_wrap=True)
+            self._screen.print(f"error: {explained(problem).message}", style="red")
             return
         if self._timing:
-            self._screen.print(f"{1000 * took:,.1f} ms", markup=False)
+            self._screen.print(f"{1000 * took:,.1f} ms")
         self._screen.print()
 
     def _session(self, **terminal: Any) -> PromptSession[str]:

@@ -55,7 +55,7 @@ def synthesize(
     )
     screen = console(as_json)
     wrote(screen, out, f"{plural(made.num_rows, 'row')} of {plural(made.num_columns, 'attribute')}")
-    screen.print(said, markup=False)
+    screen.print(said)
     for remark in remarks:
         warn(remark)
     known = {"task": loaded.survey.task, "people": found.n, "made_up": made.num_rows, "columns": made.column_names}

@@ -15,15 +15,14 @@ from veil.sql.table import Table
 from veil.survey import People
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from veil.cli.screen import Screen
     from veil.results.base import Result
     from veil.results.units import Unit
 
 __all__ = ["show_truth"]
 
 
-def show_truth(found: Result, table: Table, people: People, screen: Console) -> list[Document]:
+def show_truth(found: Result, table: Table, people: People, screen: Screen) -> list[Document]:
     """Show what is true of each row of an answer; returns the same as documents."""
     assert isinstance(found, Answer)
     outputs = true_outputs(found, table, people)

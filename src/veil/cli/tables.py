@@ -9,22 +9,24 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from veil.tools.text import escape_text
+
 if TYPE_CHECKING:
-    from rich.console import Console
+    from veil.cli.screen import Screen
 
 __all__ = ["facts_table", "plain_table", "show_facts"]
 
 _MOST_NESTED = 12
 
 
-def show_facts(screen: Console, facts: Mapping[str, Any]) -> None:
+def show_facts(screen: Screen, facts: Mapping[str, Any]) -> None:
     """Facts in two columns; where no terminal is wrapping them, one line for each, however long."""
     if screen.is_terminal:
         screen.print(facts_table(facts))
         return
     width = max(map(len, facts), default=0)
     for name, line in _lines(facts):
-        screen.print(f"{name:{width}} {' '.join(line.split())}".rstrip(), markup=False, emoji=False, soft_wrap=True)
+        screen.print_line(f"{name:{width}} {' '.join(line.split())}".rstrip())
 
 
 def facts_table(facts: Mapping[str, Any]) -> Table:
@@ -33,7 +35,7 @@ def facts_table(facts: Mapping[str, Any]) -> Table:
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, line in _lines(facts):
-        table.add_row(name, Text(line))
+        table.add_row(escape_text(name), Text(escape_text(line)))
     return table
 
 
@@ -48,9 +50,9 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table
     """A table of text, its first column in bold."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, heading in enumerate(headings):
-        table.add_column(heading, no_wrap=not i, style="" if i else "bold")
+        table.add_column(Text(escape_text(heading)), no_wrap=not i, style="" if i else "bold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(Text(escape_text(cell)) for cell in row))
     return table
 
 

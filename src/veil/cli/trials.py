@@ -31,7 +31,7 @@ from veil.survey import People, Survey
 from veil.wire.reports import Reports
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from veil.cli.screen import Screen
 
 __all__ = ["Trial", "check_far", "plan_for", "walk_far"]
 
@@ -112,7 +112,7 @@ def walk_far(spark: Any, study: Study, values: Path, folder: Path | None, column
 
 
 def plan_for(
-    values: Values, epsilon: float, labels: Path | None, bounds: tuple[str, str] | None, screen: Console
+    values: Values, epsilon: float, labels: Path | None, bounds: tuple[str, str] | None, screen: Screen
 ) -> Study:
     """A histogram of labels, or the distribution of numbers in a range."""
     if bounds is not None:
@@ -123,7 +123,7 @@ def plan_for(
     listed = _listed(values) if labels is None else read_lines(labels)
     held = Categories(listed, missing="category" if values.missing == "category" else "refuse")
     choice = GOALS["histogram"].choose(Wishes(epsilon, held))
-    screen.print(choice.why, markup=False)
+    screen.print(choice.why)
     return choice.study
 
 

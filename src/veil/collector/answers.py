@@ -128,7 +128,7 @@ def written(stored: StoredSurvey, query: Query, found: Result) -> tuple[bytes, s
     if form == "json":
         body = json.dumps({"task": stored.task, **document(found, query.level, hide=hide)}, allow_nan=False).encode()
     else:
-        body = table_bytes(found, form, query.level, hide=hide)
+        body = table_bytes(found, form, query.level, hide=hide, guard_formulas=True)
     return body, FORMATS[form]
 
 

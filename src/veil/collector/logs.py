@@ -114,4 +114,4 @@ class _JsonLines(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["problem"] = record.exc_info[0].__name__
-        return json.dumps(line, ensure_ascii=False)
+        return json.dumps(line)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from veil.results.base import Result, Truth
-from veil.results.units import Unit, key_columns, named_keys, plain_text
+from veil.results.units import Unit, key_columns, named_keys
+from veil.tools.text import escape_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -85,7 +86,7 @@ def show(
         [] if alone else grid,
         pairs,
         fact_lists(facts, units, level),
-        said,
+        [escape_text(remark) for remark in said],
         bars,
         [sure is False for sure in doubtful],
         0 if alone else told.more,
@@ -130,7 +131,7 @@ def _cells(
     errors: bool = False,
     keys: Sequence[str] = (),
 ) -> list[Cells]:
-    made = [_one(plain_text(name.replace("_", " ")), columns[name], units[name]) for name in keys]  # as they are named
+    made = [_one(escape_text(name.replace("_", " ")), columns[name], units[name]) for name in keys]  # as they are named
     for name, column in columns.items():
         unit = units[name]
         if name in keys:
@@ -161,7 +162,7 @@ def _named_cells(
     made, names, place = [], list(columns), 0
     while place < len(names):
         name = names[place]
-        unit, heading, of = units[name], plain_text(name), [f"{name}_{part}" for part in ("stderr", "low", "high")]
+        unit, heading, of = units[name], escape_text(name), [f"{name}_{part}" for part in ("stderr", "low", "high")]
         made.append(_one(heading, columns[name], unit))
         place += 1
         if names[place : place + 3] != of:
@@ -192,7 +193,7 @@ def _heading(name: str) -> str:
     of, _, what = name.rpartition("_")
     if of and what in _HEADINGS:
         return f"{_heading(of)}, {_HEADINGS[what]}"
-    return _HEADINGS.get(name, plain_text(name.replace("_", " ")))
+    return _HEADINGS.get(name, escape_text(name.replace("_", " ")))
 
 
 def _usual(fact: Any) -> Unit:
@@ -205,4 +206,4 @@ def _usual(fact: Any) -> Unit:
 def _title(result: Result) -> str:
     promise = "" if result.guarantee is None else f", each promised {result.guarantee}"
     steps = f"; {' > '.join(result.lineage)}" if result.lineage else ""
-    return plain_text(result.answered() + promise + steps)
+    return escape_text(result.answered() + promise + steps)

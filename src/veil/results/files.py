@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ FORMATS = {
 }
 """What a result's table can be written as, and its media type; the names are the files' endings."""
 
+_FORMULA = re.compile(r"^([=+\-@\t\r])")
+"""What makes a spreadsheet take a cell of CSV for a formula."""
+
 
 def write_table(
     result: Result, path: str | Path, level: float = 0.95, *, truth: Truth | None = None, hide: str | None = None
@@ -43,28 +47,41 @@ def write_table(
 
 
 def table_bytes(
-    result: Result, form: str, level: float = 0.95, *, truth: Truth | None = None, hide: str | None = None
+    result: Result,
+    form: str,
+    level: float = 0.95,
+    *,
+    truth: Truth | None = None,
+    hide: str | None = None,
+    guard_formulas: bool = False,
 ) -> bytes:
     """The table as one of FORMATS, with columns `truth` and `covered` where the truth is given.
 
-    `hide` leaves out what a search found and is not significant: `Result.told`.
+    `hide` leaves out what a search found and is not significant: `Result.told`. `guard_formulas` is for CSV that
+    people open in a spreadsheet: see `arrow_bytes`.
     """
     if form not in FORMATS:
         raise InputError(f"expected one of the formats {', '.join(FORMATS)}")
     if form == "json":
         return document_bytes(result, level, truth=truth, hide=hide)
-    return arrow_bytes(result.told(level, truth=truth, hide=hide is not None).table, form)
+    table = result.told(level, truth=truth, hide=hide is not None).table
+    return arrow_bytes(table, form, guard_formulas=guard_formulas)
 
 
-def arrow_bytes(table: pyarrow.Table, form: str) -> bytes:
-    """Any Arrow table as CSV, Parquet or Arrow."""
+def arrow_bytes(table: pyarrow.Table, form: str, *, guard_formulas: bool = False) -> bytes:
+    """Return an Arrow table as CSV, Parquet or Arrow.
+
+    With `guard_formulas`, text cells and names of columns in CSV that a spreadsheet would take for a formula start with
+    an apostrophe. Numbers stay as they are.
+    """
     import pyarrow as pa
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
     sink = io.BytesIO()
     if form == "csv":
-        pacsv.write_csv(_without_lists(table), sink)
+        flat = _without_lists(table)
+        pacsv.write_csv(_guard_formulas(flat) if guard_formulas else flat, sink)
     elif form == "parquet":
         pq.write_table(table, sink)
     else:
@@ -90,6 +107,19 @@ def _without_lists(table: pyarrow.Table) -> pyarrow.Table:
             texts = [cell_text(cell) for cell in table.column(i).to_pylist()]
             table = table.set_column(i, field.name, pa.array(texts, pa.string()))
     return table
+
+
+def _guard_formulas(table: pyarrow.Table) -> pyarrow.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+        if pa.types.is_string(table.schema.types[i]) or pa.types.is_large_string(table.schema.types[i]):
+            guarded = pc.replace_substring_regex(table.column(i), _FORMULA.pattern, r"'\1")
+            table = table.set_column(i, field.name, guarded)
+    return table.rename_columns([_FORMULA.sub(r"'\1", name) for name in table.column_names])
 
 
 def save(result: Result, path: str | Path) -> None:

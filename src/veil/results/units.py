@@ -16,6 +16,7 @@ import numpy as np
 from veil.domain import Domain, Integers, Numeric
 from veil.domain.times import is_time
 from veil.errors import WireError
+from veil.tools.text import escape_text
 
 if TYPE_CHECKING:
     import pyarrow
@@ -30,7 +31,6 @@ __all__ = [
     "named_keys",
     "number_unit",
     "number_written",
-    "plain_text",
     "value_unit",
 ]
 
@@ -81,7 +81,7 @@ class Unit:
             return "(missing)" if self.name == "label" else UNKNOWN
         if value == "" and self.name == "label":
             return "(empty)"
-        return plain_text(_TEXTS[self.name](value, self.width))
+        return escape_text(_TEXTS[self.name](value, self.width))
 
     def interval(self, low: Any, high: Any) -> str:
         """Two ends in one text; their unit stands once.
@@ -142,11 +142,6 @@ def time_or_number(domain: Numeric, number: float) -> Any:
         return domain.shown(float(number))
     except OverflowError:
         return None
-
-
-def plain_text(text: str) -> str:
-    """Text that can neither format a terminal nor break its lines."""
-    return "".join(c if c.isprintable() else "\N{MIDDLE DOT}" for c in text)
 
 
 def make_table(columns: Mapping[str, Column], *, keys: int | None = None) -> pyarrow.Table:
