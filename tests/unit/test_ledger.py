@@ -292,6 +292,36 @@ def test_killed_while_writing_nothing_granted_is_lost(tmp_path: Path, pause: flo
     assert len(kept) - len(granted) <= 1  # at most the one charge that was written and not yet told
 
 
+def test_the_highest_wave_of_each_name_and_key_is_kept(tmp_path: Path) -> None:
+    path, today = tmp_path / "ledger", date(2026, 11, 19)
+    key, other = bytes(32), bytes([1] * 32)
+    for ledger in (Ledger(lifetime=1.0), Ledger(path, lifetime=1.0, per_day=0.1, today=lambda: today)):
+        seen = [ledger.see_wave(key, "drinks", wave) for wave in (2, 1, 2, 10, 9)]
+        assert seen == [2, 2, 2, 10, 10]
+        assert ledger.see_wave(other, "drinks", 1) == ledger.see_wave(key, "drinks-2", 1) == 1
+        assert (ledger.charges, ledger.spent, ledger.left) == ([], 0, 1)
+    again = Ledger(path, lifetime=1.0, per_day=0.1, today=lambda: today)
+    assert (again.see_wave(key, "drinks", 3), again.see_wave(other, "drinks", 3)) == (10, 3)
+    again.spend("t", TENTH)  # what was seen has no day, and takes nothing from the budget of one
+    assert [charge.day for charge in again.charges] == [today]
+
+
+def test_a_wave_that_was_being_written_is_seen_or_not(tmp_path: Path) -> None:
+    path, key = tmp_path / "ledger", bytes(32)
+    ledger = Ledger(path, lifetime=1.0)
+    ledger.see_wave(key, "drinks", 1)
+    ledger.spend("t", TENTH)
+    before = path.stat().st_size
+    ledger.see_wave(key, "drinks", 2)
+    whole = path.read_bytes()
+    for size in range(before, len(whole) - 1):  # a line that is whole but for its end is damage
+        path.write_bytes(whole[:size])
+        again = Ledger(path, lifetime=1.0)
+        assert (again.spent, again.see_wave(key, "drinks", 1)) == (Decimal("0.1"), 1)
+    path.write_bytes(whole)
+    assert Ledger(path, lifetime=1.0).see_wave(key, "drinks", 1) == 2
+
+
 def test_two_processes_share_one_budget(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     script = textwrap.dedent("""

@@ -16,11 +16,14 @@ export function readAbout(bytes: Uint8Array, task: string): About {
   integer(version, 1, 1);
   if (about !== task) throw new SurveyError("task", "expected what is said about this survey, and not about another");
   const spoken = isObject(texts) ? Object.entries(texts) : [["", null]];
-  if (typeof name !== "string" || !spoken.every((pair): pair is [string, string] => typeof pair[1] === "string")) {
+  if (!isName(name) || !spoken.every((pair): pair is [string, string] => typeof pair[1] === "string")) {
     throw malformed("a survey's name, and texts by language");
   }
   return { name, wave: integer(wave, 1, Number.MAX_SAFE_INTEGER), texts: new Map(spoken) };
 }
+
+export const isName = (text: unknown): text is string =>
+  typeof text === "string" && /^[a-z0-9][a-z0-9-]{0,62}$/.test(text);
 
 // The text in the first of these languages that there is one in; else in English, else in any. A region finds its
 // language, a language its regions, and one region another.

@@ -5,7 +5,7 @@
 // is longitudinal, what is paid for is the permanent step of a value, and the same answer is a fresh report on every new
 // occasion: each day, unless the page names occasions (lasting.ts).
 
-import { bestText } from "./about.js";
+import { bestText, isName } from "./about.js";
 import type { About } from "./about.js";
 import { encodeText, hex, sha256 } from "./bytes.js";
 import { canonical } from "./canonical.js";
@@ -282,7 +282,7 @@ const parcelOf = (collector: string, task: string, report: Uint8Array<ArrayBuffe
 
 function readWanted({ task, name }: Options): Wanted {
   if (name === undefined && typeof task === "string" && /^[0-9a-f]{64}$/.test(task)) return { task };
-  if (task === undefined && typeof name === "string" && /^[a-z0-9][a-z0-9-]{0,62}$/.test(name)) return { name };
+  if (task === undefined && isName(name)) return { name };
   throw new VeilError("task", "expected either a task id, 64 hex digits, or a name: small letters, digits, -");
 }
 

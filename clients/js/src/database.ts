@@ -7,8 +7,8 @@ import { StorageError, VeilError } from "./errors.js";
 import { joined } from "./store.js";
 import type { Charge, Parcel, Store } from "./store.js";
 
-const VERSION = 1;
-const [CHARGES, PARCELS, SURVEYS] = ["charges", "parcels", "surveys"];
+const VERSION = 2;
+const [CHARGES, PARCELS, SURVEYS, WAVES] = ["charges", "parcels", "surveys", "waves"];
 
 export function openDatabase(factory: IDBFactory | undefined, name: string): Promise<Store> {
   return guarded(
@@ -16,10 +16,13 @@ export function openDatabase(factory: IDBFactory | undefined, name: string): Pro
       new Promise<Store>((resolve, reject) => {
         if (factory === undefined) throw new Error();
         const request = factory.open(name, VERSION);
-        request.onupgradeneeded = () => {
-          request.result.createObjectStore(CHARGES, { autoIncrement: true });
-          request.result.createObjectStore(PARCELS, { keyPath: "id" });
-          request.result.createObjectStore(SURVEYS);
+        request.onupgradeneeded = ({ oldVersion }) => {
+          if (oldVersion < 1) {
+            request.result.createObjectStore(CHARGES, { autoIncrement: true });
+            request.result.createObjectStore(PARCELS, { keyPath: "id" });
+            request.result.createObjectStore(SURVEYS);
+          }
+          request.result.createObjectStore(WAVES); // version 2
         };
         request.onerror = request.onblocked = reject;
         request.onsuccess = () => {
@@ -84,6 +87,21 @@ class Database implements Store {
     return this.#write([SURVEYS], (transaction) => void transaction.objectStore(SURVEYS).put(envelope, address));
   }
 
+  async seeWave(series: string, wave: number): Promise<number> {
+    let highest = wave;
+    await this.#write([WAVES], (transaction, refuse) => {
+      const waves = transaction.objectStore(WAVES);
+      const request = waves.get(series);
+      request.onsuccess = () => {
+        const seen: unknown = request.result ?? 0;
+        if (!Number.isSafeInteger(seen)) refuse(damaged());
+        else if ((seen as number) < wave) waves.put(wave, series);
+        else highest = seen as number;
+      };
+    });
+    return highest;
+  }
+
   close(): void {
     this.database.close();
   }
@@ -124,8 +142,10 @@ function checkCharges(charges: Charge[]): Charge[] {
   for (const { day, task, epsilon, mark, kept } of charges) {
     const texts = [day, task, epsilon, mark].every((text) => typeof text === "string");
     if (!texts || !/^\d+(\.\d+)?$/.test(epsilon) || !(kept instanceof Uint8Array)) {
-      throw new StorageError("the ledger is damaged, so nothing is spent");
+      throw damaged();
     }
   }
   return charges;
 }
+
+const damaged = () => new StorageError("the ledger is damaged, so nothing is spent");

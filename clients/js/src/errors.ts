@@ -33,6 +33,7 @@ export type SurveyProblem =
   | "task"
   | "name"
   | "wave"
+  | "rollback"
   | "ratio"
   | "not-open"
   | "closed"

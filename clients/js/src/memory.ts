@@ -7,6 +7,7 @@ export class MemoryStore implements Store {
   readonly #charges: Charge[] = [];
   readonly #parcels = new Map<string, Parcel>();
   readonly #envelopes = new Map<string, unknown>();
+  readonly #waves = new Map<string, number>();
 
   async charges(): Promise<Charge[]> {
     return [...this.#charges];
@@ -35,6 +36,12 @@ export class MemoryStore implements Store {
 
   async keepEnvelope(address: string, envelope: unknown): Promise<void> {
     this.#envelopes.set(address, envelope);
+  }
+
+  async seeWave(series: string, wave: number): Promise<number> {
+    const highest = Math.max(wave, this.#waves.get(series) ?? 0);
+    this.#waves.set(series, highest);
+    return highest;
   }
 
   close(): void {

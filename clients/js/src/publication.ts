@@ -23,6 +23,7 @@ export interface Envelope {
 
 export interface Publication {
   readonly survey: Survey;
+  readonly key: string; // that signed it, as base64url
   readonly about: About | null; // null where the survey has no name
   readonly opens: number; // milliseconds, -Infinity where it was always open
   readonly closes: number; // Infinity where it does not close
@@ -38,7 +39,8 @@ export function readKeys(given: unknown): readonly string[] {
 }
 
 export async function verify(envelope: unknown, keys: readonly string[], wanted: Wanted): Promise<Publication> {
-  const published = await read(await signed(envelope, keys, SURVEY));
+  const [bytes, key] = await signed(envelope, keys, SURVEY);
+  const published = await read(bytes);
   const { task } = published.survey;
   if (wanted.task !== undefined && wanted.task !== task) {
     throw new SurveyError(
@@ -47,26 +49,31 @@ export async function verify(envelope: unknown, keys: readonly string[], wanted:
     );
   }
   const beside = (envelope as { about?: unknown }).about;
-  const about = beside === undefined ? null : readAbout(await signed(beside, keys, ABOUT), task);
+  const about = beside === undefined ? null : readAbout((await signed(beside, [key], ABOUT))[0], task);
   if (wanted.name !== undefined && wanted.name !== about?.name) {
     throw new SurveyError("name", "expected a survey of the name that this page asked for");
   }
-  return { ...published, about };
+  return { ...published, key, about };
 }
 
-// The bytes of a document that one of the keys has signed for this purpose.
-async function signed(envelope: unknown, keys: readonly string[], purpose: string): Promise<Uint8Array<ArrayBuffer>> {
+// The bytes of a document that one of the keys has signed for this purpose, and that key.
+async function signed(
+  envelope: unknown,
+  keys: readonly string[],
+  purpose: string,
+): Promise<[Uint8Array<ArrayBuffer>, string]> {
   const { document, key, signature } = (envelope ?? {}) as Partial<Envelope>;
   const [bytes, proof, pinned] = [fromBase64url(document), fromBase64url(signature), fromBase64url(key)];
   if (bytes === null || proof === null || pinned === null)
     throw malformed("a published survey: document, key and signature");
-  if (!keys.includes(toBase64url(pinned))) {
+  const known = toBase64url(pinned);
+  if (!keys.includes(known)) {
     throw new SurveyError("key", "expected a survey signed with a key that this page knows");
   }
   if (!(await isSigned(join(encodeText(purpose), bytes), proof, pinned))) {
     throw new SurveyError("signature", "expected a survey whose signature is right: this one was altered");
   }
-  return bytes;
+  return [bytes, known];
 }
 
 async function isSigned(
@@ -85,7 +92,7 @@ async function isSigned(
   }
 }
 
-async function read(bytes: Uint8Array): Promise<Omit<Publication, "about">> {
+async function read(bytes: Uint8Array): Promise<Omit<Publication, "about" | "key">> {
   try {
     const document = parse(bytes);
     const keys = ["version", "opens", "closes", "precision", "survey"];
@@ -107,6 +114,8 @@ function timeOf(document: Json | undefined): number | null {
   }
   return time;
 }
+
+export const isOpen = ({ opens, closes }: Publication, now: number): boolean => opens <= now && now < closes;
 
 export function checkOpen({ opens, closes }: Publication, now: number): void {
   const at = (time: number) => new Date(time).toISOString().replace(".000Z", "Z");

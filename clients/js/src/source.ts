@@ -2,7 +2,7 @@
 
 import type { Environment } from "./environment.js";
 import { CollectorError, SurveyError } from "./errors.js";
-import { verify } from "./publication.js";
+import { isOpen, verify } from "./publication.js";
 import type { Publication, Wanted } from "./publication.js";
 import { isPassing, requestOptions } from "./requests.js";
 import type { Store } from "./store.js";
@@ -25,7 +25,9 @@ export class Source {
   // The survey as it stands, from the collector unless that was asked a few minutes ago.
   async current(): Promise<Publication> {
     const age = Math.abs(this.environment.now() - this.#seen); // a clock that was set back makes no copy fresh
-    return this.#latest === null || age > FRESH ? this.look() : this.#latest;
+    if (this.#latest === null || age > FRESH) return this.look();
+    await this.#checkWave(this.#latest, this.wanted); // another tab may have seen a later one
+    return this.#latest;
   }
 
   // The survey as the collector shows it now.
@@ -54,9 +56,20 @@ export class Source {
   // An answer is for the wave that the person was asked.
   async #verified(envelope: unknown, wanted: Wanted): Promise<Publication> {
     const found = await verify(envelope, this.keys, wanted);
+    await this.#checkWave(found, wanted);
     this.#task ??= found.survey.task;
     if (found.survey.task === this.#task) return found;
     throw new SurveyError("wave", "another wave of this name is open now: open it anew, and ask again");
+  }
+
+  // Somebody who can only repeat what the collector once signed could otherwise have an earlier wave paid again.
+  async #checkWave(found: Publication, { name }: Wanted): Promise<void> {
+    if (found.about === null || !isOpen(found, this.environment.now())) return;
+    const { wave } = found.about;
+    const highest = await this.store.seeWave(`${found.key} ${found.about.name}`, wave);
+    if (name !== undefined && wave < highest) {
+      throw new SurveyError("rollback", `expected wave ${highest} of this name, which this device has seen, or a later one`);
+    }
   }
 
   async #kept(address: string, wanted: Wanted): Promise<Publication> {

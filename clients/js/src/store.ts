@@ -39,6 +39,8 @@ export interface Store {
   remove(id: string): Promise<void>;
   envelope(address: string): Promise<unknown>;
   keepEnvelope(address: string, envelope: unknown): Promise<void>;
+  // Records durably that this device has seen a wave of a series; returns the highest one that it has seen.
+  seeWave(series: string, wave: number): Promise<number>;
   close(): void;
 }
 

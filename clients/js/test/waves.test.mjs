@@ -3,9 +3,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fromBase64url, toBase64url } from "../build/bytes.js";
+import { IDBFactory } from "fake-indexeddb";
 
-import { GRR_TASK } from "./collector.mjs";
+import { fromBase64url, toBase64url } from "../build/bytes.js";
+import { openDatabase } from "../build/database.js";
+import { MemoryStore } from "../build/memory.js";
+
+import { Collector, GRR_TASK } from "./collector.mjs";
 import { World } from "./world.mjs";
 
 const refused = (code) => (error) => error.code === code;
@@ -43,10 +47,107 @@ test("the latest wave that is open is answered", async () => {
   ];
   assert.equal((await world.open({ name: "really" })).task, second);
   world.collector.end(second);
+  await assert.rejects(world.open({ name: "really" }), refused("survey-rollback")); // this device has seen the second
+  world.store = new MemoryStore(); // another device
   assert.equal((await world.open({ name: "really" })).task, first);
   world.collector.end(first);
   await assert.rejects(world.open({ name: "really" }), refused("survey-closed"));
   await assert.rejects(world.open({ name: "other" }), refused("survey-unknown"));
+});
+
+// A device whose database outlives every visit; `restart` opens it again.
+const STORES = {
+  "in memory": () => {
+    const store = new MemoryStore();
+    return async () => store;
+  },
+  "in IndexedDB": () => {
+    const factory = new IDBFactory();
+    return () => openDatabase(factory, "veil");
+  },
+};
+
+for (const [where, device] of Object.entries(STORES)) {
+  test(`${where}: a wave that was shown before a later one is refused, and nothing is paid`, async () => {
+    const restart = device();
+    const world = Object.assign(new World(), { store: await restart() });
+    const options = { name: "really", budget: 9 };
+    const first = await world.collector.publishWave("really", wave(1));
+    await (await world.open(options)).answer("yes");
+    const second = await world.collector.publishWave("really", wave(2));
+    const open = await world.open(options);
+    await open.answer("yes");
+    const [charges, posts] = [await world.store.charges(), world.collector.posts.length];
+    assert.equal(charges.length, 2);
+
+    const latest = world.collector.published(second);
+    world.collector.replace(second, world.collector.published(first)); // somebody shows it again, signed as it was
+    for (let i = 0; i < 2; i++) {
+      world.store = await restart();
+      await assert.rejects(world.open(options), refused("survey-rollback"));
+    }
+    world.time += 301_000;
+    await assert.rejects(open.answer("no"), refused("survey-rollback"));
+    world.store = await restart();
+    assert.deepEqual([await world.store.charges(), world.collector.posts.length], [charges, posts]);
+
+    assert.equal((await world.open({ ...options, name: undefined, task: first })).wave, 1); // by its id it is no other
+    world.collector.replace(second, latest);
+    assert.deepEqual(await (await world.open(options)).answer("no"), { state: "delivered" });
+  });
+
+  test(`${where}: a tab with an earlier wave is refused once another tab has seen a later one`, async () => {
+    const restart = device();
+    const world = Object.assign(new World(), { store: await restart() });
+    await world.collector.publishWave("really", wave(1));
+    const tab = await world.open({ name: "really" });
+    await world.collector.publishWave("really", wave(2));
+    world.store = await restart();
+    await world.open({ name: "really" });
+    await assert.rejects(tab.answer("yes"), refused("survey-rollback"));
+    assert.deepEqual([await world.store.charges(), world.collector.posts], [[], []]);
+  });
+
+  test(`${where}: waves of two names, and of two keys, do not mix`, async () => {
+    const world = Object.assign(new World(), { store: await device()() });
+    for (const number of [1, 2]) await world.collector.publishWave("really", wave(number));
+    assert.equal((await world.open({ name: "really" })).wave, 2);
+    const column = { ...GRR_TASK, public: [["age", 0]] };
+    await world.collector.publishWave("really-2", column);
+    assert.equal((await world.open({ name: "really-2" })).wave, 1);
+    const [other, before] = [new Collector(), world.collector];
+    await other.publishWave("really", wave(1));
+    world.collector = other; // at the same address
+    assert.equal((await world.open({ name: "really" })).wave, 1);
+    assert.equal((await world.open({ name: "really", key: [before.key, other.key] })).wave, 1);
+  });
+}
+
+test("a database of version 1 keeps its charges, and remembers waves from then on", async () => {
+  const factory = new IDBFactory();
+  const charge = { day: "2026-01-30", task: "t", epsilon: "1", mark: "m", kept: new Uint8Array(2) };
+  await new Promise((resolve, reject) => {
+    const request = factory.open("veil", 1);
+    request.onerror = reject;
+    request.onupgradeneeded = () => {
+      request.result.createObjectStore("charges", { autoIncrement: true }).add(charge);
+      request.result.createObjectStore("parcels", { keyPath: "id" });
+      request.result.createObjectStore("surveys");
+    };
+    request.onsuccess = () => resolve(request.result.close());
+  });
+  const store = await openDatabase(factory, "veil");
+  assert.deepEqual(await store.charges(), [charge]);
+  assert.deepEqual([await store.seeWave("a", 2), await store.seeWave("a", 1), await store.seeWave("b", 1)], [2, 2, 1]);
+});
+
+test("what is said about a survey is signed with the survey's key, not with another that the page knows", async () => {
+  const world = new World();
+  const task = await world.collector.publishWave("really", wave(1));
+  const other = new Collector();
+  const about = other.about({ name: "really", task });
+  world.collector.replace(task, { ...world.collector.published(task), about });
+  await assert.rejects(world.open({ name: "really", key: [world.collector.key, other.key] }), refused("survey-key"));
 });
 
 test("an answer goes to the wave that the person was asked", async () => {

@@ -37,6 +37,7 @@ except ImportError:  # not on Windows: one process per ledger there
 __all__ = ["Charge", "Ledger"]
 
 _HEADER = "veil-ledger 1"
+_WAVE = "wave:"  # begins the name of a note about waves; a task id has 64 hex digits
 _EXACT = Context(prec=200, traps=[Inexact, InvalidOperation])  # the ambient context may round
 
 
@@ -110,9 +111,9 @@ class Ledger:
 
     @property
     def charges(self) -> list[Charge]:
-        """Everything spent and noted so far."""
+        """All charges and notes, without the waves that this device has seen."""
         with self._locked() as file:
-            return self._charges(file)[0]
+            return [charge for charge in self._charges(file)[0] if not charge.task.startswith(_WAVE)]
 
     @property
     def spent(self) -> Decimal:
@@ -175,6 +176,19 @@ class Ledger:
         asked = Charge(self._today(), _checked_text(name), Decimal(0), _checked_text(note))
         found = self._add(lambda charges: _noted(charges, name), lambda charges: asked)
         return note if found is None else found
+
+    def see_wave(self, key: bytes, name: str, wave: int) -> int:
+        """Record durably that this device has seen a wave of a name, signed with `key`. Return the highest one seen.
+
+        The line has no day: looking at a survey must not move the day on which budgets count.
+        """
+        seen = Charge(date.min, _checked_text(f"{_WAVE}{key.hex()}:{name}"), Decimal(0), str(wave))
+
+        def recorded(charges: list[Charge]) -> str | None:
+            highest = max((int(charge.note) for charge in charges if charge.task == seen.task), default=0)
+            return str(highest) if highest >= wave else None
+
+        return int(self._add(recorded, lambda charges: seen) or wave)
 
     def _asked(self, task: str, guarantee: Guarantee, note: str) -> Charge:
         if guarantee.ratio is None:

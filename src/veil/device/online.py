@@ -80,6 +80,7 @@ class OnlineClient:
         self._task = name if _TASK.fullmatch(name) else None
         self.ledger, self.outbox = ledger, outbox
         self._client: Client | None = None
+        self._key = b""
         self._about: Json | None = None
         self._seen = 0.0
 
@@ -115,6 +116,7 @@ class OnlineClient:
         if abs(self._clock.now() - self._seen) > _FRESH:
             self.look()  # it may have closed since this client was opened
         assert self._client is not None
+        self._check_wave(self._key, self._about)  # another process with this ledger may have seen a later one
         drafts: list[str] = []
 
         def draft(report: bytes) -> None:
@@ -181,9 +183,24 @@ class OnlineClient:
         about = read_about(published, key, survey.task)
         if self._task is None and (about is None or about["name"] != self._name):
             raise MismatchError("this is a survey of another name than the one that was asked for")
+        self._check_wave(key, about)
         if self._client is not None and self.survey.task != survey.task:
             raise MismatchError("another wave of this name is open now: open it anew, and ask again")
-        self._client, self._about = Client(survey, self.ledger), about
+        self._client, self._key, self._about = Client(survey, self.ledger), key, about
+
+    def _check_wave(self, key: bytes, about: Json | None) -> None:
+        """Record that this device sees a wave. Where a name is asked for, refuse one before the highest seen.
+
+        Somebody who can only repeat what the collector once signed could otherwise have an earlier wave paid again.
+        """
+        if about is None:
+            return
+        name, wave = about["name"], about["wave"]
+        highest = self.ledger.see_wave(key, name, wave)
+        if self._task is None and wave < highest:
+            raise CollectorError(
+                f"this is wave {wave} of {name}, and this device has seen wave {highest}: expected no earlier one"
+            )
 
     def _parcel(self, report: bytes) -> Parcel:
         return Parcel(report[33:49].hex(), self._web.address, self.survey.task, written(report), self._clock.now())

@@ -102,11 +102,11 @@ def read_about(answer: Json, key: bytes | None, task: str) -> Json | None:
         raise WireError(f"expected what is said about a survey, of version {VERSION}")
     if about["task"] != task:
         raise MismatchError("what is said here is about another survey")
-    texts = about["texts"]
-    right = isinstance(about["name"], str) and is_int(about["wave"]) and about["wave"] >= 1 and isinstance(texts, dict)
-    if not right or not all(isinstance(text, str) for text in texts.values()):
+    name, texts = about["name"], about["texts"]
+    named = isinstance(name, str) and NAME.fullmatch(name) and is_int(about["wave"]) and about["wave"] >= 1
+    if not named or not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise WireError("a survey has a name, a wave of at least 1, and texts by language")
-    return {"name": about["name"], "wave": about["wave"], "texts": texts}
+    return {"name": name, "wave": about["wave"], "texts": texts}
 
 
 def read_signed(answer: Any, key: bytes | None, purpose: bytes, members: set[str]) -> Json:
