@@ -9,6 +9,10 @@ uniform by rejection. The byte rules behind them (docs/wire-format.md) are what 
     Seeded      the same stream with a key made from a seed: simulations and tests only
     Keyed       the same stream with a key that several parties share: permutations they agree on
     Enumerated  every outcome with its exact probability: proofs (see `outcomes`)
+
+No noise is drawn twice. Sources refuse copy, deepcopy and pickle. A stream belongs to the process that began it: in a
+forked child `Batch` and its chunks continue with a fresh key of the operating system, and sources whose draws are fixed
+(`Words`, `Seeded`, `Keyed`) refuse, because a second process would repeat the draws of the first.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, Never, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,12 +45,14 @@ __all__ = [
     "Words",
     "check_seed",
     "outcomes",
+    "process_mark",
 ]
 
 CHUNK_ROWS = 65_536
 """Rows that share one stream: results depend on this number, not on threads or on how a file is split."""
 
 _WORD_BYTES = 8
+_KEY_BYTES = 32
 _LANES = 64
 _WORTH_A_KERNEL = 1 << 12  # draws: one person's device does not load compiled code for a handful
 _ALL_LANES = np.uint64(WORD - 1)
@@ -58,8 +64,34 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 Result = TypeVar("Result")
 
 
+_forks = [object()]  # replaced in every forked child: the id of a process may be used again, or be 1 in a container
+
+
+def _renew_process() -> None:
+    _forks[0] = object()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_process)
+
+
+def process_mark() -> tuple[int, object]:
+    """Return a value that differs in every process, also in forked children and where a process id is used again.
+
+    State that must not be used in two processes keeps the mark of the process that made it and compares. The id alone
+    would not do: it can be used again. The hook alone would not do: a fork by other code than Python's runs no hooks.
+    """
+    return os.getpid(), _forks[0]
+
+
 class Source(ABC):
-    """Decided draws from a stream of uniform 64-bit words."""
+    """Decided draws from a stream of uniform 64-bit words. Refuses copy and pickle: a copy would repeat the draws."""
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise EntropyError(
+            f"{type(self).__name__}: a source of randomness cannot be copied or pickled, because the copy would draw"
+            " the same noise; make another source"
+        )
 
     @abstractmethod
     def words(self, count: int) -> U64:
@@ -181,10 +213,13 @@ class Words(Source):
         if len(data) % _WORD_BYTES:
             raise ParameterError("entropy is given in words of 8 bytes")
         self._words = np.frombuffer(data, dtype="<u8").astype(np.uint64)
+        self._process = process_mark()
         self.used = 0
         """How many words have been drawn."""
 
     def words(self, count: int) -> U64:
+        if self._process != process_mark():
+            _refuse_fork()
         if self.used + count > len(self._words):
             raise EntropyError(f"the given entropy of {len(self._words)} words is used up")
         self.used += count
@@ -198,40 +233,78 @@ class System(Source):
         return np.frombuffer(bytearray(os.urandom(_WORD_BYTES * count)), dtype="<u8").astype(np.uint64, copy=False)
 
 
-class Batch(Source):
-    """AES-256-CTR keyed with 32 fresh bytes of the operating system: for many people at once.
+class _Stream:
+    """The stream of one chunk of a key, for all threads of one process; a key's own stream is that of chunk 0."""
 
-    Each chunk of rows has the high half of the counter block to itself, so streams never meet.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._begin(os.urandom(32))
-
-    def _begin(self, key: bytes) -> None:
-        self._key = key
-        self._process = os.getpid()
-        self._next_chunk = 1  # stream 0 is this source itself
-        self._stream: CipherContext | None = None
-
-    def _own_key(self) -> None:
-        """A fork inherits the key: its child takes a new one, or two people would get the same noise."""
-        if os.getpid() != self._process:
-            self._begin(os.urandom(32))
+    def __init__(self, key: bytes, chunk: int = 0) -> None:
+        self.process = process_mark()
+        self.key = key
+        self._chunk = chunk
+        self._lock = threading.Lock()  # a forked child makes a new stream, so that it never waits for its parent's lock
+        self._context: CipherContext | None = None
+        self._next_chunk = 1
 
     def words(self, count: int) -> U64:
         with self._lock:
-            self._own_key()
-            if self._stream is None:
-                self._stream = _key_stream(self._key, 0)
-            return _stream_words(self._stream, count)
+            if self._context is None:
+                self._context = _key_stream(self.key, self._chunk)
+            return _stream_words(self._context, count)
+
+    def take_chunk(self) -> int:
+        """Return the number of a chunk that was not given to anybody before."""
+        with self._lock:  # no two threads may get the same stream
+            self._next_chunk += 1
+            return self._next_chunk - 1
+
+
+class _OneProcess(Source):
+    """Draws from a stream that belongs to the process that began it."""
+
+    def __init__(self, stream: _Stream, renew: Callable[[], bytes]) -> None:
+        self._stream, self._renew = stream, renew
+
+    def _own_stream(self) -> _Stream:
+        """Return this process's stream. A forked child has the parent's at first, and gets one with another key.
+
+        Two threads of a child that get here at once make two streams, each with a fresh key: nothing repeats.
+        """
+        stream = self._stream
+        if stream.process != process_mark():
+            stream = self._stream = _Stream(self._renew())
+        return stream
+
+    def words(self, count: int) -> U64:
+        return self._own_stream().words(count)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(...)"  # never the key
+
+
+def _fresh_key() -> bytes:
+    return os.urandom(_KEY_BYTES)
+
+
+def _refuse_fork() -> Never:
+    raise EntropyError(
+        "this source was made in another process, and its draws are fixed: here it would repeat them. Make a source in"
+        " each process, with a seed of its own"
+    )
+
+
+class Batch(_OneProcess):
+    """AES-256-CTR keyed with 32 fresh bytes of the operating system: for many people at once.
+
+    Each chunk of rows has the high half of the counter block to itself, so streams never meet. In a forked child the
+    source and its chunks continue with a fresh key.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_Stream(_fresh_key()), _fresh_key)
 
     def chunks(self, rows: int) -> Iterator[tuple[slice, Source]]:
         for start in range(0, rows, CHUNK_ROWS):
-            with self._lock:  # no two threads may get the same stream
-                self._own_key()
-                chunk = _Chunk(self._key, self._next_chunk)
-                self._next_chunk += 1
+            stream = self._own_stream()
+            chunk = _OneProcess(_Stream(stream.key, stream.take_chunk()), self._renew)
             yield slice(start, min(start + CHUNK_ROWS, rows)), chunk
 
     def each_chunk(self, rows: int, work: Callable[[slice, Source], Result]) -> list[Result]:
@@ -240,11 +313,15 @@ class Batch(Source):
         # every chunk has a stream of its own, so they may run side by side
         return in_order(lambda chunk: work(*chunk), list(self.chunks(rows)))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(...)"  # never the key
+
+class _Fixed(Batch):
+    """The stream of `Batch` with a given key. Its draws are fixed, so a forked child refuses to repeat them."""
+
+    def __init__(self, key: bytes) -> None:
+        _OneProcess.__init__(self, _Stream(key), _refuse_fork)
 
 
-class Seeded(Batch):
+class Seeded(_Fixed):
     """The stream of `Batch` with a key made from a seed. Never on a device: whoever knows the seed knows the answers.
 
     >>> Seeded(7).below(100, 3).tolist() == Seeded(7).below(100, 3).tolist()
@@ -252,14 +329,25 @@ class Seeded(Batch):
     """
 
     def __init__(self, seed: int) -> None:
-        super().__init__()
-        self._begin(hashlib.sha256(f"veil.seeded:{check_seed(seed)}".encode()).digest())
+        super().__init__(hashlib.sha256(f"veil.seeded:{check_seed(seed)}".encode()).digest())
 
-    def _own_key(self) -> None:
-        """The same seed gives the same draws in every process."""
+    def replays(self, rows: int) -> Callable[[], Iterator[tuple[slice, Source]]]:
+        """Take the chunks of `rows`. Returns a function that yields them from their beginning at every call.
+
+        >>> again = Seeded(7).replays(1)
+        >>> next(again())[1].below(100) == next(again())[1].below(100)
+        True
+        """
+        taken = [(part, self._own_stream().take_chunk()) for part, _ in Source.chunks(self, rows)]
+
+        def chunks() -> Iterator[tuple[slice, Source]]:
+            for part, chunk in taken:
+                yield part, _OneProcess(_Stream(self._own_stream().key, chunk), self._renew)
+
+        return chunks
 
 
-class Keyed(Batch):
+class Keyed(_Fixed):
     """The stream of `Batch` with a key of 32 secret bytes: what parties that share the bytes draw alike.
 
     >>> Keyed(bytes(32)).words(2).tolist() == Keyed(bytes(32)).words(2).tolist()
@@ -267,23 +355,9 @@ class Keyed(Batch):
     """
 
     def __init__(self, key: bytes) -> None:
-        if len(key) != 32:
+        if len(key) != _KEY_BYTES:
             raise ParameterError("a key of a source has 32 bytes")
-        super().__init__()
-        self._begin(key)
-
-    def _own_key(self) -> None:
-        """The same key gives the same draws in every process."""
-
-
-class _Chunk(Source):
-    """The stream of one chunk of rows."""
-
-    def __init__(self, key: bytes, index: int) -> None:
-        self._stream = _key_stream(key, index)
-
-    def words(self, count: int) -> U64:
-        return _stream_words(self._stream, count)
+        super().__init__(key)
 
 
 def check_seed(seed: int) -> int:

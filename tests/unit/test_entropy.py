@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -128,7 +126,7 @@ def test_the_batch_stream_is_aes_256_in_counter_mode() -> None:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     source = Seeded(9)
-    key = source._key
+    key = source._stream.key
     encryptor = Cipher(algorithms.AES(key), modes.CTR((1).to_bytes(8, "big") + bytes(8))).encryptor()
     expected = np.frombuffer(encryptor.update(bytes(800)), dtype="<u8")
     _, chunk = next(iter(source.chunks(5)))
@@ -149,26 +147,6 @@ def test_threads_never_share_a_stream() -> None:
     with ThreadPoolExecutor(8) as pool:
         drawn = [word for part in pool.map(firsts, range(16)) for word in part]
     assert len(set(drawn)) == 16 * 300
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_a_forked_child_draws_its_own_noise() -> None:
-    source, seeded = Batch(), Seeded(1)
-    source.words(1)
-    out, into = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 on: other tests have left threads behind
-        child = os.fork()
-    if not child:
-        os.write(into, repr([source.words(2).tolist(), seeded.words(2).tolist()]).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    mine, repeated = source.words(2).tolist(), seeded.words(2).tolist()
-    theirs = os.read(out, 1 << 16).decode()
-    os.close(out)
-    os.close(into)
-    assert str(mine[0]) not in theirs
-    assert str(repeated[0]) in theirs
 
 
 def test_no_key_in_a_repr() -> None:

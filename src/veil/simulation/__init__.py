@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping
 from typing import Any, overload
 
@@ -58,7 +57,7 @@ def simulate(
     return found if isinstance(study, Survey) else found[0]
 
 
-def _simulate(study: Study, values: Any, source: Source) -> Result | None:
+def _simulate(study: Study, values: Any, source: Seeded) -> Result | None:
     run = StudyRun(study)
     if run.round is not None:
         for _ in walk_rounds(run, study.encode(values), source, source):
@@ -73,19 +72,16 @@ class Simulated(Streamed):
     Behind people's come `fakes` uniform ones, as shufflers add them.
     """
 
-    def __init__(self, survey: Survey, codes: Any, source: Source, watch: Watch = unwatched, *, fakes: int = 0) -> None:
+    def __init__(self, survey: Survey, codes: Any, source: Seeded, watch: Watch = unwatched, *, fakes: int = 0) -> None:
         super().__init__(survey, watch)
         if not len(codes):
             raise EmptyError("expected at least one person")
         self._held = codes if isinstance(codes, People) else People(codes)
         if len(self._held.public) != len(survey.public):
             raise InputError("this survey has public columns: expected people with those columns (study.encode)")
-        self._source = copy.copy(source)
         self._kept: list[Reports] | None = None
         self._fakes = fakes
-        for part in (len(codes), fakes):
-            for _ in source.chunks(part):
-                pass  # streams that are used here
+        self._devices, self._shufflers = source.replays(len(codes)), source.replays(fakes)
 
     @property
     def fakes(self) -> int:
@@ -104,7 +100,7 @@ class Simulated(Streamed):
         return iter(self._kept)
 
     def _received(self) -> Iterator[Reports]:
-        for rows, stream in copy.copy(self._source).chunks(len(self._held)):
+        for rows, stream in self._devices():
             some = self._held[rows]
             sent = encode_batch(self.survey.reports(some.codes, stream, some.public))  # on the devices
             yield decode_batch(self.survey, sent)  # at the collector
@@ -112,20 +108,18 @@ class Simulated(Streamed):
             yield from self._added()
 
     def _added(self) -> Iterator[Reports]:
-        """The shufflers' fakes, from streams behind those of the people."""
-        ring, source = ring_of(self.survey), copy.copy(self._source)
-        for _ in source.chunks(len(self._held)):
-            pass
-        for rows, stream in source.chunks(self._fakes):
+        """Yield the shufflers' fakes, from streams behind those of the people."""
+        ring = ring_of(self.survey)
+        for rows, stream in self._shufflers():
             yield ring.reports(ring.uniform(rows.stop - rows.start, stream))
 
 
-def walk_rounds(run: StudyRun, codes: Any, order: Source, devices: Source, watch: Watch = unwatched) -> Iterator[int]:
+def walk_rounds(run: StudyRun, codes: Any, order: Source, devices: Seeded, watch: Watch = unwatched) -> Iterator[int]:
     """Each round asks people that were not asked before, drawn at random: everybody answers once.
 
     `order` shuffles the people and `devices` randomize. Yields how many people each round asked, once it is answered. A
     run that goes on after a restart goes on with people that are still to ask, if `order` is the same; and if `devices`
-    is a seeded source that begins anew, as if there had been no restart.
+    begins anew, as if there had been no restart.
     """
     shares = [asked.people for asked in run.answered]
     if run.round is not None and not shares and run.round.people == 1:  # nobody is left out: no need to draw

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.entropy import Batch, Source
+from veil.entropy import Batch, Source, process_mark
 from veil.errors import MismatchError, ParameterError, WireError
 from veil.shuffle.peos.fixed_base import FixedBase
 from veil.tools.arguments import is_int
@@ -227,23 +227,31 @@ class PublicKey:
 class Pool:
     """Randomizers that are computed before they are needed, when there is time: encrypting is then 10 times faster.
 
-    Each is used once.
+    Each is used once: a forked child throws away those that its parent computed.
     """
 
     def __init__(self, key: PublicKey, source: Source | None = None) -> None:
         self._key, self._source = key, source or Batch()
-        self._ready: list[mpz] = []
+        self._made: tuple[object, list[mpz]] = process_mark(), []
+
+    @property
+    def _ready(self) -> list[mpz]:
+        """The randomizers that this process computed."""
+        if self._made[0] != process_mark():
+            self._made = process_mark(), []
+        return self._made[1]
 
     def __len__(self) -> int:
         return len(self._ready)
 
     def fill(self, count: int) -> None:
-        """Compute so many, to be taken later."""
+        """Compute `count` randomizers, to be taken later."""
         self._ready.extend(self._key.randomizers(count, self._source))
 
     def take(self, count: int) -> Iterator[mpz]:
-        """So many randomizers, the ready ones first."""
-        ready = [self._ready.pop() for _ in range(min(count, len(self._ready)))]
+        """Yield `count` randomizers, the ready ones first."""
+        waiting = self._ready
+        ready = [waiting.pop() for _ in range(min(count, len(waiting)))]
         yield from ready
         yield from self._key.randomizers(count - len(ready), self._source)
 
