@@ -14,6 +14,7 @@ from veil import Categories, Integers
 from veil.cli.planning import plan
 from veil.domain import Interval
 from veil.sql.columns import Category, Measure, Moment
+from veil.sql.grids import Grids
 from veil.sql.hio import HIO
 from veil.sql.table import Table
 from veil.study import study_from_json
@@ -73,11 +74,29 @@ def test_columns_are_proposed_from_a_file(people: Path, tmp_path: Path) -> None:
 
 def test_the_best_way_is_taken_and_explained(people: Path) -> None:
     found = veil_json(people, *ASKED)
-    known = [option for option in found["options"] if option["all_queries"] is not None]
+    known = [one for one in found["options"] if one["allowed"] and one["all_queries"] is not None]
     assert found["chosen"] == min(known, key=lambda option: option["all_queries"])["name"]
     shown = veil(people, *ASKED)
     assert "has the smallest error over these queries" in shown
     assert "SUM errs as much" in " ".join(shown.split())
+
+
+def test_grids_are_taken_only_where_they_are_named(people: Path, tmp_path: Path) -> None:
+    remark = "Grids assume that people are spread evenly inside coarse cells"
+    found = veil_json(people, *ASKED)
+    (grids,) = (option for option in found["options"] if option["name"] == "Grids")
+    best = next(option for option in found["options"] if option["taken"])
+    assert grids["all_queries"] < best["all_queries"]  # by its own model
+    assert not grids["allowed"]
+    assert remark in grids["notes"][0]
+    schema, out = tmp_path / "schema.toml", tmp_path / "table.json"
+    schema.write_text(SCHEMA.replace('mechanism = "HIO"\nfan_out = 5', 'mechanism = "Grids"'))
+    for words in ((people, *ASKED, "--method", "Grids"), ("--schema", schema)):
+        assert veil_json(*words, "-o", out)["chosen"] == "Grids"
+        assert remark in " ".join(veil(*words).split())
+        table = study_from_json(out.read_bytes())
+        assert isinstance(table, Table)
+        assert isinstance(table.design, Grids)
 
 
 def test_queries_are_compared(people: Path) -> None:

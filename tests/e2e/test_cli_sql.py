@@ -146,8 +146,8 @@ def test_what_was_said_once_is_not_said_again(tmp_path: Path) -> None:
     with veil.sql.open(tmp_path / "t") as database:
         database.append(people())
     asked = ";".join(["SELECT COUNT(*) AS n FROM people", COUNTED, COUNTED])
-    assert run("sql", tmp_path / "t", typed=asked).stdout.count("noise of the grids") == 1
-    assert "noise of the grids" not in run("sql", tmp_path / "t", "SELECT COUNT(*) AS n FROM people").stdout
+    assert run("sql", tmp_path / "t", typed=asked).stdout.count("inside coarse cells") == 1
+    assert "inside coarse cells" not in run("sql", tmp_path / "t", "SELECT COUNT(*) AS n FROM people").stdout
     answers = json.loads(run("sql", tmp_path / "t", "--json", typed=asked).stdout)["answers"]
     assert [len(answer["remarks"]) for answer in answers] == [0, 1, 1]
 

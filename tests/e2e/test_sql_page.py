@@ -38,7 +38,7 @@ def test_what_the_page_calls_true_is(tmp_path: Path, monkeypatch: pytest.MonkeyP
     meant = (age >= 30) & (age <= 40) & (salary >= 50_000) & (salary <= 149_999)
     told = f"In truth it is {spent[meant].sum():,.0f} by {meant.sum():,} people, {spent[meant].mean():.1f} each"
     assert told in text
-    groups = [(people["os"] == os) & (people["state"] == "NY") & (age < 40) for os in ("iOS", "Win", "Android")]
+    groups = [(people["os"] == os) & (people["state"] == "NY") & (age < 40) for os in ("Android", "Win", "iOS")]
     counts, means = [f"{one.sum():,}" for one in groups], [f"{spent[one].mean():.1f}" for one in groups]
     both = [f"{some[0]}, {some[1]} and {some[2]}" for some in (counts, means)]
     assert f"In truth {both[0]} people spent {both[1]} each." in text

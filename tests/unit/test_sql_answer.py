@@ -272,3 +272,8 @@ def test_tests_of_differences_know_the_luck_of_who_was_asked() -> None:
     assert change.p_values[0] == pytest.approx(0.08969, rel=1e-3)  # 12 / (5 sqrt 2) = 1.697 standard errors
     assert not any("luck" in said for said in change.remarks())
     assert any("luck" in said for said in grouped().difference(grouped()).remarks())
+
+
+def test_a_difference_repeats_what_both_answers_remark() -> None:
+    after, before = grouped(said=("one", "both")), grouped(said=("both", "other"))
+    assert after.difference(before).remarks()[-3:] == ["one", "both", "other"]

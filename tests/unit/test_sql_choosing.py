@@ -9,6 +9,7 @@ import pytest
 
 from veil import Integers, Record
 from veil.errors import ParameterError
+from veil.sql.budget import HI
 from veil.sql.choosing import (
     asked_queries,
     choose_design,
@@ -20,8 +21,10 @@ from veil.sql.choosing import (
     typical_queries,
 )
 from veil.sql.columns import Category
+from veil.sql.conjunction import SC
 from veil.sql.grids import Grids
 from veil.sql.hio import HIO
+from veil.sql.marginal import MG
 from veil.sql.table import Table
 
 ONE = Record.of(a=Integers(0, 1023))
@@ -81,10 +84,18 @@ def test_grids_for_ranges_over_six_dimensions():
         places = rng.choice(6, 2, replace=False)
         starts = rng.integers(0, 65 - side, 6).tolist()
         queries.append([tuple(((starts[i], starts[i] + side),) if i in places else None for i in range(6))])
-    found = choose_design(six, 1.0, 1_000_000, {"two": queries})
-    assert isinstance(found[0].design, Grids)
+    found = choose_design(six, 1.0, 1_000_000, {"two": queries}, designs=known_designs(6, 1_000_000))
+    assert isinstance(found[0].design, Grids)  # where it is named: see the next test
     errors = {each.name: each.error for each in found}
     assert errors["Grids"] < min(error for name, error in errors.items() if name != "Grids")
+
+
+def test_auto_takes_only_designs_whose_intervals_follow_from_the_exact_law():
+    for private in (ONE, Record.of(**{f"a{i}": Integers(0, 63) for i in range(6)})):
+        found = choose_design(private, 1.0, 1_000_000, {"one": [[(((0, 20),), *[None] * (len(private.parts) - 1))]]})
+        assert {type(one.design) for one in found} == {HIO, HI, SC, MG}
+        assert not any(one.design.assumption for one in found)
+    assert Grids().assumption
 
 
 def test_three_dimensions_may_all_be_asked_about():

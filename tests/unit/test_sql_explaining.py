@@ -129,6 +129,8 @@ def test_grids_that_are_read_are_shown():
         "Grids: 3 of 3 grids, all together: age (16 cells); state (3 cells); age by state (12 cells)"
     )
     assert (found.groups, found.cells, found.pairs) == (3, 31, 31 * 30_000)
+    assert found.remarks()[-1] == Grids.assumption
+    assert Grids.assumption not in explained("SELECT COUNT(*) AS c FROM people", table, 90_000).remarks()
     many = explained("SELECT age, COUNT(*) AS c FROM people GROUP BY age", table, 90_000)
     assert (many.groups, many.cells, many.pairs) == (3, 31, 31 * 30_000)  # reports are counted once for all groups
     assert Result.from_json(found.to_json()) == found

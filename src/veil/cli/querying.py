@@ -95,13 +95,12 @@ class Said:
     def once(self, found: Result) -> Result:
         """An answer without the remark of its design, where that was shown before."""
         from veil.sql.answer import Answer
-        from veil.sql.design import TalliedDesign
 
-        design = self._database.table.design
-        if not isinstance(found, Answer) or not isinstance(design, TalliedDesign) or design.said not in found.said:
+        remark = self._database.table.design.assumption
+        if not isinstance(found, Answer) or remark not in found.said:
             return found
         told, self._told = self._told, True
-        return replace(found, said=tuple(one for one in found.said if one != design.said)) if told else found
+        return replace(found, said=tuple(one for one in found.said if one != remark)) if told else found
 
 
 def _through(place: Place) -> Callable[[Folder], Rows] | None:

@@ -109,15 +109,19 @@ class SqlGoal(Goal):
             raise InputError(f"-k is how many dimensions a query is about: 1 to {len(table.private.names)}")
         return typical_queries(table.private, wishes.k)
 
+    def doubts(self, study: Study) -> tuple[str, ...]:
+        from veil.sql.table import Table
+
+        assert isinstance(study, Table)
+        remark = study.design.assumption
+        return (f"taken only where it is named. {remark.removesuffix('.')}",) if remark else ()
+
     def notes(self, study: Study) -> tuple[str, ...]:
         from veil.sql.choosing import most_together
-        from veil.sql.grids import Grids
         from veil.sql.table import Table
 
         assert isinstance(study, Table)
         most = most_together(study.design, len(study.private.names))
-        if isinstance(study.design, Grids):
-            return ("what lies between its grids is filled in smoothly, and its errors allow for that by a model",)
         if most >= len(study.private.names):
             return ()
         return (f"answers queries about at most {most} dimension{'s' if most > 1 else ''} at once, and refuses others",)
@@ -146,7 +150,10 @@ class SqlGoal(Goal):
         )
 
     def order(self, options: list[Option]) -> list[Option]:
-        return sorted(options, key=lambda option: (math.isnan(option.error(_ALL)), option.error(_ALL)))
+        def place(option: Option) -> tuple[bool, bool, float]:
+            return bool(self.doubts(option.study)), math.isnan(option.error(_ALL)), option.error(_ALL)
+
+        return sorted(options, key=place)
 
     def facts(self, study: Study, wishes: Wishes) -> Json:
         from veil.sql.table import Table

@@ -143,6 +143,7 @@ class AnswerChange(Change):
         said = ["The two answers are taken to come from different reports: what they share is not known here."]
         if any(np.isnan(one.sampling[~np.isnan(one.values)]).any() for side in self._sides for one in side.outputs):
             said.append("How much is the luck of who was asked is not known here: tests speak of those who answered.")
+        said += dict.fromkeys(one for side in self._sides for one in side.said)
         left_out = len(self.after) + len(self.before) - 2 * len(self._rows)
         if left_out:
             said.append(f"Rows that only one of the two answers has are left out: {left_out:,} of them.")

@@ -1,5 +1,8 @@
 """`auto`: the design with the smallest predicted errors for a schema, a number of people and a workload.
 
+Only designs whose intervals follow from the exact law of the reports are chosen: HIO, HI, SC and MG. `Grids` fills in
+what lies within its coarse cells by a model, and is used where it is named.
+
 Every design predicts the variance of a COUNT exactly, for people who are spread evenly over all cells
 (`Design.variance`). What is compared is the root mean square over queries; a design that cannot answer one of them is
 out. The thesis compares orders of growth instead (Wang 2021, section 7.4.4), which cannot tell where one design begins
@@ -177,7 +180,7 @@ def boxes_of(query: Query, table: Table) -> list[list[Box]]:
 
 
 def known_designs(dimensions: int, users: int) -> dict[str, Design]:
-    """The designs that are compared, by name: HIO-2 and MG-1 ask about at most so many dimensions at once."""
+    """Return the designs that plans compare, by name: HIO-2 and MG-1 ask about at most so many dimensions at once."""
     found: dict[str, Design] = {"HIO": HIO()}
     found |= {f"HIO-{most}": HIO(most=most) for most in (1, 2) if most < dimensions}
     found |= {"SC": SC(), "SC-sampled": SC(levels="sampled"), "MG": MG(), "HI": HI()}
@@ -193,9 +196,10 @@ def choose_design(
     workload: Workload | None = None,
     designs: Mapping[str, Design] | None = None,
 ) -> list[Predicted]:
-    """The designs with their predicted errors over a workload, the best first.
+    """Return the designs with their predicted errors over a workload, the best first.
 
-    Without a workload it is that of `default_queries`. A design that is impossible for the schema is left out.
+    Without a workload it is that of `default_queries`. Without `designs` these are the known ones whose intervals
+    follow from the exact law, so `Grids` is not among them. A design that is impossible for the schema is left out.
 
     >>> from veil import Integers
     >>> people = Record.of(age=Integers(0, 1023))
@@ -206,8 +210,11 @@ def choose_design(
         workload = default_queries(private)
     if not workload or not all(workload.values()):
         raise ParameterError("a workload has at least one query of each kind")
+    if designs is None:
+        known = known_designs(len(private.parts), users)
+        designs = {name: design for name, design in known.items() if not design.assumption}
     found = []
-    for name, design in (designs or known_designs(len(private.parts), users)).items():
+    for name, design in designs.items():
         try:
             table = Table(epsilon, private, design=design)
             table.survey  # noqa: B018  # refuses a schema that is beyond the design

@@ -11,7 +11,7 @@ Counts, sums, averages, their standard errors and covariances all follow from th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -76,6 +76,8 @@ class Design(ABC):
     """How people are asked about their dimensions. A frozen dataclass; JSON both ways."""
 
     kind: ClassVar[str]
+    assumption: ClassVar[str] = ""
+    """A remark on what its intervals assume about people; empty where they follow from the exact law of the reports."""
 
     def fitted(self, private: Record, epsilon: float) -> Self:
         """The design with everything decided that it leaves open, so that a study file says it all."""
@@ -97,6 +99,11 @@ class Design(ABC):
         """The predicted variance of a COUNT over these boxes: what `values` says, quicker where that is possible."""
         return self.values(table, boxes, counts).variance
 
+    def remarks(self, totals: Iterable[Totals | None]) -> Iterator[str]:
+        """Yield what the errors of these sums assume; nothing where all of them are known exactly."""
+        if self.assumption and any(one is None or one.covariance.any() for one in totals):
+            yield self.assumption
+
     def to_json(self) -> Json:
         """The design as it stands in a study file."""
         return {"kind": self.kind, **{field.name: written(getattr(self, field.name)) for field in fields(self)}}  # type: ignore[arg-type]  # a dataclass
@@ -114,9 +121,6 @@ class Design(ABC):
 
 class TalliedDesign(Design):
     """A design whose reports are read all together rather than row by row."""
-
-    said: ClassVar[str]
-    """What its standard errors rest on, in words."""
 
     def values(self, table: Table, boxes: Sequence[Box], counts: NDArray[np.int64], effort: float = 1.0) -> Values:
         raise InputError(f"reports of {type(self).__name__} are read all together, not row by row")

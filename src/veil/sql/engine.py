@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from veil.sql.answer import Answer, KeyColumn, Measured
 from veil.sql.decimals import NAN, Decimals, decimals, in_decimals
-from veil.sql.design import Design, TalliedDesign
+from veil.sql.design import Design
 from veil.sql.moments import Totals
 from veil.sql.passes import public_part
 from veil.sql.query import Compare, Expression, KeyValue, Number, Output, PublicKey, Query, Total
@@ -203,5 +203,4 @@ def _said(query: Query, rows: Sequence[Row], tidy: bool, design: Design) -> Iter
             f"{unknown:,} of {len(rows):,} rows are not known: too few people of the group answered about the levels "
             "that this needs"
         )
-    if isinstance(design, TalliedDesign) and any(totals is not None and totals.covariance.any() for _, totals in rows):
-        yield design.said
+    yield from design.remarks(totals for _, totals in rows if totals is not None)

@@ -163,7 +163,7 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         rows=max(len(ordered), many if step > 1 else 0),
         n=n,
         population=n,
-        said=said,
+        said=(*said, *table.design.remarks(totals for _, totals in ordered)),
         lineage=(table.signature,),
         guarantee=table.guarantee,
     )

@@ -40,7 +40,10 @@ __all__ = ["Grids"]
 
 Floats = NDArray[np.float64]
 
-_SAID = "Errors hold the noise of the grids, and by a model what lies within and between their cells; it may be wrong."
+_ASSUMPTION = (
+    "Intervals of Grids assume that people are spread evenly inside coarse cells. Where they are not, as in skewed "
+    "columns, intervals can miss the truth by many standard errors."
+)
 
 _ALPHA_1, _ALPHA_2 = 0.7, 0.03
 """The paper's: how far cells are from evenly filled. A range errs by alpha_1 / g1, a rectangle by 2 alpha_2 / g2."""
@@ -70,7 +73,7 @@ class Grids(TalliedDesign):
     coarse: int | None = None
     people: int = _USUAL_PEOPLE
     kind = "grids"
-    said = _SAID
+    assumption = _ASSUMPTION
 
     def __post_init__(self) -> None:
         for cells in (self.fine, self.coarse):
@@ -137,8 +140,8 @@ class Grids(TalliedDesign):
     def totals(self, table: Table, boxes: Sequence[Box], tallies: GridTallies) -> Totals:
         """Runs at the collector: the sums over people in any of these boxes, and their covariances.
 
-        Unbiased where sides lie on cells' edges, up to two dimensions; `said` tells what the covariances rest on
-        otherwise.
+        Unbiased where sides lie on cells' edges, up to two dimensions; `assumption` tells what the covariances
+        rest on otherwise.
         """
         axes = self.axes(table.private)
         _check_answered(axes, boxes, tallies.people)

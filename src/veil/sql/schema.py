@@ -3,7 +3,7 @@
 [table]
 name = "shop"                   # for FROM; "people" if left out
 epsilon = 2.0
-mechanism = "HIO"               # or HI, SC, MG, Grids; auto, the default, takes the one with the least noise
+mechanism = "HIO"               # or HI, SC, MG, Grids; auto, the default, takes the best of all but Grids
 fan_out = 5                     # of HIO, HI and SC, or one for each dimension; fitted if left out
 most = 2                        # of HIO: ask about at most so many dimensions at once; all, if left out
 reading = "levels"              # or "plain", as in the thesis, or "consistent"

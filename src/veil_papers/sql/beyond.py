@@ -126,8 +126,9 @@ def _several(data: Tabular, plan: Plan, title: str, place: int) -> Several:
         for many, some in asked.items()
     }
     record = Record(tuple((name, Integers(0, _CELLS - 1)) for name in data.private.domain.names))
-    best = choose_design(record, _SEVERAL_EPSILON, data.people, workload)[0]
-    designs: dict[str, Design] = {M.OURS: HIO(), M.GRIDS: Grids(people=data.people), M.AUTO: best.design}
+    rivals: dict[str, Design] = {"HIO": HIO(), "Grids": Grids(people=data.people)}
+    best = choose_design(record, _SEVERAL_EPSILON, data.people, workload, rivals)[0]
+    designs: dict[str, Design] = {M.OURS: HIO(), M.GRIDS: rivals["Grids"], M.AUTO: best.design}
     errors: dict[int, dict[str, list[float]]] = {many: {name: [] for name in designs} for many in asked}
     with plan.watch(f"Six dimensions, {title}", plan.several_runs) as advance:
         for run in range(plan.several_runs):
@@ -160,8 +161,9 @@ def table_2(found: Mapping[str, Several], plan: Plan) -> Parts:
         )
     yield (
         f"Counts of {plan.people:,} people, ranges of half of the values of each dimension in the query, "
-        f"{plan.queries} queries, {plan.several_runs} collections. `auto` takes the design with the least predicted "
-        "error for such queries. HIO is read from all levels."
+        f"{plan.queries} queries, {plan.several_runs} collections. Here `auto` takes HIO or HDG, whichever has the "
+        "smaller predicted error for such queries; `veil plan sql` takes HDG (Grids) only where it is named. "
+        "HIO is read from all levels."
     )
 
 
