@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.service.browser.javascript import built_client, missing, run_node
-from tests.service.browser.running import ABOUT, asking
+from tests.service.browser.running import ABOUT, asking, old_surveys
 
 from veil import GRR, Survey
 
@@ -23,8 +23,11 @@ def test_people_answer_the_example_page(tmp_path: Path) -> None:
     if browser is None:
         missing("Chromium is missing (Debian: apt-get install chromium), so no real browser was tested")
     built_client()
-    with asking(tmp_path / "collector", Survey(GRR(epsilon=1.0, domain=LABELS)), **ABOUT) as collector:
+    survey = Survey(GRR(epsilon=1.0, domain=LABELS))
+    with asking(tmp_path / "collector", survey, **ABOUT) as collector:
         job = vars(collector) | {"name": ABOUT["name"], "chromium": browser, "profile": str(tmp_path / "profiles")}
+        old = old_surveys(tmp_path / "collector", survey)
+        job["shown"] = [shown for shown, _ in old]
         seen = json.loads(run_node(SCRIPT, json.dumps(job)))
     estimates = {name: seen[name].pop("estimate") for name in ("before", "afterFirst", "afterChanged")}
     wanted = {
@@ -55,6 +58,8 @@ def test_people_answer_the_example_page(tmp_path: Path) -> None:
         "afterTabs": 3,
         # an altered survey is not asked
         "altered": "survey-signature",
+        # nor an earlier wave, nor a statement that was not renewed
+        "old": [state for _, state in old],
         # a browser killed while it sends has paid, and delivers later
         "whileKilled": 3,
         "afterKill": 4,

@@ -14,7 +14,7 @@ from typing import Any
 from tests.patience import until
 from tests.service.browser.javascript import ROOT, built_client, missing
 from tests.service.browser.marionette import Firefox, firefox_path
-from tests.service.browser.running import ABOUT, Asking, asking
+from tests.service.browser.running import ABOUT, Asking, asking, old_surveys
 from tests.service.middleman import Middleman, between, shortened
 
 from veil import GRR, Survey
@@ -113,6 +113,10 @@ def test_people_answer_the_example_page_in_firefox(tmp_path: Path) -> None:
             middleman.alter = shortened
             firefox.ask("WebDriver:Navigate", url=first)
             assert state_of(firefox, "ready", "survey-signature") == "survey-signature"
+            for shown, state in old_surveys(tmp_path / "collector", survey):
+                middleman.alter = lambda _, shown=shown: json.dumps(shown).encode()  # type: ignore[misc]
+                firefox.ask("WebDriver:Navigate", url=first)
+                assert state_of(firefox, "ready", "survey-rollback", "survey-outdated") == state
             firefox.quit()
         assert asked.reports() == 4
 

@@ -120,10 +120,17 @@ def test_what_is_said_about_a_survey_is_signed_beside_it(tmp_path: Path) -> None
     public = public_bytes(key)
     plain = published(draft_of(FIRST, {}, precision=60, minimum=1), key)
     stored = named(store, FIRST, "sleep", texts=TEXTS)
-    answer = published(stored, key)
+    answer = published(stored, key, 86_400)
     assert {name: answer[name] for name in plain} == plain  # devices that know nothing of names verify it as ever
     assert verified(answer, public, FIRST.task) == FIRST
-    assert read_about(answer, public, FIRST.task) == {"name": "sleep", "wave": 1, "texts": TEXTS}
+    assert read_about(answer, public, FIRST.task) == {
+        "name": "sleep",
+        "wave": 1,
+        "texts": TEXTS,
+        "valid_until": 86_400,
+    }
+    with pytest.raises(WireError, match="validity"):
+        read_about(published(stored, key), public, FIRST.task)
     assert read_about(plain, public, FIRST.task) is None
     with pytest.raises(MismatchError):
         read_about(answer, public, SECOND.task)

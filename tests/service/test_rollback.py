@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.service.harness import Collector, running
 from tests.service.middleman import Middleman, between
 
 from veil import OLH, Categories, Ledger, Public, Survey
+from veil.collector.app import App
 from veil.collector.catalogue import draft_of
 from veil.collector.documents import key_text, published
 from veil.collector.keys import load_key, public_bytes
+from veil.collector.service import Service
+from veil.collector.settings import Settings
 from veil.device.online import Clock, OnlineClient, open_client
 from veil.device.outbox import Outbox
-from veil.errors import CollectorError
+from veil.device.verification import read_about
+from veil.errors import CollectorError, InputError
 
 QUESTION = OLH(1.0, Categories(["tea", "coffee", "water"]))
-NOW = 1_800_000_000.0
+NOW, DAY = 1_800_000_000.0, 86_400
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +61,9 @@ def wave(collector: Collector, name: str, number: int) -> tuple[Survey, bytes]:
     return survey, signed(collector.settings.key_path, survey, name, number)
 
 
-def signed(key: Path, survey: Survey, name: str, number: int) -> bytes:
+def signed(key: Path, survey: Survey, name: str, number: int, until: float = NOW + 30 * DAY) -> bytes:
     draft = draft_of(survey, {"name": name}, precision=86_400, minimum=1)
-    return json.dumps(published(replace(draft, wave=number), load_key(key))).encode()
+    return json.dumps(published(replace(draft, wave=number), load_key(key), int(until))).encode()
 
 
 def key_of(collector: Collector) -> str:
@@ -204,3 +211,100 @@ def test_a_device_killed_while_it_remembers_or_pays(
     assert device.open(new).answer("tea", beside(second)).state == "delivered"
     device.refuses(old)
     assert [charge.task for charge in device.ledger.charges] == [first.task, second.task]
+
+
+# -- a statement is valid for so long ----------------------------------------------------------------------------------
+
+
+def test_a_statement_that_was_not_renewed_is_refused_and_a_clock_may_be_a_day_off(
+    collector: Collector, device: Device
+) -> None:
+    survey, _ = wave(collector, device.name, 1)
+    until = NOW + 30 * DAY
+    shown = signed(collector.settings.key_path, survey, device.name, 1, until)
+    for off in (-DAY, DAY):  # at the collector it is the statement's last second
+        device.now = until - 1 + off
+        assert device.open(shown).answer("tea", beside(survey)).state == "delivered"
+    client = device.open(shown)
+    device.now = until + DAY
+    before = device.ledger.charges, len(device.middleman.posts)
+    with pytest.raises(CollectorError, match=rf"{device.name} was valid until 2027-02-14T08:00:00Z.*renewed"):
+        device.open(shown)
+    device.now += 301
+    with pytest.raises(CollectorError, match="renewed"):
+        client.answer("coffee", beside(survey))
+    assert (device.ledger.charges, len(device.middleman.posts)) == before
+    bare = {name: part for name, part in json.loads(shown).items() if name != "about"}
+    without = device.open(json.dumps(bare).encode(), survey.task)
+    assert (without.wave, without.text()) == (None, None)
+    by_task = device.open(shown, survey.task)  # nothing else can be shown in its place, however old
+    assert by_task.answer("tea", beside(survey)).state == "delivered"
+    renewed = signed(collector.settings.key_path, survey, device.name, 1, until + 30 * DAY)
+    assert device.open(renewed).answer("coffee", beside(survey)).state == "delivered"
+
+
+def test_a_device_without_a_network_answers_while_the_statement_that_it_holds_is_valid(
+    collector: Collector, device: Device
+) -> None:
+    survey, shown = wave(collector, device.name, 1)
+    device.open(shown)
+    middleman = device.middleman
+    middleman.down, middleman.on_get[:] = True, [503] * 9
+    device.now = NOW + 31 * DAY - 1
+    client = device.open(b"")
+    assert client.answer("tea", beside(survey), patience=0).state == "queued"
+    device.now += 1
+    with pytest.raises(CollectorError, match="renewed"):
+        device.open(b"")
+    device.now += 301
+    with pytest.raises(CollectorError, match="renewed"):
+        client.answer("coffee", beside(survey), patience=0)
+    assert [charge.task for charge in device.ledger.charges] == [survey.task]
+    middleman.down = False
+    device.now += DAY
+    assert client.deliver() == 0  # what was paid for in time
+    assert len(collector.stored_ids(survey)) == 1
+
+
+def test_statements_are_renewed_while_the_collector_runs(collector: Collector, device: Device, tmp_path: Path) -> None:
+    survey, _ = wave(collector, device.name, 1)
+    now = [NOW]
+    service = Service(replace(collector.settings, valid_days=7), clock=lambda: now[0])
+    shown = []
+    for days in (0.0, 0.5, 1.0, 7.5, 8.0, 400.0):
+        now[0] = NOW // DAY * DAY + days * DAY
+        shown.append(asyncio.run(served(service, f"by-name/{device.name}")))
+        assert shown[-1] == asyncio.run(served(service, survey.task))
+        about = read_about(json.loads(shown[-1]), None, survey.task)
+        assert about is not None
+        assert 7 * DAY <= about["valid_until"] - now[0] <= 8 * DAY
+        device.now = now[0]
+        assert device.open(shown[-1]).answer("tea", beside(survey)).state == "delivered"
+    service.store.close()
+    assert shown[0] == shown[1]  # all devices of a day get the same bytes
+    assert len(set(shown)) == len(shown) - 1
+    assert len({json.loads(document)["document"] for document in shown}) == 1  # the survey's own is as it was
+    assert len(device.ledger.charges) == 1
+    for old in shown[:-1]:
+        with pytest.raises(CollectorError, match="renewed"):
+            device.open(old)
+
+
+async def served(service: Service, path: str) -> bytes:
+    transport = httpx.ASGITransport(App(service))
+    async with httpx.AsyncClient(transport=transport, base_url="http://collector") as client:
+        answer = await client.get(f"/v1/surveys/{path}")
+    assert answer.status_code == 200
+    return answer.content
+
+
+def test_a_running_collector_states_thirty_days(collector: Collector, device: Device) -> None:
+    survey, _ = wave(collector, device.name, 1)
+    begin = time.time()
+    about = read_about(httpx.get(f"{collector.url}/v1/surveys/{survey.task}").json(), None, survey.task)
+    assert about is not None
+    assert about["valid_until"] - begin >= 30 * DAY
+    assert about["valid_until"] - time.time() <= 31 * DAY
+    for wrong in (0, 36_526):
+        with pytest.raises(InputError, match="valid_days"):
+            Settings(valid_days=wrong)

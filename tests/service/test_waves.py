@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from veil.collector.documents import key_text
 from veil.collector.keys import load_key
 from veil.device.languages import best_text
 from veil.device.online import Clock, open_client
+from veil.device.verification import written_time
 from veil.errors import BudgetError, CollectorError, MismatchError, ParameterError, WireError
 
 QUESTION = OLH(1.0, Categories(["tea", "coffee", "water"]))
@@ -106,7 +108,7 @@ def test_the_latest_wave_that_is_open_is_answered(collector: Collector, name: st
 
 
 def test_an_answer_goes_to_the_wave_that_the_person_was_asked(collector: Collector, name: str, tmp_path: Path) -> None:
-    now = [1_800_000_000.0]
+    now = [time.time()]
     first, ledger = wave(collector, name, 1), Ledger(tmp_path / "ledger", lifetime=2.0)
     client = open_client(collector.url, key_of(collector), name, ledger, Clock(now=lambda: now[0]))
     second = wave(collector, name, 2)
@@ -120,14 +122,14 @@ def test_an_answer_goes_to_the_wave_that_the_person_was_asked(collector: Collect
 def test_a_report_that_came_too_early_asks_for_its_own_wave(
     collector: Collector, middleman: Middleman, name: str
 ) -> None:
-    early = Survey(QUESTION, public=[Public(f"{name}-1")])
-    collector.open_survey(early, name=name, opens="2027-01-15T07:59:00Z")
-    clock = Clock(now=lambda: 1_800_000_000.0)  # a minute later
+    early, opens = Survey(QUESTION, public=[Public(f"{name}-1")]), int(time.time()) + 3_600
+    collector.open_survey(early, name=name, opens=written_time(opens))
+    clock = Clock(now=lambda: opens + 60.0)
     client = open_client(middleman.url, key_of(collector), name, Ledger(lifetime=1.0), clock)
     wave(collector, name, 2)
     middleman.on_post[:] = [409]
     assert client.answer("tea", beside(early), patience=0).state == "queued"
-    assert [parcel.opens for parcel in client.outbox.parcels()] == [1_799_999_940]
+    assert [parcel.opens for parcel in client.outbox.parcels()] == [opens]
 
 
 def test_without_a_network_the_copy_of_a_name_is_verified_again(

@@ -1,25 +1,27 @@
 // What a collector says about a survey, for people: its name, which wave of it this is, and the question by language.
 
-import { integer, isObject, malformed, parse, take } from "./canonical.js";
+import { integer, isObject, malformed, parse, readTime, take } from "./canonical.js";
 import { SurveyError } from "./errors.js";
 
 export interface About {
   readonly name: string;
   readonly wave: number; // from 1
+  readonly validUntil: number; // milliseconds
   readonly texts: ReadonlyMap<string, string>; // by language, as "de-CH"
 }
 
 // Out of the bytes that were signed.
 export function readAbout(bytes: Uint8Array, task: string): About {
-  const keys = ["version", "task", "name", "wave", "texts"];
-  const [version, about, name, wave, texts] = take(parse(bytes), "veil-survey-about", ...keys);
+  const keys = ["version", "task", "name", "wave", "texts", "valid_until"];
+  const [version, about, name, wave, texts, until] = take(parse(bytes), "veil-survey-about", ...keys);
   integer(version, 1, 1);
   if (about !== task) throw new SurveyError("task", "expected what is said about this survey, and not about another");
   const spoken = isObject(texts) ? Object.entries(texts) : [["", null]];
   if (!isName(name) || !spoken.every((pair): pair is [string, string] => typeof pair[1] === "string")) {
     throw malformed("a survey's name, and texts by language");
   }
-  return { name, wave: integer(wave, 1, Number.MAX_SAFE_INTEGER), texts: new Map(spoken) };
+  const validUntil = readTime(until);
+  return { name, wave: integer(wave, 1, Number.MAX_SAFE_INTEGER), texts: new Map(spoken), validUntil };
 }
 
 export const isName = (text: unknown): text is string =>

@@ -87,6 +87,15 @@ export function integer(document: Json | undefined, least: number, most: number)
   return document as number;
 }
 
+// Milliseconds since 1970, of a time as 2026-01-31T12:00:00Z.
+export function readTime(document: Json | undefined): number {
+  const time = typeof document === "string" ? Date.parse(document) : NaN;
+  if (Number.isNaN(time) || timeText(time) !== document) throw malformed("times in UTC, to the second");
+  return time;
+}
+
+export const timeText = (time: number): string => new Date(time).toISOString().replace(".000Z", "Z");
+
 // The double that a decimal string stands for; the string must be the one that veil writes for it.
 export function decimal(document: Json | undefined): number {
   const number = Number(document);

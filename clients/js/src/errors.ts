@@ -34,6 +34,7 @@ export type SurveyProblem =
   | "name"
   | "wave"
   | "rollback"
+  | "outdated"
   | "ratio"
   | "not-open"
   | "closed"

@@ -3,13 +3,14 @@
 import { readAbout } from "./about.js";
 import type { About } from "./about.js";
 import { encodeText, fromBase64url, join, toBase64url } from "./bytes.js";
-import { integer, malformed, parse, take } from "./canonical.js";
+import { integer, malformed, parse, readTime, take, timeText } from "./canonical.js";
 import type { Json } from "./canonical.js";
 import { SurveyError, VeilError } from "./errors.js";
 import { Survey } from "./survey.js";
 
 const SURVEY = "veil-published-survey-v1\0";
 const ABOUT = "veil-survey-about-v1\0";
+const CLOCK = 86_400_000; // milliseconds that this device's clock may be ahead of the collector's
 
 // What a page asks for: a survey by its task id, or the latest wave of a name.
 export type Wanted = { readonly task: string; readonly name?: never } | { readonly name: string; readonly task?: never };
@@ -106,19 +107,23 @@ async function read(bytes: Uint8Array): Promise<Omit<Publication, "about" | "key
   }
 }
 
-function timeOf(document: Json | undefined): number | null {
-  if (document === null) return null;
-  const time = typeof document === "string" ? Date.parse(document) : NaN;
-  if (Number.isNaN(time) || new Date(time).toISOString().replace(".000Z", "Z") !== document) {
-    throw malformed("times in UTC, to the second");
-  }
-  return time;
-}
+const timeOf = (document: Json | undefined): number | null => (document === null ? null : readTime(document));
 
 export const isOpen = ({ opens, closes }: Publication, now: number): boolean => opens <= now && now < closes;
 
 export function checkOpen({ opens, closes }: Publication, now: number): void {
-  const at = (time: number) => new Date(time).toISOString().replace(".000Z", "Z");
-  if (now < opens) throw new SurveyError("not-open", `this survey is not open yet: it takes answers from ${at(opens)} on`);
-  if (now >= closes) throw new SurveyError("closed", `this survey is closed: it took answers until ${at(closes)}`);
+  if (now < opens) {
+    throw new SurveyError("not-open", `this survey is not open yet: it takes answers from ${timeText(opens)} on`);
+  }
+  if (now >= closes) throw new SurveyError("closed", `this survey is closed: it took answers until ${timeText(closes)}`);
+}
+
+// Refuses a statement that the collector has not renewed in time.
+export function checkValid({ about }: Publication, now: number): void {
+  if (about !== null && now >= about.validUntil + CLOCK) {
+    throw new SurveyError(
+      "outdated",
+      `what is said about this survey was valid until ${timeText(about.validUntil)}: expected a renewed one, and a clock that is right to a day`,
+    );
+  }
 }

@@ -2,7 +2,7 @@
 
 import type { Environment } from "./environment.js";
 import { CollectorError, SurveyError } from "./errors.js";
-import { isOpen, verify } from "./publication.js";
+import { checkValid, isOpen, verify } from "./publication.js";
 import type { Publication, Wanted } from "./publication.js";
 import { isPassing, requestOptions } from "./requests.js";
 import type { Store } from "./store.js";
@@ -56,6 +56,7 @@ export class Source {
   // An answer is for the wave that the person was asked.
   async #verified(envelope: unknown, wanted: Wanted): Promise<Publication> {
     const found = await verify(envelope, this.keys, wanted);
+    if (wanted.name !== undefined) checkValid(found, this.environment.now());
     await this.#checkWave(found, wanted);
     this.#task ??= found.survey.task;
     if (found.survey.task === this.#task) return found;

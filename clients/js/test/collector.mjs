@@ -21,6 +21,7 @@ export class Collector {
   address = "https://collector.test";
   reports = new Map(); // by report id, in hex
   posts = []; // every body that arrived, in hex, acknowledged or not
+  validUntil = "2026-03-02T00:00:00Z"; // of statements that are signed from now on
   answers = []; // what to answer instead, in turn: a status, [status, headers], or "lost" after storing, or "offline"
   #keys = generateKeyPairSync("ed25519");
   #surveys = new Map();
@@ -45,7 +46,7 @@ export class Collector {
 
   // What is said about a survey, signed.
   about(document) {
-    const whole = { kind: "veil-survey-about", texts: {}, version: 1, wave: 1, ...document };
+    const whole = { kind: "veil-survey-about", texts: {}, valid_until: this.validUntil, version: 1, wave: 1, ...document };
     return this.envelope(whole, "veil-survey-about-v1");
   }
 

@@ -123,6 +123,46 @@ for (const [where, device] of Object.entries(STORES)) {
   });
 }
 
+test("a statement that was not renewed is refused, and the clock may be a day off", async () => {
+  const world = new World();
+  const until = Date.parse(world.collector.validUntil);
+  const task = await world.collector.publishWave("really", wave(1));
+  const [options, day] = [{ name: "really", budget: 9 }, 86_400_000];
+  for (const off of [-day, day]) {
+    world.time = until - 1 + off; // at the collector it is the statement's last moment
+    await (await world.open(options)).answer("yes");
+  }
+  const client = await world.open(options);
+  world.time = until + day;
+  const posts = world.collector.posts.length;
+  await assert.rejects(world.open(options), refused("survey-outdated"));
+  world.time += 301_000;
+  await assert.rejects(client.answer("no"), refused("survey-outdated"));
+  assert.deepEqual([(await world.store.charges()).length, world.collector.posts.length], [1, posts]);
+  assert.equal((await world.open({ task })).wave, 1); // by its task id nothing else can be shown in its place
+  const renewed = world.collector.about({ name: "really", task, valid_until: "2026-04-01T00:00:00Z" });
+  world.collector.replace(task, { ...world.collector.published(task), about: renewed });
+  await (await world.open(options)).answer("no");
+  assert.equal((await world.store.charges()).length, 2);
+});
+
+test("without a network an answer is given while the statement on the device is valid", async () => {
+  const world = new World();
+  await world.collector.publishWave("really", wave(1));
+  await world.open({ name: "really" });
+  world.collector.answers = ["offline"];
+  world.time = Date.parse(world.collector.validUntil) + 86_400_000 - 1;
+  const client = await world.open({ name: "really" });
+  assert.deepEqual(await client.answer("yes"), { state: "queued" });
+  world.time += 1;
+  await assert.rejects(world.open({ name: "really" }), refused("survey-outdated"));
+  await assert.rejects(client.answer("no"), refused("survey-outdated"));
+  assert.equal((await world.store.charges()).length, 1);
+  world.collector.answers = [];
+  await client.deliver(); // what was paid for in time
+  assert.equal(world.collector.reports.size, 1);
+});
+
 test("a database of version 1 keeps its charges, and remembers waves from then on", async () => {
   const factory = new IDBFactory();
   const charge = { day: "2026-01-30", task: "t", epsilon: "1", mark: "m", kept: new Uint8Array(2) };
@@ -201,6 +241,10 @@ test("another survey cannot be handed out under a name", async () => {
     return { ...right.about, document: toBase64url(new TextEncoder().encode(text.replace(from, to))) };
   };
   const said = (document) => ({ ...right, about: collector.about({ name: "really", task: asked, ...document }) });
+  const { document } = right.about;
+  const { valid_until, ...rest } = JSON.parse(new TextDecoder().decode(fromBase64url(document)));
+  assert.ok(valid_until);
+  const endless = { ...right, about: collector.envelope(rest, "veil-survey-about-v1") }; // as it was once signed
   const elsewhere = new World().collector; // another key
   for (const [envelope, code] of [
     [collector.published(other), "survey-name"],
@@ -219,6 +263,9 @@ test("another survey cannot be handed out under a name", async () => {
     [said({ texts: { de: 3 } }), "survey-form"],
     [said({ name: 3 }), "survey-form"],
     [said({ more: 1 }), "survey-form"],
+    [said({ valid_until: null }), "survey-form"],
+    [said({ valid_until: "2026-03-02" }), "survey-form"],
+    [endless, "survey-form"],
     [said({ version: 2 }), "survey-form"],
   ]) {
     collector.replace(asked, envelope);

@@ -18,7 +18,9 @@ from veil.tools.canonical import Json, canonical, parse
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["for_devices", "key_text", "published", "published_round", "unsigned"]
+__all__ = ["for_devices", "key_text", "published", "published_round", "unsigned", "valid_until"]
+
+_DAY = 86_400
 
 
 def unsigned(stored: StoredSurvey) -> bytes:
@@ -34,8 +36,22 @@ def unsigned(stored: StoredSurvey) -> bytes:
     return canonical(document)
 
 
-def published(stored: StoredSurvey, key: Ed25519PrivateKey) -> Json:
-    """What a device downloads. What is asked, for people, is signed beside it: the survey's own document is as ever."""
+def valid_until(now: float, days: int) -> int:
+    """Return when a statement that is signed now expires, in seconds since 1970: `days` after the end of today (UTC).
+
+    All statements of a day are the same bytes, whichever process signs them: no device can be told from another by one.
+
+    >>> valid_until(0, 30) == valid_until(86_399, 30) == 31 * 86_400
+    True
+    """
+    return (int(now) // _DAY + 1 + days) * _DAY
+
+
+def published(stored: StoredSurvey, key: Ed25519PrivateKey, until: int | None = None) -> Json:
+    """Return the document that a device downloads. A survey with a name has a signed statement beside it.
+
+    `until` is when that statement expires, in seconds since 1970; devices refuse one without.
+    """
     document = _signed(unsigned(stored), PURPOSE, key)
     if stored.name is None:
         return document
@@ -46,6 +62,7 @@ def published(stored: StoredSurvey, key: Ed25519PrivateKey) -> Json:
         "name": stored.name,
         "wave": stored.wave,
         "texts": parse(stored.texts or "{}"),
+        "valid_until": written_time(until),
     }
     return {**document, "about": _signed(canonical(about), ABOUT_PURPOSE, key)}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from veil.collector.catalogue import Catalogue, read_by
 from veil.collector.commit import CommitQueue
-from veil.collector.documents import published, published_round
+from veil.collector.documents import published, published_round, valid_until
 from veil.collector.health import Health
 from veil.collector.keys import own_key
 from veil.collector.logs import log
@@ -80,14 +80,20 @@ class Service:
     queue: CommitQueue
 
     def __init__(
-        self, settings: Settings, store: Store | None = None, *, metrics: Metrics | None = None, chores: bool = True
+        self,
+        settings: Settings,
+        store: Store | None = None,
+        *,
+        metrics: Metrics | None = None,
+        chores: bool = True,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings
         self.store = open_store(settings, hurried=True, chores=chores, old="update") if store is None else store
         self.health = Health(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
         self.metrics = Metrics() if metrics is None else metrics
-        self._chores = chores
+        self._chores, self._clock = chores, clock
         self.catalogue = Catalogue(self.store)
         self.studies = Studies(self.store, self.catalogue)
         self.body_bytes = 0
@@ -101,7 +107,7 @@ class Service:
         self.decoding = Workers("decode", threads=2, waiting=16)
         self.readings = Readings(self.metrics, self.reading, self.searching)
         self._stopping = threading.Event()
-        self._published: dict[str, Json] = {}
+        self._published: dict[str, tuple[int, Json]] = {}  # by task, with the end of the statement's validity
         self._rounds: dict[str, Json] = {}
         self._look_again = 0.0  # when to look for reports that are to be erased
         self._purging: set[int] = set()  # surveys whose end the audit log knows of
@@ -141,10 +147,11 @@ class Service:
         log("info", "stopped")
 
     def published(self, stored: StoredSurvey) -> Json:
-        """The signed survey; signed once, because it does not change once it is open."""
-        if stored.task not in self._published:
-            self._published[stored.task] = published(stored, self.key)
-        return self._published[stored.task]
+        """Return the signed survey. It is signed once a day, so that the statement about its name stays valid."""
+        until = valid_until(self._clock(), self.settings.valid_days)
+        if stored.task not in self._published or self._published[stored.task][0] != until:
+            self._published[stored.task] = until, published(stored, self.key, until)
+        return self._published[stored.task][1]
 
     def published_round(self, stored: StoredSurvey, part: RoundPart) -> Json:
         """The same for a round of a study, with whom it asks."""

@@ -20,6 +20,7 @@ FILE = "veil.toml"
 SQLITE = "sqlite:///"
 _PREFIX = "VEIL_"
 _OTHERS = ("SETTINGS", "DATA", "ENGINE", "THREADS", "TRACEBACK", "CHROMIUM", "FIREFOX")  # variables that others read
+_MOST_DAYS = 36_525
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
     *("ids_megabytes", "body_seconds", "close_seconds", "shutdown_seconds", "precision", "workers"),
@@ -57,6 +58,7 @@ class Settings:
     database_wait_seconds: int = 60
     minimum: int = 100
     precision: int = 86_400
+    valid_days: int = 30
     requests_per_minute: int = 0
     address_header: str = ""
     workers: int = 1
@@ -69,6 +71,8 @@ class Settings:
         for name in _POSITIVE:
             if getattr(self, name) < 1:
                 raise InputError(f"the setting {name} must be at least 1")
+        if not 1 <= self.valid_days <= _MOST_DAYS:
+            raise InputError(f"the setting valid_days must lie between 1 and {_MOST_DAYS}")
         if not 0 <= self.requests_per_minute < 65_535:
             raise InputError("the setting requests_per_minute must lie between 0 (no limit) and 65534")
         if not 0 <= self.port < 65_536:

@@ -20,7 +20,7 @@ from veil.device.languages import best_text
 from veil.device.lasting import written
 from veil.device.ledger import Ledger
 from veil.device.outbox import Outbox, Parcel, Refusal
-from veil.device.verification import NAME, opening, read_about, verified
+from veil.device.verification import NAME, check_valid, opening, read_about, verified
 from veil.device.web import Answer, UntrustedError, Web
 from veil.errors import CollectorError, MismatchError, ParameterError, VeilError, WireError
 from veil.survey import Survey
@@ -181,8 +181,10 @@ class OnlineClient:
         key = _known_key(published, self._keys)
         survey = verified(published, key, self._task, self._clock.now())
         about = read_about(published, key, survey.task)
-        if self._task is None and (about is None or about["name"] != self._name):
-            raise MismatchError("this is a survey of another name than the one that was asked for")
+        if self._task is None:
+            if about is None or about["name"] != self._name:
+                raise MismatchError("this is a survey of another name than the one that was asked for")
+            check_valid(about, self._clock.now())
         self._check_wave(key, about)
         if self._client is not None and self.survey.task != survey.task:
             raise MismatchError("another wave of this name is open now: open it anew, and ask again")

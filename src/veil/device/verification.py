@@ -23,6 +23,7 @@ __all__ = [
     "NAME",
     "PURPOSE",
     "VERSION",
+    "check_valid",
     "opening",
     "read_about",
     "read_signed",
@@ -41,7 +42,8 @@ NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 """What surveys may be called; shorter than a task id, so that none looks like one."""
 
 _MEMBERS = {"kind", "version", "survey", "opens", "closes", "precision"}
-_ABOUT = {"kind", "version", "task", "name", "wave", "texts"}
+_ABOUT = {"kind", "version", "task", "name", "wave", "texts", "valid_until"}
+_CLOCK_SECONDS = 86_400  # how far a device's clock may be ahead of the collector's
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
@@ -94,7 +96,10 @@ def opening(answer: Json, key: bytes) -> int | None:
 
 
 def read_about(answer: Json, key: bytes | None, task: str) -> Json | None:
-    """Runs on the device: the name, wave and texts of a published survey, signed as it is; None where it has none."""
+    """Runs on the device: return the signed name, wave, texts and `valid_until` (seconds since 1970) of a survey.
+
+    None where it has no name. Whether the statement is still valid is checked by `check_valid`.
+    """
     if "about" not in answer:
         return None
     about = read_signed(answer["about"], key, ABOUT_PURPOSE, _ABOUT)
@@ -106,7 +111,25 @@ def read_about(answer: Json, key: bytes | None, task: str) -> Json | None:
     named = isinstance(name, str) and NAME.fullmatch(name) and is_int(about["wave"]) and about["wave"] >= 1
     if not named or not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise WireError("a survey has a name, a wave of at least 1, and texts by language")
-    return {"name": name, "wave": about["wave"], "texts": texts}
+    try:
+        until = read_time(about["valid_until"])
+    except InputError:
+        until = None
+    if until is None:
+        raise WireError("expected the end of a statement's validity as 2026-01-31T12:00:00Z")
+    return {"name": name, "wave": about["wave"], "texts": texts, "valid_until": until}
+
+
+def check_valid(about: Json, now: float) -> None:
+    """Runs on the device: refuse a statement that the collector has not renewed in time; the clock may be a day ahead.
+
+    >>> check_valid({"name": "drinks", "valid_until": 86_400}, 2 * 86_400 - 1)
+    """
+    if now >= about["valid_until"] + _CLOCK_SECONDS:
+        raise CollectorError(
+            f"the statement about {about['name']} was valid until {written_time(about['valid_until'])}: expected one"
+            " that the collector has renewed since, and a clock that is right to a day"
+        )
 
 
 def read_signed(answer: Any, key: bytes | None, purpose: bytes, members: set[str]) -> Json:

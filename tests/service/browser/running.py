@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import httpx
 from tests.service.harness import running
 
 from veil import Survey
+from veil.collector.catalogue import draft_of
+from veil.collector.documents import published
 from veil.collector.keys import load_key, public_bytes
 from veil.files import read_reports
 from veil.wire.reports import Reports
 
-__all__ = ["ABOUT", "Asking", "asking"]
+__all__ = ["ABOUT", "Asking", "asking", "old_surveys"]
 
 ABOUT = {"name": "drinks", "texts": {"en": "What did you drink this morning?", "de": "Was haben Sie getrunken?"}}
 """What the example page is told about its survey."""
@@ -62,3 +65,20 @@ def asking(folder: Path, survey: Survey, **about: Any) -> Iterator[Asking]:
         key = base64.urlsafe_b64encode(public_bytes(load_key(collector.settings.key_path))).rstrip(b"=").decode()
         token = collector.token("answers:read", "surveys:read", "export:read")["Authorization"]
         yield Asking(collector.url, survey.task, key, token)
+
+
+def old_surveys(folder: Path, survey: Survey) -> list[tuple[dict[str, Any], str]]:
+    """Return surveys that the collector in `folder` signed, to be shown to one page in turn; each with its state then.
+
+    The second wave; the first one again; the second one with a statement that was not renewed.
+    """
+    key, now = load_key(folder / "signing.key"), int(time.time())
+    shown = []
+    for wave, until, state in (
+        (2, now + 86_400, "ready"),
+        (1, now + 86_400, "survey-rollback"),
+        (2, now - 2 * 86_400, "survey-outdated"),
+    ):
+        draft = draft_of(Survey(survey.ask, wave=wave), ABOUT, precision=3600, minimum=1)
+        shown.append((published(replace(draft, wave=wave), key, until), state))
+    return shown

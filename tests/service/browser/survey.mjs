@@ -1,7 +1,7 @@
 // A person at a real browser: answers the example page, tries to spend twice, loses the network, opens two tabs,
 // and loses the browser itself.
 //
-//     node survey.mjs '{"address": ..., "key": ..., "task": ..., "name": ..., "token": ..., "chromium": ..., "profile": folder}'
+//     node survey.mjs '{"address": ..., "key": ..., "task": ..., "name": ..., "token": ..., "chromium": ..., "profile": folder, "shown": [...]}'
 //
 // Prints what was seen, as JSON: the Python test says what it should have been.
 
@@ -10,7 +10,7 @@ import { readFile, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 
-const { address, key, task, name: survey, token, chromium: executablePath, profile } = JSON.parse(process.argv[2]);
+const { address, key, task, name: survey, token, chromium: executablePath, profile, shown } = JSON.parse(process.argv[2]);
 const root = new URL("../../../", import.meta.url);
 const { chromium } = createRequire(new URL("clients/js/package.json", root))("playwright-core");
 
@@ -191,6 +191,19 @@ watch(context);
   await page.goto(page_);
   await stateOf(page, "survey-signature", "ready");
   seen.altered = await page.locator("#status").getAttribute("data-state");
+}
+
+// 5b. Somebody shows the same person surveys that the collector signed at other times.
+seen.old = [];
+for (const json of shown) {
+  const page = await context.newPage();
+  await page.route(`${address}/v1/surveys/by-name/${survey}`, (route) =>
+    route.fulfill({ headers: { "Access-Control-Allow-Origin": "*" }, json }),
+  );
+  await page.goto(page_);
+  await stateOf(page, "ready", "survey-rollback", "survey-outdated");
+  seen.old.push(await page.locator("#status").getAttribute("data-state"));
+  await page.close();
 }
 await context.close();
 
