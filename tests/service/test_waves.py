@@ -256,7 +256,7 @@ def test_an_answer_by_name_from_a_shell(collector: Collector, name: str, tmp_pat
         again = shell(tmp_path, address, *options, *column)  # without the escape in the text
         assert (again.exit_code, again.stdout.splitlines()[0]) == (
             0,
-            f"{name}, wave {number}: What do you drink?",
+            f"{name}, wave {number}: What do\\x1byou drink?",
         )  # no escape
         german = shell(tmp_path, address, *options, *column, language="de_CH.UTF-8")
         assert german.stdout.splitlines()[0] == f"{name}, wave {number}: Was trinken Sie?"
