@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import sys
 from collections.abc import Coroutine, Iterator, Sequence
@@ -124,14 +125,14 @@ def secret(
 
     from veil.errors import InputError
     from veil.shuffle.peos import make_keys
-    from veil.tools.durable import make_private_folder, write_atomically, write_private
+    from veil.tools.durable import make_private_folder, write_atomically, write_secret
 
     kept = folder / "secret.json"
     if kept.exists():
         raise InputError(f"{kept} is there already: what was encrypted for it could not be opened any more")
     public, own = make_keys(ring, bits)
     make_private_folder(folder)
-    write_private(kept, json.dumps(own.to_json()).encode())
+    write_secret(kept, json.dumps(own.to_json()).encode(), replace=False)
     write_atomically(folder / "public.json", json.dumps(public.to_json()).encode())
     console(as_json).print_line(f"wrote {kept} and {folder / 'public.json'}")
     return {"secret": str(kept), "public": str(folder / "public.json"), "fingerprint": public.fingerprint}
@@ -238,7 +239,9 @@ class _Submitted:
         return self._notes.exists() and self._digest in self._notes.read_text().split()
 
     def note(self) -> None:
-        with self._notes.open("a") as notes:
+        from veil.tools.durable import open_private
+
+        with os.fdopen(open_private(self._notes, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a") as notes:
             notes.write(self._digest + "\n")
 
 
@@ -282,7 +285,7 @@ def spot_checks(
     from veil.shuffle.parties.device import leave
     from veil.shuffle.protocols import protocol_of
     from veil.shuffle.sequential import SpotChecks, submissions_of
-    from veil.tools.durable import make_private_folder, write_atomically
+    from veil.tools.durable import make_private_folder, write_secret
 
     settings, sender = _read(config), _read(device)
     if settings.plan.protocol != "sequential":
@@ -292,7 +295,7 @@ def spot_checks(
         raise InputError(f"{file}: the server's accounts have reported in this collection")
     checks = SpotChecks.draw(count, Batch(), ring=settings.plan.ring)
     make_private_folder(settings.folder)
-    write_atomically(file, checks.to_bytes())
+    write_secret(file, checks.to_bytes())
     protocol = protocol_of(sender.plan)
     asyncio.run(leave(sender, protocol, submissions_of(protocol, checks)))
     console(as_json).print(f"{count:,} accounts of the server's own have reported")
@@ -372,10 +375,10 @@ def _alone(settings: Settings) -> Iterator[None]:
     import fcntl
 
     from veil.errors import InputError
-    from veil.tools.durable import make_private_folder
+    from veil.tools.durable import make_private_folder, open_private
 
     make_private_folder(settings.folder)
-    with (settings.folder / "lock").open("w") as lock:
+    with os.fdopen(open_private(settings.folder / "lock"), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -16,7 +16,7 @@ from veil.engines import Watch
 from veil.errors import InputError, MismatchError, WireError
 from veil.study import Study, StudyRun
 from veil.tools.canonical import canonical, parse, take
-from veil.tools.durable import write_atomically
+from veil.tools.durable import write_atomically, write_secret
 
 if TYPE_CHECKING:
     from veil.cli.engines import Place
@@ -90,7 +90,7 @@ def kept_seed(folder: Path, people: int, seed: int | None) -> int:
     path = folder / _TRIAL_NAME
     if not path.exists():
         made = {"seed": str(some_seed(seed)), "people": people, "seeded": seed is not None}
-        write_atomically(path, canonical({"kind": "veil-trial", **made}))
+        write_secret(path, canonical({"kind": "veil-trial", **made}))  # the seed undoes the privacy of every report
     with naming(path):
         kept, *same = take(parse(path.read_bytes()), "veil-trial", "seed", "people", "seeded")
         if not isinstance(kept, str) or not kept.isdecimal():

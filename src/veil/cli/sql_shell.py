@@ -14,6 +14,7 @@ from veil.cli.showing import Wanted
 from veil.cli.tables import plain_table
 from veil.errors import SqlError
 from veil.sql.statements import pointed, split
+from veil.tools.durable import open_private
 from veil.tools.extras import missing
 
 if TYPE_CHECKING:
@@ -187,8 +188,7 @@ def _history() -> Any:
     folder = Path(state) / "veil"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / "sql_history").open("a"):
-            pass
+        os.close(open_private(folder / "sql_history"))
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(folder / "sql_history"))

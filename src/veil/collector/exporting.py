@@ -7,6 +7,7 @@ shuffled and becomes one row group. So nothing is left of the order of arrival, 
 from __future__ import annotations
 
 import math
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -72,7 +73,8 @@ def export_folder(store: Store, stored: StoredSurvey, out: Path, advance: Advanc
     survey, written = read_by(stored), 0
     out.parent.mkdir(parents=True, exist_ok=True)
     with _dealt(store, stored, survey, out.parent, by_day=True) as dealt:
-        temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        temporary = out.with_name(f".{out.name}.{secrets.token_hex(4)}")
+        temporary.mkdir()
         try:
             for day, parts in dealt.files():
                 text = datetime.fromtimestamp(day, UTC).strftime("%Y-%m-%d")
@@ -83,7 +85,6 @@ def export_folder(store: Store, stored: StoredSurvey, out: Path, advance: Advanc
                     for part in parts:
                         written += write(part)
                         advance(len(part))
-            temporary.chmod(0o755)
             temporary.replace(out)
             sync_folder(out.parent)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veil.errors import InputError
-from veil.tools.durable import make_private_folder, sync_folder
+from veil.tools.durable import make_private_folder, write_secret
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -129,17 +130,5 @@ def _create(path: Path) -> None:
 
     make_private_folder(path.parent)
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        os.write(handle, pem)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    try:
-        os.link(temporary, path)  # the first process wins; a half-written key is never seen
-    except FileExistsError:
-        pass
-    finally:
-        temporary.unlink()
-    sync_folder(path.parent)
+    with contextlib.suppress(FileExistsError):  # the first process wins; a half-written key is never seen
+        write_secret(path, pem, replace=False)

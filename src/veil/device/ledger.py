@@ -16,7 +16,6 @@ import functools
 import hashlib
 import math
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,7 @@ from pathlib import Path
 
 from veil.errors import BudgetError, LedgerError, ParameterError
 from veil.privacy import Guarantee, decimal_text, fraction_text, ln_above, read_fraction
-from veil.tools.durable import sync_folder
+from veil.tools.durable import open_regular, write_secret
 
 try:
     import fcntl
@@ -235,7 +234,7 @@ class Ledger:
                 yield None
                 return
             try:
-                file = os.open(self._path, os.O_RDWR)
+                file = open_regular(self._path, os.O_RDWR)
             except OSError as problem:
                 raise LedgerError(f"the ledger cannot be opened, so nothing is spent: {problem.strerror}") from None
             try:
@@ -298,13 +297,8 @@ def _create(path: Path) -> None:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as file:
-            file.write(_line(_HEADER, ""))
-            file.flush()
-            os.fsync(file.fileno())
-            with contextlib.suppress(FileExistsError):  # another process was first
-                os.link(file.name, path)
-        sync_folder(path.parent)  # a ledger that vanished with the power would grant everything again
+        with contextlib.suppress(FileExistsError):  # another process was first
+            write_secret(path, _line(_HEADER, ""), replace=False)
     except OSError as problem:
         raise LedgerError(f"the ledger cannot be created, so nothing is spent: {problem.strerror}") from None
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from veil.device.lasting import read_kept
 from veil.errors import LedgerError
 from veil.tools.canonical import Json
-from veil.tools.durable import write_atomically
+from veil.tools.durable import open_private, open_regular, write_secret
 
 try:
     import fcntl
@@ -138,7 +138,8 @@ class Outbox:
         if self._path is None:
             return self._memory
         try:
-            document = json.loads(self._path.read_bytes())
+            with os.fdopen(open_regular(self._path, os.O_RDONLY), "rb") as file:
+                document = json.loads(file.read())
         except FileNotFoundError:
             return {"kind": _KIND, "version": _VERSION, "surveys": {}, "parcels": []}
         except OSError as problem:
@@ -156,7 +157,7 @@ class Outbox:
             self._memory = document
             return
         try:
-            write_atomically(self._path, json.dumps(document, indent=1).encode(), private=True)
+            write_secret(self._path, json.dumps(document, indent=1).encode())
         except OSError as problem:
             raise LedgerError(f"the outbox cannot be written, so nothing is sent: {problem.strerror}") from None
 
@@ -168,7 +169,7 @@ class Outbox:
                 yield
                 return
             try:
-                lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+                lock = open_private(f"{self._path}.lock")
             except OSError as problem:
                 raise LedgerError(f"the outbox cannot be locked, so nothing is sent: {problem.strerror}") from None
             try:

@@ -36,11 +36,12 @@ _GROUP_ROWS = 1 << 17
 class ReportWriter:
     """Reports to an Arrow file, chunk by chunk; the file appears only once it is whole.
 
-    `fakes` says how many of all its reports are nobody's: uniform ones that shufflers added.
+    `fakes` says how many of all its reports are nobody's: uniform ones that shufflers added. A private file may be read
+    by its owner alone.
     """
 
-    def __init__(self, path: PathLike, survey: Survey, *, fakes: int = 0) -> None:
-        self._survey, self._fakes = survey, fakes
+    def __init__(self, path: PathLike, survey: Survey, *, fakes: int = 0, private: bool = False) -> None:
+        self._survey, self._fakes, self._private = survey, fakes, private
         self._stack = contextlib.ExitStack()
         self._path = path
         self._writer: Any = None
@@ -50,7 +51,7 @@ class ReportWriter:
         import pyarrow as pa
 
         with contextlib.ExitStack() as stack:
-            temporary = stack.enter_context(replacing(self._path))
+            temporary = stack.enter_context(replacing(self._path, private=self._private))
             sink = stack.enter_context(pa.OSFile(str(temporary), "wb"))
             self._writer = stack.enter_context(pa.ipc.new_file(sink, arrow_schema(self._survey, self._fakes)))
             self._stack = stack.pop_all()

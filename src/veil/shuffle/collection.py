@@ -69,7 +69,7 @@ class Collection:
 
             shuffled = without_checks(shuffled, SpotChecks.from_bytes(checks.read_bytes()))
         reports = self._ring.reports(shuffled.elements)
-        with ReportWriter(self.outcome(settings), self.survey, fakes=self.plan.fakes) as writer:
+        with ReportWriter(self.outcome(settings), self.survey, fakes=self.plan.fakes, private=True) as writer:
             writer.write(reports)
         return shuffled
 

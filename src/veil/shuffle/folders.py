@@ -12,7 +12,7 @@ from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
 from veil.shuffle.ring import ring_of
 from veil.study import Study
 from veil.tools.canonical import Json, parse
-from veil.tools.durable import make_private_folder, write_atomically, write_private
+from veil.tools.durable import make_private_folder, write_atomically, write_secret
 
 __all__ = ["make_folder"]
 
@@ -58,7 +58,7 @@ def make_folder(
     if public is None:
         make_authority(folder, [*names, SERVER, DEVICE])
     for file, data in secrets.values():
-        write_private(folder / file, data)
+        write_secret(folder / file, data)
     write_atomically(folder / "study.json", study.to_bytes())
     for name in (*names, SERVER, DEVICE):
         own_secret = secrets[name][0] if name in secrets else "secret.json" if public and name == SERVER else None

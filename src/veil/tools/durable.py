@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = [
     "beside",
     "make_private_folder",
+    "open_private",
+    "open_regular",
     "replacing",
     "settle",
     "sync_folder",
     "write_atomically",
-    "write_private",
+    "write_secret",
 ]
+
+_PRIVATE = 0o600
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def sync_folder(folder: Path) -> None:
@@ -35,11 +43,10 @@ def make_private_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def beside(target: Path) -> Iterator[Path]:
+def beside(target: Path, *, private: bool = False) -> Iterator[Path]:
     """A temporary file in the same folder, its name beginning with a dot; gone at the end, unless it was renamed."""
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
+    handle, temporary = _new_file(target, private=private)
     os.close(handle)
-    temporary = Path(name)
     try:
         yield temporary
     finally:
@@ -48,35 +55,95 @@ def beside(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place at the end, or vanishes with an error."""
-    with beside(Path(path)) as temporary:
+    """A temporary file beside `path` that takes its place at the end, or vanishes with an error.
+
+    A private file may be read by its owner alone, whatever was at `path` before.
+    """
+    with beside(Path(path), private=private) as temporary:
         yield temporary
-        settle(temporary, Path(path), private=private)
+        settle(temporary, Path(path))
 
 
-def settle(temporary: Path, target: Path, *, private: bool = False) -> None:
-    """Give a temporary file that is whole its name, for good; a private one is its owner's alone, as it was before."""
+def settle(temporary: Path, target: Path) -> None:
+    """Give a temporary file that is whole its name, for good."""
     with temporary.open("rb") as written:
         os.fsync(written.fileno())
-    if not private:
-        temporary.chmod(0o666 & ~_umask())
     temporary.replace(target)
     sync_folder(target.parent)
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes, *, private: bool = False) -> None:
-    """Write a whole file, or leave what was there; a private one may be read by its owner alone."""
-    with replacing(path, private=private) as temporary:
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a whole file, or leave what was there."""
+    with replacing(path) as temporary:
         temporary.write_bytes(data)
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Write a file that its owner alone may read, from its first moment on."""
-    path.touch(mode=0o600)
-    path.write_bytes(data)
+def write_secret(path: Path, data: bytes, *, replace: bool = True) -> None:
+    """Write a whole file that its owner alone may read, from its first moment on, or leave what was there.
+
+    The data goes to a new file of mode 0600, which is synced and renamed. So the mode of a file that was at `path` and
+    a link that was there do not matter: both are replaced. Without `replace`, raises `FileExistsError` where `path` is
+    there, also if another process makes it meanwhile.
+    """
+    handle, temporary = _new_file(path, private=True)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            temporary.replace(path)
+        else:
+            os.link(temporary, path)
+        sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def open_private(path: str | os.PathLike[str], flags: int = os.O_RDWR | os.O_CREAT) -> int:
+    """Open a file that is written in place and that its owner alone may read, such as a log; made if it is missing.
+
+    Raises `OSError` for a link and for what is not a regular file. A file that others may read becomes private.
+    """
+    handle = open_regular(path, flags | _NO_LINK)
+    if os.name == "posix" and stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
+        os.fchmod(handle, _PRIVATE)
+    return handle
+
+
+def open_regular(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file; raises `OSError` for a fifo, a device, a socket and a folder, and never waits for one of them."""
+    with contextlib.suppress(FileNotFoundError):  # looked at first: opening a device may do something
+        _check_regular(Path(path).stat())
+    handle = os.open(path, flags | _NO_WAIT, _PRIVATE)
+    try:
+        _check_regular(os.fstat(handle))
+        if _NO_WAIT:
+            os.set_blocking(handle, True)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _check_regular(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(found.st_mode)), "something else")
+        raise OSError(errno.EINVAL, f"expected a regular file, got {kind}")
+
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a fifo"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _new_file(target: Path, *, private: bool) -> tuple[int, Path]:
+    """Make an empty file of a fresh name beside `target`. The system applies the umask: to read it is to change it."""
+    while True:
+        path = target.with_name(f".{target.name}.{secrets.token_hex(4)}{target.suffix}")
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, _PRIVATE if private else 0o666), path

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from veil.errors import InputError, PartyError
-from veil.tools.durable import write_atomically, write_private
+from veil.tools.durable import write_atomically, write_secret
 
 __all__ = ["Identity", "make_authority", "name_in"]
 
@@ -80,7 +80,7 @@ def make_authority(folder: Path, names: Sequence[str]) -> None:
         draft = draft.add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
         known = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.public_key())
         write_atomically(folder / f"{name}.crt", _pem(draft.add_extension(known, False).sign(authority, None)))
-        write_private(folder / f"{name}.key", _private(key))
+        write_secret(folder / f"{name}.key", _private(key))
 
 
 def _name(text: str) -> Any:

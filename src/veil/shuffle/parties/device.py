@@ -22,7 +22,7 @@ from veil.shuffle.parties.dialing import dial
 from veil.shuffle.parties.kept import ID_BYTES
 from veil.shuffle.parties.protocol import Protocol
 from veil.shuffle.parties.settings import Settings
-from veil.tools.durable import make_private_folder, sync_folder, write_atomically
+from veil.tools.durable import make_private_folder, sync_folder, write_secret
 
 __all__ = ["Outbox", "Submission", "leave", "most_together"]
 
@@ -80,7 +80,7 @@ class Outbox:
         shutil.rmtree(draft, ignore_errors=True)  # of a run that was broken off, which has sent nothing
         make_private_folder(draft)
         for submission in submissions:
-            write_atomically(draft / self._name(submission), submission.to_bytes())
+            write_secret(draft / self._name(submission), submission.to_bytes())
         if self._folder.exists():
             self._folder.rmdir()  # it is empty: whatever was in it has been sent
         draft.rename(self._folder)

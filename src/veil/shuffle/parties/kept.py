@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError, MismatchError, StoreError
-from veil.tools.durable import make_private_folder, sync_folder, write_atomically
+from veil.tools.durable import make_private_folder, open_private, sync_folder, write_atomically, write_secret
 
 __all__ = ["ID_BYTES", "Kept", "Seal"]
 
@@ -67,13 +67,19 @@ class Kept:
         self._waiting: asyncio.Task[None] | None = None
         self._syncing = asyncio.Lock()
         self._broken = False
-        self._file = os.open(self._log, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = self._open_log()
         sync_folder(folder)  # the file's and the folder's own names have to be there as well as what is in them
         sync_folder(folder.parent)
         if self.finished:
             self.finish()  # what a crash may have left over
         self._read_log()
         self._read_seal()
+
+    def _open_log(self) -> int:
+        try:
+            return open_private(self._log, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        except OSError as problem:
+            raise StoreError(f"{self._log} cannot be opened: {problem.strerror}") from None
 
     # -- people's shares -----------------------------------------------------------------------------------------------
 
@@ -148,7 +154,7 @@ class Kept:
         if end < length:
             rest = os.pread(self._file, length - end, end)
             if len(rest) > _HEAD and whole:  # not cut off, but damaged: there may be shares behind it
-                write_atomically(self._folder / "shares.damaged", rest)
+                write_secret(self._folder / "shares.damaged", rest)
             os.ftruncate(self._file, end)
             os.fsync(self._file)
 
@@ -189,7 +195,7 @@ class Kept:
             raise MismatchError(f"holds shares of {found.people:,} of the {expected.people:,} people who take part")
         os.fsync(self._file)  # some may still wait for their flush: sealed shares must not be lost
         document = {"submissions": [name.hex() for name in sorted(chosen)], "secret": os.urandom(_SECRET_BYTES).hex()}
-        write_atomically(self._folder / "seal.json", json.dumps(document).encode())
+        write_secret(self._folder / "seal.json", json.dumps(document).encode())
         self._read_seal()
 
     def _read_seal(self) -> None:

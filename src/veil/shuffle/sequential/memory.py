@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from veil.errors import MismatchError, StoreError
 from veil.shuffle.sequential.onion import Bytes
-from veil.tools.durable import make_private_folder, write_atomically
+from veil.tools.durable import make_private_folder, write_secret
 
 __all__ = ["Memory", "digest_of"]
 
@@ -67,4 +67,4 @@ class Memory:
         nonce = os.urandom(_NONCE_BYTES)
         make_private_folder(self._path.parent)
         sealed = self._cipher.encrypt(nonce, digest_of(messages) + fakes.tobytes(), _USE)
-        write_atomically(self._path, nonce + sealed)
+        write_secret(self._path, nonce + sealed)

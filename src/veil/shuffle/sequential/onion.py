@@ -11,7 +11,6 @@ message of another collection, of another chain of shufflers, or opened out of t
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError, ParameterError, WireError
 from veil.tools.arguments import is_int
+from veil.tools.durable import write_secret
 
 __all__ = [
     "KEY_BYTES",
@@ -96,8 +96,7 @@ class Key:
     def write(self, path: Path) -> None:
         """Write the private key to a new file that its owner alone may read."""
         try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(self.to_bytes())
+            write_secret(path, self.to_bytes(), replace=False)
         except FileExistsError:
             raise InputError(f"{path} is there already: a key is never written over") from None
 
