@@ -34,7 +34,11 @@ export class Source {
   async look(wanted = this.wanted): Promise<Publication> {
     const address = `${this.collector}/v1/surveys/${wanted.task ?? `by-name/${wanted.name}`}`;
     const response = await this.environment.fetch(address, requestOptions()).catch(() => null);
-    if (response === null || isPassing(response.status)) return (this.#latest = await this.#kept(address, wanted));
+    const asAsked = wanted.name === this.wanted.name; // by its task id, a survey may come without its name
+    if (response === null || isPassing(response.status)) {
+      const kept = await this.#kept(address, wanted);
+      return asAsked ? (this.#latest = kept) : kept;
+    }
     if (response.status === 410) {
       this.#latest = null;
       await this.store.keepEnvelope(address, undefined); // nor may it be answered when the network is gone
@@ -47,10 +51,10 @@ export class Source {
       );
     }
     const envelope: unknown = await response.json().catch(() => null);
-    this.#latest = await this.#verified(envelope, wanted);
-    this.#seen = this.environment.now();
+    const found = await this.#verified(envelope, wanted);
+    if (asAsked) [this.#latest, this.#seen] = [found, this.environment.now()];
     await this.store.keepEnvelope(address, envelope);
-    return this.#latest;
+    return found;
   }
 
   // An answer is for the wave that the person was asked.

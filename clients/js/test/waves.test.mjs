@@ -108,6 +108,24 @@ for (const [where, device] of Object.entries(STORES)) {
     assert.deepEqual([await world.store.charges(), world.collector.posts], [[], []]);
   });
 
+  test(`${where}: a look at the survey by its task id is no look at its name`, async () => {
+    const restart = device();
+    const world = Object.assign(new World(), { store: await restart() });
+    const options = { name: "really", budget: 9 };
+    const task = await world.collector.publishWave("really", wave(1));
+    const tab = await world.open(options);
+    world.collector.answers = [409]; // "not open yet": the tab looks when the survey opens, by its task id
+    const { about, ...bare } = world.collector.published(task);
+    world.collector.replace(task, bare);
+    assert.deepEqual(await tab.answer("yes"), { state: "queued" });
+    world.collector.replace(task, { ...bare, about });
+    await world.collector.publishWave("really", wave(2));
+    world.store = await restart();
+    await world.open(options);
+    await assert.rejects(tab.answer("no"), refused("survey-rollback"));
+    assert.equal((await world.store.charges()).length, 1);
+  });
+
   test(`${where}: waves of two names, and of two keys, do not mix`, async () => {
     const world = Object.assign(new World(), { store: await device()() });
     for (const number of [1, 2]) await world.collector.publishWave("really", wave(number));
