@@ -5,7 +5,6 @@ Reads headers alone; with a study it reads and checks everything.
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -51,6 +50,7 @@ def inspect(
 def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     from veil.cli.files import check_inputs, start_of
     from veil.errors import EmptyError, WireError
+    from veil.tools.bounded_json import RESULT, load_json
     from veil.wire.tallies import is_tally
 
     if path.is_dir():
@@ -70,8 +70,10 @@ def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     if not start.startswith(b"{"):
         raise WireError(f"{path} is not a study, a task, a file of reports, a tally or a result")
     try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
+        found = load_json(path.read_bytes(), RESULT)
+    except WireError:
+        raise
+    except ValueError:
         found = {}  # said by whoever reads it as a study
     kind = found.get("kind")
     rows = found.get("rows", found.get("answers"))

@@ -397,12 +397,11 @@ def _read_server(config: Path) -> Settings:
 
 
 def _document(path: Path) -> Document:
-    import json
-
     from veil.errors import WireError
+    from veil.tools.bounded_json import load_json
 
     try:
-        found: Document = json.loads(path.read_bytes())
+        found: Document = load_json(path.read_bytes())
     except ValueError:
         raise WireError(f"{path} is not a JSON document") from None
     return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any, NoReturn
 
 from starlette.requests import Request
 
 from veil.collector.service import Service
 from veil.errors import ServiceError, WireError
+from veil.tools.bounded_json import load_json
 
 __all__ = ["read_body", "read_json"]
 
@@ -60,8 +60,10 @@ async def read_json(service: Service, request: Request) -> dict[str, Any]:
         raise ServiceError(415, "wrong-type", "expected another content type", expected="application/json")
     body = await read_body(service, request)
     try:
-        document = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        document = load_json(body, object_pairs_hook=_unique, parse_constant=_refuse)
+    except WireError:
+        raise
+    except ValueError:
         raise WireError("expected a JSON object") from None
     if not isinstance(document, dict):
         raise WireError("expected a JSON object")

@@ -7,7 +7,6 @@ redirect. Plain http is refused but for this machine itself, where it passes no 
 from __future__ import annotations
 
 import ipaddress
-import json
 import time
 import urllib.parse
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import CollectorError, ParameterError
+from veil.tools.bounded_json import load_json
 
 if TYPE_CHECKING:
     from urllib.request import OpenerDirector
@@ -51,8 +51,8 @@ class Answer:
     def document(self) -> dict[str, Any]:
         """The JSON object in the body; an empty one where there is none."""
         try:
-            found = json.loads(self.body)
-        except (ValueError, RecursionError):
+            found = load_json(self.body)
+        except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
 

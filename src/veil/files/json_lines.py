@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from veil.entropy import CHUNK_ROWS
-from veil.errors import DomainError, InputError
+from veil.errors import DomainError, InputError, WireError
+from veil.tools.bounded_json import load_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,8 +41,10 @@ def read_lines(file: ValueFile, names: Sequence[str], place: str, expected: Expe
 
 def _object(line: bytes, file: ValueFile, number: int) -> dict[str, Any]:
     try:
-        found = json.loads(line.removeprefix(b"\xef\xbb\xbf").decode())  # of bytes it is half as fast
-    except (ValueError, RecursionError):  # its message would quote the line
+        found = load_json(line.removeprefix(b"\xef\xbb\xbf"))
+    except WireError as problem:
+        raise InputError(f"{problem} ({file.place(number)})") from None
+    except ValueError:  # its message would quote the line
         found = None
     if not isinstance(found, dict):
         raise InputError(f"expected one JSON object a line ({file.place(number)})")

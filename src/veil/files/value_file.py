@@ -9,7 +9,6 @@ import contextlib
 import csv
 import gzip
 import io
-import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO, Literal
 
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow
+from veil.tools.bounded_json import load_json
 
 __all__ = ["FORMATS", "PLACE", "STANDARD_INPUT", "ValueFile", "as_value_file"]
 
@@ -245,7 +245,7 @@ def _names(head: bytes) -> list[str]:
     lines = head.split(b"\n")
     for line in lines[:-1] if len(head) == _HEAD else lines:
         with contextlib.suppress(ValueError):
-            one = json.loads(line)
+            one = load_json(line)
             found.update(dict.fromkeys(one) if isinstance(one, dict) else {})
     return list(found)
 

@@ -17,6 +17,7 @@ from veil.domain.set_text import SEPARATOR
 from veil.errors import InputError, WireError
 from veil.results.base import Result, Truth
 from veil.results.documents import document_bytes
+from veil.tools.bounded_json import RESULT, load_json
 from veil.tools.canonical import take
 from veil.tools.durable import write_atomically
 
@@ -131,8 +132,10 @@ def save(result: Result, path: str | Path) -> None:
 def load(path: str | Path) -> Result:
     """The result that `save` wrote."""
     try:
-        document = json.loads(Path(path).read_bytes())
-    except (ValueError, RecursionError):
+        document = load_json(Path(path).read_bytes(), RESULT)
+    except WireError:
+        raise
+    except ValueError:
         raise WireError("a result is a JSON document, and this file is none") from None
     version, found = take(document, "veil-result", "version", "result")
     if version != 1:

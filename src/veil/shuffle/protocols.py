@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from veil.errors import InputError, WireError
 from veil.shuffle.parties.plan import Plan
 from veil.shuffle.parties.protocol import Protocol
+from veil.tools.bounded_json import load_json
 
 __all__ = ["protocol_of"]
 
@@ -23,7 +23,7 @@ def protocol_of(plan: Plan, secret: Path | None = None, folder: Path | None = No
         if secret is None:
             return Peos(plan)
         try:
-            document = json.loads(secret.read_bytes())
+            document = load_json(secret.read_bytes())
         except ValueError:
             raise WireError(f"{secret} is not a secret key") from None
         return Peos(plan, SecretKey.from_json(document, PublicKey.from_json(plan.keys.get("server"))))

@@ -31,7 +31,6 @@ moment = "day"                  # or "second"
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +43,7 @@ from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.design import Design
 from veil.sql.table import Table
 from veil.tools.arguments import is_int
+from veil.tools.bounded_json import load_json
 
 __all__ = ["Schema", "days", "load_schema", "read_schema", "schema_from_document"]
 
@@ -84,7 +84,7 @@ def _document(where: Path, content: bytes) -> Any:
         raise InputError(f"expected a schema file that ends in .toml or .json, got {where.name}")
     try:
         text = content.decode()
-        return json.loads(text) if where.suffix.lower() == ".json" else tomllib.loads(text)
+        return load_json(text) if where.suffix.lower() == ".json" else tomllib.loads(text)
     except UnicodeDecodeError:
         raise InputError(f"{where} is not UTF-8 text") from None
     except tomllib.TOMLDecodeError as problem:

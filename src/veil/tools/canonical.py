@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from veil.errors import WireError
+from veil.tools.bounded_json import load_json
 
 __all__ = ["Json", "by_kind", "canonical", "digest", "number", "parse", "take"]
 
@@ -40,11 +40,10 @@ def digest(document: Json) -> str:
 def parse(text: str | bytes) -> Json:
     """Read a document strictly: an object, no floats, no repeated keys, no NaN, no integer from 2^53 on."""
     try:
-        text = text if isinstance(text, str) else text.decode("utf-8")
-        document = json.loads(
+        document = load_json(
             text, object_pairs_hook=_unique, parse_float=_no_float, parse_constant=_no_float, parse_int=_small
         )
-    except (ValueError, RecursionError) as problem:
+    except ValueError as problem:
         reason = str(problem) if isinstance(problem, WireError) else "not valid JSON"
         raise WireError(f"a study or a task must be a JSON document: {reason}") from None
     if not isinstance(document, dict):

@@ -7,7 +7,6 @@ Spark keeps through its files.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from veil.errors import MismatchError, WireError
 from veil.survey import Survey
+from veil.tools.bounded_json import load_json
 from veil.wire.frames import VERSION
 from veil.wire.reports import Reports
 
@@ -48,7 +48,7 @@ def task_of(schema: pa.Schema) -> str | None:
 
 def _spark_metadata(written: bytes | None) -> dict[str, Any]:
     try:
-        fields = json.loads(written or b"{}")["fields"]
+        fields = load_json(written or b"{}")["fields"]
         (metadata,) = (field["metadata"] for field in fields if field["name"] == PAYLOAD)
     except (ValueError, LookupError, TypeError):
         return {}

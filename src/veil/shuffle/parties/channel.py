@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import PartyError
+from veil.tools.bounded_json import load_json
 
 __all__ = ["LONGEST", "PIECE", "Channel", "as_pieces"]
 
@@ -104,7 +105,7 @@ class Channel:
         if kind != _DOCUMENT:
             raise PartyError(self.peer, "sent something else than the document that was expected")
         try:
-            document = json.loads(body)
+            document = load_json(body)
         except ValueError:
             document = None
         if not isinstance(document, dict):
@@ -145,7 +146,7 @@ class Channel:
         kind, body = found
         if kind == _DOCUMENT and body.startswith(_FAILED):
             try:
-                failed = json.loads(body)["failed"]
+                failed = load_json(body)["failed"]
                 told = PartyError(str(failed["party"]), str(failed["reason"]))
             except (ValueError, TypeError, LookupError):
                 told = PartyError(self.peer, "failed, and does not say why")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from veil.errors import ParameterError, WireError
 from veil.tools.arguments import is_int
+from veil.tools.bounded_json import load_json
 from veil.tools.canonical import Json, canonical, digest
 
 __all__ = ["DEVICE", "SERVER", "Address", "Plan"]
@@ -123,7 +123,7 @@ class Plan:
     def read(cls, path: Path) -> Plan:
         """From its file."""
         try:
-            document = json.loads(path.read_bytes())
+            document = load_json(path.read_bytes())
         except ValueError:
             raise WireError(f"{path} is not a plan of parties") from None
         return cls.from_json(document)
