@@ -18,7 +18,7 @@ import pytest
 from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
-from veil.collector.edge import Edge, room_for_connections
+from veil.collector.edge import Edge, require_files
 from veil.collector.metrics import Metrics
 from veil.collector.settings import Settings
 
@@ -174,7 +174,7 @@ def test_requests_one_behind_the_other_are_answered_in_order(collector: Collecto
 
 
 def test_requests_that_wait_behind_each_other_take_little_memory(collector: Collector) -> None:
-    one = b"GET / HTTP/1.1\r\n\r\n"
+    one = b"GET / HTTP/1.1\r\nHost:\r\n\r\n"
     piece = one * (250_000 // len(one))
     before = memory(collector)
     with contextlib.ExitStack() as held:
@@ -267,21 +267,27 @@ def closed(collector: Collector, reason: str = "crowded-out") -> int:
     return int(found[0].split()[1]) if found else 0
 
 
-def test_the_limit_on_open_files_is_raised_and_heeded() -> None:
-    code = "import resource, sys; from veil.collector.edge import room_for_connections as room\n"
-    code += "resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), int(sys.argv[2])))\n"
-    code += "print(room(int(sys.argv[3])), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+def test_the_limit_on_open_files_is_raised_as_far_as_needed() -> None:
+    code = "import resource, sys; from veil.collector.edge import require_files\n"
+    code += "for soft, hard, connections in ((6_000, 8_192, 4_096), (1_024, 8_192, 4_096), (256, 1_300, 64)):\n"
+    code += "    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))\n"
+    code += "    print(require_files(connections), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert found == ["5312", "6000", "5312", "5312", "1280", "1280"]  # never lowered
+    assert require_files(10) == 10 + 1_024 + 192
 
-    def room(soft: int, hard: int, wanted: int) -> tuple[int, int]:
-        command = [sys.executable, "-c", code, str(soft), str(hard), str(wanted)]
-        found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-        return int(found[0]), int(found[1])
 
-    assert room(1_024, 8_192, 4_096) == (4_096, 4_096 + 1_152)
-    most, files = room(1_024, 1_024, 4_096)
-    assert files == 1_024
-    assert 100 < most < files - 128
-    assert room_for_connections(10) == 10
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_collector_that_may_open_too_few_files_does_not_start(tmp_path: Path, workers: str) -> None:
+    script = 'ulimit -n 1000; exec "$0" -m veil.cli serve --port 0 --folder data --workers "$1"'
+    command = ["bash", "-c", script, sys.executable, workers]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=LIMIT)
+    assert done.returncode == 3
+    assert done.stderr.splitlines() == [
+        "error: open files: expected a limit of at least 5312 (4096 connections, 1024 that arrive at once, 192 for the"
+        " database, exports and logs), got 1000; raise the limit (ulimit -n, LimitNOFILE=) or lower max_connections"
+    ]
+    assert not (tmp_path / "data").exists()
 
 
 class Waiting:

@@ -70,6 +70,9 @@ def serve(
 ) -> Document:
     """Run the collector until it is told to stop: it takes reports, keeps them, and answers analysts."""
     check_installed()
+    from veil.collector.versions import check_uvicorn
+
+    check_uvicorn()
     from veil.collector.serve import serve as run
 
     options: dict[str, Any] = {"host": host, "port": port, "workers": workers}

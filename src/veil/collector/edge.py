@@ -2,6 +2,7 @@
 
 - A head has at most `head_bytes` and `head_seconds`, a body `body_seconds`; answers must be read, the last one too.
 - Whatever else is no body counts with the head: trailers, extensions of chunks, empty lines. No body earns anything.
+- A head must leave no doubt where its body ends. An upgrade is never offered, so `Upgrade` is ignored (RFC 9110, 7.8).
 - There are at most so many connections, fewer than files may be open. When all are taken, the one that has waited
   longest without a whole request is closed for the new one: whoever sends a request at once gets in, however many
   others hold connections open. Only where all of them are at work is a new one refused.
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from veil.collector.ingest import Ingest, Taken
@@ -22,12 +24,14 @@ from veil.collector.limiting import AddressLimit
 from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
 from veil.collector.settings import Settings
+from veil.errors import InputError
 
-__all__ = ["BACKLOG", "Connection", "Edge", "protocol_of", "room_for_connections"]
+__all__ = ["BACKLOG", "Connection", "Edge", "protocol_of", "require_files"]
 
 BACKLOG = 1024
 """Connections that the system holds before they are taken; all of them may be taken at once."""
-_SPARE_FILES = 128  # for the database, logs and exports
+# 16 of the process, 8 of exports, and 4 of the database for each of at most 42 threads (32 of asyncio's, 10 of ours)
+_OTHER_FILES = 192
 _LOOK_SECONDS = 1.0
 _GRACE_SECONDS = 5  # a body that comes too slowly is refused in words first (`bodies`)
 _IDLE_SECONDS = 75  # longer than a reverse proxy's, so that it is never the one to be surprised
@@ -35,23 +39,32 @@ _STALLED_SECONDS = 60
 _MOST_HEADERS = 100  # each takes some hundred bytes of memory, however short it is
 _MOST_QUEUED = 16  # requests that came before the one in front of them was answered
 _UNLIMITED = (b"/healthz", b"/readyz")
+_Headers = list[tuple[bytes, bytes]]
+_Refusal = tuple[bytes, bytes, bytes, bytes]
+"""Status line, code, message and further header lines of an answer."""
 _HEAD, _BODY, _WHOLE = range(3)  # how much of the current request has come
 _ANSWER = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n%s\r\n%s"
 
 
-def room_for_connections(wanted: int) -> int:
-    """How many connections there may be: as many as wanted, or what the limit on open files leaves.
+def require_files(connections: int) -> int:
+    """Return how many open files the collector needs; raise `InputError` if the system allows fewer.
 
-    Raises that limit where it may; keeps a place for every connection that is taken before an older one is closed.
+    Raises the soft limit as far as needed. Every worker process has a limit of its own.
     """
+    needed = connections + BACKLOG + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    spare = _SPARE_FILES + BACKLOG
-    if soft == resource.RLIM_INFINITY:
-        return wanted
-    if soft < wanted + spare:
-        soft = wanted + spare if hard == resource.RLIM_INFINITY else min(wanted + spare, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return max(1, min(wanted, max(soft - spare, (soft - _SPARE_FILES) // 2)))
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return needed
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+    except (ValueError, OSError):
+        most = soft if hard == resource.RLIM_INFINITY else hard
+        raise InputError(
+            f"open files: expected a limit of at least {needed} ({connections} connections, {BACKLOG} that arrive at"
+            f" once, {_OTHER_FILES} for the database, exports and logs), got {most}; raise the limit (ulimit -n,"
+            f" LimitNOFILE=) or lower max_connections"
+        ) from None
+    return needed
 
 
 class Edge:
@@ -143,6 +156,41 @@ class Edge:
         self.look()
 
 
+def _refused_head(method: bytes, version: str, headers: _Headers) -> _Refusal | None:
+    """Return the refusal of a head, or None if its request may begin.
+
+    The parser has refused what it does not understand, and a length beside chunks. What it lets pass and others might
+    read differently is refused here.
+    """
+    hosts = codings = 0
+    coding, expected = b"chunked", b"100-continue"
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1
+        elif name == b"transfer-encoding":
+            codings, coding = codings + 1, value.lower()
+        elif name == b"expect" and expected == b"100-continue":
+            expected = value.lower()
+    if version not in ("1.1", "1.0"):
+        return b"505 HTTP Version Not Supported", b"bad-request", b"expected HTTP/1.1", b""
+    if method == b"CONNECT":
+        return (
+            b"405 Method Not Allowed",
+            b"method-not-allowed",
+            b"expected another method than CONNECT",
+            b"allow: GET, POST\r\n",
+        )
+    if hosts > 1 or (hosts == 0 and version == "1.1"):
+        return b"400 Bad Request", b"bad-request", b"expected one Host header, got %d" % hosts, b""
+    if codings and version == "1.0":
+        return b"400 Bad Request", b"bad-request", b"expected no Transfer-Encoding in HTTP/1.0", b""
+    if codings > 1 or coding != b"chunked":
+        return b"501 Not Implemented", b"bad-request", b"expected no Transfer-Encoding but chunked", b""
+    if expected != b"100-continue":
+        return b"417 Expectation Failed", b"bad-request", b"expected no Expect but 100-continue", b""
+    return None
+
+
 class _Nobody(list[Any]):
     """Takes trailers, which nobody reads: uvicorn would add them to the headers of a request that is under way."""
 
@@ -158,7 +206,10 @@ _NOBODY = _Nobody()
 
 
 class Connection(HttpToolsProtocol):
-    """One connection. It overrides what asyncio and the parser call, and `on_response_complete`, uvicorn's own."""
+    """One connection. It overrides what asyncio and the parser call, and `on_response_complete`, uvicorn's own.
+
+    `veil.collector.versions` says which versions of uvicorn it is tested with.
+    """
 
     edge: ClassVar[Edge]
     ingest: ClassVar[Ingest | None] = None
@@ -168,6 +219,8 @@ class Connection(HttpToolsProtocol):
     _skipped = 0  # bytes of a body that come after the answer
     _unsent = 0  # bytes of answers, when it was last looked at how a close gets on
     _ended = False  # nothing that comes is looked at any more
+    _last = False  # no more requests come: it is closed after the answers that are due
+    _again = b""  # a head that asked for an upgrade, without asking: it is parsed once more
     _waits: dict[Connection, float] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -188,13 +241,35 @@ class Connection(HttpToolsProtocol):
         if self._ended:
             return
         self._beside += len(data)
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        self._parse(data)
         if self._ended:
             return
         if self._beside > self.edge.head_bytes or (self._phase == _HEAD and len(self.headers) > _MOST_HEADERS):
             self._refuse_head()
         else:
             self._settle()
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep a connection open that sends no more (half-closed) until complete requests have their answers."""
+        if self.transport.is_closing() or not (self._last or self._answers_due()):
+            return False
+        self._ended = self._last = True
+        self._wait_in(None)
+        return True
+
+    def _parse(self, data: bytes) -> None:
+        """Feed the parser. It stops behind a head with an upgrade: the body and what follows are still HTTP/1.1."""
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as stop:
+                self.parser = httptools.HttpRequestParser(self)
+                data, self._again = self._again + data[stop.args[0] :], b""
+            except httptools.HttpParserError:
+                self.send_400_response("")
+                return
 
     def on_message_begin(self) -> None:
         if self._ended:
@@ -206,6 +281,17 @@ class Connection(HttpToolsProtocol):
         large = self._beside > self.edge.head_bytes and self._head_size() > self.edge.head_bytes
         if large or len(self.headers) > _MOST_HEADERS:  # it came whole, in one piece
             self._stop(self._refuse_head)
+        method, version = self.parser.get_method(), self.parser.get_http_version()
+        refusal = _refused_head(method, version, self.headers)
+        if refusal is not None:
+            self.edge.count("bad-head")
+            self._stop(self._refuse_after_answers, *refusal)
+        if self.parser.should_upgrade():
+            lines = [b"%s: %s\r\n" % header for header in self.headers if header[0] != b"upgrade"]
+            self._again = b"%s %s HTTP/%s\r\n%s\r\n" % (method, self.url, version.encode(), b"".join(lines))
+            return
+        if version == "1.0":
+            self.expect_100_continue = False  # it knows no interim answers
         self._phase = _BODY
         taken = None
         wait = self.edge.wait(self)
@@ -214,11 +300,9 @@ class Connection(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             if len(self.pipeline) >= _MOST_QUEUED:
                 self._stop(self.drop, "too-many-queued")
-        elif self.ingest is not None and not wait:
-            parser = self.parser
-            if parser.get_method() == b"POST" and not parser.should_upgrade():
-                keep_alive = parser.get_http_version() != "1.0" and parser.should_keep_alive()
-                taken = self.ingest.take(self, self.url, self.headers, keep_alive)
+        elif self.ingest is not None and not wait and method == b"POST":
+            keep_alive = version != "1.0" and self.parser.should_keep_alive()
+            taken = self.ingest.take(self, self.url, self.headers, keep_alive)
         if taken is None:
             super().on_headers_complete()
         else:
@@ -242,6 +326,8 @@ class Connection(HttpToolsProtocol):
         self._chunk = 0
 
     def on_message_complete(self) -> None:
+        if self._again:
+            return
         self._phase = _WHOLE
         self._beside = self._chunk = self._skipped = 0
         super().on_message_complete()
@@ -249,10 +335,13 @@ class Connection(HttpToolsProtocol):
             self.cycle.begin()
 
     def on_response_complete(self) -> None:
+        last = self._last and not self.pipeline
         super().on_response_complete()
+        if last:
+            self.transport.close()
         if self.transport.is_closing():
             self.notice_close()
-        else:
+        elif not self._ended:
             self._settle()
 
     def pause_writing(self) -> None:
@@ -268,7 +357,7 @@ class Connection(HttpToolsProtocol):
         if self._ended:  # it was stopped from here
             return
         self.edge.count("not-http")
-        self._refuse(b"400 Bad Request", b"bad-request", b"this is not a request of HTTP/1.1")
+        self._refuse_after_answers(b"400 Bad Request", b"bad-request", b"this is not a request of HTTP/1.1")
 
     def give_up(self, reason: str) -> None:
         """Close a connection that took too long; whoever is within a request is told."""
@@ -331,7 +420,31 @@ class Connection(HttpToolsProtocol):
         self.edge.stalled.pop(self, None)
         self.edge.connections.discard(self)
 
-    def _stop(self, end: Callable[..., None], *arguments: str) -> NoReturn:
+    def _answers_due(self) -> bool:
+        """Return True if complete requests wait for answers. Drop an incomplete one that is queued behind them."""
+        if self._phase == _BODY:
+            if not self.pipeline:
+                return False
+            self.pipeline.popleft()
+            return True
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _answer_begun(self) -> bool:
+        return bool(self.cycle.response_complete or getattr(self.cycle, "response_started", False))
+
+    def _refuse_after_answers(self, status: bytes, code: bytes, message: bytes, beside: bytes = b"") -> None:
+        """Refuse what is no request. Never in the place of another request's answer: then only close, after it."""
+        if self._answers_due():
+            self._ended = self._last = True
+            self._wait_in(None)
+        elif self._phase == _BODY and self._answer_begun():
+            self._ended = True
+            self.transport.close()
+            self.notice_close()
+        else:
+            self._refuse(status, code, message, beside)
+
+    def _stop(self, end: Callable[..., None], *arguments: str | bytes) -> NoReturn:
         """End the connection while the parser is at work, which stops where it is."""
         end(*arguments)
         raise _EndedError
@@ -350,6 +463,8 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, status: bytes, code: bytes, message: bytes, beside: bytes = b"") -> None:
         self._ended = True
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # whatever its application still says is not sent
         if not self.transport.is_closing():
             body = b'{"error": {"code": "%s", "message": "%s"}}' % (code, message)
             self.transport.write(_ANSWER % (status, len(body), beside, body))

@@ -19,8 +19,6 @@ from pathlib import Path
 __all__ = ["Seldom", "log", "set_up"]
 
 _LOGGER = logging.getLogger("veil.collector")
-# How lines of uvicorn's begin that a request can cause: whoever sends those could fill the log.
-_UNWRITTEN = ("Invalid HTTP request received.", "Unsupported upgrade request.", "No supported WebSocket library")
 _SELDOM_SECONDS = 10.0
 _ARGUMENT = re.compile(r"\s*\[?%[-+ #0-9.]*[a-zA-Z]\]?")
 
@@ -29,7 +27,6 @@ def set_up(level: str, worker: int | None = None) -> None:
     """Send the collector's and uvicorn's logs to standard error, as JSON; of several workers each says its number."""
     handler = _WholeLines()
     handler.setFormatter(_JsonLines(worker))
-    handler.addFilter(lambda record: not str(record.msg).startswith(_UNWRITTEN))
     for name in ("veil.collector", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler] if name != "uvicorn.error" else []

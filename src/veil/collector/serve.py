@@ -14,7 +14,7 @@ from pathlib import Path
 
 from veil.collector.app import App
 from veil.collector.board import Board
-from veil.collector.edge import BACKLOG, Edge, protocol_of, room_for_connections
+from veil.collector.edge import BACKLOG, Edge, protocol_of, require_files
 from veil.collector.ingest import Ingest
 from veil.collector.limiting import AddressLimit
 from veil.collector.logs import log, set_up
@@ -42,17 +42,18 @@ def serve(settings: Settings) -> None:
     if hasattr(signal, "SIGPIPE"):  # a device that hangs up must not end us, as `veil ... | head` may
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     set_up(settings.log_level)
+    files = require_files(settings.max_connections)
     keep_compiled_in(Path(settings.folder).resolve() / "kernels")  # where neither the package nor a home can be written
     limit = AddressLimit(settings.requests_per_minute) if settings.requests_per_minute else None
     with _bound(settings) as listener:
         if settings.workers == 1:
-            _serve(settings, listener, limit, Metrics())
+            _serve(settings, listener, limit, Metrics(), files)
             return
         board = Board(settings.workers)
 
         def work(number: int, ready: Callable[[], None]) -> None:
             set_up(settings.log_level, number)
-            _serve(settings, listener, limit, Metrics(board.of(number)), number, ready)
+            _serve(settings, listener, limit, Metrics(board.of(number)), files, number, ready)
 
         supervise(work, settings.workers, settings.shutdown_seconds + _GRACE_SECONDS)
 
@@ -62,6 +63,7 @@ def _serve(
     listener: socket.socket,
     limit: AddressLimit | None,
     metrics: Metrics,
+    files: int,
     worker: int = 0,
     ready: Callable[[], None] | None = None,
 ) -> None:
@@ -69,13 +71,11 @@ def _serve(
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     app = App(_service(settings, metrics, chores=worker == 0))
-    edge = Edge(settings, metrics, room_for_connections(settings.max_connections), limit)
+    edge = Edge(settings, metrics, settings.max_connections, limit)
     listener.listen(BACKLOG)
     if worker == 0:
         host, port = listener.getsockname()[:2]
-        log("info", "listening", host=host, port=port, connections=edge.most)
-        if edge.most < settings.max_connections:
-            log("warning", "fewer-connections", wanted=settings.max_connections, most=edge.most)
+        log("info", "listening", host=host, port=port, connections=edge.most, files=files)
     if ready is not None:
         ready()
     config = uvicorn.Config(
