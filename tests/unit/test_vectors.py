@@ -20,6 +20,9 @@ from tests.service.browser.javascript import built_client
 
 from veil import Ledger, Survey, errors
 from veil.device.client import normative_report
+from veil.device.online import Clock, open_client
+from veil.device.verification import read_time
+from veil.device.web import Answer, Web
 from veil.entropy import Words
 from veil.shuffle.ring import ring_of
 from veil.tools.canonical import canonical, parse
@@ -188,6 +191,24 @@ def test_bad_tasks_are_refused(task: None, case: Json) -> None:
         assert type(refused.value).__name__ == case["error"]
 
 
+def test_a_device_opens_and_refuses_what_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One ledger for all steps: what it saw in earlier ones decides."""
+    vectors, ledger = read("published"), Ledger(lifetime=1.0)
+    for step in vectors["steps"]:
+        answer = Answer(200, {}, json.dumps(step["published"]).encode())
+        monkeypatch.setattr(Web, "get", lambda *_, answer=answer: answer)
+        now = read_time(step["now"])
+        clock = Clock(now=lambda now=now: now)  # type: ignore[misc]
+        try:
+            open_client("https://collector.example", vectors["keys"], step["asked"], ledger, clock)
+            outcome = "open"
+        except errors.VeilError as problem:
+            said = {"renewed": "outdated", "has seen wave": "rollback"}
+            outcome = next((word for part, word in said.items() if part in str(problem)), "refused")
+        assert outcome == step["outcome"], step["name"]
+    assert ledger.charges == []
+
+
 def test_every_bad_task_is_bad_for_one_reason() -> None:
     """The documents that the bad ones were made from are good: what is refused is the edit."""
     for vector in (v for name in GOOD for v in read(name)["surveys"]):
@@ -264,10 +285,11 @@ def flip(text: str, pattern: str) -> str:
         ("set-views", r'"load": ([0-9]+)'),
         ("primitives", r'"spread": "([0-9a-f]+)"'),
         ("bad_tasks", r'"ratio": "(abov)e"'),
+        ("published", r'"outcome": "(rollbac)k"'),
     ],
 )
 def test_node_fails_on_one_flipped_digit(name: str, pattern: str, tmp_path: Path) -> None:
-    empty = {"primitives": {}, "lasting": {"people": []}, "bad_tasks": {"cases": []}}
+    empty = {"primitives": {}, "lasting": {"people": []}, "bad_tasks": {"cases": []}, "published": {"steps": []}}
     for other in VECTORS.glob("*.json"):  # the file alone: all others would be gone through for nothing
         (tmp_path / other.name).write_text(json.dumps(empty.get(other.stem, {"surveys": []})))
     path = tmp_path / f"{name}.json"

@@ -11,9 +11,11 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 
 import { encodeText, hex, littleEndian } from "../build/bytes.js";
 import { canonical, digest, parse } from "../build/canonical.js";
+import { openClient } from "../build/client.js";
 import { readDomain } from "../build/domains.js";
 import { bucketOf, splitmix64, spreadBytes } from "../build/hash.js";
 import { lastingReport } from "../build/lasting.js";
+import { MemoryStore } from "../build/memory.js";
 import { Survey } from "../build/survey.js";
 import { readView } from "../build/views.js";
 import { Words } from "../build/words.js";
@@ -183,6 +185,27 @@ export async function reproduce(folder, failed) {
     const occasions = new Set(person.steps.map(({ value, occasion }) => `${JSON.stringify(value)} ${occasion}`));
     await check(`${person.name}: kept`, (equal) => equal(kept.size, 1 + values.size + occasions.size));
     await check(`${person.name}: paid`, (equal) => equal(values.size, person.paid));
+  }
+
+  const { keys, steps } = read("published");
+  const store = new MemoryStore(); // one device: what it saw in earlier steps decides
+  for (const { name, now, asked, published, outcome } of steps) {
+    await check(`published: ${name}`, async (equal) => {
+      const wanted = /^[0-9a-f]{64}$/.test(asked) ? { task: asked } : { name: asked };
+      const environment = {
+        now: () => Date.parse(now),
+        fetch: async () => new Response(JSON.stringify(published)),
+        open: async () => store,
+        alone: (_, run) => run(),
+        online: () => () => undefined,
+      };
+      const options = { collector: "https://collector.example", key: keys, budget: 1, ...wanted };
+      const found = await openClient(options, environment).then(
+        () => "open",
+        ({ code }) => ({ "survey-outdated": "outdated", "survey-rollback": "rollback" })[code] ?? "refused",
+      );
+      equal(found, outcome);
+    });
   }
 
   for (const vector of read("bad_tasks").cases) {
