@@ -226,7 +226,7 @@ def _leave_with(world: World, submission: Submission, *names: str) -> None:
     async def send() -> None:
         for name in names:
             channel = await dial(world.settings(DEVICE), name, "leave")
-            await _leave(channel, world.plan.index(name), submission)
+            await _leave(channel, world.plan.index(name), submission, world.settings(DEVICE).limit)
             await channel.close()
 
     asyncio.run(send())

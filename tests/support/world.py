@@ -41,6 +41,8 @@ class World:
         *,
         full_keys: bool = False,
         least: int = 1,
+        patience: float = 5.0,
+        more: str = "",
     ) -> None:
         self.folder = folder
         public, self.secret = make_keys() if full_keys else small_keys()
@@ -52,13 +54,13 @@ class World:
         (folder / "plan.json").write_bytes(self.plan.to_bytes())
         (folder / "secret.json").write_text(json.dumps(self.secret.to_json()))
         for name in (*names, SERVER, DEVICE):
-            self._write(name, silence)
+            self._write(name, f"silence = {silence}", f"patience = {patience}", more)
         self.processes: dict[str, Started] = {}
 
-    def _write(self, name: str, silence: float) -> None:
+    def _write(self, name: str, *more: str) -> None:
         lines = [f'{key} = "{name}.{end}"' for key, end in (("certificate", "crt"), ("key", "key"))]
         lines += [f'party = "{name}"', 'plan = "plan.json"', 'authority = "authority.crt"', f'data = "data/{name}"']
-        lines += [f"silence = {silence}", "patience = 5.0"]
+        lines += more
         lines += ['secret = "secret.json"'] if name == SERVER else []
         (self.folder / f"{name}.toml").write_text("\n".join(lines))
 
@@ -71,8 +73,8 @@ class World:
         """Have a party end, or stop, when it comes to a stage."""
         (self.folder / "fail").write_text(f"{name}: {stage}\n{signal_name}")
 
-    def start(self, *names: str) -> None:
-        """Start shufflers (all, without names), and wait until they listen."""
+    def start(self, *names: str, first: str = "") -> None:
+        """Start shufflers (all, without names), and wait until they listen; `first` is code that they run before."""
         chosen = names or self.plan.names
         for name in chosen:
             if name in self.processes:
@@ -81,7 +83,7 @@ class World:
             log = (self.folder / f"{name}.log").open("ab")
             log.write(b"-- start\n")
             log.flush()
-            self.processes[name] = start("from tests.support.party import main; main()", *command, stderr=log)
+            self.processes[name] = start(first + "from tests.support.party import main; main()", *command, stderr=log)
             log.close()
         for name in chosen:
             until(lambda name=name: self._ready(name), lambda name=name: self.log(name))  # type: ignore[misc]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.patience import LIMIT
 from tests.support.in_memory import small_plan
 
 from veil.errors import InputError, MismatchError, ParameterError, PartyError, StoreError, VeilError, WireError
 from veil.shuffle.parties.certificates import Identity
 from veil.shuffle.parties.channel import LONGEST, Channel, as_pieces
+from veil.shuffle.parties.coordinator import Coordinator
 from veil.shuffle.parties.device import Outbox, Submission
 from veil.shuffle.parties.kept import Kept, Seal
 from veil.shuffle.parties.listing import pack, unpack
@@ -66,6 +71,15 @@ def frame(kind: bytes, body: bytes) -> bytes:
         (b"", "went away"),
         (frame(b"J", b"[1]"), "is not a document"),
         (frame(b"J", b"\xff"), "is not a document"),
+        (frame(b"J", b"[" * 60_000), "is not a document"),
+        (frame(b"J", b'{"a":' * 10_000 + b"1" + b"}" * 10_000), "is not a document"),
+        (frame(b"J", b'{"failed":' + b"[" * 60_000), "shuffler-9 failed, and does not say why"),
+        (frame(b"J", b'{"a":"' + b"x" * 70_000 + b'"}'), "sent a document of 70009 bytes"),
+        (frame(b"J", b'{"failed":{"party":"shuffler-3\\nx","reason":"fell over"}}'), "shuffler-9 failed, and does not"),
+        (
+            frame(b"J", b'{"failed":{"party":"shuffler-3","reason":"\\u001b[2J"}}'),
+            "shuffler-3 failed, and does not say",
+        ),
         (frame(b"Z", b"{}"), "something else than the document"),
         (frame(b"J", b'{"failed":{"party":"shuffler-3","reason":"fell over"}}'), "shuffler-3 fell over"),
     ],
@@ -115,6 +129,52 @@ def test_silence_is_noticed_and_signs_of_life_are_not_silence() -> None:
         return await channel.receive()
 
     assert between(busy, silence=0.3) == {"done": 1}
+
+
+def test_signs_of_life_do_not_prolong_an_exchange() -> None:
+    async def stalled(channel: Channel, raw: asyncio.StreamWriter) -> None:
+        async def alive() -> None:
+            while True:
+                raw.write(frame(b"K", bytes([2])))
+                await asyncio.sleep(0.02)
+
+        signs = asyncio.ensure_future(alive())
+        try:
+            async with channel.within(0.2, "the greeting"):
+                await channel.receive()
+        finally:
+            signs.cancel()
+            assert channel.peer_state == bytes([2])
+
+    with pytest.raises(PartyError, match=r"shuffler-9 has stalled: the greeting took longer than 0\.2 seconds"):
+        between(stalled)
+
+
+def test_frames_that_nobody_receives_are_limited() -> None:
+    """A party that sends without end fills neither the memory of one that is at work, nor of one that waits."""
+
+    async def flooded(channel: Channel, raw: asyncio.StreamWriter) -> int:
+        sent = 0
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(2.0):
+                while sent < 400:
+                    raw.write(frame(b"V", bytes(LONGEST - 1)))
+                    await raw.drain()
+                    sent += 1
+        return sent
+
+    assert between(flooded) < 100  # what the system holds for a connection, and a few frames
+
+    async def refused(channel: Channel, raw: asyncio.StreamWriter) -> None:
+        channel._room = 1000
+        channel._frames = asyncio.Queue()
+        for _ in range(10):
+            raw.write(frame(b"V", bytes(100)))
+        await asyncio.wait_for(channel.closed.wait(), LIMIT)
+        await channel.send({})
+
+    with pytest.raises(PartyError, match="shuffler-9 sent more than the protocol has for it to send"):
+        between(refused)
 
 
 def test_a_long_vector_comes_in_pieces_and_is_counted() -> None:
@@ -376,6 +436,52 @@ def test_the_newest_of_three_servers_is_the_one_that_is_obeyed(tmp_path: Path) -
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("do", "answer", "said"),
+    [
+        ("status", {}, "does not say how many people's shares it holds"),
+        ("status", {"held": [-1, "x"]}, "does not say how many people's shares it holds"),
+        ("status", {"held": ["3", ["x"]]}, "does not say how many people's shares it holds"),
+        ("list", {}, "announced a list of submissions"),
+        ("list", {"bytes": 10**15}, "announced a list of submissions"),
+        ("list", {"bytes": 19}, "announced a list of submissions"),
+    ],
+)
+def test_answers_of_a_shuffler_without_their_fields_name_it(
+    tmp_path: Path, do: str, answer: dict[str, Any], said: str
+) -> None:
+    class Peer:
+        peer = "shuffler-2"
+
+        async def send(self, document: dict[str, Any]) -> None:
+            assert document["do"] == do
+
+        async def receive(self) -> dict[str, Any]:
+            return answer
+
+        within = Channel.within
+
+    identity = Identity(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    protocol = Peos(small_plan(3))
+    coordinator, peer = Coordinator(Settings("server", protocol.plan, identity, tmp_path), protocol), Peer()
+
+    async def ask() -> None:
+        if do == "list":
+            await coordinator._listed(peer, {"held": [3, ""]})  # type: ignore[arg-type]
+        else:
+            await coordinator._people({peer: await coordinator._ask(peer, do=do)}, False)  # type: ignore[arg-type, dict-item]
+
+    with pytest.raises(PartyError, match=f"shuffler-2 {said}"):
+        asyncio.run(ask())
+
+
+@pytest.mark.parametrize("request_", [{}, {"people": "x", "digest": ""}, {"people": 3, "digest": "", "bytes": 10**15}])
+def test_requests_of_the_server_without_their_fields_are_refused(tmp_path: Path, request_: dict[str, Any]) -> None:
+    process = shuffler_process(tmp_path, Peos(small_plan(3)))
+    with pytest.raises(PartyError, match=r"server (asked to close|announced a list)"):
+        asyncio.run(process._do(_Peer(), {"do": "seal", **request_}))  # type: ignore[arg-type]
+
+
 # -- devices, plans, settings ------------------------------------------------------------------------------------------
 
 
@@ -444,3 +550,27 @@ def test_settings_that_are_wrong_are_refused(tmp_path: Path, text: str, said: st
     (tmp_path / "party.toml").write_text(text)
     with pytest.raises(InputError, match=said):
         Settings.read(tmp_path / "party.toml")
+
+
+@pytest.mark.parametrize("value", ["0", "100001", "true", '"64"', "1.5"])
+def test_a_number_of_connections_that_is_wrong_is_refused(tmp_path: Path, value: str) -> None:
+    (tmp_path / "plan.json").write_bytes(small_plan(3).to_bytes())
+    lines = [f'{key} = "x"' for key in ("party", "certificate", "key", "authority", "data")]
+    (tmp_path / "party.toml").write_text("\n".join([*lines, 'plan = "plan.json"', f"connections = {value}"]))
+    with pytest.raises(ParameterError, match="connections: expected an integer from 1 to 100,000"):
+        Settings.read(tmp_path / "party.toml")
+
+
+def test_a_soft_limit_on_files_is_raised_and_a_hard_one_is_an_error() -> None:
+    code = (
+        "import resource; from veil.tools.open_files import require_files\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))\n"
+        "require_files(150, 'a test'); print(resource.getrlimit(resource.RLIMIT_NOFILE))\n"
+        "require_files(201, 'a test')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "(200, 200)\n"
+    assert done.stderr.splitlines()[-1] == (
+        "veil.errors.InputError: open files: expected a limit of at least 201 for a test, got 200; "
+        "raise the limit first (`ulimit -n 201`)"
+    )

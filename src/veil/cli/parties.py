@@ -141,6 +141,7 @@ def secret(
 @reporting
 def shuffler(config: Config, as_json: AsJson = False) -> Document:
     """Run one shuffler: it keeps what devices leave with it, and shuffles when the server says so."""
+    from veil.shuffle.parties.listening import files_needed
     from veil.shuffle.parties.shuffler import ShufflerProcess
     from veil.shuffle.protocols import protocol_of
 
@@ -149,7 +150,13 @@ def shuffler(config: Config, as_json: AsJson = False) -> Document:
     process = ShufflerProcess(settings, protocol_of(settings.plan, settings.secret, settings.folder))
 
     def ready() -> None:
-        logging.getLogger("veil.parties").info("%s: ready at %s", settings.party, settings.plan.address(settings.party))
+        logging.getLogger("veil.parties").info(
+            "%s: ready at %s, for %d devices at a time (up to %d open files)",
+            settings.party,
+            settings.plan.address(settings.party),
+            settings.connections,
+            files_needed(settings),
+        )
 
     _until_ended(process.listen(ready))
     return {"party": settings.party}

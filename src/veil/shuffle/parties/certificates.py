@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from veil.errors import InputError, PartyError
+from veil.shuffle.parties.plan import is_party_name
 from veil.tools.durable import write_atomically, write_secret
 
 __all__ = ["Identity", "make_authority", "name_in"]
@@ -53,7 +54,7 @@ class Identity:
 def name_in(certificate: Any) -> str:
     """The party's name in a certificate that TLS has checked."""
     names = [name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"]
-    if len(names) != 1:
+    if len(names) != 1 or not is_party_name(names[0]):
         raise PartyError("a stranger", "showed a certificate that does not carry one party's name")
     return str(names[0])
 

@@ -2,6 +2,10 @@
 
 Both ends send a sign of life now and then, so that a party that hangs is told from one that works for long. Whatever
 goes wrong becomes a `PartyError` with the name of the party at the other end.
+
+Nothing here trusts the other end: frames and documents have a maximum size, frames that nobody has received yet have
+one together, and `within` limits the time of an exchange, because a party that does no work can still show signs of
+life.
 """
 
 from __future__ import annotations
@@ -10,16 +14,17 @@ import asyncio
 import contextlib
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import PartyError
-from veil.tools.bounded_json import load_json
+from veil.shuffle.parties.plan import is_party_name
+from veil.tools.bounded_json import Limits, load_json
 
-__all__ = ["LONGEST", "PIECE", "Channel", "as_pieces"]
+__all__ = ["LONGEST", "PIECE", "Channel", "as_pieces", "reason_in"]
 
 PIECE = 1 << 20
 """Bytes of a vector that go into one frame."""
@@ -31,12 +36,22 @@ _FAILED = b'{"failed":'
 _HEAD = 4
 _LABEL = 12  # of a piece of a vector: its label, 4 bytes, and where in the vector it begins, 8 bytes
 _SIGNS = 4  # signs of life in the time after which silence is a failure
+_MAX_DOCUMENT = 1 << 16
+_DOCUMENT_LIMITS = Limits(bytes=_MAX_DOCUMENT, depth=8, nodes=1 << 12)
+_MAX_REASON = 2_000
+_MAX_STATE = 255  # bytes of a sign of life
+_BACKLOG = 8  # frames that wait to be received before the other end has to wait
+_OVERHEAD = 256  # bytes that a waiting frame takes beside its body
 
 Bytes = NDArray[np.uint8]
 
 
 class Channel:
-    """One connection to another party. `sent` and `received` count bytes, frames' heads included, TLS's not."""
+    """One connection to another party. `sent` and `received` count bytes, frames' heads included, TLS's not.
+
+    Without `room`, the other end waits while 8 frames are still to be received. With `room` it never waits, so that
+    shufflers that send to each other cannot block; it is refused once more than `room` bytes are to be received.
+    """
 
     def __init__(
         self,
@@ -44,18 +59,49 @@ class Channel:
         writer: asyncio.StreamWriter,
         peer: str,
         silence: float = 20.0,
-        backlog: int = 0,
+        room: int | None = None,
     ) -> None:
         self.peer = peer
         self.sent = 0
         self.received = 0
+        self.state: Callable[[], bytes] = bytes
+        """What signs of life tell the other end, as bytes; nothing by default."""
+        self.peer_state = b""
+        """What the latest sign of life of the other end told."""
+        self.active = asyncio.get_running_loop().time()
+        """When the latest frame came that was not a sign of life."""
+        self._waiting = 0
         self._reader, self._writer, self._silence = reader, writer, silence
-        # without a limit for parties, who send no more than the protocol has; a stranger must not fill the memory
-        self._frames: asyncio.Queue[tuple[bytes, bytes] | PartyError] = asyncio.Queue(backlog)
+        self._room, self._queued = room, 0
+        self._frames: asyncio.Queue[tuple[bytes, bytes] | PartyError] = asyncio.Queue(_BACKLOG if room is None else 0)
         self._failure: PartyError | None = None
         self.closed = asyncio.Event()
         """Set once the connection is over, by either end."""
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._show_life())]
+
+    @property
+    def waiting(self) -> bool:
+        """True while something waits for the other end to send, or to read what is sent to it."""
+        return self._waiting > 0
+
+    @contextlib.asynccontextmanager
+    async def within(self, seconds: float, what: str) -> AsyncIterator[None]:
+        """Blame the other end if the block is not over within `seconds`, whatever signs of life there are."""
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise PartyError(
+                self.peer, f"has stalled: {what} took longer than {seconds:g} seconds, though it shows signs of life"
+            ) from None
+
+    @contextlib.contextmanager
+    def _wait(self) -> Iterator[None]:
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
@@ -77,7 +123,8 @@ class Channel:
         async for piece in pieces:
             for begin in range(0, len(piece), PIECE):
                 part = piece[begin : begin + PIECE].tobytes()
-                await self._send(_VECTOR, label.to_bytes(4) + (start + begin).to_bytes(8) + part)
+                with self._wait():
+                    await self._send(_VECTOR, label.to_bytes(4) + (start + begin).to_bytes(8) + part)
             start += len(piece)
 
     async def _send(self, kind: bytes, body: bytes) -> None:
@@ -95,7 +142,7 @@ class Channel:
         with contextlib.suppress(PartyError):
             while True:
                 await asyncio.sleep(self._silence / _SIGNS)
-                await self._send(_ALIVE, b"")
+                await self._send(_ALIVE, self.state()[:_MAX_STATE])
 
     # -- receiving -----------------------------------------------------------------------------------------------------
 
@@ -104,11 +151,8 @@ class Channel:
         kind, body = await self._next()
         if kind != _DOCUMENT:
             raise PartyError(self.peer, "sent something else than the document that was expected")
-        try:
-            document = load_json(body)
-        except ValueError:
-            document = None
-        if not isinstance(document, dict):
+        document = _document(body)
+        if document is None:
             raise PartyError(self.peer, "sent a frame that is not a document")
         return document
 
@@ -138,20 +182,24 @@ class Channel:
         return whole
 
     async def _next(self) -> tuple[bytes, bytes]:
-        found = await self._frames.get()
+        with self._wait():
+            found = await self._frames.get()
         if isinstance(found, PartyError):
             if self._frames.empty():
                 self._frames.put_nowait(found)  # for whoever asks next
             raise found
         kind, body = found
+        self._queued -= len(body) + _OVERHEAD
         if kind == _DOCUMENT and body.startswith(_FAILED):
-            try:
-                failed = load_json(body)["failed"]
-                told = PartyError(str(failed["party"]), str(failed["reason"]))
-            except (ValueError, TypeError, LookupError):
-                told = PartyError(self.peer, "failed, and does not say why")
-            raise told
+            raise self._reported(body)
         return found
+
+    def _reported(self, body: bytes) -> PartyError:
+        """Return the failure that the other end reports; it may not name what cannot be the name of a party."""
+        failed = (_document(body) or {}).get("failed")
+        if not isinstance(failed, dict) or not is_party_name(party := failed.get("party")):
+            return PartyError(self.peer, "failed, and does not say why")
+        return PartyError(party, reason_in(failed, "reason", "failed, and does not say why"))
 
     async def _read(self) -> None:
         """Read frames as they come, whether or not somebody waits: then nobody's sending waits for anybody's work."""
@@ -163,8 +211,16 @@ class Channel:
                     raise PartyError(self.peer, f"announced a frame of {length} bytes; frames have 1 to {LONGEST}")
                 body = await asyncio.wait_for(self._reader.readexactly(length), self._silence)
                 self.received += _HEAD + length
-                if body[:1] != _ALIVE:
-                    await self._frames.put((body[:1], body[1:]))
+                if body[:1] == _ALIVE:
+                    self.peer_state = body[1 : 1 + _MAX_STATE]
+                    continue
+                if body[:1] == _DOCUMENT and length > _MAX_DOCUMENT:
+                    raise PartyError(self.peer, f"sent a document of {length} bytes; at most {_MAX_DOCUMENT} are read")
+                self.active = asyncio.get_running_loop().time()
+                self._queued += length - 1 + _OVERHEAD
+                if self._room is not None and self._queued > self._room:
+                    raise PartyError(self.peer, "sent more than the protocol has for it to send")
+                await self._frames.put((body[:1], body[1:]))
         except (OSError, EOFError, TimeoutError, ssl.SSLError, PartyError) as problem:
             await self._frames.put(self._failed(problem))
 
@@ -194,6 +250,33 @@ class Channel:
         self._writer.close()
         with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
             await asyncio.wait_for(self._writer.wait_closed(), 1.0)
+        self.abort()  # else a party that does not answer the end of TLS would keep the file open for half a minute
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._writer.transport.abort()
+
+
+def _document(body: bytes) -> dict[str, Any] | None:
+    try:
+        found = load_json(body, _DOCUMENT_LIMITS)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def reason_in(document: dict[str, Any], key: str, otherwise: str) -> str:
+    """Return what another party gives as a reason, if it is one line of printable text.
+
+    It goes into messages and logs, where other characters could forge lines or control a terminal.
+
+    >>> reason_in({"refused": "has another plan"}, "refused", "does not say why")
+    'has another plan'
+    >>> reason_in({"refused": "later\\n12:00:00 ready"}, "refused", "does not say why")
+    'does not say why'
+    """
+    text = document.get(key)
+    return text if isinstance(text, str) and len(text) <= _MAX_REASON and text.isprintable() else otherwise
 
 
 async def as_pieces(array: NDArray[Any]) -> AsyncIterator[Bytes]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,12 +16,13 @@ from numpy.typing import NDArray
 from veil.errors import EmptyError, PartyError
 from veil.shuffle.parties.attempt import OUTCOME, enter_stage
 from veil.shuffle.parties.channel import Channel, as_pieces
-from veil.shuffle.parties.dialing import dial
+from veil.shuffle.parties.dialing import dial_all
 from veil.shuffle.parties.kept import Seal
-from veil.shuffle.parties.listing import LISTING, pack, unpack
+from veil.shuffle.parties.listing import LISTING, ROW_BYTES, pack, unpack
 from veil.shuffle.parties.plan import SERVER
 from veil.shuffle.parties.protocol import Elements, Protocol
 from veil.shuffle.parties.settings import Settings
+from veil.tools.arguments import is_int
 
 __all__ = ["Coordinator", "Costs", "Shuffled", "Status"]
 
@@ -79,7 +81,7 @@ class Coordinator:
         finally:
             await asyncio.gather(*(channel.close() for channel in channels))
         return {
-            channel.peer: Status(int(one["held"][0]), bool(one["sealed"]), bool(one["finished"]))
+            channel.peer: Status(_held(channel, one).people, bool(one.get("sealed")), bool(one.get("finished")))
             for channel, one in zip(channels, found, strict=True)
         }
 
@@ -99,19 +101,12 @@ class Coordinator:
             await asyncio.gather(*(channel.close() for channel in channels))
 
     async def _dialled(self) -> list[Channel]:
-        names = self._settings.plan.names
-        dials = (dial(self._settings, name, "control") for name in names)
-        found = await asyncio.gather(*dials, return_exceptions=True)
-        channels = [channel for channel in found if isinstance(channel, Channel)]
-        for problem in found:
-            if isinstance(problem, BaseException):
-                await asyncio.gather(*(channel.close() for channel in channels))
-                raise problem
-        return channels
+        return await dial_all(self._settings, self._settings.plan.names, "control")
 
     async def _ask(self, channel: Channel, **request: Any) -> dict[str, Any]:
-        await channel.send(request)
-        return await channel.receive()
+        async with channel.within(self._settings.limit, f"the request {request['do']}"):
+            await channel.send(request)
+            return await channel.receive()
 
     # -- who takes part ------------------------------------------------------------------------------------------------
 
@@ -119,7 +114,7 @@ class Coordinator:
         enter_stage(SERVER, "closing the collection")
         statuses = await asyncio.gather(*(self._ask(channel, do="status") for channel in channels))
         for channel, status in zip(channels, statuses, strict=True):
-            if status["finished"]:
+            if status.get("finished"):
                 raise PartyError(channel.peer, "has forgotten its shares: this collection was shuffled before")
         holders = {
             c: s for i, (c, s) in enumerate(zip(channels, statuses, strict=True)) if self._protocol.share_size(i)
@@ -135,14 +130,14 @@ class Coordinator:
 
         Submissions are listed only where shufflers hold different ones; else their digests are enough.
         """
-        seals = {Seal(*status["held"]) for status in holders.values()}
+        seals = {_held(channel, status) for channel, status in holders.items()}
         if len(seals) == 1:
             return seals.pop(), None
         for channel, status in holders.items():
-            if status["sealed"]:
-                people = await self._listed(channel)
+            if status.get("sealed"):
+                people = await self._listed(channel, status)
                 return Seal.of(people), people
-        lists = await asyncio.gather(*(self._listed(channel) for channel in holders))
+        lists = await asyncio.gather(*(self._listed(channel, status) for channel, status in holders.items()))
         everybody, common = set().union(*lists), set(lists[0]).intersection(*lists)
         if not leave_out:
             lacking = {c.peer: Seal.of(everybody - set(one)).people for c, one in zip(holders, lists, strict=True)}
@@ -155,19 +150,23 @@ class Coordinator:
         self.left_out = Seal.of(everybody - common).people
         return Seal.of(common), sorted(common)
 
-    async def _listed(self, channel: Channel) -> Submissions:
-        size = int((await self._ask(channel, do="list"))["bytes"])
-        return unpack(await channel.receive_vector(LISTING, size))
+    async def _listed(self, channel: Channel, status: Any) -> Submissions:
+        size, most = (await self._ask(channel, do="list")).get("bytes"), ROW_BYTES * _held(channel, status).people
+        if not is_int(size) or not 0 <= size <= most or size % ROW_BYTES:
+            raise PartyError(channel.peer, f"announced a list of submissions that is not one of up to {most} bytes")
+        async with channel.within(self._settings.limit, "the list of submissions"):
+            return unpack(await channel.receive_vector(LISTING, size))
 
     async def _seal(self, channel: Channel, seal: Seal, people: Submissions | None) -> None:
         request = {"do": "seal", "people": seal.people, "digest": seal.digest}
-        if people is None:
-            await channel.send(request)
-        else:
-            listed = pack(people)
-            await channel.send({**request, "bytes": len(listed)})
-            await channel.send_vector(LISTING, as_pieces(listed))
-        await channel.receive()
+        async with channel.within(self._settings.limit, "closing the collection"):
+            if people is None:
+                await channel.send(request)
+            else:
+                listed = pack(people)
+                await channel.send({**request, "bytes": len(listed)})
+                await channel.send_vector(LISTING, as_pieces(listed))
+            await channel.receive()
 
     # -- one attempt ---------------------------------------------------------------------------------------------------
 
@@ -176,8 +175,12 @@ class Coordinator:
         name = secrets.token_hex(16)
         before = sum(channel.received for channel in channels)
         follow = [asyncio.ensure_future(self._follow(i, channel, name, people)) for i, channel in enumerate(channels)]
+        seconds = self._settings.limit + self._protocol.seconds(people)
         try:
-            await asyncio.wait(follow, return_when=asyncio.FIRST_EXCEPTION)
+            _, unfinished = await asyncio.wait(follow, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
+            if unfinished and not any(task.done() and task.exception() for task in follow):
+                waits = {i: channels[i].peer_state for i, task in enumerate(follow) if task in unfinished}
+                raise _stalled(waits, [channel.peer for channel in channels], seconds)
             if any(task.done() and task.exception() for task in follow):
                 await asyncio.wait(follow, timeout=_GRACE)
                 raise _blamed(dict(zip((channel.peer for channel in channels), follow, strict=True)))
@@ -201,8 +204,45 @@ class Coordinator:
         outcome = None
         if size := self._protocol.outcome_size(i):
             outcome = await channel.receive_vector(OUTCOME, size * (people + self._settings.plan.fakes))
-        done = (await channel.receive())["done"]
-        return outcome, Costs(float(done["seconds"]), int(done["sent"]), int(done["received"]))
+        done = (await channel.receive()).get("done")
+        try:
+            costs = Costs(float(done["seconds"]), int(done["sent"]), int(done["received"]))  # type: ignore[index]
+        except (LookupError, TypeError, ValueError, OverflowError):
+            costs = Costs(math.nan, 0, 0)
+        if not math.isfinite(costs.seconds):
+            raise PartyError(channel.peer, "does not say what its part took")
+        return outcome, costs
+
+
+def _held(channel: Channel, status: Mapping[str, Any]) -> Seal:
+    """Return what a shuffler says that it holds."""
+    match status.get("held"):
+        case [people, str(digest)] if is_int(people) and people >= 0:
+            return Seal(people, digest)
+    raise PartyError(channel.peer, "does not say how many people's shares it holds")
+
+
+def _stalled(waits: Mapping[int, bytes], names: Sequence[str], seconds: float) -> PartyError:
+    """Return the failure of an attempt that took too long: the party is the one that waits for nobody.
+
+    `waits` has the unfinished shufflers, each with the indices of those that it waits for. Signs of life carry them.
+
+    >>> str(_stalled({0: bytes([1]), 1: bytes([2]), 2: b""}, ["a", "b", "c"], 60))
+    'c has stalled: the shuffle took longer than 60 seconds, and c waits for nobody'
+    >>> str(_stalled({0: bytes([1]), 1: bytes([0])}, ["a", "b", "c"], 60))
+    'some shuffler has stalled: the shuffle took longer than 60 seconds, and a, b say that they wait for others'
+    """
+    reason = f"has stalled: the shuffle took longer than {seconds:g} seconds"
+    for i, others in waits.items():
+        for other in others:
+            if other < len(names) and other not in waits:  # it says that it is done
+                return PartyError(names[other], f"{reason}, and {names[i]} waits for it")
+    working = [i for i, others in waits.items() if not others]
+    if working:
+        return PartyError(names[working[0]], f"{reason}, and {names[working[0]]} waits for nobody")
+    return PartyError(
+        "some shuffler", f"{reason}, and {', '.join(names[i] for i in waits)} say that they wait for others"
+    )
 
 
 def _blamed(tasks: Mapping[str, asyncio.Future[Any]]) -> BaseException:

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import PartyError, WireError
-from veil.shuffle.parties.channel import LONGEST, Channel
-from veil.shuffle.parties.dialing import dial
+from veil.shuffle.parties.channel import LONGEST, Channel, reason_in
+from veil.shuffle.parties.dialing import dial_all
 from veil.shuffle.parties.kept import ID_BYTES
 from veil.shuffle.parties.protocol import Protocol
 from veil.shuffle.parties.settings import Settings
@@ -119,23 +119,22 @@ async def leave(
 ) -> None:
     """Leave submissions with all shufflers that keep something; `left` is called for each that all of them have."""
     names = [name for i, name in enumerate(settings.plan.names) if protocol.share_size(i)]
-    found = await asyncio.gather(*(dial(settings, name, "leave") for name in names), return_exceptions=True)
-    channels = [channel for channel in found if isinstance(channel, Channel)]
+    channels = await dial_all(settings, names, "leave")
     try:
-        for problem in found:
-            if isinstance(problem, BaseException):
-                raise problem
         places = [settings.plan.index(name) for name in names]
         for submission in submissions:
-            sends = (_leave(channel, i, submission) for channel, i in zip(channels, places, strict=True))
+            sends = (
+                _leave(channel, i, submission, settings.limit) for channel, i in zip(channels, places, strict=True)
+            )
             await asyncio.gather(*sends)
             left(submission)
     finally:
         await asyncio.gather(*(channel.close() for channel in channels))
 
 
-async def _leave(channel: Channel, shuffler: int, submission: Submission) -> None:
-    await channel.send_shares(submission.body(shuffler))
-    answer = await channel.receive()
+async def _leave(channel: Channel, shuffler: int, submission: Submission, seconds: float) -> None:
+    async with channel.within(seconds, "keeping shares"):
+        await channel.send_shares(submission.body(shuffler))
+        answer = await channel.receive()
     if answer.get("kept") != submission.name.hex():
-        raise PartyError(channel.peer, f"refused shares: {answer.get('refused', 'it did not say why')}")
+        raise PartyError(channel.peer, f"refused shares: {reason_in(answer, 'refused', 'it did not say why')}")

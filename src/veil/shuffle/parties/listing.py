@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 
 from veil.shuffle.parties.kept import ID_BYTES
 
-__all__ = ["LISTING", "pack", "unpack"]
+__all__ = ["LISTING", "ROW_BYTES", "pack", "unpack"]
 
 LISTING = 1
 """The label of a list on the way."""
 
 _ROW = np.dtype([("name", f"V{ID_BYTES}"), ("count", ">u4")])
+ROW_BYTES = _ROW.itemsize
+"""Bytes of one submission, which is of at least one person."""
 
 
 def pack(submissions: Sequence[tuple[bytes, int]]) -> NDArray[np.uint8]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from veil.errors import ParameterError, WireError
 from veil.tools.arguments import is_int
 from veil.tools.bounded_json import load_json
 from veil.tools.canonical import Json, canonical, digest
 
-__all__ = ["DEVICE", "SERVER", "Address", "Plan"]
+__all__ = ["DEVICE", "SERVER", "Address", "Plan", "is_party_name"]
 
 SERVER = "server"
 DEVICE = "device"
@@ -20,6 +20,15 @@ DEVICE = "device"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 _FIELDS = ("protocol", "collection", "study", "fakes", "ring", "shufflers", "keys", "least")
+
+
+def is_party_name(text: Any) -> TypeGuard[str]:
+    """Return True if `text` can be the name of a party: 1 to 63 small letters, digits and hyphens.
+
+    >>> is_party_name("shuffler-1"), is_party_name("shuffler-1\\nready")
+    (True, False)
+    """
+    return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,11 @@ Bytes = NDArray[np.uint8]
 Elements = NDArray[np.uint64]
 
 
+_SECONDS = 0.02
+"""Per report and round."""
+_VECTORS, _WORD, _MIN_ROOM = 4, 64, 1 << 24
+
+
 class Protocol(ABC):
     """A way to mix reports so that nobody knows who sent which. Reports are integers modulo 2^`plan.ring`.
 
@@ -44,6 +49,20 @@ class Protocol(ABC):
     @abstractmethod
     async def shuffle(self, attempt: Attempt) -> None:
         """Runs at a shuffler: its part of the protocol, up to sending the server what it gets."""
+
+    @property
+    def rounds(self) -> int:
+        """How often the reports are processed one after the other."""
+        return len(self.plan.shufflers)
+
+    def seconds(self, people: int) -> float:
+        """Return how long a shuffle may take beside the `limit` of the settings: about 50 times what it needs."""
+        return _SECONDS * self.rounds * (people + self.plan.fakes)
+
+    def room(self, people: int) -> int:
+        """Return how many bytes of one shuffler may wait at another one: several vectors, the largest there are."""
+        sizes = [self.share_size(i) for i in range(len(self.plan.shufflers))]
+        return _VECTORS * (people + self.plan.fakes) * (max(sizes) + _WORD) + _MIN_ROOM
 
     @abstractmethod
     def outcome_size(self, shuffler: int) -> int:

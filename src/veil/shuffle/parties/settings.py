@@ -10,20 +10,23 @@ from typing import Any
 from veil.errors import InputError, ParameterError
 from veil.shuffle.parties.certificates import Identity
 from veil.shuffle.parties.plan import Plan
-from veil.tools.arguments import is_number
+from veil.tools.arguments import is_int, is_number
 
 __all__ = ["Settings"]
 
 _TEXTS = ("party", "plan", "certificate", "key", "authority", "data")
-_MORE = ("secret", "silence", "patience")
+_MORE = ("secret", "silence", "patience", "limit", "connections")
 
 
 @dataclass(frozen=True)
 class Settings:
     """What a party knows about itself; its plan is what it shares with all others.
 
-    `silence` is after how many seconds without a sign of life a party counts as gone, `patience` for how long others
-    may take until they can be reached. `secret` is the file with a protocol's secret key, where the party has one.
+    `silence` is after how many seconds without a sign of life a party counts as gone, `patience` for how many seconds
+    others may take until they can be reached and have shown who they are. `limit` is for how many seconds a party may
+    work on one request; a shuffle may take longer for each report (`Protocol.seconds`). A shuffler serves up to
+    `connections` devices at a time, and as many connections that have not shown who they are.
+    `secret` is the file with a protocol's secret key, where the party has one.
     """
 
     party: str
@@ -33,6 +36,8 @@ class Settings:
     secret: Path | None = None
     silence: float = 20.0
     patience: float = 10.0
+    limit: float = 300.0
+    connections: int = 64
 
     @classmethod
     def read(cls, path: Path) -> Settings:
@@ -53,8 +58,10 @@ class Settings:
 
         identity = Identity(file("certificate"), file("key"), file("authority"))
         secret = file("secret") if "secret" in found else None
-        seconds = {name: _seconds(found[name], name) for name in ("silence", "patience") if name in found}
-        return cls(found["party"], Plan.read(file("plan")), identity, file("data"), secret, **seconds)
+        seconds = {name: _seconds(found[name], name) for name in ("silence", "patience", "limit") if name in found}
+        connections = _connections(found.get("connections", cls.connections))
+        plan = Plan.read(file("plan"))
+        return cls(found["party"], plan, identity, file("data"), secret, **seconds, connections=connections)
 
     @property
     def folder(self) -> Path:
@@ -66,3 +73,9 @@ def _seconds(value: Any, name: str) -> float:
     if not is_number(value) or not 0.1 <= value <= 3600:
         raise ParameterError(f"{name} is a number of seconds, from 0.1 to 3600")
     return float(value)
+
+
+def _connections(value: Any) -> int:
+    if not is_int(value) or not 1 <= value <= 100_000:
+        raise ParameterError(f"connections: expected an integer from 1 to 100,000, got {value!r}")
+    return int(value)

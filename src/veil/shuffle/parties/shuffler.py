@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import ssl
+import re
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -13,20 +12,18 @@ from typing import Any
 
 from veil.errors import InputError, MismatchError, PartyError, StoreError, VeilError, WireError
 from veil.shuffle.parties.attempt import Attempt, enter_stage
-from veil.shuffle.parties.certificates import name_in
 from veil.shuffle.parties.channel import Channel, as_pieces
-from veil.shuffle.parties.dialing import dial, greet
+from veil.shuffle.parties.dialing import dial
 from veil.shuffle.parties.kept import Kept, Seal
-from veil.shuffle.parties.listing import LISTING, pack, unpack
-from veil.shuffle.parties.plan import DEVICE, SERVER
+from veil.shuffle.parties.listening import Listener, SparseLog
+from veil.shuffle.parties.listing import LISTING, ROW_BYTES, pack, unpack
+from veil.shuffle.parties.plan import SERVER
 from veil.shuffle.parties.protocol import Protocol
 from veil.shuffle.parties.settings import Settings
 
 __all__ = ["ShufflerProcess"]
 
-_log = logging.getLogger("veil.parties")
-_BACKLOG = 8
-"""Submissions of one device that may wait for the disk."""
+_ATTEMPT = re.compile(r"[0-9a-f]{32}")
 _TELLING = 0.5
 """Seconds for telling the others who failed: less than the server waits for what they say."""
 
@@ -46,41 +43,28 @@ class ShufflerProcess:
         check = partial(protocol.check_shares, self._index)
         self._kept = Kept(settings.folder, protocol.share_size(self._index), check)
         self._people = 0
+        self._log = SparseLog(settings.party)
         self._arrived: dict[tuple[str, str], asyncio.Future[Channel]] = {}
         self._control: asyncio.Task[None] | None = None
 
     async def listen(self, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve for ever; `ready` is called once connections are taken."""
-        address = self._settings.plan.address(self._settings.party)
-        context = self._settings.identity.listening()
-        try:
-            server = await asyncio.start_server(self._connected, address.host, address.port, ssl=context)
-        except OSError as problem:
-            raise InputError(f"{self._settings.party} cannot listen at {address}: {problem.strerror}") from None
-        async with server:
-            ready()
-            await server.serve_forever()
+        """Serve until cancelled; `ready` is called once connections are accepted."""
+        await Listener(self._settings, self._serve, self._room, self._log).listen(ready)
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            peer = name_in(writer.get_extra_info("peercert"))
-        except PartyError as problem:
-            _log.warning("%s", problem)
-            writer.close()
-            return
-        channel = Channel(reader, writer, peer, self._settings.silence, _BACKLOG if peer == DEVICE else 0)
-        try:
-            greeting = await greet(self._settings, channel)
-            if greeting["purpose"] == "leave":
-                await self._take_shares(channel)
-            elif greeting["purpose"] == "control":
-                await self._obey(channel)
-            else:
-                await self._meet(channel, str(greeting.get("attempt")))
-        except (VeilError, OSError, ssl.SSLError) as problem:
-            _log.warning("%s", problem)
-        finally:
-            await channel.close()
+    async def _serve(self, channel: Channel, greeting: dict[str, Any]) -> None:
+        """Do what a party has connected for."""
+        if greeting["purpose"] == "leave":
+            await self._take_shares(channel)
+        elif greeting["purpose"] == "control":
+            await self._obey(channel)
+        else:
+            attempt = greeting.get("attempt")
+            if not isinstance(attempt, str) or not _ATTEMPT.fullmatch(attempt):
+                raise PartyError(channel.peer, "joined an attempt without giving its name")
+            await self._meet(channel, attempt)
+
+    def _room(self) -> int:
+        return self._protocol.room(self._people)
 
     # -- devices -------------------------------------------------------------------------------------------------------
 
@@ -89,7 +73,7 @@ class ShufflerProcess:
             try:
                 name = await self._kept.keep(body)
             except (InputError, MismatchError, StoreError, WireError) as problem:
-                _log.warning("%s: refused shares: %s", self._settings.party, problem)
+                self._log("refused shares", f"refused shares: {problem}")
                 await channel.send({"refused": str(problem)})
             else:
                 await channel.send({"kept": name.hex()})
@@ -155,7 +139,11 @@ class ShufflerProcess:
         }
 
     async def _seal(self, channel: Channel, request: dict[str, Any]) -> None:
-        people, digest, size = int(request["people"]), request["digest"], request.get("bytes")
+        try:
+            people, digest = int(request["people"]), str(request["digest"])
+            size = None if request.get("bytes") is None else int(request["bytes"])
+        except (LookupError, TypeError, ValueError, OverflowError):
+            raise PartyError(SERVER, "asked to close the collection without saying who takes part") from None
         if people < self._settings.plan.least:
             raise MismatchError(
                 f"does not close the collection with {people:,} of the {self._settings.plan.least:,} people that the "
@@ -163,9 +151,12 @@ class ShufflerProcess:
             )
         names = None
         if size is not None:
-            names = [name for name, _ in unpack(await channel.receive_vector(LISTING, int(size)))]
+            if not 0 <= size <= ROW_BYTES * people or size % ROW_BYTES:
+                raise PartyError(SERVER, f"announced a list of {size} bytes for {people} people")
+            async with channel.within(self._settings.limit, "the list of people"):
+                names = [name for name, _ in unpack(await channel.receive_vector(LISTING, size))]
         if self._protocol.share_size(self._index):
-            self._kept.seal(names, Seal(people, str(digest)))
+            self._kept.seal(names, Seal(people, digest))
         else:
             self._kept.seal([], Seal.of([]))
         self._people = people
@@ -177,11 +168,15 @@ class ShufflerProcess:
         """Run the protocol once, unless the server goes away or says something before it is over."""
         work = asyncio.ensure_future(self._attempt(control, name))
         heard = asyncio.ensure_future(control.receive())
+        # the server ends an attempt that takes too long, and says who has stalled; this is for one that does not
+        seconds = 2 * (self._settings.limit + self._protocol.seconds(self._people))
         try:
-            await asyncio.wait([work, heard], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([work, heard], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if heard.done():
                 heard.result()  # the server went away
                 raise PartyError(SERVER, "spoke while an attempt was under way")
+            if not work.done():
+                raise PartyError(SERVER, f"did not end an attempt within {seconds:g} seconds")
         finally:
             if not work.done():
                 work.cancel()
@@ -195,6 +190,7 @@ class ShufflerProcess:
         cpu, before = time.process_time(), (control.sent, control.received)
         enter_stage(self._settings.party, "meeting the others")
         peers = await self._peers(name)
+        control.state = lambda: bytes(i for i, peer in peers.items() if peer.waiting)
         try:
             attempt = Attempt(
                 self._settings.party,
@@ -213,6 +209,7 @@ class ShufflerProcess:
             sent = sum(peer.sent for peer in peers.values()) + control.sent - before[0]
             received = sum(peer.received for peer in peers.values()) + control.received - before[1]
         finally:
+            control.state = bytes
             for peer in peers.values():
                 await peer.close()
         return {"seconds": time.process_time() - cpu, "sent": sent, "received": received}
@@ -224,7 +221,7 @@ class ShufflerProcess:
 
         async def met(i: int, name: str) -> Channel:
             if i > self._index:
-                return await dial(self._settings, name, "attempt", attempt=attempt)
+                return await dial(self._settings, name, "attempt", room=self._room(), attempt=attempt)
             try:
                 return await asyncio.wait_for(self._arrival(name, attempt), self._settings.patience)
             except BaseException as problem:

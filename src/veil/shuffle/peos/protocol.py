@@ -235,6 +235,10 @@ class Peos(Protocol):
 
     # -- at the server -------------------------------------------------------------------------------------------------
 
+    @property
+    def rounds(self) -> int:
+        return len(self._schedule.rounds)
+
     def outcome_size(self, shuffler: int) -> int:
         holder, *others = self._schedule.last_hiders
         return self._key.size if shuffler == holder else self._width if shuffler in others else 0
