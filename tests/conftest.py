@@ -38,6 +38,7 @@ LONGEST_FIRST = (
     "e2e/test_snippets",
     "e2e/test_reproduce",
     "e2e/test_peos_parties",
+    "e2e/test_stalling_parties",
     "service/test_kills",
     "service/test_study_kills",
     "e2e/test_study_kills",
