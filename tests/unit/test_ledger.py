@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from collections import Counter
 from datetime import date
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from veil import GRR, Guarantee, Ledger
 from veil.device.ledger import Charge
@@ -339,3 +343,101 @@ def test_two_processes_share_one_budget(tmp_path: Path) -> None:
     running = [subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE) for _ in range(2)]
     granted = sum(int(process.communicate()[0]) for process in running)
     assert granted == 50
+
+
+# -- a clock that was wrong --------------------------------------------------------------------------------------------
+
+NOW, WRONG = date(2026, 11, 19), date(9999, 12, 31)
+
+
+class Clocked:
+    """A ledger on a device whose clock can be set."""
+
+    def __init__(self, path: Path | None, per_day: float | None = 0.2) -> None:
+        self.day = NOW
+        self.ledger = Ledger(path, lifetime=100.0, per_day=per_day, today=lambda: self.day)
+
+    def left_today(self) -> Decimal:
+        return Decimal("0.2") - self.ledger.spent_today
+
+
+@pytest.mark.parametrize("where", [None, "ledger"])
+def test_a_ledger_once_set_to_the_year_9999_says_so_and_is_moved_back(tmp_path: Path, where: str | None) -> None:
+    device = Clocked(None if where is None else tmp_path / where)
+    device.day = WRONG
+    device.ledger.spend("a", TENTH)
+    device.day = NOW
+    device.ledger.spend("b", TENTH)
+    with pytest.raises(BudgetError, match=r"ledger is at 9999-12-31 and this device's clock at 2026-11-19.*move_clock"):
+        device.ledger.spend("c", TENTH)
+    assert device.ledger.day == WRONG
+    assert device.ledger.move_clock_back() == device.ledger.day == NOW
+    assert (device.ledger.spent, len(device.ledger.charges)) == (Decimal("0.2"), 2)
+    with pytest.raises(BudgetError, match=r"daily budget of 0\.2$"):  # what was spent in the year 9999 counts today
+        device.ledger.spend("c", TENTH)
+    device.day = date(2026, 11, 20)
+    device.ledger.spend("c", TENTH)
+    device.day = WRONG  # the day there is as spent as it was
+    with pytest.raises(BudgetError, match="daily"):
+        device.ledger.spend("d", TENTH)
+    if where is not None:
+        again = Ledger(tmp_path / where, lifetime=100.0, per_day=0.2, today=lambda: date(2026, 11, 21))
+        assert (again.day, again.spent_today, len(again.charges)) == (date(2026, 11, 21), 0, 3)
+
+
+def test_a_wrong_day_without_a_daily_budget_blocks_nothing() -> None:
+    device = Clocked(None, per_day=None)
+    device.day = WRONG
+    device.ledger.spend("a", TENTH)
+    device.day = NOW
+    device.ledger.spend("b", TENTH)
+    assert device.ledger.charges[-1].day == WRONG
+
+
+@pytest.mark.parametrize("to", [date(2026, 11, 19), date(2026, 11, 20), WRONG])
+def test_a_clock_is_only_moved_back(to: date) -> None:
+    device = Clocked(None)
+    with pytest.raises(ParameterError, match="expected a day before"):
+        device.ledger.move_clock_back(to)  # there is nothing on record
+    device.ledger.spend("a", TENTH)
+    with pytest.raises(ParameterError, match="expected a day before 2026-11-19"):
+        device.ledger.move_clock_back(to)
+    assert device.ledger.spent_today == Decimal("0.1")
+
+
+@given(st.lists(st.tuples(st.sampled_from(["clock", "spend", "move"]), st.integers(0, 5)), max_size=30))
+def test_moving_the_clock_back_never_returns_budget(steps: list[tuple[str, int]]) -> None:
+    """At the moment of a move less is left or the same; no day is granted twice; a lifetime is not touched."""
+    device, start = Clocked(None), NOW.toordinal()
+    for step, number in steps:
+        if step == "clock":
+            device.day = date.fromordinal(start + number)
+        elif step == "spend":
+            with contextlib.suppress(BudgetError):
+                device.ledger.spend("t", TENTH)
+        else:
+            left, spent = device.left_today(), device.ledger.spent
+            device.day, before = min(device.day, date.fromordinal(start + number)), device.day
+            try:
+                device.ledger.move_clock_back(device.day)
+                assert device.left_today() <= left
+            except ParameterError:
+                pass
+            assert device.ledger.spent == spent
+            device.day = before
+    by_day = Counter(charge.day for charge in device.ledger.charges)
+    assert all(count <= 2 for count in by_day.values())
+
+
+def test_a_move_that_forgot_later_days_would_be_seen() -> None:
+    """The rival of the property: with charges counted on their own day alone, a move returns budget at once."""
+    device = Clocked(None)
+    device.day = date(2026, 11, 20)
+    for _ in range(2):
+        device.ledger.spend("t", TENTH)
+    left = device.left_today()
+    device.day = NOW
+    device.ledger.move_clock_back()
+    own = [charge for charge in device.ledger.charges if charge.day == NOW]
+    assert device.left_today() == left == 0
+    assert Decimal("0.2") - sum((charge.cost for charge in own), Decimal(0)) > left

@@ -14,7 +14,7 @@ import type { Code } from "./domains.js";
 import type { Environment } from "./environment.js";
 import { DomainError, VeilError } from "./errors.js";
 import { lastingReport } from "./lasting.js";
-import { dayFor, dayOf, deltaLeft, fractionText, grant, left, readBudget } from "./ledger.js";
+import { dayFor, dayOf, deltaLeft, fractionText, grant, left, moveBack, readBudget } from "./ledger.js";
 import type { Budget, Caps } from "./ledger.js";
 import { checkOpen, readKeys } from "./publication.js";
 import type { Publication, Wanted } from "./publication.js";
@@ -177,6 +177,16 @@ export class Client {
     while (sent === null) sent = await this.#pay(code, columns, named); // another tab paid for the same answer
     await this.#queue.deliver(true);
     return this.#receipt(sent);
+  }
+
+  /**
+   * Sets the ledger's day back to this device's, or to another one ("2026-01-31"), after a wrong clock has set it forward:
+   * until then no new day would begin. It returns no budget: what was spent on later days counts on this day too. Call it
+   * only when the person says that the ledger's day is wrong.
+   */
+  async moveClockBack(day?: string): Promise<void> {
+    const to = day ?? dayOf(this.#environment.now());
+    await this.#store.commit((charges) => [moveBack(charges, to)], null);
   }
 
   /** Tries to send what is waiting, now. It is also done by itself, when the network returns and at growing intervals. */

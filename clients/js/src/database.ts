@@ -50,16 +50,16 @@ class Database implements Store {
     return this.#read(CHARGES, (store) => store.getAll()).then(checkCharges);
   }
 
-  commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel): Promise<void> {
+  commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel | null): Promise<void> {
     return this.#write([CHARGES, PARCELS], (transaction, refuse) => {
       const [charges, parcels] = [transaction.objectStore(CHARGES), transaction.objectStore(PARCELS)];
       const known = charges.getAll();
-      const there = parcels.get(parcel.id);
+      const there = parcels.get(parcel?.id ?? "");
       there.onsuccess = () => {
         // requests succeed in order: both are here
         try {
           for (const charge of decide(checkCharges(known.result))) charges.add(charge);
-          parcels.put(joined(there.result as Parcel | undefined, parcel));
+          if (parcel !== null) parcels.put(joined(there.result as Parcel | undefined, parcel));
         } catch (problem) {
           refuse(problem);
         }

@@ -1,7 +1,7 @@
 // What a person has spent, in exact decimals and fractions: ten charges of 0.1 are 1.
 
 import { decimalText } from "./canonical.js";
-import { BudgetError } from "./errors.js";
+import { BudgetError, VeilError } from "./errors.js";
 import { NOTHING, exceeds, fractionOf, sum } from "./ratio.js";
 import type { Fraction } from "./ratio.js";
 import type { Charge } from "./store.js";
@@ -68,15 +68,43 @@ export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charg
   if (total(charges) + cost > exact(caps.lifetime)) {
     throw new BudgetError(`this answer would exceed the lifetime budget of ${caps.lifetime}`);
   }
-  if (caps.perDay !== null && total(charges.filter((other) => other.day === day)) + cost > exact(caps.perDay)) {
-    throw new BudgetError(`this answer would exceed the daily budget of ${caps.perDay}`);
+  if (caps.perDay !== null && total(counted(charges, day)) + cost > exact(caps.perDay)) {
+    const today = dayOf(now);
+    const ahead =
+      day === today
+        ? ""
+        : `; the ledger is at ${day} and this device's clock at ${today}, and no new day begins before the ledger's is` +
+          " over. If the ledger's day is wrong, move it back with client.moveClockBack()";
+    throw new BudgetError(`this answer would exceed the daily budget of ${caps.perDay}${ahead}`);
   }
   return { ...charge, day };
 }
 
-// A clock that was set back must not open a day again: the latest day on record counts.
-export const dayFor = (charges: readonly Charge[], now: number): string =>
-  charges.reduce((latest, other) => (other.day > latest ? other.day : latest), dayOf(now));
+// A clock that was set back must not open a day again: the latest day on record counts, since the last move back.
+export const dayFor = (charges: readonly Charge[], now: number): string => latest(charges, dayOf(now));
+
+const latest = (charges: readonly Charge[], today: string): string =>
+  charges
+    .slice(Math.max(0, charges.findLastIndex(isMove)))
+    .reduce((day, other) => (other.day > day ? other.day : day), today);
+
+// The charges that count on a day: its own, and those of later days before a move back to it.
+function counted(charges: readonly Charge[], day: string): readonly Charge[] {
+  const move = charges.findLastIndex((charge) => isMove(charge) && charge.day === day);
+  return charges.filter((charge, i) => charge.day === day || (i < move && charge.day > day));
+}
+
+const CLOCK = "clock:"; // in place of a task: a record that moves the ledger's day back; its mark is the day before
+const isMove = ({ task }: Charge): boolean => task === CLOCK;
+
+// The record that sets the ledger's day back, after a wrong clock has set it forward. No budget is returned.
+export function moveBack(charges: readonly Charge[], day: string): Charge {
+  const before = latest(charges, "");
+  if (!/^\d{4}-\d\d-\d\d$/.test(day) || day >= before) {
+    throw new VeilError("clock", `expected a day before ${before || "the first charge"}, the ledger's latest, as 2026-01-31`);
+  }
+  return { day, task: CLOCK, epsilon: "0", mark: before, kept: new Uint8Array() };
+}
 
 export const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 

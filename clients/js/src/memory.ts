@@ -13,9 +13,9 @@ export class MemoryStore implements Store {
     return [...this.#charges];
   }
 
-  async commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel): Promise<void> {
+  async commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel | null): Promise<void> {
     this.#charges.push(...decide([...this.#charges]));
-    this.#parcels.set(parcel.id, joined(this.#parcels.get(parcel.id), parcel));
+    if (parcel !== null) this.#parcels.set(parcel.id, joined(this.#parcels.get(parcel.id), parcel));
   }
 
   async parcels(): Promise<Parcel[]> {

@@ -33,7 +33,7 @@ export interface Refusal {
 export interface Store {
   charges(): Promise<Charge[]>;
   // Durably, all or nothing, and alone: `decide` sees all charges, and returns the new ones or throws to refuse.
-  commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel): Promise<void>;
+  commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel | null): Promise<void>;
   parcels(): Promise<Parcel[]>;
   update(parcel: Parcel): Promise<void>;
   remove(id: string): Promise<void>;

@@ -61,6 +61,35 @@ for (const [name, makeStore] of [
     assert.equal((await client.account()).left, "8");
   });
 
+  test(`${name}: a ledger once set to the year 9999 says so, and is moved back without returning budget`, async () => {
+    const world = await worldWith();
+    const now = world.time;
+    const client = await world.open({ budget: { lifetime: 10, perDay: 1 } });
+    const refusedDay = async (pattern) => {
+      const problem = await client.answer("no").then(assert.fail, (error) => error);
+      assert.equal(problem.code, "budget");
+      assert.match(problem.message, pattern);
+    };
+    await assert.rejects(client.moveClockBack(), refused("clock")); // there is nothing on record
+    world.time = Date.UTC(9999, 11, 31, 12);
+    await client.answer("yes");
+    world.time = now;
+    await refusedDay(/ledger is at 9999-12-31 and this device's clock at 2026-01-31.*moveClockBack/);
+    for (const day of ["9999-12-31", "10000-01-01", "today", ""]) {
+      await assert.rejects(client.moveClockBack(day), refused("clock"));
+    }
+    await client.moveClockBack();
+    await refusedDay(/daily budget of 1$/); // what was spent in the year 9999 counts today
+    world.time += 86_400_000;
+    await client.answer("no");
+    assert.equal((await client.account()).left, "8");
+    world.time = Date.UTC(9999, 11, 31, 12); // the day there is as spent as it was
+    const other = structuredClone(GRR_TASK);
+    other.domain.labels.reverse();
+    const second = await world.open({ budget: { lifetime: 10, perDay: 1 }, task: await world.collector.publish(other) });
+    await assert.rejects(second.answer("yes"), refused("budget"));
+  });
+
   test(`${name}: ten charges of 0.1 are 1, exactly`, async () => {
     const world = await worldWith();
     const task = structuredClone(vectors("grr").find(({ name }) => name.includes("eps 0.1")).task);

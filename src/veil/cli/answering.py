@@ -16,7 +16,7 @@ from veil.errors import DomainError, InputError, ServiceError
 if TYPE_CHECKING:
     from veil.domain import Domain
 
-__all__ = ["answer", "held_value"]
+__all__ = ["answer", "default_ledger", "held_value"]
 
 _MIDDLE = "/v1/surveys/"
 
@@ -72,7 +72,7 @@ def answer(
     from veil.device import Client, Ledger
 
     collector, survey = _place(url, name)
-    budget = Ledger(ledger or _default_ledger(), lifetime=lifetime, per_day=per_day, delta=delta)
+    budget = Ledger(ledger or default_ledger(), lifetime=lifetime, per_day=per_day, delta=delta)
     client = Client.open(collector, key, survey, budget)
     held = held_value(client.survey.domain, _given(value))
     receipt = client.answer(held, _columns(public), occasion=occasion, patience=patience)
@@ -190,6 +190,7 @@ def _columns(given: list[str] | None) -> dict[str, list[int]] | None:
     return columns
 
 
-def _default_ledger() -> Path:
+def default_ledger() -> Path:
+    """Return where a person's ledger is kept unless another file is named."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "veil" / "ledger"

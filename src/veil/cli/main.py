@@ -22,6 +22,7 @@ from veil.cli.collecting import serve, survey_app
 from veil.cli.completing import experiments, methods
 from veil.cli.database import check_installed
 from veil.cli.inspecting import inspect
+from veil.cli.ledgers import ledger_app
 from veil.cli.operating import key_app, register, token_app
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.parties import shuffler
@@ -182,6 +183,7 @@ app.command()(post)
 app.command()(demo)
 app.command()(reproduce)
 app.command()(answer)
+app.add_typer(ledger_app, name="ledger")
 app.command()(serve)
 app.command()(shuffler)
 app.add_typer(survey_app, name="survey")

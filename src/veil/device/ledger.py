@@ -37,6 +37,7 @@ __all__ = ["Charge", "Ledger"]
 
 _HEADER = "veil-ledger 1"
 _WAVE = "wave:"  # begins the name of a note about waves; a task id has 64 hex digits
+_CLOCK = "clock:"  # the name of a note that moves the ledger's day back; the note is the day before
 _EXACT = Context(prec=200, traps=[Inexact, InvalidOperation])  # the ambient context may round
 
 
@@ -110,9 +111,22 @@ class Ledger:
 
     @property
     def charges(self) -> list[Charge]:
-        """All charges and notes, without the waves that this device has seen."""
+        """All charges and notes, without the waves that this device has seen and without moves of the clock."""
         with self._locked() as file:
-            return [charge for charge in self._charges(file)[0] if not charge.task.startswith(_WAVE)]
+            return [charge for charge in self._charges(file)[0] if not charge.task.startswith((_WAVE, _CLOCK))]
+
+    @property
+    def day(self) -> date:
+        """The day on which the next answer counts: the device's, or the latest on record if that is later."""
+        with self._locked() as file:
+            return _latest(self._charges(file)[0], self._today())
+
+    @property
+    def spent_today(self) -> Decimal:
+        """Epsilon that counts on the ledger's `day`, rounded up to the decimal of a double."""
+        with self._locked() as file:
+            charges = self._charges(file)[0]
+            return _shown(_total(_counted(charges, _latest(charges, self._today()))))
 
     @property
     def spent(self) -> Decimal:
@@ -189,6 +203,23 @@ class Ledger:
 
         return int(self._add(recorded, lambda charges: seen) or wave)
 
+    def move_clock_back(self, to: date | None = None) -> date:
+        """Set the ledger's day back, by default to the device's, after a wrong clock has set it forward.
+
+        Durable, and returns no budget: charges of later days count on the day `to` as well as on their own. Call it
+        only when a person says that the ledger's day is wrong. Returns the ledger's new day.
+        """
+        day = self._today() if to is None else to
+
+        def moved(charges: list[Charge]) -> Charge:
+            latest = _latest(charges, date.min)
+            if not day < latest:
+                raise ParameterError(f"to: expected a day before {latest}, the ledger's latest, got {day}")
+            return Charge(day, _CLOCK, Decimal(0), latest.isoformat())
+
+        self._add(lambda charges: None, moved)
+        return self.day
+
     def _asked(self, task: str, guarantee: Guarantee, note: str) -> Charge:
         if guarantee.ratio is None:
             raise BudgetError("this task promises nothing on its own: it needs a shuffler")
@@ -212,18 +243,16 @@ class Ledger:
         return (list(self._memory), "") if file is None else _read(file)
 
     def _granted(self, charges: list[Charge], asked: Charge) -> Charge:
-        # A clock that was set back must not open a day again: the latest day on record counts.
-        day = max([asked.day, *(charge.day for charge in charges)])
+        day = _latest(charges, asked.day)
         if asked.delta and not self.delta:
             raise BudgetError("this task promises its eps only up to a delta, and this ledger grants none")
         if asked.delta and _total_delta(charges) + asked.delta > self.delta:
             raise BudgetError(f"this answer would exceed the delta of {float(self.delta):g} granted for a lifetime")
         if _total([*charges, asked]) > self.lifetime:
             raise BudgetError(f"this answer would exceed the lifetime budget of {self.lifetime}")
-        if self.per_day is not None:
-            today = [charge for charge in charges if charge.day == day]
-            if _total([*today, asked]) > self.per_day:
-                raise BudgetError(f"this answer would exceed the daily budget of {self.per_day}")
+        if self.per_day is not None and _total([*_counted(charges, day), asked]) > self.per_day:
+            ahead = "" if day == asked.day else _ahead(day, asked.day)
+            raise BudgetError(f"this answer would exceed the daily budget of {self.per_day}{ahead}")
         return replace(asked, day=day)
 
     @contextlib.contextmanager
@@ -255,6 +284,26 @@ def _checked_text(text: str) -> str:
     if not text or not text.isprintable() or " " in text:
         raise ParameterError("a task and a note in the ledger are text without spaces")
     return text
+
+
+def _latest(charges: list[Charge], today: date) -> date:
+    """Return the day on which an answer counts. A clock that was set back must not open a day again."""
+    moves = [i for i, charge in enumerate(charges) if charge.task == _CLOCK]
+    return max([today, *(charge.day for charge in charges[moves[-1] if moves else 0 :])])
+
+
+def _counted(charges: list[Charge], day: date) -> list[Charge]:
+    """Return the charges that count on a day: its own, and those of later days before a move back to it."""
+    moves = [i for i, charge in enumerate(charges) if charge.task == _CLOCK and charge.day == day]
+    last = moves[-1] if moves else 0
+    return [charge for i, charge in enumerate(charges) if charge.day == day or (i < last and charge.day > day)]
+
+
+def _ahead(day: date, today: date) -> str:
+    return (
+        f"; the ledger is at {day} and this device's clock at {today}, and no new day begins before the ledger's is"
+        " over. If the ledger's day is wrong, move it back: veil ledger move-clock-back, or Ledger.move_clock_back()"
+    )
 
 
 def _noted(charges: list[Charge], name: str) -> str | None:
