@@ -143,8 +143,8 @@ def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Pat
     """Shell, Python, shell, browser, and again by name: one collector, and the people of the page arrive there."""
     page = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(sh|python|js)\n(.*?)```", page, re.DOTALL)
-    assert [kind for kind, _ in blocks] == ["sh", "python", "sh", "js"] * 2
-    asking, python, shell, browser, *waves = [code for _, code in blocks]
+    assert [kind for kind, _ in blocks] == [*["sh", "python", "sh", "js"] * 2, "sh"]
+    asking, python, shell, browser, *waves, clock = [code for _, code in blocks]
     *before, serving = asking.strip().splitlines()
     assert serving.startswith("veil serve --port 8321 ")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -190,3 +190,4 @@ def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Pat
         assert (counted("november.json"), counted("november.json", wave=2)) == (1, 1)
         assert float(veil.Ledger(tmp_path / "two-waves", lifetime=1.0).left) == 0  # both waves were paid for
         assert (in_browser(page_by_name), counted("november.json", wave=2)) == ("2 Was trinken Sie?\n", 2)
+        in_shell(clock)
