@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 # so what is imported must be kept compiled: where the environment forbids it, every process would compile all of it again
 unexport PYTHONDONTWRITEBYTECODE
+# an environment from before the distribution was renamed would keep two of them: the old one goes before the new one comes
+RENAME := if ls $(VENV)/lib/python*/site-packages/veil-[0-9]*.dist-info > /dev/null 2>&1; then $(BIN)/python -m pip uninstall --quiet --yes veil; fi
 # two states of one environment: enough for the demo, and with everything that tests need
 DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
@@ -22,10 +24,12 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(DEMO_READY): pyproject.toml | $(BIN)/pip
+	@$(RENAME)
 	$(INSTALL) --editable '.[collector]'
 	@touch $@
 
 $(READY): pyproject.toml | $(BIN)/pip
+	@$(RENAME)
 	$(INSTALL) --editable '.[dev]'
 	@touch $(DEMO_READY) $@
 

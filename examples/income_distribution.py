@@ -4,8 +4,8 @@ Read it from top to bottom like a notebook, or run it:
 
     python examples/income_distribution.py --out income.svg
 
-It needs veil[plot]. The incomes are those of `veil.datasets.income`: a census histogram where VEIL_DATA has it, else a
-made-up one like it, log-normal with spikes at round numbers.
+It needs veil-ldp[plot]. The incomes are those of `veil.datasets.income`: a census histogram where VEIL_DATA has it,
+else a made-up one like it, log-normal with spikes at round numbers.
 """
 
 # %% What we want to know, and from whom

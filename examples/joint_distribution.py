@@ -4,7 +4,7 @@ Read it from top to bottom like a notebook, or run it:
 
     python examples/joint_distribution.py --out people.svg
 
-It needs veil[plot]. The people are made up below: older people smoke more, and who works at night sleeps less.
+It needs veil-ldp[plot]. The people are made up below: older people smoke more, and who works at night sleeps less.
 """
 
 # %% What we want to know, and from whom

@@ -4,9 +4,9 @@ Read it from top to bottom like a notebook, or run it:
 
     python examples/sql_ecommerce.py --out shop.svg
 
-It needs veil[sql] and veil[plot]. With the data folder (VEIL_DATA) the order lines are those of UCI Online Retail, as
-in the case study of chapter 7 of Wang's thesis; without it they are made up. Region, category and price are private:
-they leave a device as a report with noise. Postage, quantity and the day are known to the shop anyway.
+It needs veil-ldp[sql] and veil-ldp[plot]. With the data folder (VEIL_DATA) the order lines are those of UCI Online
+Retail, as in the case study of chapter 7 of Wang's thesis; without it they are made up. Region, category and price are
+private: they leave a device as a report with noise. Postage, quantity and the day are known to the shop anyway.
 """
 
 # %% What we want to know, and from whom

@@ -272,7 +272,7 @@ class Comparison(Result):
         return self.table(level)
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """Error against epsilon, one line per study, with standard errors. Needs `veil[plot]`."""
+        """Error against epsilon, one line per study, with standard errors. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_lines
 
         means, spreads = self._means

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,23 @@ def test_nothing_is_installed_twice(tmp_path: Path) -> None:
     assert installed_by("test", tmp_path) == installed_by("demo", tmp_path) == []
 
 
+@pytest.mark.parametrize("old", [True, False])
+def test_an_environment_with_the_old_name_loses_it_before_the_new_one_comes(tmp_path: Path, old: bool) -> None:
+    """The distribution was named `veil`: two entries would leave two sets of metadata, and one could be stale."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "lib/python3.11/site-packages/veil_ldp-0.2.0.dist-info").mkdir(parents=True)
+    if old:
+        (tmp_path / "lib/python3.11/site-packages/veil-0.2.0.dist-info").mkdir()
+    for name, text in (("pip", ""), ("python", f'#!/bin/sh\necho "$@" >> {shlex.quote(str(tmp_path / "log"))}\n')):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    subprocess.run(["make", "setup", f"VENV={tmp_path}"], check=True, capture_output=True, cwd=ROOT, env=clean)
+    *before, last = (tmp_path / "log").read_text().splitlines()
+    assert before == (["-m pip uninstall --quiet --yes veil"] if old else [])
+    assert last.endswith(".[dev]")
+
+
 def test_workers_take_whole_files_and_the_longest_first(tmp_path: Path) -> None:
     (command,) = [line for line in would_run("test", tmp_path / "none") if "/pytest " in line]
     assert "--dist loadfile --no-loadscope-reorder" in command
@@ -103,7 +121,7 @@ def test_workers_take_whole_files_and_the_longest_first(tmp_path: Path) -> None:
 
 def test_the_demo_runs_on_what_it_installs(tmp_path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    allowed = needed([*project["dependencies"], *project["optional-dependencies"]["collector"]]) | {"veil"}
+    allowed = needed([*project["dependencies"], *project["optional-dependencies"]["collector"]]) | {"veil-ldp"}
     assert {"numba", "starlette", "psycopg-binary"} <= allowed
     refused = {
         module

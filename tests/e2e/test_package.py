@@ -36,7 +36,7 @@ class Built:
 
     def metadata(self) -> Message:
         with ZipFile(self.wheel) as wheel:
-            return email.message_from_bytes(wheel.read(f"veil-{veil.__version__}.dist-info/METADATA"))
+            return email.message_from_bytes(wheel.read(f"veil_ldp-{veil.__version__}.dist-info/METADATA"))
 
 
 def files_of_the_project() -> list[str]:
@@ -74,7 +74,11 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Built) -> None:
     with ZipFile(built.wheel) as wheel:
         names = set(wheel.namelist())
     assert {"veil/py.typed", "veil/engines/hashed.cu", "veil/cli/main.py", "veil_papers/__init__.py"} <= names
-    assert {name.partition("/")[0] for name in names} == {"veil", "veil_papers", f"veil-{veil.__version__}.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {
+        "veil",
+        "veil_papers",
+        f"veil_ldp-{veil.__version__}.dist-info",
+    }
     sources = {name.removeprefix("src/") for name in built.files if name.startswith("src/")}
     assert sources == {name for name in names if ".dist-info/" not in name}
 
@@ -83,7 +87,7 @@ def test_the_source_archive_is_complete(built: Built) -> None:
     with tarfile.open(built.archive) as archive:
         names = {name.partition("/")[2] for name in archive.getnames() if "/" in name}
     assert not built.files - LEFT_OUT - names
-    own = re.compile(r"PKG-INFO|setup\.cfg|src/veil\.egg-info(/.*)?")  # what setuptools adds
+    own = re.compile(r"PKG-INFO|setup\.cfg|src/veil_ldp\.egg-info(/.*)?")  # what setuptools adds
     with tarfile.open(built.archive) as archive:
         added = {member.name.partition("/")[2] for member in archive if member.isfile()} - built.files
     assert not [name for name in added if not own.fullmatch(name)]

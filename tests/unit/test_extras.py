@@ -49,13 +49,13 @@ def test_from_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_from_a_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     came(monkeypatch, {"url": "https://veil.example/veil.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}})
-    assert extras.install("plot") == "pip install 'veil[plot] @ git+https://veil.example/veil.git'"
+    assert extras.install("plot") == "pip install 'veil-ldp[plot] @ git+https://veil.example/veil.git'"
 
 
 @pytest.mark.parametrize("origin", [None, {"url": "https://an.index/veil.whl"}, {"url": "file:///no/such/folder"}])
 def test_by_its_name(monkeypatch: pytest.MonkeyPatch, origin: Any) -> None:
     came(monkeypatch, origin)
-    assert extras.install("plot") == "pip install 'veil[plot]'"
+    assert extras.install("plot") == "pip install 'veil-ldp[plot]'"
 
 
 def test_where_nothing_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_where_nothing_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", missing)
-    assert extras.install("plot") == "pip install 'veil[plot]'"
+    assert extras.install("plot") == "pip install 'veil-ldp[plot]'"
 
 
 def test_analysts_are_not_told_where_a_collector_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,5 @@
-"""The collector: a service that takes reports, keeps each exactly once, and answers analysts. Needs `veil[collector]`.
+"""The collector: a service that takes reports, keeps each exactly once, and answers analysts.
 
-`serve` runs it, `app` is the ASGI application, `store` the contract of its databases. docs/collector/ has the pages.
+It needs `veil-ldp[collector]`. `serve` runs it, `app` is the ASGI application, `store` the contract of its databases.
+docs/collector/ has the pages.
 """

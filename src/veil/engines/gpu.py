@@ -1,4 +1,4 @@
-"""A GPU for the counting that dominates everything: hashed reports against many candidates (extra `veil[gpu]`).
+"""A GPU for the counting that dominates everything: hashed reports against many candidates (extra `veil-ldp[gpu]`).
 
     with veil.engines.gpu.cuda():
         study.read(collected)

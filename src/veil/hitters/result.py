@@ -167,7 +167,7 @@ class HeavyHitters(Result):
         return said
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The first k values with 95 % intervals. Needs `veil[plot]`."""
+        """The first k values with 95 % intervals. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)

@@ -140,7 +140,7 @@ class Correlations(Result):
         return places[0]
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """A heat map of all correlations; pairs that may be independent are pale. Needs `veil[plot]`."""
+        """A heat map of all correlations; pairs that may be independent are pale. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_square
 
         names = list(dict.fromkeys(name for pair in self.pairs for name in pair))

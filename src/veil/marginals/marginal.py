@@ -150,7 +150,7 @@ class Cells(Result):
         return len(self.frequencies)
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """A heat map of two attributes; the k largest cells with intervals otherwise. Needs `veil[plot]`."""
+        """A heat map of two attributes; the k largest cells with intervals otherwise. Needs `veil-ldp[plot]`."""
         note = None if self.measured else "not asked together: maximum entropy"
         if len(self.names) == 2 and truth is None:
             from veil.plot import plot_cells

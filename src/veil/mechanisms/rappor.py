@@ -44,7 +44,7 @@ class Rappor(Longitudinal, FrequencyOracle):
     coincide), each with a ratio of (1 - f/2) / (f/2): its power 2 h is at most e^eps exactly, with f/2 = T / 2^64
     rounded up. What is done to the kept bits afterwards cannot raise it. Over k different values it is the k-th power.
 
-    Estimates come from a regression (needs `veil[rappor]`): small values are set to zero, and no noise law is known.
+    Estimates come from a regression (needs `veil-ldp[rappor]`): small values become zero, and no noise law is known.
 
     >>> oracle = Rappor.with_f(0.5, domain=1000)
     >>> round(oracle.epsilon, 2), oracle.layout.size

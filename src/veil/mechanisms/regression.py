@@ -1,7 +1,7 @@
 """From a sum of Bloom filters back to the values that people hold: LASSO selects, least squares estimates.
 
 As RAPPOR does it (Erlingsson et al. 2014, section 4) and the thesis ran it (3.5.2). Needs scikit-learn:
-`pip install veil[rappor]`.
+`pip install veil-ldp[rappor]`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pictures of results. Needs matplotlib: `pip install veil[plot]`.
+"""Pictures of results. Needs matplotlib: `pip install veil-ldp[plot]`.
 
 Drawn on axes that hold a result of the same kind, a second one shares them: rows by their value, distributions by
 numbers and in the same unit, each in its own colour, with one legend for all.

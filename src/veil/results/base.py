@@ -213,7 +213,7 @@ class Result(ABC):
 
     @abstractmethod
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """A picture of it (of k rows, where it has rows), beside the truth where it is known. Needs `veil[plot]`."""
+        """Draw the result (k rows, where it has rows), beside the truth where it is known. Needs `veil-ldp[plot]`."""
 
     def plot_height(self, k: int = 20) -> float:
         """How high its picture is, in inches."""

@@ -95,7 +95,7 @@ class Change(Result):
         return {"people_after": after.n, "people_before": before.n}
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The k clearest differences with 95 % intervals, beside no change at all. Needs `veil[plot]`."""
+        """The k clearest differences with 95 % intervals, beside no change at all. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_change
 
         return plot_change(self, k, truth=truth, ax=ax, **style)

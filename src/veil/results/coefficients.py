@@ -84,7 +84,7 @@ class Coefficients(Result):
         return np.argsort(-np.abs(self.differences), kind="stable")
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The k largest differences, either way, with 95 % intervals. Needs `veil[plot]`."""
+        """The k largest differences, either way, with 95 % intervals. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)

@@ -257,7 +257,7 @@ class Distribution(Result):
         return int(np.searchsorted(self.cells, int(self.domain.encode([value])[0]), side="right")) - 1
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The density, over the true histogram where it is known and within its bands. Needs `veil[plot]`.
+        """The density, over the true histogram where it is known and within its bands. Needs `veil-ldp[plot]`.
 
         `style` is a `label` for the legend, a `color`.
         """

@@ -431,7 +431,7 @@ class Estimate(Result):
         return self.at(value)
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The k largest values with 95 % intervals, beside the truth where it is known. Needs `veil[plot]`."""
+        """The k largest values with 95 % intervals, beside the truth where it is known. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_rows
 
         return plot_rows(self, k, truth=truth, ax=ax, **style)

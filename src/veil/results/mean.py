@@ -100,7 +100,7 @@ class Mean(Result):
         return ["The mean or an end of its interval lies beyond the calendar: estimates are never clipped."]
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The mean as a point with its 95 % interval, beside the true mean where it is given. Needs `veil[plot]`."""
+        """Draw the mean with its 95 % interval, beside the true mean where it is given. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_mean
 
         return plot_mean(self, truth=truth, ax=ax, **style)
@@ -157,7 +157,7 @@ class MeanAndVariance(Result):
         return {**_prefixed("mean", self.mean.columns(level)), **_prefixed("variance", squares)}
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The mean as a point with its 95 % interval. Needs `veil[plot]`."""
+        """The mean as a point with its 95 % interval. Needs `veil-ldp[plot]`."""
         return self.mean.plot(truth=truth, ax=ax, **style)
 
 

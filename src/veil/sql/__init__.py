@@ -10,7 +10,7 @@
     choosing, fanouts            which design errs least for a schema and a workload; fitted fan-outs
     explaining, schema           plans of queries before they are asked; tables as people write them
 
-Needs `veil[sql]`: DuckDB, sqlglot, and prompt_toolkit for the shell.
+Needs `veil-ldp[sql]`: DuckDB, sqlglot, and prompt_toolkit for the shell.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ class Answer(Result):
         return rows.index(wanted)
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The first k rows as points with 95 % intervals, one panel for each output. Needs `veil[plot]`."""
+        """The first k rows as points with 95 % intervals, one panel for each output. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_measured
 
         if not self.outputs:

@@ -154,7 +154,7 @@ class AnswerChange(Change):
         return np.argsort(p_values, kind="stable")
 
     def plot(self, k: int = 20, *, truth: Any = None, ax: Axes | None = None, **style: Any) -> Axes:
-        """The first k differences with 95 % intervals. Needs `veil[plot]`."""
+        """The first k differences with 95 % intervals. Needs `veil-ldp[plot]`."""
         from veil.plot import plot_measured
 
         return plot_measured(self, {"after less before": (self.differences, self.interval())}, k, ax=ax)

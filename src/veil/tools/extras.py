@@ -1,4 +1,8 @@
-"""How to install an extra: of veil from where it came, so that nobody else's package of that name is meant."""
+"""How to install an extra: from where veil came, or by the distribution's own name.
+
+The distribution is called `veil-ldp`. The name `veil` on the public index belongs to somebody else, so no message may
+ask for it.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +34,9 @@ def install(extra: str) -> str:
 
     origin = _origin()
     place = origin.get("url", "")
-    asked = f"veil[{extra}]"
+    asked = f"veil-ldp[{extra}]"
     if "vcs_info" in origin:
-        asked = f"veil[{extra}] @ {origin['vcs_info']['vcs']}+{place}"
+        asked = f"veil-ldp[{extra}] @ {origin['vcs_info']['vcs']}+{place}"
     elif (path := _path(place)) is not None:  # a clone, or a wheel
         asked = f"{path}[{extra}]"
     edited = "-e " if origin.get("dir_info", {}).get("editable") else ""
@@ -46,7 +50,7 @@ def _origin() -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        return dict(json.loads(distribution("veil").read_text("direct_url.json") or "{}"))
+        return dict(json.loads(distribution("veil-ldp").read_text("direct_url.json") or "{}"))
     except PackageNotFoundError:
         return {}
 

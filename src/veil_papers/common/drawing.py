@@ -1,4 +1,4 @@
-"""Exhibits as pictures: one panel beside the other, each method in its own colour throughout. Needs `veil[plot]`."""
+"""Exhibits as pictures: panels side by side, each method in the same colour everywhere. Needs `veil-ldp[plot]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 6.6: classifiers trained on synthetic people from a private marginal. Needs scikit-learn (`veil[rappor]`)."""
+"""Figure 6.6: classifiers trained on synthetic people from a private marginal. Needs `veil-ldp[rappor]`."""
 
 from __future__ import annotations
 

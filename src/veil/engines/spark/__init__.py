@@ -1,4 +1,4 @@
-"""Apache Spark as the place where reports live and are counted (extra `veil[spark]`).
+"""Apache Spark as the place where reports live and are counted (extra `veil-ldp[spark]`).
 
     from veil.engines.spark import SparkCollected
 

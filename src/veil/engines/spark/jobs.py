@@ -159,7 +159,7 @@ def _translated(message: str, kind: str) -> VeilError:
     if missing and missing[1].partition(".")[0] == "veil":
         return EngineError(f"a worker of the cluster has no veil {VERSION}: install it there, or send it along")
     if missing:
-        return EngineError(f"a worker of the cluster has no {missing[1]}: expected what 'veil[spark]' installs")
+        return EngineError(f"a worker of the cluster has no {missing[1]}: expected what 'veil-ldp[spark]' installs")
     if "PYTHON_VERSION_MISMATCH" in message:
         return EngineError("workers of the cluster run another Python: expected the driver's minor version")
     if "maxResultSize" in message:

@@ -1,6 +1,6 @@
 """PEOS: a private encrypted oblivious shuffle between parties, none of which learns who sent what (thesis 9.5).
 
-Needs `veil[peos]` (gmpy2). docs/peos.md says what is promised to whom, and how to run it.
+Needs `veil-ldp[peos]` (gmpy2). docs/peos.md says what is promised to whom, and how to run it.
 """
 
 from veil.shuffle.peos.dgk import FULL_BITS, Pool, PublicKey, SecretKey, make_keys
