@@ -331,12 +331,13 @@ def _token(service: Service, request: Request, scope: str, task: str | AnySurvey
     return authorised(service.store, request.headers.get("authorization"), scope, task)
 
 
-async def _authorised(service: Service, request: Request, scope: str, task: str | None) -> TokenRecord:
+async def _authorised(service: Service, request: Request, scope: str, task: str | AnySurvey | None) -> TokenRecord:
     return await service.in_thread(_token, service, request, scope, task)
 
 
 async def _authorised_study(service: Service, request: Request, scope: str) -> tuple[str, TokenRecord]:
     id_ = request.path_params["study"]
+    await _authorised(service, request, scope, ANY_SURVEY)  # before anybody learns whether there is such a study
     task = await service.in_thread(service.studies.first_task, id_)
     return id_, await _authorised(service, request, scope, task)
 

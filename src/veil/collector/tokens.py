@@ -1,6 +1,7 @@
 """Analysts' tokens: 32 random bytes, of which only the SHA-256 is kept; each with scopes, and perhaps for one survey.
 
-A plain hash is right here: a random token cannot be guessed from its digest, unlike a password.
+A plain hash is right here: a random token cannot be guessed from its digest, unlike a password. A token is looked up by
+its digest alone. Whatever the time of a look-up tells about a stored digest, it tells nothing about the token.
 """
 
 from __future__ import annotations
@@ -38,6 +39,10 @@ class AnySurvey(enum.Enum):
 
 
 ANY_SURVEY = AnySurvey.ANY
+
+
+_UNKNOWN = TokenRecord("", bytes(32), (), None, "", "", revoked=True)
+"""Stands for a token that is not stored. No token has this digest."""
 
 
 def issue_token(
@@ -86,8 +91,8 @@ def authorised(store: Store, header: str | None, scope: str, task: str | AnySurv
     if kind.lower() != "bearer" or not secret:
         raise ServiceError(401, "no-token", "this needs a token", expected="Authorization: Bearer veil_...")
     digest = _digest(secret.strip())
-    found = store.find_token(digest)
-    if found is None or not hmac.compare_digest(found.digest, digest) or found.revoked:
+    found = store.find_token(digest) or _UNKNOWN  # from here on an unknown token takes the way of a revoked one
+    if not hmac.compare_digest(found.digest, digest) or found.revoked:
         raise ServiceError(401, "bad-token", "this token is unknown or was revoked")
     if found.expires is not None and _day(datetime.now(UTC)) >= found.expires:
         raise ServiceError(401, "bad-token", "this token has expired")
