@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veil.cli.choices import show_choice
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.files import load_tallies
-from veil.cli.outcome import Document
+from veil.cli.outcome import Document, shell_command
 from veil.cli.showing import Wanted
 from veil.cli.values import Randomized, Values
 from veil.comparison import Held
@@ -82,7 +82,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
     truth = known.truth(found) or []
     covered = sum(row.low <= share <= row.high for row, share in zip(found, truth, strict=True))
     screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected).")
-    again = f"veil estimate {folder / 'study.json'} {tally} --top 20"
+    again = shell_command("veil", "estimate", folder / "study.json", tally, "--top", "20")
     screen.print()
     screen.print_line(f"All in {folder}/. Next: {again}")
     return {

@@ -11,6 +11,7 @@ from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from veil.cli.outcome import shell_command
 from veil.domain import Bits, Categories, Domain, Integers, Interval
 from veil.domain.times import is_time, parse_time
 from veil.domain.tuples import Tuples
@@ -33,6 +34,7 @@ __all__ = [
     "check_inputs",
     "check_output",
     "collected_of",
+    "listed_paths",
     "load",
     "load_tallies",
     "naming",
@@ -59,6 +61,26 @@ def check_inputs(*paths: Path) -> None:
     twice = [path for i, path in enumerate(paths) if resolved[i] in resolved[:i]]
     if twice:
         raise InputError(f"{twice[0]} is given twice")
+
+
+def listed_paths(text: str) -> list[Path]:
+    """Return the files of a list with commas; a name with commas is found where the parts before them are no files."""
+    parts, paths = text.split(","), list[Path]()
+    while parts:
+        joined = [",".join(parts[:count]) for count in range(1, len(parts) + 1)]
+        known = (place for place, name in enumerate(joined) if _is_file(name) or _is_file(name.strip()))
+        place = next(known, 0)
+        paths.append(Path(joined[place] if _is_file(joined[place]) else joined[place].strip()))
+        parts = parts[place + 1 :]
+    return paths
+
+
+def _is_file(name: str) -> bool:
+    """True if there is a file of this name; False also where a name is too long."""
+    try:
+        return Path(name).is_file()
+    except OSError:
+        return False
 
 
 def check_output(out: Path | None, inputs: Sequence[Path] = (), endings: Sequence[str] = ()) -> None:
@@ -154,9 +176,10 @@ def read_published(path: Path) -> tuple[Study, bool]:
 def open_run(folder: Path) -> StudyRun:
     """The study of a folder, where it was left."""
     if not (folder / STUDY_NAME).is_file():
+        begin = shell_command("veil", "next", folder, STUDY_NAME)
+        randomize = shell_command("veil", "randomize", STUDY_NAME, "VALUES", "-o", folder)
         raise InputError(
-            f"there is no study in {folder}: `veil next {folder} study.json` begins one of several rounds, and"
-            f" `veil randomize study.json VALUES -o {folder}` a table"
+            f"there is no study in {folder}: `{begin}` begins one of several rounds, and `{randomize}` a table"
         )
     study = read_study(folder / STUDY_NAME)
     with naming(folder):

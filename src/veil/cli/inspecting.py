@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veil.cli.outcome import AsJson, Document, console, plural, reporting
+from veil.cli.outcome import AsJson, Document, console, plural, reporting, shell_command
 
 if TYPE_CHECKING:
     from veil.study import Study
@@ -215,7 +215,8 @@ def _table(path: Path, survey: Survey | None) -> tuple[str, Document]:
             "ignored": list(database.ignored),
             "columns": [{"name": name, "is": kind, "holds": holds} for name, kind, holds in schema_rows(table)],
         }
-    said = f"A table of {plural(people, 'report')} in {plural(len(files), 'file')}, for `veil sql {path} 'SELECT ...'`."
+    query = shell_command("veil", "sql", path, "SELECT ...")
+    said = f"A table of {plural(people, 'report')} in {plural(len(files), 'file')}, for `{query}`."
     return said, facts
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "plural",
     "print_error",
     "reporting",
+    "shell_command",
     "warn",
     "warn_of_seed",
     "wrote",
@@ -140,6 +141,18 @@ def wrote(screen: Screen, path: Path, what: str) -> None:
 def plural(count: int, word: str, several: str | None = None) -> str:
     """So many of something; `several` is the word's plural where that is not its s."""
     return f"{count:,} {word if count == 1 else several or f'{word}s'}"
+
+
+def shell_command(*words: str | Path) -> str:
+    """Return a command line to copy into a shell. Paths are quoted, and none of them reads as an option.
+
+    >>> shell_command("veil", "inspect", Path("a b.json")), shell_command("veil", "inspect", Path("-a"))
+    ("veil inspect 'a b.json'", 'veil inspect ./-a')
+    """
+    import shlex
+
+    texts = (f"./{word}" if isinstance(word, Path) and str(word).startswith("-") else str(word) for word in words)
+    return shlex.join(texts)
 
 
 def _code(problem: VeilError) -> int:

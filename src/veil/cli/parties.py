@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veil.cli.options import Column, MissingValues
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, shell_command, warn
 from veil.tools.text import escape_text
 
 if TYPE_CHECKING:
@@ -102,13 +102,14 @@ def keys(
         )
         screen.print("their own. Next, each on its own machine:")
     for name in plan.names:
-        screen.print_line(f"  veil shuffler --config {folder / name}.toml")
+        screen.print_line(f"  {shell_command('veil', 'shuffler', '--config', folder / f'{name}.toml')}")
     server_file, device_file = folder / "server.toml", folder / "device.toml"
-    screen.print_line(f"  veil peos submit values.csv --config {device_file}")
+    screen.print_line(f"  {shell_command('veil', 'peos', 'submit', 'values.csv', '--config', device_file)}")
     if protocol == "sequential":
-        checks = f"  veil peos spot-checks 100 --config {server_file} --device {device_file}"
+        words = ("veil", "peos", "spot-checks", "100", "--config", server_file, "--device", device_file)
+        checks = f"  {shell_command(*words)}"
         screen.print_line(checks)
-    screen.print_line(f"  veil peos server --config {server_file}")
+    screen.print_line(f"  {shell_command('veil', 'peos', 'server', '--config', server_file)}")
     facts = {"fakes": plan.fakes, "least": plan.least, "collection": plan.collection}
     return {"folder": str(folder), "shufflers": list(plan.names), **facts}
 
@@ -363,7 +364,7 @@ def server(
         warn(f"{coordinator.left_out:,} people were left out: not every shuffler had their shares")
     if unopened:
         warn(f"{plural(unopened, 'report')} could not be opened, and are not counted: no device of veil sends such")
-    screen.print_line(f"Next: veil estimate {config.parent / 'study.json'} {outcome}")
+    screen.print_line(f"Next: {shell_command('veil', 'estimate', config.parent / 'study.json', outcome)}")
     left = {"left_out": coordinator.left_out, "unopened": unopened}
     return {"out": str(outcome), "people": people, "fakes": fakes, **left, "costs": costs}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -196,7 +197,7 @@ def compare(
     as_json: AsJson = False,
 ) -> Document:
     """Run several studies on data like mine over a list of epsilons, and show which errs least."""
-    from veil.cli.files import check_inputs, read_study
+    from veil.cli.files import check_inputs, listed_paths, read_study
     from veil.cli.progress import progress
     from veil.cli.rounds import some_seed
     from veil.cli.showing import Wanted, remarked
@@ -206,7 +207,7 @@ def compare(
     from veil.errors import InputError
 
     warn_of_seed(seed)
-    files = [Path(name.strip()) for name in studies.split(",")]
+    files = listed_paths(studies)
     try:
         epsilons = [float(part) for part in epsilon.split(",")]
     except ValueError:
@@ -216,7 +217,11 @@ def compare(
     wanted = Wanted(out, plot, 0.95, 10)
     wanted.check([*files, values])
     alike = len({file.stem for file in files}) < len(files)
-    found = {str(file) if alike else file.stem: read_study(file).changed(**given_changes(changes)) for file in files}
+    # a name need not be UTF-8; a label in a table is
+    labels = [os.fsencode(file if alike else file.stem).decode(errors="backslashreplace") for file in files]
+    found = {
+        label: read_study(file).changed(**given_changes(changes)) for label, file in zip(labels, files, strict=True)
+    }
     start = some_seed(seed)
     codes = {name: Trial(study, hold, people).people(start) for name, study in found.items()}
     with remarked() as remarks:

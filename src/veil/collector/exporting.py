@@ -24,6 +24,7 @@ from veil.collector.catalogue import parsed, read_by
 from veil.collector.store import Store, StoredSurvey
 from veil.errors import InputError
 from veil.files import EXPORTED_TIME
+from veil.files.opening import create_file
 from veil.files.reports import repeating
 from veil.survey import Survey
 from veil.tools.durable import make_private_folder, replacing, sync_folder
@@ -182,7 +183,7 @@ def _writer(path: Path, stored: StoredSurvey) -> Iterator[Callable[[Rows], int]]
     plain = arrow_schema(survey, wave=wave)
     schema = plain.append(times).with_metadata(plain.metadata)
     columns: Sequence[str] = [*repeating(survey), EXPORTED_TIME]
-    with pq.ParquetWriter(path, schema, use_dictionary=columns) as writer:
+    with create_file(path) as sink, pq.ParquetWriter(sink, schema, use_dictionary=columns) as writer:
 
         def write(rows: Rows) -> int:
             reports = Reports.from_bytes(survey.task, survey.layout, rows["payload"].tobytes())

@@ -36,7 +36,8 @@ class SqliteStore(BlockStore):
 
     def __init__(self, path: str | Path, *, keep_log_short: bool = True, old: Old = "update") -> None:
         super().__init__()
-        self._path, self._keeps_log_short = Path(path), keep_log_short
+        # in full: SQLite may take a relative path for a URI ("file:...") or for ":memory:"
+        self._path, self._keeps_log_short = Path(path).absolute(), keep_log_short
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closing = threading.Event()
@@ -79,7 +80,7 @@ class SqliteStore(BlockStore):
 
     def copy_old(self, path: Path) -> int:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        with self.reading() as connection, contextlib.closing(sqlite3.connect(path)) as copy:
+        with self.reading() as connection, contextlib.closing(sqlite3.connect(path.absolute())) as copy:
             connection.backup(copy)
             column, table = ("reports", "surveys") if self.version < BLOCKS else ("sequence", "counters")
             return int(copy.execute(f"SELECT coalesce(sum({column}), 0) FROM {table}").fetchone()[0])  # noqa: S608

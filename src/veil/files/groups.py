@@ -7,6 +7,7 @@ Spark wrote, with a column of payloads. Whoever reads any of them reads it here.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,13 +15,13 @@ from typing import Any
 
 from veil.entropy import CHUNK_ROWS
 from veil.errors import InputError, MismatchError, WireError
-from veil.files.opening import PARQUET, PathLike, open_arrow, record_batch
+from veil.files.opening import PARQUET, PathLike, open_arrow, open_parquet, record_batch
 from veil.survey import Survey
 from veil.wire.arrow import check_schema, fakes_of, reports_of, wave_of
 from veil.wire.payloads import check_payloads, from_payloads, task_of
 from veil.wire.reports import Reports
 
-__all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "is_address"]
+__all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "is_address", "open_parquet_at"]
 
 EXPORTED_TIME = "time"
 """The column of truncated times in what a collector exports."""
@@ -43,7 +44,8 @@ class ReportsFile:
         self._stack = contextlib.ExitStack()
         self._parquet = Path(self.path).suffix.lower() in PARQUET
         with _readable(self.path, self._parquet):
-            self._file = self._stack.enter_context(_opened(self.path, self._parquet))
+            opened = open_parquet_at(self.path) if self._parquet else open_arrow(Path(self.path))
+            self._file = self._stack.enter_context(opened)
         self._schema = self._file.schema_arrow if self._parquet else self._file.schema
         self.by_payload = self._parquet and task_of(self._schema) is not None
         try:
@@ -93,7 +95,11 @@ class ReportsFile:
             return tuple(int(metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups))
         import pyarrow as pa
 
-        with _readable(self.path, self._parquet), pa.memory_map(self.path) as mapped, pa.ipc.open_file(mapped) as file:
+        with (
+            _readable(self.path, self._parquet),
+            pa.memory_map(os.fsencode(self.path)) as mapped,
+            pa.ipc.open_file(mapped) as file,
+        ):
             # maps the columns, and reads none
             return tuple(int(file.get_batch(i).num_rows) for i in range(file.num_record_batches))
 
@@ -141,16 +147,19 @@ def _plain_schema(schema: Any) -> Any:
     return schema
 
 
-def _opened(path: str, parquet: bool) -> Any:
-    if not parquet:
-        return open_arrow(Path(path))
+@contextlib.contextmanager
+def open_parquet_at(path: str) -> Iterator[Any]:
+    """Yield a `pyarrow.parquet.ParquetFile` of a path, or of an address such as s3://bucket/key."""
+    if not is_address(path):
+        with open_parquet(path) as file:
+            yield file
+        return
     import pyarrow.fs as fs
     import pyarrow.parquet as pq
 
-    if not is_address(path):
-        return pq.ParquetFile(path)
     system, inside = fs.FileSystem.from_uri(path)
-    return pq.ParquetFile(system.open_input_file(inside))
+    with system.open_input_file(inside) as source, pq.ParquetFile(source) as file:
+        yield file
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Opening Arrow files: how their names end, and one clear error for what cannot be read."""
+"""Opening Arrow and Parquet files: how their names end, and one clear error for what cannot be read."""
 
 from __future__ import annotations
 
@@ -10,11 +10,28 @@ from typing import Any
 
 from veil.errors import InputError, WireError
 
-__all__ = ["ARROW", "PARQUET", "PathLike", "open_arrow", "record_batch"]
+__all__ = ["ARROW", "PARQUET", "PathLike", "create_file", "open_arrow", "open_parquet", "record_batch"]
 
 PathLike = str | os.PathLike[str]
 PARQUET = (".parquet", ".pq")
 ARROW = (".arrow", ".feather", ".ipc")
+
+
+def create_file(path: PathLike) -> Any:
+    """Return a new file for Arrow to write. The name may hold any bytes: pyarrow takes some text for an address."""
+    import pyarrow as pa
+
+    return pa.OSFile(os.fsencode(path), "wb")
+
+
+@contextlib.contextmanager
+def open_parquet(path: PathLike) -> Iterator[Any]:
+    """Yield a `pyarrow.parquet.ParquetFile` of exactly this file. The name may hold any bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with pa.OSFile(os.fsencode(path), "rb") as source, pq.ParquetFile(source) as file:
+        yield file
 
 
 @contextlib.contextmanager
@@ -23,7 +40,7 @@ def open_arrow(path: Path) -> Iterator[Any]:
     import pyarrow as pa
 
     try:
-        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
+        with pa.OSFile(os.fsencode(path), "rb") as file, pa.ipc.open_file(file) as reader:
             yield reader
     except FileNotFoundError:
         raise InputError(f"there is no file {path}") from None

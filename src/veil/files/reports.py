@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from veil.errors import InputError, WireError
 from veil.files.groups import BESIDE, EXPORTED_TIME, ReportsFile
-from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow
+from veil.files.opening import ARROW, PARQUET, PathLike, create_file, open_arrow, open_parquet
 from veil.survey import Survey
 from veil.tally import check_fakes
 from veil.tools.durable import replacing
@@ -52,7 +53,7 @@ class ReportWriter:
 
         with contextlib.ExitStack() as stack:
             temporary = stack.enter_context(replacing(self._path, private=self._private))
-            sink = stack.enter_context(pa.OSFile(str(temporary), "wb"))
+            sink = stack.enter_context(create_file(temporary))
             self._writer = stack.enter_context(pa.ipc.new_file(sink, arrow_schema(self._survey, self._fakes)))
             self._stack = stack.pop_all()
         return self
@@ -79,7 +80,10 @@ def write_parquet(path: PathLike, survey: Survey, reports: Iterable[Reports], *,
     import pyarrow.parquet as pq
 
     rows, schema = 0, arrow_schema(survey, fakes)
-    with pq.ParquetWriter(path, schema, use_dictionary=repeating(survey), write_statistics=False) as writer:
+    with (
+        create_file(path) as sink,
+        pq.ParquetWriter(sink, schema, use_dictionary=repeating(survey), write_statistics=False) as writer,
+    ):
         for some in _joined(reports):
             survey.check(some)
             writer.write_batch(to_arrow(some, survey), row_group_size=_GROUP_ROWS)
@@ -150,10 +154,10 @@ def _schema(path: Path) -> Any:
 
 def _exported_schema(path: Path) -> Any:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        return pq.read_schema(path)
+        with open_parquet(path) as file:
+            return file.schema_arrow
     except (pa.ArrowException, OSError):
         raise WireError(f"{path} is not a complete Parquet file") from None
 
@@ -161,14 +165,17 @@ def _exported_schema(path: Path) -> Any:
 def count_rows(path: PathLike) -> int | None:
     """How many rows a file has, where it says so without being read."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     kind = Path(path).suffix.lower()
     try:
         if kind in PARQUET:
-            return int(pq.ParquetFile(path).metadata.num_rows)
+            with open_parquet(path) as parquet:
+                return int(parquet.metadata.num_rows)
         if kind in ARROW:
-            with pa.memory_map(str(path)) as mapped, pa.ipc.open_file(mapped) as file:  # maps the columns, reads none
+            with (
+                pa.memory_map(os.fsencode(path)) as mapped,
+                pa.ipc.open_file(mapped) as file,
+            ):  # maps the columns, reads none
                 return sum(int(file.get_batch(i).num_rows) for i in range(file.num_record_batches))
     except (pa.ArrowException, OSError):
         return None

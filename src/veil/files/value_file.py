@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from veil.errors import DomainError, EmptyError, InputError
-from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow
+from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow, open_parquet
 from veil.tools.bounded_json import load_json
 
 __all__ = ["FORMATS", "PLACE", "STANDARD_INPUT", "ValueFile", "as_value_file"]
@@ -186,11 +186,10 @@ class ValueFile:
 
     def columns(self) -> list[str]:
         """The names of all columns: of a text file its first line, whatever that is; of JSON those near the start."""
-        import pyarrow.parquet as pq
-
         with self.readable():
             if self.kind == "parquet":
-                return list(pq.read_schema(self.path).names)
+                with open_parquet(self.path) as parquet:
+                    return list(parquet.schema_arrow.names)
             if self.kind == "arrow":
                 with open_arrow(Path(self.path)) as file:
                     return list(file.schema.names)

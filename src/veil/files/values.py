@@ -18,7 +18,7 @@ from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError
 from veil.files.json_lines import Expected, read_lines
 from veil.files.missing import WithoutMissing
-from veil.files.opening import PathLike, open_arrow, record_batch
+from veil.files.opening import PathLike, open_arrow, open_parquet, record_batch
 from veil.files.value_file import PLACE, ValueFile, as_value_file
 from veil.survey import Survey
 
@@ -215,10 +215,10 @@ def _unnumbered(
     file: ValueFile, names: list[str], types: dict[str, pa.DataType], empties: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.csv as pacsv
-    import pyarrow.parquet as pq
 
     if file.kind == "parquet":
-        yield from pq.ParquetFile(file.path).iter_batches(CHUNK_ROWS, columns=names)
+        with open_parquet(file.path) as parquet:
+            yield from parquet.iter_batches(CHUNK_ROWS, columns=names)
     elif file.kind == "arrow":
         with open_arrow(Path(file.path)) as opened:
             for i in range(opened.num_record_batches):

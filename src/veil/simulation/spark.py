@@ -25,7 +25,7 @@ from veil.engines.spark.tasks import one_thread_per_core, runs_of
 from veil.engines.watching import Watch, unwatched
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, EmptyError, EngineError, InputError, MismatchError
-from veil.files.groups import is_address
+from veil.files.groups import is_address, open_parquet_at
 from veil.files.opening import PARQUET
 from veil.files.value_file import as_value_file
 from veil.files.values import values_of, wanted_columns
@@ -176,15 +176,15 @@ def _schema(survey: Survey) -> StructType:
 def _rows_of(names: Sequence[str], columns: Sequence[str] = ()) -> tuple[tuple[int, ...], ...]:
     """How many people each row group of each file holds; refuses a file that lacks one of these columns."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     found = []
     for name in names:
         try:
-            file = pq.ParquetFile(name)
+            with open_parquet_at(name) as file:
+                metadata, known = file.metadata, file.schema_arrow.names
         except (pa.ArrowException, OSError):
             raise InputError(f"{name} is not a complete Parquet file") from None
-        metadata, lacking = file.metadata, [column for column in columns if column not in file.schema_arrow.names]
+        lacking = [column for column in columns if column not in known]
         if lacking:
             raise InputError(f"{name} has no column {lacking[0]}")
         found.append(tuple(int(metadata.row_group(i).num_rows) for i in range(metadata.num_row_groups)))
@@ -239,7 +239,6 @@ def _draw(
 ) -> Iterator[pa.RecordBatch]:
     """Runs on a worker: reports of the people in this task's row groups, each drawn from fresh entropy."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     if version != VERSION:
         raise EngineError(f"a worker of the cluster has veil {VERSION}, and {version} was expected")
@@ -248,7 +247,7 @@ def _draw(
     part, rows = _Part.of(arguments["part"]), arguments["rows"]
     for number, first, last in runs_of(arguments, batches):
         start = sum(map(sum, rows[:number])) + sum(rows[number][:first])
-        with pq.ParquetFile(arguments["files"][number]) as file:
+        with open_parquet_at(arguments["files"][number]) as file:
             given = file.iter_batches(CHUNK_ROWS, row_groups=list(range(first, last)), columns=arguments["columns"])
             for batch in given:
                 mine = part.holds(start, start + batch.num_rows)
