@@ -7,7 +7,6 @@ redirect. Plain http is refused but for this machine itself, where it passes no 
 from __future__ import annotations
 
 import ipaddress
-import time
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,16 +15,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import CollectorError, ParameterError
-from veil.tools.bounded_json import load_json
+from veil.tools.bounded_json import DOCUMENT, load_json
 
 if TYPE_CHECKING:
-    from urllib.request import OpenerDirector
+    from ssl import SSLContext
 
 __all__ = ["Answer", "UntrustedError", "Web", "read_address"]
 
-_PATIENCE = 20.0  # seconds without a byte
-_LONGEST = 60.0  # seconds for a whole answer
-_MOST_BYTES = 1 << 26
+_SECONDS = 60.0  # for a whole exchange, from the connection to the last byte of the answer
+_MOST_SAID = 1 << 16  # bytes of an answer to a report
 _DAY = 86_400.0
 _PORTS = {"http": 80, "https": 443}
 
@@ -77,46 +75,35 @@ class Web:
 
     def get(self, path: str) -> Answer:
         """Ask for what lies at a path below the address."""
-        return self._ask(path, None, {"Accept": "application/json"})
+        return self._ask(path, None, {"Accept": "application/json"}, DOCUMENT.bytes)
 
     def post(self, path: str, body: bytes, kind: str) -> Answer:
-        """Send bytes of a content type."""
-        return self._ask(path, body, {"Content-Type": kind})
+        """Send bytes of a content type. The answer is short: an acknowledgement, or a reason."""
+        return self._ask(path, body, {"Content-Type": kind}, _MOST_SAID)
 
-    def _ask(self, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+    def _ask(self, path: str, body: bytes | None, headers: dict[str, str], most: int) -> Answer:
         from http.client import HTTPException
         from ssl import SSLCertVerificationError
-        from urllib.error import HTTPError, URLError
-        from urllib.request import Request
 
-        request = Request(self.address + path, data=body, headers={"User-Agent": "veil", **headers})  # noqa: S310
+        from veil.device.exchange import exchange
+
+        own = {"User-Agent": "veil", **headers}
         try:
-            try:
-                response = self._opener.open(request, timeout=_PATIENCE)
-            except HTTPError as refusal:
-                response = refusal  # an answer as well, with a body
-            with response:
-                headers = {name.lower(): text for name, text in response.headers.items()}
-                return Answer(int(response.status), headers, _read(response))
-        except (OSError, HTTPException) as problem:
-            reason = problem.reason if isinstance(problem, URLError) else problem
-            if isinstance(reason, SSLCertVerificationError):
-                raise UntrustedError("the collector's certificate cannot be verified, so nothing is sent") from None
+            return Answer(
+                *exchange(self.address + path, body, own, context=self._context, seconds=_SECONDS, body_bytes=most)
+            )
+        except SSLCertVerificationError:
+            raise UntrustedError("the collector's certificate cannot be verified, so nothing is sent") from None
+        except (OSError, HTTPException):
             raise CollectorError("the collector cannot be reached") from None
 
     @cached_property
-    def _opener(self) -> OpenerDirector:
+    def _context(self) -> SSLContext | None:
+        if self.address.startswith("http:"):
+            return None
         import ssl
-        from urllib.request import HTTPRedirectHandler, HTTPSHandler, ProxyHandler, build_opener
 
-        class Stay(HTTPRedirectHandler):
-            """No other place than the one asked: a redirect is an answer like any other."""
-
-            def redirect_request(self, *_: Any, **__: Any) -> None:
-                return None
-
-        direct = [ProxyHandler({})] if self.address.startswith("http:") else []
-        return build_opener(HTTPSHandler(context=ssl.create_default_context()), Stay(), *direct)
+        return ssl.create_default_context()
 
 
 def read_address(text: Any) -> str:
@@ -151,14 +138,3 @@ def _is_this_machine(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _read(response: Any) -> bytes:
-    """The body, if it is no longer and takes no longer than it may."""
-    parts, size, end = [], 0, time.monotonic() + _LONGEST
-    while part := response.read1(1 << 16):
-        parts.append(part)
-        size += len(part)
-        if size > _MOST_BYTES or time.monotonic() > end:
-            raise OSError("the answer is too long, or comes too slowly")
-    return b"".join(parts)
