@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,13 @@ class Walk:
         self.run("audit", *on)
         self.run("key", "make", self(".key"))
 
+    def ledger(self) -> None:
+        path = self(" ledger")
+        Ledger(path, lifetime=2.0, today=lambda: date(2300, 1, 1)).spend("a-task", GRR(0.5, 4).guarantee)
+        assert json.loads(self.run("ledger", "show", path, "--json"))
+        self.run("ledger", "move-clock-back", path)
+        path.unlink()  # it holds today's date
+
     def parties(self) -> None:
         self.run("peos", "secret", self(" secret"), "--bits", 512)
         public = self(" secret") / "public.json"
@@ -153,6 +161,7 @@ def walked(folder: Path, name: str) -> Walk:
     walk.histogram(files)
     walk.tables(files)
     walk.collector()
+    walk.ledger()
     walk.parties()
     return walk
 
