@@ -16,6 +16,7 @@ VeilError
 ├── ServiceError                      the collector refuses a request, with a code and a status of HTTP
 ├── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
 │   ├── StoreTimeoutError             it did not answer in time
+│   ├── StoreDamagedError             a part of what it holds is damaged or missing
 │   └── StoreUnreachableError         no connection to it could be made
 ├── PartyError                        a party of a shuffle failed, refused or fell silent: nothing was counted
 └── EngineError                       what should count is not there, or failed: nothing was counted
@@ -45,6 +46,7 @@ __all__ = [
     "PrivacyWarning",
     "ServiceError",
     "SqlError",
+    "StoreDamagedError",
     "StoreError",
     "StoreTimeoutError",
     "StoreUnreachableError",
@@ -134,6 +136,10 @@ class StoreError(VeilError):
 
 class StoreTimeoutError(StoreError):
     """The collector's database did not answer in time: it hangs, or is locked by somebody else."""
+
+
+class StoreDamagedError(StoreError):
+    """A part of what the collector's database holds is damaged or missing; the message names it."""
 
 
 class StoreUnreachableError(StoreError):

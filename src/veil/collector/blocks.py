@@ -9,40 +9,34 @@ before that transaction, and after it runs are made (`upkeep`): neither may brea
 
 from __future__ import annotations
 
-import struct
 import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
 from veil.collector import seen as seen_ids
+from veil.collector.block_reading import Block, BlockReader, Buckets, cut_buckets, pack_buckets, unpack_buckets
+from veil.collector.checksums import has_ids, has_reports, is_page, page_checksum, replace_ids, sum_block
 from veil.collector.seen import Head, Memory, Seen, cut_into_runs, names_of, pages_of, sorted_names
-from veil.collector.sql import Connection, SqlStore
-from veil.collector.store import Chunk, Group, Phase, StoredSurvey
+from veil.collector.sql import Connection
+from veil.collector.store import Group, Phase, StoredSurvey
 from veil.collector.upkeep import Upkeep
-from veil.errors import StoreError
+from veil.errors import StoreDamagedError
 from veil.wire.frames import ID_BYTES
 
-__all__ = ["Block", "BlockStore", "Old", "fold_blocks", "pack_buckets"]
+__all__ = ["BlockStore", "Old", "fold_blocks"]
 
 _BLOCK_BYTES = 256 << 10
 _STANDING = (
-    "SELECT state, opens, closes, precision, sequence, indexed, changes FROM surveys JOIN counters ON survey = key"
-    " WHERE key = ?"
+    "SELECT task, state, opens, closes, precision, sequence, indexed, revision FROM surveys"
+    " JOIN counters ON survey = key WHERE key = ?"
 )
-_BUCKET = struct.Struct("<qq")
 _FOLDED_BYTES = 16 << 20  # of payloads in one transaction
 _HEAD = 0  # the page of a run that says what is known of it
 _HEADS_AT_ONCE = 16  # some four megabytes
 
-Buckets = list[tuple[int, int]]
-Block = tuple[int, int, bytes, bytes, bytes]
-"""Its last number, how many reports, their coarse times, ids and payloads."""
-
-
+Outcome = int | Phase | StoreDamagedError
 Old = Literal["update", "refuse", "keep"]
 """What to do with a database of an earlier version when it is opened."""
 
@@ -51,30 +45,25 @@ class _OutdatedError(Exception):
     """Runs were made since a survey's were read."""
 
 
-class BlockStore(SqlStore):
-    """Appending, reading and folding of reports, for both databases."""
+class _DamagedGroupError(Exception):
+    """A group cannot be stored because of damage in its survey."""
+
+    def __init__(self, index: int, problem: StoreDamagedError) -> None:
+        self.index, self.problem = index, problem
+
+
+class BlockStore(BlockReader):
+    """Appending and folding of reports, for both databases."""
 
     version: int
     """Of its schema."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._memory = Memory()
         self._appending = threading.Lock()
+        self._unfoldable: set[int] = set()
         self.folding = Upkeep()
-
-    @contextmanager
-    def snapshot(self, surveys: Sequence[int] = ()) -> Iterator[Connection]:
-        """A connection that sees the database as it was when the block was entered; no purge empties these surveys."""
-        with self.reading() as connection:
-            self.begin_snapshot(connection, surveys)
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
-
-    @abstractmethod
-    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
-        """Begin to see the database as it is now, with the reports of these surveys for as long as that is seen."""
 
     @abstractmethod
     def copy_old(self, path: Path) -> int:
@@ -108,11 +97,7 @@ class BlockStore(SqlStore):
     def failed_upkeep(self) -> int:  # runs that could not be made
         return self.folding.failures
 
-    def table(self, name: str, survey: int) -> str:
-        """The name of a table of reports or ids: each survey has its own, so that all of it can be erased."""
-        return f"{name}_{int(survey)}"
-
-    def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
+    def append(self, groups: Sequence[Group], now: int) -> list[Outcome]:
         with self._appending:
             outcomes = self._stored(groups, now)
             for i, group in enumerate(groups):
@@ -121,34 +106,63 @@ class BlockStore(SqlStore):
             self._memory.trim()  # not before: whoever is forgotten has no ids that could become a run
             return outcomes
 
-    def _stored(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
+    def _stored(self, groups: Sequence[Group], now: int) -> list[Outcome]:
         surveys = sorted({group.survey for group in groups})
-        for survey in surveys:
-            if self._memory.of(survey).loaded < 0:
-                self._load(survey)
-        while True:
-            outcomes: dict[int, int | Phase] = {}
+        failed = self._load_all([survey for survey in surveys if self._memory.of(survey).loaded < 0])
+        outcomes: dict[int, Outcome] = {
+            i: failed[group.survey] for i, group in enumerate(groups) if group.survey in failed
+        }
+        while len(outcomes) < len(groups):
+            stored: dict[int, Outcome] = {}
             try:
                 with self.writing() as connection:
                     # Sequence numbers must grow in the order of commits, or a tally that has counted up to k would miss
                     # a number below k that is committed later: the lock is held from taking them until the commit.
                     # Taken in one order, locks cannot block each other.
-                    for i in sorted(range(len(groups)), key=lambda i: groups[i].survey):
-                        outcomes[i] = self._append(connection, groups[i], now)
-                return [outcomes[i] for i in range(len(groups))]
+                    for i in sorted(set(range(len(groups))) - set(outcomes), key=lambda i: groups[i].survey):
+                        stored[i] = self._append_alone(connection, i, groups[i], now)
+                outcomes |= stored
+            except _DamagedGroupError as damaged:  # all is undone: the other groups are stored without it
+                outcomes[damaged.index] = damaged.problem
+                self._doubt(surveys)
             except _OutdatedError:
-                for survey in surveys:  # all of them before any is read: that may fail
-                    self._memory.of(survey).doubt()
-                for survey in surveys:
-                    self._load(survey)
+                self._doubt(surveys)  # all of them before any is read: that may fail
+                failed = self._load_all(surveys)
+                outcomes |= {i: failed[group.survey] for i, group in enumerate(groups) if group.survey in failed}
             except BaseException:  # nobody knows what was committed: look again
-                for survey in surveys:
-                    self._memory.of(survey).doubt()
+                self._doubt(surveys)
                 raise
+        return [outcomes[i] for i in range(len(groups))]
+
+    def _doubt(self, surveys: Sequence[int]) -> None:
+        for survey in surveys:
+            self._memory.of(survey).doubt()
+
+    def _load_all(self, surveys: Sequence[int]) -> dict[int, StoreDamagedError]:
+        """Read what is known of the runs of several surveys; return the errors of those whose runs are damaged."""
+        failed: dict[int, StoreDamagedError] = {}
+        for survey in surveys:
+            try:
+                self._load(survey)
+            except StoreDamagedError as problem:
+                failed[survey] = problem
+        return failed
+
+    def _append_alone(self, connection: Connection, index: int, group: Group, now: int) -> Outcome:
+        try:
+            with self.finding_damage(connection):
+                return self._append(connection, group, now)
+        except StoreDamagedError as problem:
+            raise _DamagedGroupError(index, problem) from None
 
     def _append(self, connection: Connection, group: Group, now: int) -> int | Phase:
         self.lock(connection, group.survey)
-        state, opens, closes, precision, *counters = connection.execute(_STANDING, (group.survey,)).fetchone()
+        found = connection.execute(_STANDING, (group.survey,)).fetchone()
+        if found is None or (
+            group.task and found[0] != group.task
+        ):  # another server took over, which lacks this survey
+            return "draft"
+        _, state, opens, closes, precision, *counters = found
         survey = StoredSurvey(group.survey, "", b"", state, opens, closes, precision, 1)
         if (phase := survey.phase(now)) != "open":
             return phase
@@ -173,11 +187,24 @@ class BlockStore(SqlStore):
         if seen.folds != folds:
             seen.latest, seen.mark, seen.folds = set(), indexed, folds
         if seen.mark != sequence:
-            statement = f"SELECT ids FROM {self.table('blocks', survey)} WHERE survey = ? AND last > ?"  # noqa: S608
-            for (ids,) in connection.execute(statement, (survey, seen.mark)).fetchall():
-                seen.latest.update(names_of(bytes(ids)))
+            latest: set[bytes] = set()
+            found = self.read_rows(connection, "blocks", survey, "count, checks, ids", "last > ?", (seen.mark,))
+            reached = seen.mark
+            for (last,), row in found:
+                if row is None or last - row[0] != reached or not has_ids(survey, last, *row):
+                    raise self._damaged(survey, "block", last, 0)
+                latest.update(names_of(row[2]))
+                reached = last
+            if reached != sequence:
+                raise self._damaged(survey, "block", sequence, 0)
+            seen.latest |= latest
             seen.mark = sequence
         return seen
+
+    def _damaged(self, survey: int, what: str, place: int, reports: int) -> StoreDamagedError:
+        """Record damage in a survey's ids, and return the error that names it."""
+        self.damage.note(survey, what, place, reports)
+        return StoreDamagedError(f"survey {survey}: the ids in {what} {place} are damaged (see veil check)")
 
     def _load(self, survey: int) -> None:
         """Read what is known of a survey's runs, outside of any transaction that somebody waits for.
@@ -186,18 +213,59 @@ class BlockStore(SqlStore):
         """
         seen = self._memory.of(survey)
         listing = f"SELECT run FROM {self.table('runs', survey)} WHERE survey = ? AND page = ?"  # noqa: S608
-        with self.snapshot() as connection:
-            (folds,) = connection.execute("SELECT changes FROM counters WHERE survey = ?", (survey,)).fetchone()
+        standing = "SELECT revision, indexed, state FROM surveys JOIN counters ON survey = key WHERE key = ?"
+        with self.snapshot() as connection, self.finding_damage(connection):
+            folds, indexed, state = connection.execute(standing, (survey,)).fetchone() or (0, 0, "draft")
             if folds == seen.loaded:
                 return
             listed = {run for (run,) in connection.execute(listing, (survey, _HEAD)).fetchall()}
+            if seen.loaded < 0 and state == "open":  # of others the ids may be half purged
+                listed |= self._runs_with_ids(connection, survey, indexed)
             if seen.runs - listed:
                 seen.forget()
-            missing = [(run, _HEAD) for run in sorted(listed - seen.runs)]
+            missing = sorted(listed - seen.runs)
             for start in range(0, len(missing), _HEADS_AT_ONCE):
-                for (run, _), data in self.read_pages(connection, survey, missing[start : start + _HEADS_AT_ONCE]):
-                    seen.add(run, Head.from_bytes(data))
+                self._load_heads(connection, survey, seen, missing[start : start + _HEADS_AT_ONCE])
         seen.loaded = folds
+
+    def _load_heads(self, connection: Connection, survey: int, seen: Seen, runs: Sequence[int]) -> None:
+        """Read the heads of runs; a damaged one is made again from the ids."""
+        try:
+            with self.attempt(connection):
+                for (run, _), data in self.read_pages(connection, survey, [(run, _HEAD) for run in runs]):
+                    seen.add(run, Head.from_bytes(data))
+        except StoreDamagedError:
+            left = [run for run in runs if run not in seen.runs]
+            if len(runs) > 1:
+                for run in left:
+                    self._load_heads(connection, survey, seen, [run])
+            else:
+                seen.add(runs[0], self._remade_head(connection, survey, runs[0], seen.key))
+
+    def _remade_head(self, connection: Connection, survey: int, run: int, key: bytes) -> Head:
+        statement = (
+            f"SELECT page FROM {self.table('runs', survey)} WHERE survey = ? AND run = ? AND page > 0 ORDER BY page"  # noqa: S608
+        )
+        pages = [page for (page,) in connection.execute(statement, (survey, run)).fetchall()]
+        if pages != list(range(1, len(pages) + 1)) or not pages:
+            raise self._damaged(survey, "run", run, 0)
+        found = dict(self.read_pages(connection, survey, [(run, page) for page in pages]))
+        return Head.of(b"".join(found[run, page] for page in pages), key)
+
+    def _runs_with_ids(self, connection: Connection, survey: int, indexed: int) -> set[int]:
+        """Return the runs that have ids; refuse a survey whose runs have fewer ids than were put in them.
+
+        A single page that is missing is not refused here: whether it matters shows when an id is looked for in it.
+        """
+        statement = (
+            f"SELECT run, count(*), max(page), sum(length(data)) FROM {self.table('runs', survey)}"  # noqa: S608
+            " WHERE survey = ? AND page > 0 GROUP BY run"
+        )
+        rows = connection.execute(statement, (survey,)).fetchall()
+        lacking = sum(last - pages for _, pages, last, _ in rows)
+        if sum(int(size) for *_, size in rows) // ID_BYTES + lacking * seen_ids.PAGE < indexed:
+            raise self._damaged(survey, "run", max((run for run, *_ in rows), default=0), 0)
+        return {run for run, *_ in rows}
 
     def _known(self, connection: Connection, survey: int, seen: Seen, names: Sequence[bytes], ids: bytes) -> set[bytes]:
         """Those of the ids that the survey has."""
@@ -210,32 +278,46 @@ class BlockStore(SqlStore):
     def read_pages(
         self, connection: Connection, survey: int, places: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[tuple[int, int], bytes]]:
-        """The pages at these places of a survey's runs: run and number."""
-        statement = f"SELECT data FROM {self.table('runs', survey)} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
+        """The pages at these places of a survey's runs: run and number. Refuses a damaged or missing one."""
+        statement = f"SELECT checks, data FROM {self.table('runs', survey)} WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
         for place in places:
-            row = connection.execute(statement, (survey, *place)).fetchone()
-            if row is None:
-                raise StoreError("the database lacks a page of report ids")
-            yield place, bytes(row[0])
+            with self.finding_damage(connection):
+                row = connection.execute(statement, (survey, *place)).fetchone()
+            yield place, self.checked_page(survey, place, row)
+
+    def checked_page(self, survey: int, place: tuple[int, int], row: Any) -> bytes:
+        """Return the ids of a page from its checksum and data; refuse a damaged or missing one."""
+        run, page = place
+        if row is None or not is_page(survey, run, page, bytes(row[0]), bytes(row[1])):
+            raise self._damaged(survey, f"run {run}, page", page, 0)
+        return bytes(row[1])
 
     def insert_blocks(self, connection: Connection, survey: int, blocks: Iterable[Block]) -> None:
         """Keep blocks."""
         statement = (
-            f"INSERT INTO {self.table('blocks', survey)} (survey, last, count, buckets, ids, payloads)"  # noqa: S608
-            " VALUES (?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO {self.table('blocks', survey)} (survey, last, count, checks, buckets, ids, payloads)"  # noqa: S608
+            " VALUES (?, ?, ?, ?, ?, ?, ?)"
         )
-        connection.executemany(statement, [(survey, *block) for block in blocks])
+        rows = [(survey, last, count, sum_block(survey, last, count, *data), *data) for last, count, *data in blocks]
+        connection.executemany(statement, rows)
 
     # -- from blocks to runs ---------------------------------------------------------------------------------------
 
     def _tend(self, survey: int) -> None:
         """After a commit: make a run where there are enough reports."""
         seen = self._memory.of(survey)
-        if seen.is_full:
+        if seen.is_full and survey not in self._unfoldable:
             try:
-                self.folding.do(lambda: self.fold(survey))
+                self.folding.do(lambda: self._fold_if_intact(survey))
             except _OutdatedError:  # another collector was quicker: the next commit reads what it made
                 seen.doubt()
+
+    def _fold_if_intact(self, survey: int) -> None:
+        """Fold a survey. One with damaged ids stays as it is: this must not put off the folds of others."""
+        try:
+            self.fold(survey)
+        except StoreDamagedError:
+            self._unfoldable.add(survey)
 
     def fold(self, survey: int) -> None:
         """Make a run of the latest ids, and larger blocks of their payloads, if there are enough of them."""
@@ -250,7 +332,7 @@ class BlockStore(SqlStore):
     def _locked(self, connection: Connection, survey: int) -> tuple[int, Seen | None]:
         """Up to which number ids are in runs, and what is known of them; None where its reports may be being erased."""
         self.lock(connection, survey)
-        state, _, _, _, *counters = connection.execute(_STANDING, (survey,)).fetchone()
+        _, state, _, _, _, *counters = connection.execute(_STANDING, (survey,)).fetchone()
         return counters[1], self._current(connection, survey, *counters) if state == "open" else None
 
     def _fold(self, connection: Connection, survey: int, seen: Seen, indexed: int) -> bool:
@@ -263,108 +345,71 @@ class BlockStore(SqlStore):
             enough = last - indexed >= self.folding.portion(seen_ids.FOLDED)
             if enough or size >= self.folding.portion(_FOLDED_BYTES):
                 break
-        some = "WHERE survey = ? AND last > ? AND last <= ?"
-        statement = f"SELECT buckets, ids, payloads FROM {table} {some} ORDER BY last"  # noqa: S608
-        rows = [tuple(map(bytes, row)) for row in connection.execute(statement, (survey, indexed, last)).fetchall()]
-        connection.execute(f"DELETE FROM {table} {some}", (survey, indexed, last))  # noqa: S608
-        self.insert_blocks(connection, survey, fold_blocks(rows, indexed))
-        self.write_runs(connection, survey, b"".join(ids for _, ids, _ in rows), seen.key)
+        wanted = "count, checks, buckets, ids, payloads"
+        rows = self.read_rows(connection, "blocks", survey, wanted, "last > ? AND last <= ?", (indexed, last))
+        gathered: list[bytes] = []
+        intact: list[tuple[bytes, ...]] = []
+        start = reached = indexed
+        for (number,), row in rows:
+            if row is None or number - row[0] != reached or not has_ids(survey, number, row[0], row[1], row[3]):
+                raise self._damaged(survey, "block", number, 0)
+            count, checks, buckets, ids, payloads = row
+            gathered.append(ids)
+            if has_reports(survey, number, count, checks, buckets, payloads):
+                intact.append((buckets, ids, payloads))
+            else:  # its ids become part of the run like the others, and the rest stays where it is
+                self._replace_blocks(connection, survey, intact, start, reached)
+                self.damage.note(survey, "block", number, count)
+                statement = f"UPDATE {table} SET ids = ?, checks = ? WHERE survey = ? AND last = ?"  # noqa: S608
+                connection.execute(statement, (b"", replace_ids(survey, number, count, checks, b""), survey, number))
+                intact, start = [], number
+            reached = number
+        self._replace_blocks(connection, survey, intact, start, reached)
+        self.write_runs(connection, survey, b"".join(gathered), seen.key)
         connection.execute("UPDATE counters SET indexed = ? WHERE survey = ?", (last, survey))
         self.note_folded(connection, survey)
         return True
+
+    def _replace_blocks(
+        self, connection: Connection, survey: int, rows: Sequence[tuple[bytes, ...]], start: int, last: int
+    ) -> None:
+        """Put larger blocks, without ids, in the place of the blocks from `start` to `last`."""
+        if rows:
+            table = self.table("blocks", survey)
+            erase = f"DELETE FROM {table} WHERE survey = ? AND last > ? AND last <= ?"  # noqa: S608
+            connection.execute(erase, (survey, start, last))
+            self.insert_blocks(connection, survey, fold_blocks(rows, start))
 
     def write_runs(self, connection: Connection, survey: int, ids: bytes, key: bytes) -> None:
         """Keep ids as a run, or as several where they are many; the key is that of the survey's filters."""
         table = self.table("runs", survey)
         latest = f"SELECT coalesce(max(run), 0) FROM {table} WHERE survey = ?"  # noqa: S608
         (last,) = connection.execute(latest, (survey,)).fetchone()
-        statement = f"INSERT INTO {table} (survey, run, page, data) VALUES (?, ?, ?, ?)"  # noqa: S608
+        statement = f"INSERT INTO {table} (survey, run, page, checks, data) VALUES (?, ?, ?, ?, ?)"  # noqa: S608
         for run, some in enumerate(cut_into_runs(ids), last + 1):
             names = sorted_names(some)
             rows = [(_HEAD, Head.of(names, key).to_bytes()), *enumerate(pages_of(names), 1)]
-            connection.executemany(statement, [(survey, run, page, data) for page, data in rows])
+            connection.executemany(
+                statement, [(survey, run, page, page_checksum(survey, run, page, data), data) for page, data in rows]
+            )
 
     def note_folded(self, connection: Connection, survey: int) -> None:
         """A survey has other runs than before: whoever knows them reads the new ones."""
-        connection.execute("UPDATE counters SET changes = changes + 1 WHERE survey = ?", (survey,))
-
-    # -- reading ---------------------------------------------------------------------------------------------------
-
-    def chunk(self, survey: int, after: int, rows: int, until: int | None = None) -> Chunk | None:
-        end = after + rows if until is None else min(after + rows, until)
-        if end <= after:
-            return None
-        statement = (
-            f"SELECT last, count, buckets, payloads FROM {self.table('blocks', survey)}"  # noqa: S608
-            " WHERE survey = ? AND last > ? AND last - count < ? ORDER BY last"
-        )
-        with self.reading() as connection:
-            found = connection.execute(statement, (survey, after, end)).fetchall()
-        payloads, buckets, reached = [], [], after
-        for last, count, packed, data in found:
-            first, size = last - count, len(data) // count
-            begin, stop = max(after, first) - first, min(end, last) - first
-            payloads.append(bytes(data[begin * size : stop * size]))
-            buckets += _cut(packed, begin, stop)
-            reached = first + stop
-        return Chunk(b"".join(payloads), reached, tuple(buckets)) if payloads else None
-
-    def buckets(self, survey: int, until: int) -> list[tuple[int, int]]:
-        statement = (
-            f"SELECT last, count, buckets FROM {self.table('blocks', survey)}"  # noqa: S608
-            " WHERE survey = ? AND last - count < ? ORDER BY last"
-        )
-        with self.reading() as connection:
-            found = connection.execute(statement, (survey, until)).fetchall()
-        return [pair for last, count, packed in found for pair in _cut(packed, 0, min(until, last) - last + count)]
-
-    def report_ids(self, survey: int) -> Iterator[bytes]:
-        with self.snapshot() as connection:
-            for statement in (
-                f"SELECT ids FROM {self.table('blocks', survey)} WHERE survey = ? ORDER BY last",  # noqa: S608
-                f"SELECT data FROM {self.table('runs', survey)} WHERE survey = ? AND page > 0",  # noqa: S608
-            ):
-                for (ids,) in connection.execute(statement, (survey,)).fetchall():
-                    yield from names_of(bytes(ids))
-
-    def stored_rows(self, connection: Connection, survey: int, mark: int) -> int:
-        statement = (
-            "SELECT coalesce(sum(CASE WHEN last > ? THEN ? - last + count ELSE count END), 0)"  # noqa: S608
-            f" FROM {self.table('blocks', survey)} WHERE survey = ? AND last - count < ?"
-        )
-        return int(connection.execute(statement, (mark, mark, survey, mark)).fetchone()[0])
+        connection.execute("UPDATE counters SET revision = revision + 1 WHERE survey = ?", (survey,))
 
 
 def fold_blocks(rows: Sequence[tuple[bytes, ...]], start: int) -> Iterator[Block]:
     """Larger blocks of the same reports in the same order, without their ids; `start` is the number before them."""
     payloads = b"".join(data for _, _, data in rows)
-    buckets: Buckets = [bucket for packed, _, _ in rows for bucket in _BUCKET.iter_unpack(packed)]
+    buckets: Buckets = [bucket for packed, _, _ in rows for bucket in unpack_buckets(packed)]
     total = sum(count for _, count in buckets)
     size = len(payloads) // total
     whole = pack_buckets(buckets)
     each = max(1, _BLOCK_BYTES // size)
     for begin in range(0, total, each):
         stop = min(begin + each, total)
-        packed = pack_buckets(_cut(whole, begin, stop))
+        packed = pack_buckets(cut_buckets(whole, begin, stop))
         yield start + stop, stop - begin, packed, b"", payloads[begin * size : stop * size]
-
-
-def pack_buckets(buckets: Sequence[tuple[int, int]]) -> bytes:
-    """Coarse times of reports in a row, each with how many have it: as a block keeps them."""
-    merged = [(bucket, sum(count for _, count in same)) for bucket, same in groupby(buckets, key=lambda pair: pair[0])]
-    return b"".join(_BUCKET.pack(*pair) for pair in merged)
-
-
-def _cut(packed: bytes, begin: int, stop: int) -> Buckets:
-    """The coarse times of the reports from one place to another."""
-    found: Buckets = []
-    place = 0
-    for bucket, count in _BUCKET.iter_unpack(packed):
-        have = min(place + count, stop) - max(place, begin)
-        if have > 0:
-            found.append((bucket, have))
-        place += count
-    return found
 
 
 def _stands_in(page: bytes, name: bytes) -> bool:

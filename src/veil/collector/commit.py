@@ -20,7 +20,7 @@ from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
 from veil.collector.problems import as_service_error
 from veil.collector.store import Group, Phase, Store, StoredSurvey
-from veil.errors import ServiceError, StoreError
+from veil.errors import ServiceError, StoreDamagedError, StoreError
 from veil.survey import Survey
 
 __all__ = ["CommitQueue", "refusal_of"]
@@ -159,13 +159,27 @@ class CommitQueue:
             for i, problem in zip(mine, decoded.problems, strict=True):
                 outcomes[i] = problem
             if decoded.count:
-                groups.append(Group(key, decoded.ids, decoded.payloads, decoded.count))
+                task = pending[mine[0]].stored.task
+                groups.append(Group(key, decoded.ids, decoded.payloads, decoded.count, task))
                 members.append([i for i in mine if outcomes[i] is None])
         if groups:
-            self._store_groups(groups, members, outcomes)
+            shared = self._store_groups(groups, members, outcomes)
+            if (
+                shared
+            ):  # one request's ids may be in a damaged place: the others of the same survey need not fail with it
+                alone = [decode_requests(pending[i].survey, [pending[i].frames]) for i in shared]
+                stored = [pending[i].stored for i in shared]
+                again = [
+                    Group(of.key, one.ids, one.payloads, one.count, of.task)
+                    for of, one in zip(stored, alone, strict=True)
+                ]
+                self._store_groups(again, [[i] for i in shared], outcomes)
         return outcomes
 
-    def _store_groups(self, groups: list[Group], members: list[list[int]], outcomes: list[Exception | None]) -> None:
+    def _store_groups(
+        self, groups: list[Group], members: list[list[int]], outcomes: list[Exception | None]
+    ) -> list[int]:
+        """Store groups. Return the requests that failed together because of damage in the ids of their survey."""
         start, failed_before = time.perf_counter(), self._store.failed_upkeep
         try:
             self._health.check()  # what waited behind a call that timed out must not wait for another
@@ -179,16 +193,26 @@ class CommitQueue:
             refusal = as_service_error(failed)
             for i in (i for mine in members for i in mine):
                 outcomes[i] = refusal
-            return
+            return []
         self._metrics.observe("veil_commit_seconds", time.perf_counter() - start)
         self._metrics.add("veil_upkeep_failures_total", self._store.failed_upkeep - failed_before)
+        shared: list[int] = []
         for group, mine, result in zip(groups, members, results, strict=True):
+            for i in mine:  # what failed before, together with others, may be stored now
+                outcomes[i] = None
             if isinstance(result, int):
                 self._metrics.add("veil_reports_total", result, outcome="stored")
                 self._metrics.add("veil_reports_total", group.count - result, outcome="replayed")
+            elif isinstance(result, StoreDamagedError):
+                self._metrics.add("veil_commit_failures_total")
+                self._log("error", "damaged", result)
+                shared += mine if len(mine) > 1 else []
+                for i in mine:
+                    outcomes[i] = as_service_error(result)
             else:
                 for i in mine:
                     outcomes[i] = refusal_of(result)
+        return shared
 
     def _resolve(self, group: list[_Pending], outcomes: list[Exception | None]) -> None:
         for one, outcome in zip(group, outcomes, strict=True):

@@ -159,6 +159,9 @@ def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, 
         dealt, after = _Dealt(spill, kind, np.random.default_rng(), counts), 0
         found = 0
         while chunk := store.chunk(stored.key, after, most, mark):
+            after, found = chunk.last, found + chunk.missing
+            if not chunk.payloads:
+                continue
             rows = np.zeros(len(chunk.payloads) // size, kind)
             rows["payload"] = np.frombuffer(chunk.payloads, np.uint8).reshape(-1, size)
             times, repeats = np.array(chunk.buckets, dtype=np.int64).T
@@ -166,7 +169,7 @@ def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, 
             of = rows["time"] // _DAY * _DAY if by_day else np.zeros(len(rows), np.int64)
             for day in np.unique(of).tolist():
                 dealt.deal(day, rows[of == day])
-            after, found = chunk.last, found + len(rows)
+            found += len(rows)
         if found < now.reports:
             raise InputError("the reports of this survey were purged: there are none to export")
         yield dealt

@@ -2,17 +2,21 @@
 
 Version 2 kept a row per report, with numbers that had gaps where reports came again. Version 3 keeps blocks, and
 numbers without gaps: marks of tallies and of what readings took are moved to the same places. Version 3 also merged
-runs of ids. Version 4 does not: it makes runs of the usual size of them, with filters of its own.
+runs of ids. Version 4 does not: it makes runs of the usual size of them, with filters of its own. Version 5 adds
+checksums to blocks and pages: what was damaged before counts as intact from then on.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from veil.collector import seen as seen_ids
-from veil.collector.blocks import BlockStore, Old, fold_blocks, pack_buckets
-from veil.collector.schema import BLOCKS, LATEST, statements
+from veil.collector.block_reading import pack_buckets
+from veil.collector.blocks import BlockStore, Old, fold_blocks
+from veil.collector.checksums import page_checksum, sum_block
+from veil.collector.schema import BLOCKS, CHECKED, LATEST, PER_SURVEY, statements
 from veil.collector.seen import Seen
 from veil.collector.sql import Connection
 from veil.errors import StoreError
@@ -21,6 +25,7 @@ from veil.wire.frames import ID_BYTES
 __all__ = ["bring_up_to_date"]
 
 _NO_END = 2**63 - 1
+_ROWS = 64  # at once, of a quarter of a megabyte at most
 
 
 def bring_up_to_date(store: BlockStore, connection: Connection, version: int, old: Old, **words: str) -> int:
@@ -44,6 +49,8 @@ def bring_up_to_date(store: BlockStore, connection: Connection, version: int, ol
         if number == BLOCKS:
             _move_reports(store, connection)
             store.guard_audit(connection)
+        if number == CHECKED:
+            _add_checksums(store, connection, words["bytes"])
     if version == BLOCKS:
         listed = "SELECT key, state, indexed FROM surveys JOIN counters ON survey = key ORDER BY key"
         for key, state, indexed in connection.execute(listed).fetchall():
@@ -60,6 +67,8 @@ def _move_reports(store: BlockStore, connection: Connection) -> None:
         total, indexed, folds = _moved(store, connection, key)
         counters = (key, total or reports, indexed, folds)
         connection.execute("INSERT INTO counters (survey, sequence, indexed, folds) VALUES (?, ?, ?, ?)", counters)
+        if reports and not total:
+            connection.execute("UPDATE surveys SET purged = ? WHERE key = ?", (int(time.time()), key))
     connection.execute("DROP TABLE reports")
     for column in ("reports", "sequence"):
         connection.execute(f"ALTER TABLE surveys DROP COLUMN {column}")
@@ -136,3 +145,37 @@ def _remake_runs(store: BlockStore, connection: Connection, key: int) -> int:
     connection.execute(f"DELETE FROM {table} WHERE survey = ? AND run <= ?", (key, last))  # noqa: S608
     store.note_folded(connection, key)
     return total
+
+
+def _add_checksums(store: BlockStore, connection: Connection, type_: str) -> None:
+    """Give the blocks and pages of every survey their checksums."""
+    for (key,) in connection.execute("SELECT key FROM surveys ORDER BY key").fetchall():
+        for name in PER_SURVEY:
+            table = store.table(name, key)
+            if "checks" not in store.columns(connection, table):  # else this code made the table on the way here
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN checks {type_} NOT NULL DEFAULT ''")
+                (_sum_blocks if name == "blocks" else _sum_pages)(connection, table, key)
+
+
+def _sum_blocks(connection: Connection, table: str, key: int) -> None:
+    columns = "last, count, buckets, ids, payloads"
+    statement = f"SELECT {columns} FROM {table} WHERE survey = ? AND last > ? ORDER BY last LIMIT {_ROWS}"  # noqa: S608
+    update = f"UPDATE {table} SET checks = ? WHERE survey = ? AND last = ?"  # noqa: S608
+    after = 0
+    while rows := connection.execute(statement, (key, after)).fetchall():
+        made = [(sum_block(key, last, count, *map(bytes, data)), key, last) for last, count, *data in rows]
+        connection.executemany(update, made)
+        after = rows[-1][0]
+
+
+def _sum_pages(connection: Connection, table: str, key: int) -> None:
+    statement = (
+        f"SELECT run, page, data FROM {table} WHERE survey = ? AND (run, page) > (?, ?)"  # noqa: S608
+        f" ORDER BY run, page LIMIT {_ROWS}"
+    )
+    update = f"UPDATE {table} SET checks = ? WHERE survey = ? AND run = ? AND page = ?"  # noqa: S608
+    after = (-1, -1)
+    while rows := connection.execute(statement, (key, *after)).fetchall():
+        made = [(page_checksum(key, run, page, bytes(data)), key, run, page) for run, page, data in rows]
+        connection.executemany(update, made)
+        after = rows[-1][:2]

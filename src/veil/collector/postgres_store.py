@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 
@@ -17,7 +17,7 @@ from veil.collector.deadlines import Deadlines
 from veil.collector.migrating import bring_up_to_date
 from veil.collector.schema import PER_SURVEY
 from veil.collector.sql import Connection
-from veil.errors import InputError, StoreError, StoreTimeoutError, StoreUnreachableError
+from veil.errors import InputError, StoreDamagedError, StoreError, StoreTimeoutError, StoreUnreachableError
 
 __all__ = ["PostgresStore"]
 
@@ -27,6 +27,10 @@ _PURGE_SECONDS = 0.3  # for the lock, and between two tries
 # A machine that is gone is found out by the kernel; what the URL says about it counts.
 _SIGNS_OF_LIFE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
 _LATE = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable, psycopg.errors.ConnectionTimeout)
+_DAMAGED = (  # internal errors are what is said of lost pieces of long values
+    *(psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted, psycopg.errors.InternalError_),
+    *(psycopg.errors.IoError, psycopg.errors.UndefinedFile),
+)
 # Waiting does not help where the server says so. It gives no code before somebody is let in, only words.
 _REFUSED = {
     "authentication failed": "the account or its password is wrong",
@@ -146,6 +150,20 @@ class PostgresStore(BlockStore):
             "a PostgreSQL database of an earlier version is copied with pg_dump; veil serve brings it up to date then"
         )
 
+    @contextlib.contextmanager
+    def finding_damage(self, connection: Connection) -> Iterator[None]:
+        try:
+            yield
+        except _DAMAGED as problem:
+            raise _damaged(problem) from None
+
+    @contextlib.contextmanager
+    def attempt(self, connection: Connection) -> Iterator[None]:
+        raw: psycopg.Connection[Any] = cast(Any, connection).raw
+        within = raw.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+        with self.finding_damage(connection), raw.transaction() if within else contextlib.nullcontext():
+            yield
+
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
             table = self.table(name, survey)
@@ -178,18 +196,18 @@ class PostgresStore(BlockStore):
         self, connection: Connection, survey: int, places: Sequence[tuple[int, int]]
     ) -> Iterator[tuple[tuple[int, int], bytes]]:
         statement = (
-            f"SELECT kept.run, kept.page, data FROM {self.table('runs', survey)} AS kept"  # noqa: S608
+            f"SELECT kept.run, kept.page, checks, data FROM {self.table('runs', survey)} AS kept"  # noqa: S608
             " JOIN unnest(?::bigint[], ?::bigint[]) AS wanted (run, page)"
             " ON kept.survey = ? AND kept.run = wanted.run AND kept.page = wanted.page"
         )
         for start in range(0, len(places), _PAGES_AT_ONCE):  # one way to the server and back for many of them
             some = places[start : start + _PAGES_AT_ONCE]
             runs, pages = [run for run, _ in some], [page for _, page in some]
-            found = connection.execute(statement, (runs, pages, survey)).fetchall()
-            if len(found) != len(some):
-                raise StoreError("the database lacks a page of report ids")
-            for run, page, data in found:
-                yield (run, page), bytes(data)
+            with self.finding_damage(connection):
+                found = connection.execute(statement, (runs, pages, survey)).fetchall()
+            rows = {(run, page): row for run, page, *row in found}
+            for place in some:
+                yield place, self.checked_page(survey, place, rows.get(place))
 
     def purge(self, survey: int) -> int:
         """Waits for a backup, but never long at a time: whoever reads these tables waits behind us."""
@@ -271,6 +289,10 @@ class PostgresStore(BlockStore):
             connection.execute("INSERT INTO veil_version (version) VALUES (?)", (self.version,))
 
 
+def _damaged(problem: psycopg.Error) -> StoreDamagedError:
+    return StoreDamagedError(f"the database is damaged: {type(problem).__name__} (see the server's log)")
+
+
 def _known(signs: Mapping[str, str], problem: BaseException) -> str | None:
     """What the server's or the library's words say; they may quote the account, and are not passed on."""
     return next((why for sign, why in signs.items() if re.search(sign, str(problem))), None)
@@ -286,6 +308,8 @@ def _translated() -> Iterator[None]:
             "the database cannot be used: PostgreSQL is out of memory or of locks; with thousands of surveys raise its"
             " max_locks_per_transaction"
         ) from None
+    except _DAMAGED as problem:
+        raise _damaged(problem) from None
     except psycopg.Error as problem:
         kind = StoreTimeoutError if isinstance(problem, _LATE) else StoreError
         raise kind(f"the database cannot be used: {type(problem).__name__}") from None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["BLOCKS", "LATEST", "PER_SURVEY", "SHARED", "statements"]
+__all__ = ["BLOCKS", "CHECKED", "LATEST", "PER_SURVEY", "SHARED", "statements"]
 
 _FIRST = """
 CREATE TABLE surveys (
@@ -58,19 +58,27 @@ ALTER TABLE tokens ADD COLUMN expires TEXT;
 # Runs are no longer merged, and their filters are others. A collector of the version before that still runs would not
 # know, and take reports twice: the column has another name so that it fails.
 _FILTERS = "ALTER TABLE counters RENAME COLUMN folds TO changes"
-_VERSIONS = (_FIRST, _STUDIES, _BLOCKS, _FILTERS)
+# Blocks and pages of ids have checksums (`migrating` adds them), and a purge that has begun is on record. A collector
+# of the version before would write rows without checksums: the renamed column makes it fail.
+_CHECKED = """
+ALTER TABLE counters RENAME COLUMN changes TO revision;
+ALTER TABLE surveys ADD COLUMN purging {int};
+"""
+_VERSIONS = (_FIRST, _STUDIES, _BLOCKS, _FILTERS, _CHECKED)
 LATEST = len(_VERSIONS)
 BLOCKS = 1 + _VERSIONS.index(_BLOCKS)
 """The first version that has reports in blocks."""
+CHECKED = 1 + _VERSIONS.index(_CHECKED)
+"""The first version that has checksums."""
 
 PER_SURVEY = {
     "blocks": (
-        "survey {int} NOT NULL, last {int} NOT NULL, count {int} NOT NULL, buckets {bytes} NOT NULL,"
-        " ids {bytes} NOT NULL, payloads {bytes} NOT NULL, PRIMARY KEY (survey, last)"
+        "survey {int} NOT NULL, last {int} NOT NULL, count {int} NOT NULL, checks {bytes} NOT NULL,"
+        " buckets {bytes} NOT NULL, ids {bytes} NOT NULL, payloads {bytes} NOT NULL, PRIMARY KEY (survey, last)"
     ),
     "runs": (
-        "survey {int} NOT NULL, run {int} NOT NULL, page {int} NOT NULL, data {bytes} NOT NULL,"
-        " PRIMARY KEY (survey, run, page)"
+        "survey {int} NOT NULL, run {int} NOT NULL, page {int} NOT NULL, checks {bytes} NOT NULL,"
+        " data {bytes} NOT NULL, PRIMARY KEY (survey, run, page)"
     ),
 }
 """Tables of reports and of their ids, by their columns: each survey has its own."""

@@ -27,7 +27,7 @@ __all__ = ["Connection", "SqlStore"]
 
 _SURVEY = (
     "SELECT key, task, document, state, opens, closes, precision, minimum, sequence, study, closed, keep_days, name,"
-    " wave, texts, purged FROM surveys JOIN counters ON survey = key"
+    " wave, texts, purged, purging FROM surveys JOIN counters ON survey = key"
 )
 _CREATE = (
     "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, study, keep_days, name, wave,"
@@ -52,8 +52,8 @@ _FIRST_TALLY = (
     " UPDATE SET sequence = excluded.sequence, encoded = excluded.encoded"
 )
 _DUE = (
-    "SELECT key FROM surveys WHERE keep_days IS NOT NULL AND purged IS NULL"
-    " AND ((state = 'closed' AND closed + 86400 * keep_days <= ?)"
+    "SELECT key FROM surveys WHERE purged IS NULL AND (purging IS NOT NULL"
+    " OR (state = 'closed' AND closed + 86400 * keep_days <= ?)"
     " OR (state = 'open' AND closes + 86400 * keep_days <= ?)) ORDER BY key"
 )
 _COUNTED = (
@@ -175,8 +175,15 @@ class SqlStore(Store):
             return connection.execute(statement, (tally.sequence, tally.encoded, survey, before)).rowcount == 1
 
     def note_purged(self, connection: Connection, survey: int) -> None:
-        """The reports of a survey are erased."""
-        connection.execute("UPDATE surveys SET purged = ? WHERE key = ?", (int(time.time()), survey))
+        """Record that the reports of a survey are erased; the time of the first purge stays."""
+        now = int(time.time())
+        statement = "UPDATE surveys SET purged = coalesce(purged, ?), purging = coalesce(purging, ?) WHERE key = ?"
+        connection.execute(statement, (now, now, survey))
+
+    def note_purging(self, connection: Connection, survey: int) -> None:
+        """Record that the reports of a survey are being erased: a purge that is interrupted is finished later."""
+        statement = "UPDATE surveys SET purging = coalesce(purging, ?) WHERE key = ?"
+        connection.execute(statement, (int(time.time()), survey))
 
     def due_to_forget(self, now: int) -> list[int]:
         with self.reading() as connection:

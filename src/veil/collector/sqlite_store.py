@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from veil.collector.blocks import BlockStore, Old
+from veil.collector.blocks import BlockStore, Old, Outcome
 from veil.collector.migrating import bring_up_to_date
 from veil.collector.schema import BLOCKS, PER_SURVEY
 from veil.collector.sql import Connection
-from veil.collector.store import Group, Phase
-from veil.errors import StoreError, StoreTimeoutError
+from veil.collector.store import Group
+from veil.errors import StoreDamagedError, StoreError, StoreTimeoutError
 
 __all__ = ["SqliteStore"]
 
@@ -27,6 +27,8 @@ _CHECKPOINT_SECONDS = 0.5
 _ROOM_BYTES = 4 << 20  # with less a disk is full: a page may still find its place, but no request of many reports
 _WORDS = {"key": "INTEGER PRIMARY KEY", "int": "INTEGER", "bytes": "BLOB"}
 _ERASED_BYTES = 1 << 20  # in one transaction, so that nobody waits for long
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_UNREADABLE = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ)
 _TRUNCATE_TRIES = 30
 _TRUNCATE_SECONDS = 0.1  # for each, while nobody can write; and between them
 
@@ -85,6 +87,15 @@ class SqliteStore(BlockStore):
             column, table = ("reports", "surveys") if self.version < BLOCKS else ("sequence", "counters")
             return int(copy.execute(f"SELECT coalesce(sum({column}), 0) FROM {table}").fetchone()[0])  # noqa: S608
 
+    @contextlib.contextmanager
+    def finding_damage(self, connection: Connection) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as problem:
+            if _is_damage(problem):
+                raise _damaged(problem) from None
+            raise
+
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
             # With rowids: a table without them is one tree of whole rows, and looking for a key would read them.
@@ -101,7 +112,7 @@ class SqliteStore(BlockStore):
     def lock(self, connection: Connection, survey: int) -> None:
         pass  # there is one writer at a time
 
-    def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
+    def append(self, groups: Sequence[Group], now: int) -> list[Outcome]:
         if self._checkpointer is None and self._keeps_log_short:
             self._checkpointer = threading.Thread(target=self._keep_log_short, name="veil-checkpoint", daemon=True)
             self._checkpointer.start()
@@ -109,6 +120,10 @@ class SqliteStore(BlockStore):
 
     def purge(self, survey: int) -> int:
         forgotten = 0
+        with (
+            self.writing() as connection
+        ):  # nobody reads its reports from here on, and a kill cannot leave it half done
+            self.note_purging(connection, survey)
         for erased in self._giving_way(lambda: self._erase_blocks(survey)):
             forgotten += erased
         for _ in self._giving_way(lambda: self._erase_pages(survey)):
@@ -225,11 +240,24 @@ class SqliteStore(BlockStore):
             connection.execute(f"PRAGMA user_version = {self.version}")
 
 
+def _is_damage(problem: sqlite3.Error) -> bool:
+    """True for errors about what the file holds, and for sectors that the disk cannot read."""
+    code = getattr(problem, "sqlite_errorcode", 0)
+    # text where bytes belong: Python's own error, which has no code
+    return code & 0xFF in _DAMAGED or code in _UNREADABLE or str(problem).startswith("Could not decode")
+
+
+def _damaged(problem: sqlite3.Error) -> StoreDamagedError:
+    return StoreDamagedError(f"the database is damaged: {problem}")
+
+
 @contextlib.contextmanager
 def _translated() -> Iterator[None]:
     """SQLite's errors as ours. Their words are its own and quote no parameter."""
     try:
         yield
     except sqlite3.Error as problem:
+        if _is_damage(problem):
+            raise _damaged(problem) from None
         locked = getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
         raise (StoreTimeoutError if locked else StoreError)(f"the database cannot be used: {problem}") from None

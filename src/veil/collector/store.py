@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from veil.errors import StoreDamagedError
+
 __all__ = [
     "AuditEntry",
     "Chunk",
@@ -56,6 +58,13 @@ class StoredSurvey:
     wave: int | None = None
     texts: str | None = None
     purged: int | None = None
+    purging: int | None = None
+    """The time when the purge began. Its reports count as purged from then on, whatever is still stored."""
+
+    @property
+    def is_purged(self) -> bool:
+        """True if the reports are erased, or are being erased."""
+        return self.purged is not None or self.purging is not None
 
     def phase(self, now: int) -> Phase:
         """What it takes at a moment: reports only while it is open.
@@ -82,15 +91,21 @@ class Group:
     ids: bytes
     payloads: bytes
     count: int
+    task: str = ""
+    """The survey's task, where the caller knows the key from a cache: nothing is stored if the key has another one."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Payloads of some reports, the highest sequence number among them, and their coarse times: each, how many."""
+    """Payloads of the reports up to number `last`, their coarse times (each with a count), and how many are missing.
+
+    Missing reports are in damaged or missing blocks.
+    """
 
     payloads: bytes
     last: int
     buckets: tuple[tuple[int, int], ...] = ()
+    missing: int = 0
 
 
 @dataclass(frozen=True)
@@ -192,10 +207,12 @@ class Store(ABC):
         """Keep another study of the same task: how its reports are read from now on."""
 
     @abstractmethod
-    def append(self, groups: Sequence[Group], now: int) -> list[int | Phase]:
-        """Store each group's new reports. How many were new; or the phase of a survey that takes none now.
+    def append(self, groups: Sequence[Group], now: int) -> list[int | Phase | StoreDamagedError]:
+        """Store the new reports of each group in one transaction. Return an outcome for each group.
 
-        A report id that is there already keeps its first payload. All groups are in one transaction.
+        The outcome is the number of new reports, the phase of a survey that takes no reports now, or an error if damage
+        in the survey's stored ids prevents the decision which reports are new. A report id that is there already keeps
+        its first payload.
         """
 
     @property
@@ -205,7 +222,10 @@ class Store(ABC):
 
     @abstractmethod
     def chunk(self, survey: int, after: int, rows: int, until: int | None = None) -> Chunk | None:
-        """The next so many reports beyond a sequence number, and not beyond `until`; None where there are no more."""
+        """Return the next `rows` reports beyond a sequence number, at most up to `until`; None if there are no more.
+
+        Damaged blocks are left out and counted as missing. A purged survey has no reports.
+        """
 
     @abstractmethod
     def buckets(self, survey: int, until: int) -> list[tuple[int, int]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from veil.collector.store import Chunk, Store, StoredSurvey, StoredTally
 from veil.entropy import CHUNK_ROWS
-from veil.errors import InputError
+from veil.errors import InputError, StoreDamagedError
 from veil.survey import Survey, SurveyTally
 from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
@@ -45,7 +45,8 @@ def caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[Surve
         total = None if before is None else decode_tally(survey, before.encoded)
         mark = old = 0 if before is None else before.sequence
         for chunk in _chunks(store, stored, survey, mark):
-            total = _added(total, survey.tally(_reports(survey, chunk)))
+            if chunk.payloads:
+                total = _added(total, survey.tally(_reports(survey, chunk)))
             mark = chunk.last
         if total is None or mark == old or store.save_tally(stored.key, _stored(total, mark), old):
             return total, mark
@@ -65,6 +66,8 @@ def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyT
         return None, True
     if total is None:
         raise InputError("the reports of this survey were purged: its tally is all that is left of them")
+    if rows < mark and rows != caught.people and not store.survey(stored.key).is_purged:
+        raise StoreDamagedError(f"{mark - rows:,} reports are damaged or missing: the tally stays as it was")
     right = encode_tally(caught) == encode_tally(total)
     if not right and not store.save_tally(stored.key, _stored(total, mark), None, rows=rows):
         raise InputError("reports of this survey were purged while they were counted: its tally stays as it was")
@@ -72,9 +75,10 @@ def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyT
 
 
 def stored_reports(store: Store, stored: StoredSurvey, survey: Survey, until: int, after: int = 0) -> Iterator[Reports]:
-    """All reports up to a sequence number, a chunk at a time; or those beyond another one."""
+    """Yield all reports beyond `after` and up to `until`, a chunk at a time, without those in damaged blocks."""
     for chunk in _chunks(store, stored, survey, after, until):
-        yield _reports(survey, chunk)
+        if chunk.payloads:
+            yield _reports(survey, chunk)
 
 
 def _chunks(

@@ -1,0 +1,218 @@
+"""Reads stored blocks of reports, and leaves out those that are damaged.
+
+Every row has checksums (`checksums`). If a statement fails because the database itself finds damage, its rows are read
+one by one, so that only the damaged ones are lost. Reports are numbered without gaps: a block that is missing leaves a
+gap, and the number of missing reports follows from the numbers of its neighbours.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import groupby
+from typing import Any
+
+from veil.collector.checksums import Damage, has_ids, has_reports, has_times, is_page
+from veil.collector.seen import names_of
+from veil.collector.sql import Connection, SqlStore
+from veil.collector.store import Chunk
+from veil.errors import StoreDamagedError
+
+__all__ = ["Block", "BlockReader", "Buckets", "cut_buckets", "pack_buckets", "unpack_buckets"]
+
+_BUCKET = struct.Struct("<qq")
+_NO_END = 2**63 - 1
+_STATE = "SELECT sequence, coalesce(purged, purging) FROM surveys JOIN counters ON survey = key WHERE key = ?"
+_KEYS = {"blocks": ("last",), "runs": ("run", "page")}
+
+Buckets = list[tuple[int, int]]
+Block = tuple[int, int, bytes, bytes, bytes]
+"""Its last number, how many reports, their coarse times, ids and payloads."""
+Place = tuple[int, ...]
+
+
+class BlockReader(SqlStore):
+    """Reading of reports and ids, for both databases."""
+
+    def __init__(self) -> None:
+        self.damage = Damage()
+
+    @contextmanager
+    def snapshot(self, surveys: Sequence[int] = ()) -> Iterator[Connection]:
+        """A connection that sees the database as it was when the block was entered; no purge empties these surveys."""
+        with self.reading() as connection:
+            self.begin_snapshot(connection, surveys)
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    @abstractmethod
+    def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
+        """Begin to see the database as it is now, with the reports of these surveys for as long as that is seen."""
+
+    @abstractmethod
+    def finding_damage(self, connection: Connection) -> AbstractContextManager[None]:
+        """Turn the database's own errors about damage, and no others, into a `StoreDamagedError`."""
+
+    def attempt(self, connection: Connection) -> AbstractContextManager[None]:
+        """Do the same, and let the connection's transaction, if there is one, go on afterwards."""
+        return self.finding_damage(connection)
+
+    def table(self, name: str, survey: int) -> str:
+        """The name of a table of reports or ids: each survey has its own, so that all of it can be erased."""
+        return f"{name}_{int(survey)}"
+
+    def read_rows(
+        self,
+        connection: Connection,
+        name: str,
+        survey: int,
+        columns: str,
+        where: str,
+        parameters: Sequence[Any],
+        limit: int = _NO_END,
+    ) -> list[tuple[Place, Any]]:
+        """Return the rows of a table of reports or ids by their place; None in place of a row that cannot be read.
+
+        `where` may only use the columns of the primary key: damage elsewhere does not prevent finding the rows.
+        """
+        keys = ", ".join(_KEYS[name])
+        rest = f"FROM {self.table(name, survey)} WHERE survey = ? AND {where} ORDER BY {keys} LIMIT {limit}"
+        width = len(_KEYS[name])
+        try:
+            with self.attempt(connection):
+                found = connection.execute(f"SELECT {keys}, {columns} {rest}", (survey, *parameters)).fetchall()
+                return [(tuple(row[:width]), tuple(map(_plain, row[width:]))) for row in found]
+        except StoreDamagedError:
+            pass  # look for it row by row
+        with self.finding_damage(connection):
+            places = [
+                tuple(row) for row in connection.execute(f"SELECT {keys} {rest}", (survey, *parameters)).fetchall()
+            ]
+        return [(place, self._read_row(connection, name, survey, columns, place)) for place in places]
+
+    def _read_row(self, connection: Connection, name: str, survey: int, columns: str, place: Place) -> Any:
+        marks = " AND ".join(f"{key} = ?" for key in _KEYS[name])
+        statement = f"SELECT {columns} FROM {self.table(name, survey)} WHERE survey = ? AND {marks}"  # noqa: S608
+        try:
+            with self.attempt(connection):
+                row = connection.execute(statement, (survey, *place)).fetchone()
+        except StoreDamagedError:
+            return None
+        return None if row is None else tuple(map(_plain, row))
+
+    # -- reports ---------------------------------------------------------------------------------------------------
+
+    def chunk(self, survey: int, after: int, rows: int, until: int | None = None) -> Chunk | None:
+        with self.reading() as connection:
+            # first: what was committed before this is in the blocks that are read next
+            sequence, purged = self._state(connection, survey)
+            end = min(after + rows, sequence, sequence if until is None else until)
+            if purged or end <= after:
+                return None
+            found = self._blocks_within(connection, survey, "count, checks, buckets, payloads", after, end)
+            chunk = self._joined(survey, found, after, end)
+            if chunk.missing and self._state(connection, survey)[1]:  # purged meanwhile
+                return None
+            return chunk
+
+    def _joined(self, survey: int, found: Sequence[tuple[Place, Any]], after: int, end: int) -> Chunk:
+        payloads, buckets, reached, missing = [], [], after, 0
+        damaged: list[int] = []
+        for (last,), row in found:
+            if row is None or not has_reports(survey, last, *row):
+                damaged.append(last)
+                continue
+            count, _, packed, data = row
+            first, size = last - count, len(data) // count
+            if first > reached:
+                missing += self._note_missing(survey, damaged, reached, min(first, end))
+            begin, stop = max(after, first) - first, min(end, last) - first
+            if begin < stop:
+                payloads.append(data[begin * size : stop * size])
+                buckets += cut_buckets(packed, begin, stop)
+            reached, damaged = max(reached, last), []
+        if reached < end:
+            missing += self._note_missing(survey, damaged, reached, end)
+        return Chunk(b"".join(payloads), end, tuple(buckets), missing)
+
+    def _note_missing(self, survey: int, damaged: Sequence[int], start: int, end: int) -> int:
+        """Record the damaged blocks with numbers from `start` to `end`, and return how many reports are missing."""
+        reached = start
+        for last in damaged:
+            if reached < last <= end:
+                self.damage.note(survey, "block", last, last - reached)
+                reached = last
+        if reached < end:  # a row that is gone, or one whose end lies beyond what was asked for
+            self.damage.note(survey, "block", end, end - reached)
+        return end - start
+
+    def _blocks_within(
+        self, connection: Connection, survey: int, columns: str, after: int, end: int
+    ) -> list[tuple[Place, Any]]:
+        """The blocks with reports beyond `after` and up to `end`."""
+        table = self.table("blocks", survey)
+        upper = f"(SELECT min(last) FROM {table} WHERE survey = ? AND last >= ?)"  # noqa: S608
+        where = f"last > ? AND last <= coalesce({upper}, {_NO_END})"
+        return self.read_rows(connection, "blocks", survey, columns, where, (after, survey, end))
+
+    def _state(self, connection: Connection, survey: int) -> tuple[int, bool]:
+        """The number of reports of a survey, and whether they are purged, or being purged."""
+        sequence, purged = connection.execute(_STATE, (survey,)).fetchone() or (0, None)
+        return sequence, purged is not None
+
+    def buckets(self, survey: int, until: int) -> list[tuple[int, int]]:
+        with self.reading() as connection:
+            found = self._blocks_within(connection, survey, "count, checks, buckets", 0, until)
+        pairs: Buckets = []
+        for (last,), row in found:
+            if row is not None and has_times(survey, last, *row):
+                count, _, packed = row
+                pairs += cut_buckets(packed, 0, min(until, last) - last + count)
+        return pairs
+
+    def report_ids(self, survey: int) -> Iterator[bytes]:
+        with self.snapshot() as connection:
+            for (last,), row in self.read_rows(connection, "blocks", survey, "count, checks, ids", "last > ?", (0,)):
+                if row is not None and has_ids(survey, last, *row):
+                    yield from names_of(row[2])
+            for (run, page), row in self.read_rows(connection, "runs", survey, "checks, data", "page > ?", (0,)):
+                if row is not None and is_page(survey, run, page, *row):
+                    yield from names_of(row[1])
+
+    def stored_rows(self, connection: Connection, survey: int, mark: int) -> int:
+        statement = (
+            "SELECT coalesce(sum(CASE WHEN last > ? THEN ? - last + count ELSE count END), 0)"  # noqa: S608
+            f" FROM {self.table('blocks', survey)} WHERE survey = ? AND last - count < ?"
+        )
+        return int(connection.execute(statement, (mark, mark, survey, mark)).fetchone()[0])
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview | bytearray) else value
+
+
+def pack_buckets(buckets: Sequence[tuple[int, int]]) -> bytes:
+    """Coarse times of reports in a row, each with how many have it: as a block keeps them."""
+    merged = [(bucket, sum(count for _, count in same)) for bucket, same in groupby(buckets, key=lambda pair: pair[0])]
+    return b"".join(_BUCKET.pack(*pair) for pair in merged)
+
+
+def unpack_buckets(packed: bytes) -> Buckets:
+    """Return the coarse times of a block, each with its number of reports."""
+    return list(_BUCKET.iter_unpack(packed))
+
+
+def cut_buckets(packed: bytes, begin: int, stop: int) -> Buckets:
+    """The coarse times of the reports from one place to another."""
+    found: Buckets = []
+    place = 0
+    for bucket, count in _BUCKET.iter_unpack(packed):
+        have = min(place + count, stop) - max(place, begin)
+        if have > 0:
+            found.append((bucket, have))
+        place += count
+    return found
