@@ -7,7 +7,7 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import httpx
@@ -79,6 +79,17 @@ def test_no_id_is_left_in_any_file(tmp_path: Path, run: int, monkeypatch: pytest
     assert store.purge(mine.key) == 0
     assert store.append([Group(theirs.key, kept[0] + os.urandom(16), bytes(2 * OTHER.layout.size), 2)], 1_000) == [1]
     store.close()
+
+
+def test_purging_again_keeps_the_time_of_the_first_purge(
+    make: Callable[[], BlockStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make()
+    mine, _, _ = filled(store, 3)
+    for now in (5_000, 6_000):
+        monkeypatch.setattr("veil.collector.sql.time.time", lambda now=now: now)
+        store.purge(mine.key)
+        assert store.survey(mine.key).purged == 5_000
 
 
 def test_deleting_rows_alone_would_leave_ids(tmp_path: Path) -> None:

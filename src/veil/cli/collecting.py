@@ -207,7 +207,7 @@ def answer(
     """Say what the study of a survey found in the reports so far, as `veil estimate` does with files."""
     from veil.cli.files import Loaded
     from veil.cli.showing import Wanted, remarked
-    from veil.collector.answers import Query, prepare
+    from veil.collector.answers import Query, prepare, without
     from veil.collector.catalogue import parsed, parsed_study
 
     wanted = Wanted(out, plot, level, top, everything)
@@ -221,7 +221,9 @@ def answer(
         _, chosen = Loaded(read, parsed(stored.document)).with_candidates(candidates)
         query = replace(query, candidates=tuple(value for values in (chosen or {}).values() for value in values))
     with remarked() as remarks:
-        found = prepare(on.store, on.studies, stored, query).read()
+        reading = prepare(on.store, on.studies, stored, query)
+        found = reading.read()
+    remarks += without(reading.missing())
     if stored.name is not None:
         on.said(_called(stored))
     return {**_named(stored), **wanted.present(found, on.screen, remarks)}
@@ -247,7 +249,9 @@ def export(
         check_output(out, endings=(".parquet",))
         rows = export_parquet(on.store, stored, out)
     line = f"wrote {plural(rows, 'report')} of {_called(stored)} to {out}"
-    return on.said(line, **_named(stored), reports=rows, out=str(out))
+    if damaged := on.store.missing(stored.key):
+        warn(f"{plural(damaged, 'damaged report is', 'damaged reports are')} not in the file (see veil check)")
+    return on.said(line, **_named(stored), reports=rows, damaged=damaged, out=str(out))
 
 
 @command(survey_app, "rebuild", "rebuild")

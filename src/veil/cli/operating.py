@@ -1,4 +1,4 @@
-"""What an operator does with a collector's database: `veil token`, `veil key`, `veil backup`, `restore` and `audit`."""
+"""What an operator does with a database: `veil token`, `veil key`, `veil backup`, `restore`, `check` and `audit`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 from veil.cli import completing
 from veil.cli.database import On, check_installed, command
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
+from veil.cli.outcome import AsJson, Document, Verdict, console, flag, plural, reporting, warn
 from veil.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands that stand by themselves."""
     command(app, "backup", "backup", old=True)(backup)
     command(app, "restore", make=True)(restore)
+    command(app, "check")(check)
     command(app, "audit")(audit)
 
 
@@ -39,7 +40,9 @@ def backup(
     from veil.collector.backup import back_up
 
     reports = back_up(_blocks(on), out)
-    return on.said(f"wrote {plural(reports, 'report')} to {out}", out=str(out), reports=reports)
+    if damaged := on.store.missing():
+        warn(f"{plural(damaged, 'report is', 'reports are')} damaged, in the backup as well (see veil check)")
+    return on.said(f"wrote {plural(reports, 'report')} to {out}", out=str(out), reports=reports, damaged=damaged)
 
 
 def restore(
@@ -49,9 +52,33 @@ def restore(
     """Copy a backup into an empty database, SQLite or PostgreSQL, whichever it was made of."""
     from veil.collector.backup import restore as copy_back
 
-    reports = copy_back(file, _blocks(on), on.settings.place)
+    reports = copy_back(file, _blocks(on), on.settings.place, Path(on.settings.folder))
     on.note("restore", {"file": file})  # only now: a backup is copied into an empty database, whose log is empty, too
     return on.said(f"restored {plural(reports, 'report')} to {on.settings.place}", reports=reports)
+
+
+def check(on: On) -> Document:
+    """Check the stored reports and their ids for damage; the collector may go on meanwhile.
+
+    Prints each damaged part and how many reports are missing because of it. The exit code is 5 if there is damage.
+    """
+    from veil.cli.progress import progress
+    from veil.collector.checking import find_damage
+
+    surveys = on.store.surveys()
+    reports = sum(one.reports for one in surveys if not one.is_purged)
+    with progress("checking", reports) as advance:
+        problems = list(find_damage(_blocks(on), advance))
+    for one in problems:
+        where = f"survey {one.task[:12]}, {one.part}" if one.task else one.part
+        lost = f" ({plural(one.reports, 'report')} missing)" if one.reports else ""
+        on.said(" ".join(f"{where} {one.place}".split()) + f": {one.message}{lost}")
+    missing = sum(one.reports for one in problems)
+    facts = {"surveys": len(surveys), "reports": reports, "missing": missing, "damaged": list(map(vars, problems))}
+    if problems:
+        on.said(f"{plural(len(problems), 'damaged part')}; {plural(missing, 'report is', 'reports are')} missing")
+        return Verdict(facts, 5)
+    return on.said(f"no damage in {plural(reports, 'report')} of {plural(len(surveys), 'survey')}", **facts)
 
 
 def audit(

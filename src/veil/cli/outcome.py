@@ -39,6 +39,7 @@ __all__ = [
     "AsJson",
     "Document",
     "Mistake",
+    "Verdict",
     "console",
     "explained",
     "flag",
@@ -61,13 +62,22 @@ AsJson = Annotated[bool, flag("--json", "Print one JSON document on standard out
 Document = dict[str, Any]
 Parameters = ParamSpec("Parameters")
 
+
+class Verdict(dict[str, Any]):
+    """The document of a command that did its work and found something wrong: `code` is its exit code."""
+
+    def __init__(self, facts: Document, code: int) -> None:
+        super().__init__(facts)
+        self.code = code
+
+
 EXIT_CODES = {
     0: "done",
     1: "something unexpected: a bug in veil",
     2: "usage: an option or argument that the command does not have",
     3: "bad input: a value outside the domain, a missing file, a folder that cannot be written",
     4: "mismatch: reports, tallies or a run of another study",
-    5: "damaged or foreign bytes: not a whole study, report file or tally",
+    5: "damaged or foreign bytes: not a whole study, report file or tally; veil check found damage",
     6: "budget: the ledger refuses to spend",
     7: "the collector refuses (a survey in another state, a database that is down) or cannot be reached, or a party of"
     " a shuffle failed",
@@ -105,6 +115,8 @@ def reporting(command: Callable[Parameters, Document]) -> Callable[Parameters, N
         else:
             if as_json:
                 sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+            if isinstance(document, Verdict):
+                raise typer.Exit(document.code)
 
     # typer reads the parameters off the wrapped function; only what comes back differs
     return run

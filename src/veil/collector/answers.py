@@ -28,7 +28,7 @@ from veil.study import OneRound, Study, StudyRun
 from veil.study.registry import study_from_json
 from veil.tools.canonical import digest
 
-__all__ = ["FORMS", "Query", "prepare", "written"]
+__all__ = ["FORMS", "Query", "prepare", "without", "written"]
 
 FORMS = {"json": "json", "csv": "csv", "arrow": "arrows"}
 """What an answer can be asked for as, and what `veil.results.files` calls it: Arrow is a stream here."""
@@ -94,18 +94,34 @@ def prepare(
     if run is not None:
         if query.set or query.candidates is not None:
             raise InputError("a study of several rounds was read as it was published: leave set and candidates out")
-        return Reading(stored.task, run.id, 0, False, lambda: _checked(studies.result(run), stored))
+        takes = StoreJournal(store, run.id)
+        return Reading(
+            stored.task, run.id, 0, False, lambda: _checked(studies.result(run), stored), lambda: takes.missing
+        )
     survey = read_by(stored)
     published = parsed_study(stored.study or stored.document)
     study = query.applied(published)
     if not isinstance(study, OneRound):  # its first round may ask just what was published
         raise InputError("expected a study of one round")
-    collected = InStore(store, stored, survey, check=check)
+    journal: StoreJournal | None = None
+
+    def note(reports: int) -> None:
+        if journal is not None and reports:
+            journal.note_missing(0, reports)
+
+    collected = InStore(store, stored, survey, check=check, note=note)
     if collected.people < stored.minimum:
         raise _too_few(stored)
     # what is kept as a tally is read at once; a reading of the published study is written down as it goes
     kept = is_maintained(survey) and not isinstance(study, Table)  # a query goes through the reports themselves
-    journal = None if kept or study != published else StoreJournal(store, stored.task, collected.mark)
+    if not kept and study == published:
+        journal = StoreJournal(store, stored.task, collected.mark)
+        note(collected.missing)
+
+    def missing() -> int:
+        if journal is not None:
+            return journal.missing
+        return collected.missing if kept else max(collected.missing, store.missing(stored.key))
 
     def read() -> Result:
         try:
@@ -119,14 +135,25 @@ def prepare(
                 raise InputError(f"{problem}: export the reports instead") from None
             raise
 
-    return Reading(stored.task, digest(study.to_json()), collected.mark, not kept, read)
+    return Reading(stored.task, digest(study.to_json()), collected.mark, not kept, read, missing)
 
 
-def written(stored: StoredSurvey, query: Query, found: Result) -> tuple[bytes, str]:
-    """An answer as bytes, and its media type."""
+def without(missing: int) -> list[str]:
+    """Return the remark on an answer that lacks damaged reports, or none."""
+    if not missing:
+        return []
+    are = "report is" if missing == 1 else "reports are"
+    return [f"{missing:,} {are} damaged in the collector's database and not counted here."]
+
+
+def written(stored: StoredSurvey, query: Query, found: Result, missing: int = 0) -> tuple[bytes, str]:
+    """An answer as bytes, and its media type. In JSON a remark says how many damaged reports it lacks."""
     form, hide = FORMS[query.format], None if query.all else "all=true"
     if form == "json":
-        body = json.dumps({"task": stored.task, **document(found, query.level, hide=hide)}, allow_nan=False).encode()
+        answer = document(found, query.level, hide=hide)
+        if missing:  # an answer of several parts has no remarks of its own otherwise
+            answer["remarks"] = [*answer.get("remarks", []), *without(missing)]
+        body = json.dumps({"task": stored.task, **answer}, allow_nan=False).encode()
     else:
         body = table_bytes(found, form, query.level, hide=hide, guard_formulas=True)
     return body, FORMATS[form]

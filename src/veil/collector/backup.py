@@ -9,23 +9,24 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from veil.collector.block_reading import KEYS, BlockWalk
 from veil.collector.blocks import BlockStore
+from veil.collector.logs import log
 from veil.collector.schema import LATEST, PER_SURVEY, SHARED
 from veil.collector.sql import Connection
 from veil.collector.sqlite_store import SqliteStore
 from veil.errors import InputError, StoreError
-from veil.tools.durable import sync_folder
+from veil.tools.durable import make_private_folder, sync_folder
+from veil.tools.scratch import remove_leftovers, scratch_folder
 
-__all__ = ["back_up", "restore"]
+__all__ = ["back_up", "remove_copies", "restore"]
 
-_ORDERED = {"blocks": ("last",), "runs": ("run", "page")}
+_BACKUP, _RESTORE = ".veil-backup-", ".veil-restore-"
+_OF_REPORTS = ("count", "checks", "buckets", "payloads")
 _ROWS = 64  # of reports or ids at once: a quarter of a megabyte each, and more of what is not folded yet
-
-Advance = Callable[[int], object]
 
 
 def back_up(store: BlockStore, out: Path) -> int:
@@ -36,8 +37,8 @@ def back_up(store: BlockStore, out: Path) -> int:
     """
     if out.exists():
         raise InputError(f"{out} is there already: expected a new file")
-    with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as private:
-        made = Path(private) / "copy.sqlite3"
+    with scratch_folder(_BACKUP, out.parent) as private:
+        made = private / "copy.sqlite3"
         reports = _copied(store, made) if store.version == LATEST else store.copy_old(made)
         with made.open("rb") as whole:
             os.fsync(whole.fileno())
@@ -46,19 +47,27 @@ def back_up(store: BlockStore, out: Path) -> int:
     return reports
 
 
-def restore(backup: Path, store: BlockStore, place: str = "this one") -> int:
+def remove_copies(folder: Path) -> None:
+    """Remove the copies that killed restores left in a collector's folder."""
+    for copy in remove_leftovers(_RESTORE, folder):
+        log("warning", "removed-leftover", file=str(copy))
+
+
+def restore(backup: Path, store: BlockStore, place: str = "this one", folder: Path | None = None) -> int:
     """Copy a backup into a database that is empty; one of an earlier version is brought up to date on the way.
 
     The surveys are signed for with the key that the backup knows, whichever key a collector had here before. `place`
-    is what the database is called where it is refused.
+    is what the database is called where it is refused. The backup is copied into `folder` first, which is the
+    collector's: if the restore is killed, the next start finds that copy there and removes it.
     """
     if not backup.is_file():
         raise InputError(f"there is no file {backup}")
     if store.surveys() or store.tokens() or store.audit(1):
         raise InputError(f"expected an empty database to restore into: {place} has surveys, tokens or an audit log")
-    beside = backup.parent if os.access(backup.parent, os.W_OK) else None  # where there is room for one like it
-    with tempfile.TemporaryDirectory(prefix=".veil-restore-", dir=beside) as private:  # the backup stays as it is
-        path = Path(private) / "copy.sqlite3"
+    parent = Path(tempfile.gettempdir()) if folder is None else folder
+    make_private_folder(parent)
+    with scratch_folder(_RESTORE, parent) as private:  # the backup stays as it is
+        path = private / "copy.sqlite3"
         shutil.copyfile(backup, path)
         try:
             source = SqliteStore(path)
@@ -87,33 +96,49 @@ def _copy(source: BlockStore, target: BlockStore) -> int:
             columns = source.columns(read, table)
             statement = f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608
             target.insert_rows(write, table, columns, read.execute(statement).fetchall())
-        for key, count in read.execute("SELECT survey, sequence FROM counters").fetchall():
+        listed = (
+            "SELECT key, sequence, coalesce(purged, purging) FROM surveys JOIN counters ON survey = key ORDER BY key"
+        )
+        for key, count, purged in read.execute(listed).fetchall():
             reports += count
             target.make_tables(write, key)
             for name in PER_SURVEY:
-                _copy_reports(source, target, read, write, name, key)
+                walk = BlockWalk(source, key) if name == "blocks" and purged is None else None
+                _copy_reports(source, target, read, write, name, key, walk)
+                if walk is not None:
+                    walk.finish(count)
         target.settle_copy(write)
     return reports
 
 
 def _copy_reports(
-    source: BlockStore, target: BlockStore, read: Connection, write: Connection, name: str, survey: int
+    source: BlockStore,
+    target: BlockStore,
+    read: Connection,
+    write: Connection,
+    name: str,
+    survey: int,
+    walk: BlockWalk | None,
 ) -> None:
-    table = source.table(name, survey)
-    columns = source.columns(read, table)
-    for rows in _in_order(read, table, columns, _ORDERED[name]):
-        target.insert_rows(write, target.table(name, survey), columns, rows)
+    """Copy a table of reports or ids with its checksums. Rows that cannot be read are left out; `walk` counts them.
+
+    Damaged rows that can be read are copied as they are, and so are their checksums.
+    """
+    keys = KEYS[name]
+    columns = [column for column in source.columns(read, source.table(name, survey)) if column not in ("survey", *keys)]
+    names, marks = ", ".join(keys), ", ".join("?" for _ in keys)
+    after: tuple[Any, ...] = tuple(-1 for _ in keys)
+    while rows := source.read_rows(read, name, survey, ", ".join(columns), f"({names}) > ({marks})", after, _ROWS):
+        whole = [(survey, *place, *row) for place, row in rows if row is not None and _has_types(columns, row)]
+        target.insert_rows(write, target.table(name, survey), ["survey", *keys, *columns], whole)
+        if walk is not None:
+            for (last, *_), row in rows:
+                walk.add(last, None if row is None else [row[columns.index(part)] for part in _OF_REPORTS])
+        if len(whole) < len(rows):
+            log("error", "damaged-rows-left-out", survey=survey, table=name, rows=len(rows) - len(whole))
+        after = rows[-1][0]
 
 
-def _in_order(read: Connection, table: str, columns: list[str], ordered: tuple[str, ...]) -> Iterator[list[Any]]:
-    """All rows of a table, some at a time, in the order of these columns."""
-    places = [columns.index(name) for name in ordered]
-    names, marks = ", ".join(ordered), ", ".join("?" for _ in ordered)
-    statement = (
-        f"SELECT {', '.join(columns)} FROM {table} WHERE ({names}) > ({marks})"  # noqa: S608
-        f" ORDER BY {names} LIMIT {_ROWS}"
-    )
-    after: tuple[Any, ...] = tuple(-1 for _ in ordered)
-    while rows := read.execute(statement, after).fetchall():
-        yield rows
-        after = tuple(rows[-1][i] for i in places)
+def _has_types(columns: list[str], row: tuple[Any, ...]) -> bool:
+    """True if each value has the type of its column: in a damaged row of SQLite it may have another."""
+    return all(isinstance(value, int if name == "count" else bytes) for name, value in zip(columns, row, strict=True))

@@ -20,12 +20,13 @@ from veil.collector.sql import Connection, SqlStore
 from veil.collector.store import Chunk
 from veil.errors import StoreDamagedError
 
-__all__ = ["Block", "BlockReader", "Buckets", "cut_buckets", "pack_buckets", "unpack_buckets"]
+__all__ = ["KEYS", "Block", "BlockReader", "BlockWalk", "Buckets", "cut_buckets", "pack_buckets", "unpack_buckets"]
 
 _BUCKET = struct.Struct("<qq")
 _NO_END = 2**63 - 1
 _STATE = "SELECT sequence, coalesce(purged, purging) FROM surveys JOIN counters ON survey = key WHERE key = ?"
-_KEYS = {"blocks": ("last",), "runs": ("run", "page")}
+KEYS = {"blocks": ("last",), "runs": ("run", "page")}
+"""The columns that name a row of a table of reports or ids within its survey."""
 
 Buckets = list[tuple[int, int]]
 Block = tuple[int, int, bytes, bytes, bytes]
@@ -79,9 +80,9 @@ class BlockReader(SqlStore):
 
         `where` may only use the columns of the primary key: damage elsewhere does not prevent finding the rows.
         """
-        keys = ", ".join(_KEYS[name])
+        keys = ", ".join(KEYS[name])
         rest = f"FROM {self.table(name, survey)} WHERE survey = ? AND {where} ORDER BY {keys} LIMIT {limit}"
-        width = len(_KEYS[name])
+        width = len(KEYS[name])
         try:
             with self.attempt(connection):
                 found = connection.execute(f"SELECT {keys}, {columns} {rest}", (survey, *parameters)).fetchall()
@@ -95,7 +96,7 @@ class BlockReader(SqlStore):
         return [(place, self._read_row(connection, name, survey, columns, place)) for place in places]
 
     def _read_row(self, connection: Connection, name: str, survey: int, columns: str, place: Place) -> Any:
-        marks = " AND ".join(f"{key} = ?" for key in _KEYS[name])
+        marks = " AND ".join(f"{key} = ?" for key in KEYS[name])
         statement = f"SELECT {columns} FROM {self.table(name, survey)} WHERE survey = ? AND {marks}"  # noqa: S608
         try:
             with self.attempt(connection):
@@ -120,35 +121,17 @@ class BlockReader(SqlStore):
             return chunk
 
     def _joined(self, survey: int, found: Sequence[tuple[Place, Any]], after: int, end: int) -> Chunk:
-        payloads, buckets, reached, missing = [], [], after, 0
-        damaged: list[int] = []
+        payloads, buckets, walk = [], [], BlockWalk(self, survey, after)
         for (last,), row in found:
-            if row is None or not has_reports(survey, last, *row):
-                damaged.append(last)
-                continue
-            count, _, packed, data = row
-            first, size = last - count, len(data) // count
-            if first > reached:
-                missing += self._note_missing(survey, damaged, reached, min(first, end))
-            begin, stop = max(after, first) - first, min(end, last) - first
-            if begin < stop:
-                payloads.append(data[begin * size : stop * size])
-                buckets += cut_buckets(packed, begin, stop)
-            reached, damaged = max(reached, last), []
-        if reached < end:
-            missing += self._note_missing(survey, damaged, reached, end)
-        return Chunk(b"".join(payloads), end, tuple(buckets), missing)
-
-    def _note_missing(self, survey: int, damaged: Sequence[int], start: int, end: int) -> int:
-        """Record the damaged blocks with numbers from `start` to `end`, and return how many reports are missing."""
-        reached = start
-        for last in damaged:
-            if reached < last <= end:
-                self.damage.note(survey, "block", last, last - reached)
-                reached = last
-        if reached < end:  # a row that is gone, or one whose end lies beyond what was asked for
-            self.damage.note(survey, "block", end, end - reached)
-        return end - start
+            if walk.add(last, row, end):
+                count, _, packed, data = row
+                first, size = last - count, len(data) // count
+                begin, stop = max(after, first) - first, min(end, last) - first
+                if begin < stop:
+                    payloads.append(data[begin * size : stop * size])
+                    buckets += cut_buckets(packed, begin, stop)
+        walk.finish(end)
+        return Chunk(b"".join(payloads), end, tuple(buckets), walk.missing)
 
     def _blocks_within(
         self, connection: Connection, survey: int, columns: str, after: int, end: int
@@ -174,6 +157,13 @@ class BlockReader(SqlStore):
                 pairs += cut_buckets(packed, 0, min(until, last) - last + count)
         return pairs
 
+    def file_problems(self) -> list[str]:
+        """Return what the database itself finds wrong with its files, if it can look."""
+        return []
+
+    def missing(self, survey: int | None = None) -> int:
+        return self.damage.reports(survey)
+
     def report_ids(self, survey: int) -> Iterator[bytes]:
         with self.snapshot() as connection:
             for (last,), row in self.read_rows(connection, "blocks", survey, "count, checks, ids", "last > ?", (0,)):
@@ -189,6 +179,32 @@ class BlockReader(SqlStore):
             f" FROM {self.table('blocks', survey)} WHERE survey = ? AND last - count < ?"
         )
         return int(connection.execute(statement, (mark, mark, survey, mark)).fetchone()[0])
+
+
+class BlockWalk:
+    """Goes through the blocks of a survey in their order, and counts the reports that are missing after `reached`.
+
+    `start` is the number before the latest missing ones.
+    """
+
+    def __init__(self, reader: BlockReader, survey: int, reached: int = 0) -> None:
+        self._reader, self._survey = reader, survey
+        self.reached = self.start = reached
+        self.missing = 0
+
+    def add(self, last: int, row: Any, end: int = _NO_END) -> bool:
+        """Take the next block: count, checks, buckets and payloads, or None. Return True if it is intact."""
+        if row is None or not has_reports(self._survey, last, *row):
+            return False
+        self.finish(min(last - row[0], end))
+        self.reached = max(self.reached, last)
+        return True
+
+    def finish(self, end: int) -> None:
+        """Count the missing reports up to a number."""
+        if self.reached < end:
+            self._reader.damage.note_reports(self._survey, self.reached, end)
+            self.missing, self.start, self.reached = self.missing + end - self.reached, self.reached, end
 
 
 def _plain(value: Any) -> Any:

@@ -192,19 +192,19 @@ class BlockStore(BlockReader):
             reached = seen.mark
             for (last,), row in found:
                 if row is None or last - row[0] != reached or not has_ids(survey, last, *row):
-                    raise self._damaged(survey, "block", last, 0)
+                    raise self._damaged(survey, f"block {last}")
                 latest.update(names_of(row[2]))
                 reached = last
             if reached != sequence:
-                raise self._damaged(survey, "block", sequence, 0)
+                raise self._damaged(survey, f"block {sequence}")
             seen.latest |= latest
             seen.mark = sequence
         return seen
 
-    def _damaged(self, survey: int, what: str, place: int, reports: int) -> StoreDamagedError:
+    def _damaged(self, survey: int, place: str) -> StoreDamagedError:
         """Record damage in a survey's ids, and return the error that names it."""
-        self.damage.note(survey, what, place, reports)
-        return StoreDamagedError(f"survey {survey}: the ids in {what} {place} are damaged (see veil check)")
+        self.damage.note_ids(survey, place)
+        return StoreDamagedError(f"survey {survey}: the ids in {place} are damaged or missing (see veil check)")
 
     def _load(self, survey: int) -> None:
         """Read what is known of a survey's runs, outside of any transaction that somebody waits for.
@@ -248,7 +248,7 @@ class BlockStore(BlockReader):
         )
         pages = [page for (page,) in connection.execute(statement, (survey, run)).fetchall()]
         if pages != list(range(1, len(pages) + 1)) or not pages:
-            raise self._damaged(survey, "run", run, 0)
+            raise self._damaged(survey, f"run {run}")
         found = dict(self.read_pages(connection, survey, [(run, page) for page in pages]))
         return Head.of(b"".join(found[run, page] for page in pages), key)
 
@@ -264,7 +264,7 @@ class BlockStore(BlockReader):
         rows = connection.execute(statement, (survey,)).fetchall()
         lacking = sum(last - pages for _, pages, last, _ in rows)
         if sum(int(size) for *_, size in rows) // ID_BYTES + lacking * seen_ids.PAGE < indexed:
-            raise self._damaged(survey, "run", max((run for run, *_ in rows), default=0), 0)
+            raise self._damaged(survey, "its runs")
         return {run for run, *_ in rows}
 
     def _known(self, connection: Connection, survey: int, seen: Seen, names: Sequence[bytes], ids: bytes) -> set[bytes]:
@@ -289,7 +289,7 @@ class BlockStore(BlockReader):
         """Return the ids of a page from its checksum and data; refuse a damaged or missing one."""
         run, page = place
         if row is None or not is_page(survey, run, page, bytes(row[0]), bytes(row[1])):
-            raise self._damaged(survey, f"run {run}, page", page, 0)
+            raise self._damaged(survey, f"run {run}, page {page}")
         return bytes(row[1])
 
     def insert_blocks(self, connection: Connection, survey: int, blocks: Iterable[Block]) -> None:
@@ -352,14 +352,14 @@ class BlockStore(BlockReader):
         start = reached = indexed
         for (number,), row in rows:
             if row is None or number - row[0] != reached or not has_ids(survey, number, row[0], row[1], row[3]):
-                raise self._damaged(survey, "block", number, 0)
+                raise self._damaged(survey, f"block {number}")
             count, checks, buckets, ids, payloads = row
             gathered.append(ids)
             if has_reports(survey, number, count, checks, buckets, payloads):
                 intact.append((buckets, ids, payloads))
             else:  # its ids become part of the run like the others, and the rest stays where it is
                 self._replace_blocks(connection, survey, intact, start, reached)
-                self.damage.note(survey, "block", number, count)
+                self.damage.note_reports(survey, number - count, number)
                 statement = f"UPDATE {table} SET ids = ?, checks = ? WHERE survey = ? AND last = ?"  # noqa: S608
                 connection.execute(statement, (b"", replace_ids(survey, number, count, checks, b""), survey, number))
                 intact, start = [], number

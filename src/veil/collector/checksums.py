@@ -71,22 +71,42 @@ def _matches(part: int, survey: int, last: Any, count: Any, checks: Any, data: A
 
 
 class Damage:
-    """The damaged blocks and pages that this process has met. Each is logged once."""
+    """The damage that this process has met: ranges of missing reports, and places of damaged ids. It logs each once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._reports: dict[tuple[Any, ...], int] = {}
+        self._reports: dict[int, list[tuple[int, int]]] = {}  # by survey: ranges, from after the first to the second
+        self._ids: set[tuple[int, str]] = set()
 
-    def note(self, survey: int, what: str, place: int, reports: int) -> None:
-        """Record that a block or a page is damaged, with the number of reports that are missing because of it."""
+    def note_reports(self, survey: int, start: int, end: int) -> None:
+        """Record that the reports after number `start` and up to `end` are damaged or missing."""
         with self._lock:
-            known = (survey, what, place) in self._reports
-            self._reports[survey, what, place] = reports
+            known = self._reports.get(survey, [])
+            joined = _joined([*known, (start, end)])
+            self._reports[survey] = joined
+        if joined != known:
+            log("error", "damaged-reports", survey=survey, first=start + 1, last=end)
+
+    def note_ids(self, survey: int, place: str) -> None:
+        """Record that ids are damaged or missing."""
+        with self._lock:
+            known = (survey, place) in self._ids
+            self._ids.add((survey, place))
         if not known:
-            log("error", "damaged", survey=survey, what=what, place=place, reports=reports)
+            log("error", "damaged-ids", survey=survey, where=place)
 
-    @property
-    def reports(self) -> int:
-        """The number of stored reports that cannot be read."""
+    def reports(self, survey: int | None = None) -> int:
+        """Return the number of stored reports that could not be read, of one survey or of all."""
         with self._lock:
-            return sum(self._reports.values())
+            ranges = [pair for key, found in self._reports.items() if survey in (None, key) for pair in found]
+        return sum(end - start for start, end in ranges)
+
+
+def _joined(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(ranges):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined

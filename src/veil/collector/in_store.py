@@ -49,7 +49,8 @@ class InStore(Streamed):
     """All reports of a survey up to a mark. Where a tally is kept, it is caught up first and is what `tally` returns.
 
     `check` is called before every chunk, and raises a ServiceError where the collector stops. A `limited` one refuses
-    tallies that are too long for an answer before anything is counted.
+    tallies that are too long for an answer before anything is counted. `missing` is how many reports are left out
+    because they are damaged; `note` is called with that number before anything is made of the others.
     """
 
     def __init__(
@@ -60,14 +61,17 @@ class InStore(Streamed):
         *,
         check: Callable[[], object] = at_once,
         limited: bool = True,
+        note: Callable[[int], object] | None = None,
     ) -> None:
         super().__init__(survey)
         self._store, self._stored, self._check, self._limited = store, stored, check, limited
         self._kept: SurveyTally | None = None
+        self._note, self.missing = note, 0
         self.mark, self._reports = stored.sequence, stored.reports
         if is_maintained(survey):
             self._kept, self.mark = caught_up(store, stored, survey)
             self._reports = 0 if self._kept is None else self._kept.people
+            self._lack(self.mark - self._reports)  # numbers have no gaps
 
     @property
     def expected(self) -> int:
@@ -111,6 +115,7 @@ class InStore(Streamed):
             total = part if total is None else total + part
         if total is None:
             raise EmptyError("there are no reports: expected at least one")
+        self._lack(self.mark - total.people)
         with suppress(StoreError):  # the answer is right all the same, and the next one counts again
             now = int(time.time())
             if mark < self.mark:
@@ -141,8 +146,17 @@ class InStore(Streamed):
                 yield reports
         except (StoreError, ServiceError) as problem:
             raise InterruptedReadingError(problem) from None
-        if found < self._reports - mark:
-            raise InputError("the reports of this survey were purged: only answers from its kept tally are left")
+        if found < self.mark - mark:
+            if self._store.survey(self._stored.key).is_purged:
+                raise InputError("the reports of this survey were purged: only answers from its kept tally are left")
+            self._lack(self.mark - mark - found)
+
+    def _lack(self, reports: int) -> None:
+        """Note that reports are left out because they are damaged."""
+        if reports > self.missing:
+            self.missing = reports
+            if self._note is not None:
+                self._note(reports)
 
     def _check_sizes(self, questions: Sequence[int]) -> None:
         """Refuse what would be too long an answer, and take too long to make."""
@@ -179,6 +193,18 @@ class StoreJournal(Journal):
             self._store.save_take(self._run, self._mark, round_, index, data)
         except StoreError as problem:
             raise InterruptedReadingError(problem) from None
+
+    def note_missing(self, round_: int, reports: int) -> None:
+        """Record how many reports are left out because they are damaged."""
+        try:
+            self._store.note_missing(self._run, self._mark, round_, reports)
+        except StoreError as problem:
+            raise InterruptedReadingError(problem) from None
+
+    @property
+    def missing(self) -> int:
+        """How many reports the run was read without."""
+        return self._store.missing_in(self._run, self._mark)
 
     def forget(self, round_: int) -> None:
         self._store.forget_takes(self._run, self._mark, round_)

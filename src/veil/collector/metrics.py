@@ -23,6 +23,7 @@ _HELP = {
     "veil_refused_total": ("counter", "Refused requests by code."),
     "veil_commit_failures_total": ("counter", "Commits that the database refused; none of them was acknowledged."),
     "veil_upkeep_failures_total": ("counter", "Runs of ids that could not be made: commits become slower."),
+    "veil_damaged_reports": ("gauge", "Stored reports that could not be read because their blocks are damaged."),
     "veil_commit_seconds": ("histogram", "Durable commits."),
     "veil_tally_seconds": ("histogram", "Updates of tallies."),
     "veil_readings_total": ("counter", "Results for answers: made from the reports or their tally, or kept in memory."),

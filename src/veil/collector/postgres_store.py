@@ -159,7 +159,7 @@ class PostgresStore(BlockStore):
 
     @contextlib.contextmanager
     def attempt(self, connection: Connection) -> Iterator[None]:
-        raw: psycopg.Connection[Any] = cast(Any, connection).raw
+        raw: psycopg.Connection[Any] = cast("Any", connection).raw
         within = raw.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
         with self.finding_damage(connection), raw.transaction() if within else contextlib.nullcontext():
             yield

@@ -19,6 +19,10 @@ _MOST_KEPT = 32
 Place = tuple[str, str]
 
 
+def _none() -> int:
+    return 0
+
+
 @dataclass(frozen=True, eq=False)
 class Reading:
     """What is to be read: a study of a task, by their digests, from the reports up to a mark."""
@@ -29,6 +33,8 @@ class Reading:
     long: bool
     """Whether it goes through the reports themselves, which may take minutes."""
     read: Callable[[], Result]
+    missing: Callable[[], int] = _none
+    """Return how many damaged reports the result lacks, once it is read. Blocks."""
 
 
 class Readings:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from veil.collector.catalogue import (
     Catalogue,
@@ -177,7 +178,7 @@ class Studies:
             raise InputError("only a closed survey's reports can be forgotten")
         if study is not None and not study.finished:
             raise InputError("this survey is a round of a study that is not finished: its reports are still needed")
-        if is_maintained(survey):
+        if is_maintained(survey) and not stored.is_purged:
             catch_up(self._store, stored, survey)
         begin()
         return self._store.purge(stored.key)
@@ -243,7 +244,8 @@ class Studies:
                 return read
             stored = self._catalogue.close(task)
             self._remembered.pop(found.id, None)
-            run.answer(InStore(self._store, stored, run.round.survey, check=check, limited=False))
+            note = partial(StoreJournal(self._store, found.id).note_missing, run.finished)
+            run.answer(InStore(self._store, stored, run.round.survey, check=check, limited=False, note=note))
             read += 1
         self._store.finish_study(found.id)
         return read

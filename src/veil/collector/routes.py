@@ -204,7 +204,11 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
 
     stored, query, reading = await service.in_thread(prepare, by=service.answering)
     found = await service.readings.result(reading)
-    body, kind = await service.answering.run(answers.written, stored, query, found)
+
+    def write() -> tuple[bytes, str]:
+        return answers.written(stored, query, found, reading.missing())
+
+    body, kind = await service.in_thread(write, by=service.answering)
     return Response(body, media_type=kind)
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from veil.collector.backup import remove_copies
 from veil.collector.catalogue import Catalogue, read_by
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round, valid_until
@@ -90,6 +93,8 @@ class Service:
     ) -> None:
         self.settings = settings
         self.store = open_store(settings, hurried=True, chores=chores, old="update") if store is None else store
+        if chores:
+            remove_copies(Path(settings.folder))
         self.health = Health(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
         self.metrics = Metrics() if metrics is None else metrics
@@ -98,6 +103,7 @@ class Service:
         self.studies = Studies(self.store, self.catalogue)
         self.body_bytes = 0
         self.metrics.watch("veil_body_bytes", lambda: self.body_bytes)
+        self.metrics.watch("veil_damaged_reports", self.store.missing)
         # Analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them.
         # What goes through reports again and again has threads of its own, and so has what reads a kept tally.
         self.answering = Workers("answer", threads=2, waiting=8)
@@ -249,7 +255,8 @@ class Service:
     def _note_purge(self, stored: StoredSurvey) -> None:
         """Into the audit log before anything is erased; once, however often it is tried."""
         if stored.key not in self._purging:
-            self.note("collector", "purge", stored.task, f'{{"keep_days": {stored.keep_days}}}')
+            begun = {} if stored.purging is None else {"resumed": True}
+            self.note("collector", "purge", stored.task, json.dumps({"keep_days": stored.keep_days, **begun}))
             self._purging.add(stored.key)
 
     def _caught_up(self) -> None:

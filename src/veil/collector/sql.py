@@ -61,6 +61,11 @@ _COUNTED = (
     " UPDATE SET mark = excluded.mark, encoded = excluded.encoded, used = excluded.used"
     " WHERE counted.mark <= excluded.mark"
 )
+# beside what a run took from its reports: how many it had to leave out, as eight bytes that compare as numbers do
+_MISSING = (
+    "INSERT INTO takes (run, mark, round, place, data) VALUES (?, ?, ?, -1, ?) ON CONFLICT (run, mark, round, place) DO"
+    " UPDATE SET data = excluded.data WHERE takes.data < excluded.data"
+)
 _FORGET_COUNTED = (
     "DELETE FROM counted WHERE survey = ? AND asked NOT IN"
     " (SELECT asked FROM counted WHERE survey = ? ORDER BY used DESC, asked LIMIT ?)"
@@ -270,6 +275,15 @@ class SqlStore(Store):
         statement = "INSERT INTO takes (run, mark, round, place, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         with self.writing() as connection:
             connection.execute(statement, (run, mark, round_, index, data))
+
+    def note_missing(self, run: str, mark: int, round_: int, reports: int) -> None:
+        with self.writing() as connection:
+            connection.execute(_MISSING, (run, mark, round_, reports.to_bytes(8, "big")))
+
+    def missing_in(self, run: str, mark: int) -> int:
+        statement = "SELECT data FROM takes WHERE run = ? AND mark = ? AND place = -1"
+        with self.reading() as connection:
+            return sum(int.from_bytes(data, "big") for (data,) in connection.execute(statement, (run, mark)).fetchall())
 
     def forget_takes(self, run: str, mark: int, round_: int) -> None:
         with self.writing() as connection:

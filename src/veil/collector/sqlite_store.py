@@ -96,6 +96,14 @@ class SqliteStore(BlockStore):
                 raise _damaged(problem) from None
             raise
 
+    def file_problems(self) -> list[str]:
+        try:
+            with self.reading() as connection:
+                lines = [str(line) for (line,) in connection.execute("PRAGMA quick_check(100)").fetchall()]
+        except StoreDamagedError as problem:
+            return [str(problem)]
+        return [] if lines == ["ok"] else lines
+
     def make_tables(self, connection: Connection, survey: int) -> None:
         for name, columns in PER_SURVEY.items():
             # With rowids: a table without them is one tree of whole rows, and looking for a key would read them.

@@ -232,6 +232,10 @@ class Store(ABC):
         """The coarse times of the reports up to a sequence number, in their order, each with how many in a row."""
 
     @abstractmethod
+    def missing(self, survey: int | None = None) -> int:
+        """Return how many reports, of one survey or of all, this process could not read because they are damaged."""
+
+    @abstractmethod
     def report_ids(self, survey: int) -> Iterator[bytes]:
         """The ids of all reports, for checks. Of most of them nobody knows which payload they came with."""
 
@@ -316,6 +320,14 @@ class Store(ABC):
     @abstractmethod
     def save_take(self, run: str, mark: int, round_: int, index: int, data: bytes) -> None:
         """Keep what a run took; what is there already stays."""
+
+    @abstractmethod
+    def note_missing(self, run: str, mark: int, round_: int, reports: int) -> None:
+        """Record that a run reads without this many reports, which are damaged; the largest number stays."""
+
+    @abstractmethod
+    def missing_in(self, run: str, mark: int) -> int:
+        """Return how many reports a run was read without, over all its rounds."""
 
     @abstractmethod
     def forget_takes(self, run: str, mark: int, round_: int) -> None:
