@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import pytest
 from tests.e2e.test_cli import save_study, veil, veil_json
 
 from veil import OLH, Record
+from veil.cli.engines import address
 from veil.engines import gpu
+from veil.errors import InputError
 from veil.histogram import Histogram
 from veil.itemsets import SVIM
 from veil.sql import Category, Measure, Table
@@ -70,17 +73,28 @@ def test_simulate_walks_on_spark(shared: None, tmp_path: Path) -> None:
         assert "is for trials on one machine" in refused.stderr
 
 
+def test_a_file_that_looks_like_an_address_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:").mkdir()
+    (tmp_path / "s3:" / "reports.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=re.escape(f"for the file, give {tmp_path}/s3:/reports.parquet")):
+        address(Path("s3://reports.parquet"))
+    assert address(tmp_path / "s3:" / "reports.parquet") == f"{tmp_path}/s3:/reports.parquet"
+    assert address(Path("s3://bucket/reports.parquet")) == "s3://bucket/reports.parquet"
+
+
 def test_sql(shared: None, tmp_path: Path) -> None:
     study = save_study(tmp_path, SHOP)
     rng = np.random.default_rng(1)
     people = {"a": rng.integers(0, 2, 2000), "b": rng.integers(0, 3, 2000), "spent": rng.integers(0, 99, 2000) / 4}
     people["os"] = np.array(["x", "y"])[rng.integers(0, 2, 2000)]
     pq.write_table(pa.table(people), tmp_path / "people.parquet")
-    veil("randomize", study, tmp_path / "people.parquet", "-o", tmp_path / "shop", "--seed", "3")
+    folder = tmp_path / "s* shop"
+    veil("randomize", study, tmp_path / "people.parquet", "-o", folder, "--seed", "3")
     query = "SELECT os, COUNT(*), AVG(spent) FROM people WHERE a = 1 GROUP BY os"
-    here, far = (veil_json("sql", tmp_path / "shop", query, "--engine", engine) for engine in ("local", "spark-local"))
+    here, far = (veil_json("sql", folder, query, "--engine", engine) for engine in ("local", "spark-local"))
     assert here == far
-    asked = ["estimate", study, tmp_path / "shop", "--set", f"query={query}", "--engine"]
+    asked = ["estimate", study, folder, "--set", f"query={query}", "--engine"]
     direct = [veil_json(*asked, engine) for engine in ("local", "spark-local")]
     assert direct[0] == direct[1]
 

@@ -188,6 +188,22 @@ def test_randomizing_gives_everybody_one_report(spark: Any, tmp_path: Path) -> N
     assert not seeds & second  # fresh entropy every time
 
 
+def test_folders_with_odd_names_are_written_and_read(spark: Any, tmp_path: Path) -> None:
+    study = Questions(PLAIN)
+    values = people_file(tmp_path / "people.parquet", 40)
+    for i, name in enumerate(('s*[!x]?{a,b} it\'s "50%" a=1', "line\nbreak\u202e back\\slash%20", "s3:")):
+        given, out = tmp_path / str(i) / f"{name}.parquet", tmp_path / str(i) / name
+        given.parent.mkdir()
+        values.rename(given)
+        assert randomize(spark, study, [given], out, column="value") == 40
+        assert {path.name for path in given.parent.iterdir()} == {given.name, name}
+        assert SparkCollected.files(spark, PLAIN, [out]).people == 40
+        values = given
+    with pytest.raises(InputError, match="expected a name in UTF-8"):
+        randomize(spark, study, [values], tmp_path / "\udcff", column="value")
+    assert not (tmp_path / "\udcff").exists()
+
+
 def test_rounds_ask_nobody_twice(spark: Any, tmp_path: Path) -> None:
     values, study = people_file(tmp_path / "people.parquet", PEOPLE), Questions(AGED)
     ends = [Fraction(0), Fraction(1, 5), Fraction(7, 10), Fraction(1)]

@@ -79,12 +79,19 @@ class Place:
 
 
 def address(path: Path) -> str:
-    """A path as it was written: of an address such as s3://bucket, `Path` keeps one slash.
+    """Return a path as it was written: of an address such as s3://bucket, `Path` keeps one slash.
+
+    A local file that could be meant as well is refused; its path in full is no address.
 
     >>> address(Path("s3://bucket/reports")), address(Path("a/b.parquet"))
     ('s3://bucket/reports', 'a/b.parquet')
     """
-    return re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", path.as_posix())
+    from veil.errors import InputError
+
+    written = re.sub(r"^([a-z][a-z0-9+.-]+):/(?!/)", r"\1://", path.as_posix())
+    if written != path.as_posix() and path.exists():
+        raise InputError(f"{written} is an address, and {path} is a file here: for the file, give {path.resolve()}")
+    return written
 
 
 def _is_spark(engine: str) -> bool:

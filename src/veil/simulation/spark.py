@@ -83,6 +83,7 @@ def randomize(
     _check_settings(spark)
     if not is_address(str(out)) and Path(out).exists():
         raise InputError(f"{out} is there already: expected a new folder")
+    target = str(out) if is_address(str(out)) else _local_address(Path(out))
     names = found_files(values)
     if any(Path(name).suffix.lower() not in PARQUET for name in names):
         raise InputError("on Spark, people's values are read from Parquet files")
@@ -98,8 +99,6 @@ def randomize(
     frame = spark.range(0, len(made), 1, len(made)).mapInArrow(draw, _schema(asked))
     writer = frame.write.mode("error").option("parquet.block.size", str(_GROUP_BYTES))
     writer = writer.option("parquet.enable.dictionary", "false").option(_COMMITTER, "1")
-    # with its scheme: else Spark's own default file system decides where it is
-    target = str(out) if is_address(str(out)) else Path(out).resolve().as_uri()
     with watch("randomizing", people) as advance:
         finished(spark, lambda: writer.parquet(target), advance, people)
     found = Files.of(asked, found_files([out])).people
@@ -107,6 +106,15 @@ def randomize(
         (Path(out) / _DONE).unlink(missing_ok=True)  # so that nobody takes them for whole
         raise EngineError(f"{people:,} people have {found:,} reports in {out}: do not use them")
     return found
+
+
+def _local_address(out: Path) -> str:
+    """Return the address of a local folder. Hadoop takes its characters as they are: `as_uri` would escape spaces."""
+    try:
+        out.resolve().as_posix().encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{out}: expected a name in UTF-8, because Spark takes no other") from None
+    return f"file:///{out.resolve().as_posix().lstrip('/')}"  # without a scheme, Spark's default file system decides
 
 
 def count_people(values: Sequence[str | Path]) -> int:
