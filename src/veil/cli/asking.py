@@ -22,7 +22,7 @@ from veil.cli.options import (
     Values,
     given_changes,
 )
-from veil.cli.outcome import AsJson, Document, console, plural, reporting, warn_of_seed, wrote
+from veil.cli.outcome import SEEDED, AsJson, Document, console, plural, reporting, warn, warn_of_seed, wrote
 
 if TYPE_CHECKING:
     from veil.survey import SurveyTally
@@ -67,7 +67,7 @@ def randomize(
     done = Randomized(asked, survey, given, progress, seed=seed)
     screen, now = console(as_json), None
     if table is not None:
-        now = added(out, table, done, found)
+        now = added(out, table, done, found, seeded=seed is not None)
     else:
         done.write(out)
     for sentence in done.moved.sentences():
@@ -134,7 +134,9 @@ def merge(
 
 
 def _told(out: Path, task: str, tally: SurveyTally, files: int, as_json: bool) -> Document:
+    if tally.seeded:
+        warn(SEEDED)
     beside = {"fakes": tally.fakes} if tally.fakes else {}
     among = f" and {plural(tally.fakes, 'fake')}" if beside else ""
     wrote(console(as_json), out, f"a tally of {plural(tally.people, 'report')}{among} from {plural(files, 'file')}")
-    return {"task": task, "people": tally.people, **beside, "files": files, "out": str(out)}
+    return {"task": task, "people": tally.people, **beside, "seeded": tally.seeded, "files": files, "out": str(out)}

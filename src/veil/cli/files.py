@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from veil.cli.outcome import shell_command
+from veil.cli.outcome import SEEDED, shell_command
 from veil.domain import Bits, Categories, Domain, Integers, Interval
 from veil.domain.times import is_time, parse_time
 from veil.domain.tuples import Tuples
 from veil.engines import InFiles, Watch
-from veil.errors import EmptyError, InputError, MismatchError, WireError
+from veil.errors import EmptyError, InputError, MismatchError, PrivacyWarning, WireError
 from veil.histogram import Questions
 from veil.study import Collected, Kept, Study, StudyRun
 from veil.study.registry import study_from_json
@@ -208,7 +209,17 @@ def _load_tally(survey: Survey, path: Path) -> SurveyTally:
 
 
 def collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Place | None = None) -> Collected:
-    """What is in files or tables' folders: tallies, added up; or reports, counted at a place, by default here."""
+    """Return what is in files or tables' folders: tallies, added up; or reports, counted at a place, by default here.
+
+    Warns (`PrivacyWarning`) of reports that were drawn from a seed.
+    """
+    found = _collected_of(survey, paths, watch, place)
+    if found.seeded:
+        warnings.warn(SEEDED, PrivacyWarning, stacklevel=2)
+    return found
+
+
+def _collected_of(survey: Survey, paths: Sequence[Path], watch: Watch, place: Place | None) -> Collected:
     if any(path.is_dir() for path in paths):
         from veil.cli.table_folders import report_files
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veil.cli.outcome import AsJson, Document, console, plural, reporting, shell_command
+from veil.cli.outcome import SEEDED, AsJson, Document, console, plural, reporting, shell_command, warn
 
 if TYPE_CHECKING:
     from veil.study import Study
@@ -43,6 +43,8 @@ def inspect(
     sentence, facts = _inspected(file, None if study is None else load(study).survey)
     screen = console(as_json)
     screen.print(sentence)
+    if facts.get("seeded"):
+        warn(SEEDED)
     show_facts(screen, facts)
     return facts | {"file": str(file)}
 
@@ -146,7 +148,7 @@ def _attributes(survey: Survey, question: int) -> Document:
 
 
 def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
-    from veil.files import count_fakes, count_rows, describe_reports, read_reports, which_wave
+    from veil.files import count_fakes, count_rows, describe_reports, is_seeded, read_reports, which_wave
 
     task, columns = describe_reports(path)
     checked = None if survey is None else sum(len(reports) for reports in read_reports(path, survey, fakes=True))
@@ -154,7 +156,9 @@ def _reports(path: Path, survey: Survey | None) -> tuple[str, Document]:
     beside = {"people": rows - fakes, "fakes": fakes} if fakes and rows is not None else {}
     wave = which_wave(path)
     again = {"wave": wave} if wave > 1 else {}
+    seeded = {"seeded": True} if is_seeded(path) else {}
     facts = {"task": task, **again, "reports": rows, **beside, "columns": columns, "checked": survey is not None}
+    facts |= seeded
     how = "" if survey is None else ", each of them one that the task can produce"
     among = f"; {fakes:,} of them are uniform fakes, nobody's" if fakes else ""
     many = "reports" if rows is None else plural(rows, "report")
@@ -213,6 +217,7 @@ def _table(path: Path, survey: Survey | None) -> tuple[str, Document]:
             "files": len(files),
             "bytes": sum(file.stat().st_size for file in files),
             "ignored": list(database.ignored),
+            **({"seeded": True} if database.seeded else {}),
             "columns": [{"name": name, "is": kind, "holds": holds} for name, kind, holds in schema_rows(table)],
         }
     query = shell_command("veil", "sql", path, "SELECT ...")
@@ -227,9 +232,11 @@ def _document(found: Document, rows: int) -> tuple[str, Document]:
 
 
 def _result(path: Path) -> tuple[str, Document]:
-    from veil.results.files import load
+    from veil.results.files import load_marked
 
-    found = load(path)
+    found, seeded = load_marked(path)
     facts = {"people": found.n, "population": found.population, "lineage": list(found.lineage), **found.facts()}
+    if seeded:
+        facts["seeded"] = True
     many = plural(found.n, "person", "people")
     return f"A result of kind {found.kind}, from {many}.", {"kind": "result", "result": found.kind, **facts}

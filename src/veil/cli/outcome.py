@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXIT_CODES",
+    "SEEDED",
     "AsJson",
     "Document",
     "Mistake",
@@ -137,6 +138,13 @@ def print_error(text: str) -> None:
 def warn(message: str) -> None:
     """A remark on standard error that nobody should overlook."""
     typer.secho(f"WARNING: {escape_text(message)}", err=True, fg=typer.colors.YELLOW, bold=True)
+
+
+SEEDED = (
+    "The noise of these reports was drawn from a seed, for an experiment: whoever knows the seed can undo the privacy"
+    " of every report."
+)
+"""The remark on reports, tallies and results that come from a seed."""
 
 
 def warn_of_seed(seed: int | None) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from veil.cli.engines import Engine, counting
 from veil.cli.options import Level, Picture, TableOut, given_changes
-from veil.cli.outcome import AsJson, Document, console, print_error, reporting, warn
+from veil.cli.outcome import SEEDED, AsJson, Document, console, print_error, reporting, warn
 from veil.tools.text import escape_lines
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ def sql(
     with counting(engine) as place, Database(folder, reading=_reading(changes), through=_through(place)) as database:
         for ignored in database.ignored:
             warn(f"left out of the answers: {ignored}")
+        if database.seeded:
+            warn(SEEDED)
         if query is None and sys.stdin.isatty():
             if form != "table" or users is not None or out is not None or plot is not None:
                 raise InputError("--format, --users, --out and --plot go with a query: a shell shows tables")

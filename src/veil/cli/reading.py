@@ -132,6 +132,8 @@ def next_round(
         run = goes_on(folder, files or [], given_changes(changes), progress, place)
     if run.result is not None:
         return {"finished": True, "answered": run.finished, **wanted.present(run.result, screen, remarks)}
+    for remark in remarks:
+        warn(remark)
     if out is not None or plot is not None:
         warn("there is a round to go: --out and --plot wait for the result.")
     return show_round(run, folder, screen)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veil.cli.files import check_output
-from veil.cli.outcome import Document, warn, wrote
+from veil.cli.outcome import SEEDED, Document, warn, wrote
 from veil.errors import FitWarning, InputError, PrivacyWarning
 from veil.plot import need_matplotlib
 from veil.results.base import Result
@@ -60,7 +60,7 @@ class Wanted(NamedTuple):
         whole = self.out is not None and self.out.name.lower().endswith(_RESULT)
         only = truths[0] if len(parts) == 1 else None
         if self.out is not None and whole:
-            save(result, self.out)
+            save(result, self.out, seeded=SEEDED in remarks)
         elif self.out is not None:
             beside = None if result.selection else only  # files of a search have what was found, and nothing else
             write_table(result, self.out, self.level, truth=beside, hide=self._hide)

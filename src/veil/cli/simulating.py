@@ -158,7 +158,7 @@ def simulate(
     before = 0
     with remarked() as remarks, counting(engine):
         if table is not None and folder is not None:
-            rows = added(folder, table, trial.reports(seed, progress), opened)
+            rows = added(folder, table, trial.reports(seed, progress), opened, seeded=seed is not None)
             new = rows.people - had
             wrote(screen, folder, f"{plural(new, 'report')} of {plural(loaded.survey.layout.size, 'byte')}")
             screen.print_line(now_holds(rows))

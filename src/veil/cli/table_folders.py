@@ -33,13 +33,13 @@ def check_folder(folder: Path, table: Table) -> Folder | None:
     return None
 
 
-def added(folder: Path, table: Table, reports: Iterable[Reports], found: Folder | None) -> Folder:
+def added(folder: Path, table: Table, reports: Iterable[Reports], found: Folder | None, *, seeded: bool) -> Folder:
     """Add reports as one file to the folder that `check_folder` found; it is made where there is none."""
     given = iter(reports)
     first = next(given)  # whatever is wrong with the first people leaves no folder behind
     if found is None:
         found = create(folder, table)
-    found.append(chain([first], given))
+    found.append(chain([first], given), seeded=seeded)
     return found
 
 

@@ -77,6 +77,7 @@ class Randomized:
         self._study, self._survey, self._values, self._watch = study, survey, values, watch
         self._clipping, self._without = _Clipping(survey, values.clip), WithoutMissing(values.missing)
         self._source = Batch() if seed is None else Seeded(seed)
+        self._seeded = seed is not None
         self._tables = values.tables(study, survey, self._without)
         self.people = 0
 
@@ -104,9 +105,9 @@ class Randomized:
         """Write all reports to a file, by its name Parquet or Arrow."""
         if out.suffix.lower() in PARQUET:
             with replacing(out) as temporary:
-                write_parquet(temporary, self._survey, self)
+                write_parquet(temporary, self._survey, self, seeded=self._seeded)
             return
-        with ReportWriter(out, self._survey) as writer:
+        with ReportWriter(out, self._survey, seeded=self._seeded) as writer:
             for reports in self:
                 writer.write(reports)
 

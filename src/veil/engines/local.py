@@ -115,7 +115,7 @@ class Streamed(Collected):
             total = self._count_up(codes, questions, weights, advance)
         if total is None:
             raise EmptyError("there are no reports: expected at least one")
-        total = replace(total, wave=self.wave)
+        total = replace(total, wave=self.wave, seeded=self.seeded)
         return total.with_fakes(self._checked_fakes(total.people)) if self.fakes else total
 
     def _count_up(
@@ -224,6 +224,10 @@ class Within(Streamed):
         return self._whole.wave
 
     @property
+    def seeded(self) -> bool:
+        return self._whole.seeded
+
+    @property
     def fingerprint(self) -> str:
         return within(self._whole.fingerprint, self._ranges)
 
@@ -302,6 +306,10 @@ class InFiles(Streamed):
     @cached_property
     def wave(self) -> int:
         return next((file.wave for file in self._opened()), 1)
+
+    @cached_property
+    def seeded(self) -> bool:
+        return any(file.seeded for file in self._opened())
 
     @cached_property
     def expected(self) -> int:

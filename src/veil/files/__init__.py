@@ -7,6 +7,7 @@ from veil.files.reports import (
     count_fakes,
     count_rows,
     describe_reports,
+    is_seeded,
     read_reports,
     which_wave,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "count_fakes",
     "count_rows",
     "describe_reports",
+    "is_seeded",
     "read_attributes",
     "read_reports",
     "read_sets",

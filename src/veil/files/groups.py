@@ -17,7 +17,7 @@ from veil.entropy import CHUNK_ROWS
 from veil.errors import InputError, MismatchError, WireError
 from veil.files.opening import PARQUET, PathLike, open_arrow, open_parquet, record_batch
 from veil.survey import Survey
-from veil.wire.arrow import check_schema, fakes_of, reports_of, wave_of
+from veil.wire.arrow import check_schema, fakes_of, reports_of, seeded_of, wave_of
 from veil.wire.payloads import check_payloads, from_payloads, task_of
 from veil.wire.reports import Reports
 
@@ -71,6 +71,11 @@ class ReportsFile:
     def wave(self) -> int:
         """Which wave of the survey the reports are of."""
         return wave_of(self._schema)
+
+    @property
+    def seeded(self) -> bool:
+        """True if the reports were drawn from a seed, by what the file says."""
+        return seeded_of(self._schema)
 
     @property
     def has_ids(self) -> bool:

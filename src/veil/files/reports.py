@@ -14,7 +14,7 @@ from veil.files.opening import ARROW, PARQUET, PathLike, create_file, open_arrow
 from veil.survey import Survey
 from veil.tally import check_fakes
 from veil.tools.durable import replacing
-from veil.wire.arrow import arrow_schema, fakes_of, to_arrow, wave_of
+from veil.wire.arrow import arrow_schema, fakes_of, seeded_of, to_arrow, wave_of
 from veil.wire.frames import VERSION
 from veil.wire.payloads import task_of
 from veil.wire.reports import Reports
@@ -25,6 +25,7 @@ __all__ = [
     "count_fakes",
     "count_rows",
     "describe_reports",
+    "is_seeded",
     "read_reports",
     "repeating",
     "which_wave",
@@ -37,12 +38,15 @@ _GROUP_ROWS = 1 << 17
 class ReportWriter:
     """Reports to an Arrow file, chunk by chunk; the file appears only once it is whole.
 
-    `fakes` says how many of all its reports are nobody's: uniform ones that shufflers added. A private file may be read
-    by its owner alone.
+    `fakes` says how many of all its reports are nobody's: uniform ones that shufflers added; `seeded` that a
+    seed drew their noise. A private file may be read by its owner alone.
     """
 
-    def __init__(self, path: PathLike, survey: Survey, *, fakes: int = 0, private: bool = False) -> None:
-        self._survey, self._fakes, self._private = survey, fakes, private
+    def __init__(
+        self, path: PathLike, survey: Survey, *, fakes: int = 0, seeded: bool = False, private: bool = False
+    ) -> None:
+        self._survey, self._private = survey, private
+        self._fakes, self._seeded = fakes, seeded
         self._stack = contextlib.ExitStack()
         self._path = path
         self._writer: Any = None
@@ -53,8 +57,9 @@ class ReportWriter:
 
         with contextlib.ExitStack() as stack:
             temporary = stack.enter_context(replacing(self._path, private=self._private))
+            schema = arrow_schema(self._survey, self._fakes, seeded=self._seeded)
             sink = stack.enter_context(create_file(temporary))
-            self._writer = stack.enter_context(pa.ipc.new_file(sink, arrow_schema(self._survey, self._fakes)))
+            self._writer = stack.enter_context(pa.ipc.new_file(sink, schema))
             self._stack = stack.pop_all()
         return self
 
@@ -72,14 +77,17 @@ class ReportWriter:
         return self._stack.__exit__(*problem)
 
 
-def write_parquet(path: PathLike, survey: Survey, reports: Iterable[Reports], *, fakes: int = 0) -> int:
+def write_parquet(
+    path: PathLike, survey: Survey, reports: Iterable[Reports], *, fakes: int = 0, seeded: bool = False
+) -> int:
     """Write reports to a Parquet file at this very place, and say how many. The same reports make the same bytes.
 
-    `fakes` says how many of them are nobody's: uniform ones that shufflers added.
+    `fakes` says how many of them are nobody's: uniform ones that shufflers added; `seeded` that a seed drew
+    their noise.
     """
     import pyarrow.parquet as pq
 
-    rows, schema = 0, arrow_schema(survey, fakes)
+    rows, schema = 0, arrow_schema(survey, fakes, seeded=seeded)
     with (
         create_file(path) as sink,
         pq.ParquetWriter(sink, schema, use_dictionary=repeating(survey), write_statistics=False) as writer,
@@ -138,6 +146,11 @@ def describe_reports(path: PathLike) -> tuple[str, list[str]]:
 def count_fakes(path: PathLike) -> int:
     """How many of the reports in a file are nobody's, by what it says: uniform ones that shufflers added."""
     return fakes_of(_schema(Path(path)))
+
+
+def is_seeded(path: PathLike) -> bool:
+    """True if the reports in a file were drawn from a seed, by what the file says."""
+    return seeded_of(_schema(Path(path)))
 
 
 def which_wave(path: PathLike) -> int:

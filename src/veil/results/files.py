@@ -24,7 +24,7 @@ from veil.tools.durable import write_atomically
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["FORMATS", "arrow_bytes", "cell_text", "load", "save", "table_bytes", "write_table"]
+__all__ = ["FORMATS", "arrow_bytes", "cell_text", "load", "load_marked", "save", "table_bytes", "write_table"]
 
 FORMATS = {
     "json": "application/json",
@@ -123,21 +123,29 @@ def _guard_formulas(table: pyarrow.Table) -> pyarrow.Table:
     return table.rename_columns([_FORMULA.sub(r"'\1", name) for name in table.column_names])
 
 
-def save(result: Result, path: str | Path) -> None:
-    """Write a whole result down, exactly: `load` reads it back."""
+def save(result: Result, path: str | Path, *, seeded: bool = False) -> None:
+    """Write a whole result down, exactly: `load` reads it back. `seeded` says that a seed drew the reports' noise."""
     document = {"kind": "veil-result", "version": 1, "result": result.to_json()}
+    if seeded:
+        document["seeded"] = True
     write_atomically(path, (json.dumps(document, allow_nan=False) + "\n").encode())
 
 
 def load(path: str | Path) -> Result:
-    """The result that `save` wrote."""
+    """Return the result that `save` wrote."""
+    return load_marked(path)[0]
+
+
+def load_marked(path: str | Path) -> tuple[Result, bool]:
+    """Return the result that `save` wrote, and whether it says that a seed drew the reports' noise."""
     try:
         document = load_json(Path(path).read_bytes(), RESULT)
     except WireError:
         raise
     except ValueError:
         raise WireError("a result is a JSON document, and this file is none") from None
+    marked = isinstance(document, dict) and document.pop("seeded", None)
     version, found = take(document, "veil-result", "version", "result")
-    if version != 1:
+    if version != 1 or marked not in (None, True):
         raise WireError("expected a result of version 1")
-    return Result.from_json(found)
+    return Result.from_json(found), bool(marked)

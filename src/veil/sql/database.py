@@ -94,6 +94,11 @@ class Database:
         """Files that queries leave out, each with the reason: half-written ones, after a crash."""
         return self._rows.ignored
 
+    @property
+    def seeded(self) -> bool:
+        """True if any of the reports were drawn from a seed, for an experiment."""
+        return self._rows.seeded
+
     def query(self, text: str) -> Answer:
         """The answer to a query."""
         found = self.result(text)

@@ -107,6 +107,7 @@ class _Checked(NamedTuple):
     rows: int
     digest: str
     wave: int = 1
+    seeded: bool = False
 
 
 class Folder(Rows):
@@ -133,10 +134,21 @@ class Folder(Rows):
         """The files that the table is made of."""
         return tuple(self.path / seen.name for seen in self._parts()[1])
 
-    def append(self, reports: Reports | Iterable[Reports]) -> Path:
-        """Add reports as one new file, whole or not at all. Returns its path; refused where the same file is there."""
+    @property
+    def seeded(self) -> bool:
+        """True if any of the reports were drawn from a seed, for an experiment."""
+        parts = self._parts()[1]
+        found = [self._checked.get(seen) for seen in parts]
+        return any(isinstance(one, _Checked) and one.seeded for one in found)
+
+    def append(self, reports: Reports | Iterable[Reports], *, seeded: bool = False) -> Path:
+        """Add reports as one new file, whole or not at all. Returns its path; refused where the same file is there.
+
+        `seeded` says in the file that a seed drew their noise.
+        """
         with beside(self.path / "part.parquet") as temporary:
-            rows = write_parquet(temporary, self.table.survey, [reports] if isinstance(reports, Reports) else reports)
+            given = [reports] if isinstance(reports, Reports) else reports
+            rows = write_parquet(temporary, self.table.survey, given, seeded=seeded)
             if not rows:
                 raise EmptyError("expected at least one report to add")
             digest = _digest(temporary)
@@ -149,7 +161,7 @@ class Folder(Rows):
             target = self.path / f"part-{time.time_ns():020d}-{digest}.parquet"
             settle(temporary, target)
         with self._lock:
-            self._checked[_seen(target)] = _Checked(rows, digest)
+            self._checked[_seen(target)] = _Checked(rows, digest, seeded=seeded)
         return target
 
     def _same(self, size: int, digest: str) -> Path | None:
@@ -235,7 +247,7 @@ class Folder(Rows):
             with ReportsFile(path, self.table.survey) as file:
                 if file.by_payload:
                     raise WireError("expected the columns of reports, as `veil randomize` and a collector write them")
-                return _Checked(sum(map(len, file.read())), digest, file.wave)
+                return _Checked(sum(map(len, file.read())), digest, file.wave, file.seeded)
         except (WireError, MismatchError) as problem:
             raise type(problem)(f"{path.name} is no part of this table: {problem}") from None
 

@@ -51,6 +51,11 @@ class Collected(ABC):
         return self.survey.wave
 
     @property
+    def seeded(self) -> bool:
+        """True if any of the reports were drawn from a seed, for an experiment, as far as is known."""
+        return False
+
+    @property
     def population(self) -> int:
         """How many people the answers stand for: everybody, where a round asked only a share of them."""
         return self.people
@@ -131,6 +136,10 @@ class Kept(Collected):
     @property
     def wave(self) -> int:
         return self._tally.wave
+
+    @property
+    def seeded(self) -> bool:
+        return self._tally.seeded
 
     @property
     def fingerprint(self) -> str:

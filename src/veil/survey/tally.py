@@ -17,7 +17,8 @@ class SurveyTally:
 
     `questions` are the numbers of the questions that were counted, increasing; None stands for all of them. `task` is
     that of the survey's first wave, which reads all of them, and `wave` says which one was counted: tallies of
-    different waves do not add up, because the same people may be in each.
+    different waves do not add up, because the same people may be in each. `seeded` says that a seed drew the noise of
+    some of the reports; it says nothing about the counts, and equal counts are equal tallies.
     """
 
     task: str
@@ -25,6 +26,7 @@ class SurveyTally:
     parts: tuple[Tally, ...]
     questions: tuple[int, ...] | None = None
     wave: int = 1
+    seeded: bool = False
 
     def part(self, question: int) -> Tally:
         """The tally of one question, by its number in the survey."""
@@ -54,7 +56,7 @@ class SurveyTally:
             raise MismatchError("tallies of different questions cannot be added")
         check_waves((self.wave, other.wave))
         added = tuple(a + b for a, b in zip(self.parts, other.parts, strict=True))
-        return replace(self, people=self.people + other.people, parts=added)
+        return replace(self, people=self.people + other.people, parts=added, seeded=self.seeded or other.seeded)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SurveyTally):

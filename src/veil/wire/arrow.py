@@ -17,20 +17,26 @@ from veil.wire.reports import Reports
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_schema", "check_schema", "fakes_of", "from_arrow", "reports_of", "to_arrow", "wave_of"]
+__all__ = ["arrow_schema", "check_schema", "fakes_of", "from_arrow", "reports_of", "seeded_of", "to_arrow", "wave_of"]
 
 _FAKES = b"veil.fakes"
 _WAVE = b"veil.wave"
+_SEEDED = b"veil.seeded"
 
 
-def arrow_schema(survey: Survey, fakes: int = 0, wave: int = 1) -> pa.Schema:
-    """The columns of an Arrow file of reports; in its metadata the task, and fakes and a later wave if there are."""
+def arrow_schema(survey: Survey, fakes: int = 0, wave: int = 1, *, seeded: bool = False) -> pa.Schema:
+    """Return the columns of an Arrow file of reports.
+
+    Its metadata has the task and, where they apply, the number of fakes, a later wave, and that a seed drew the noise.
+    """
     import pyarrow as pa
 
     fields = [pa.field(field.name, _arrow_type(field), nullable=False) for field in survey.layout.fields]
     among = {_FAKES.decode(): str(fakes)} if fakes else {}
     if wave > 1:
         among[_WAVE.decode()] = str(wave)
+    if seeded:
+        among[_SEEDED.decode()] = "1"
     return pa.schema(fields, metadata={"veil.task": survey.task, "veil.wire": str(VERSION), **among})
 
 
@@ -50,6 +56,14 @@ def wave_of(schema: pa.Schema) -> int:
     if not re.fullmatch(rb"[1-9][0-9]{0,6}", said):
         raise WireError("a file of reports says its wave as a decimal number of at least 1")
     return int(said)
+
+
+def seeded_of(schema: pa.Schema) -> bool:
+    """True if the reports that a schema describes were drawn from a seed, for an experiment."""
+    said = (schema.metadata or {}).get(_SEEDED)
+    if said not in (None, b"1"):
+        raise WireError("veil.seeded: expected 1, or no such key")
+    return said is not None
 
 
 def to_arrow(reports: Reports, survey: Survey) -> pa.RecordBatch:

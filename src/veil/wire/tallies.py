@@ -52,7 +52,8 @@ def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
         for described, number in zip(header["parts"], numbers, strict=True):
             part, rest = _read_part(described, survey.question(number).mechanism, rest)
             parts.append(part)
-        tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts), questions, _read_wave(header))
+        wave, seeded = _read_wave(header), _read_seeded(header)
+        tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts), questions, wave, seeded)
     except (LookupError, TypeError, ValueError) as problem:
         if isinstance(problem, VeilError):
             raise
@@ -78,7 +79,8 @@ def describe_tally(data: bytes) -> Json:
         fakes = sum(int(part.get("fakes", 0)) for part in header["parts"])
         described = {"task": str(header["task"]), "reports": int(header["people"]), "questions": parts}
         again = {"wave": _read_wave(header)} if "wave" in header else {}
-        return {**described, **again, **({"fakes": fakes} if fakes else {})}
+        seeded = {"seeded": True} if _read_seeded(header) else {}
+        return {**described, **again, **({"fakes": fakes} if fakes else {}), **seeded}
     except (LookupError, TypeError, ValueError, AttributeError):
         raise WireError("this tally's header is not one that veil writes") from None
 
@@ -104,7 +106,8 @@ def _tally_header(tally: SurveyTally) -> bytes:
     parts = [_part_header(part) for part in tally.parts]
     counted = {} if tally.questions is None else {"questions": list(tally.questions)}
     again = {"wave": tally.wave} if tally.wave > 1 else {}
-    return canonical({"task": tally.task, "people": str(tally.people), "parts": parts, **counted, **again})
+    seeded = {"seeded": True} if tally.seeded else {}
+    return canonical({"task": tally.task, "people": str(tally.people), "parts": parts, **counted, **again, **seeded})
 
 
 def _read_wave(header: Json) -> int:
@@ -112,6 +115,13 @@ def _read_wave(header: Json) -> int:
     if not is_int(wave) or not 1 <= wave <= MOST_WAVES:
         raise WireError(f"a tally mentions its wave from the second to number {MOST_WAVES:,}")
     return int(wave)
+
+
+def _read_seeded(header: Json) -> bool:
+    seeded = header.get("seeded", False)
+    if "seeded" in header and seeded is not True:
+        raise WireError("seeded: expected true, or no such member")
+    return bool(seeded)
 
 
 def _read_questions(listed: Any, many: int) -> tuple[int, ...]:

@@ -257,6 +257,10 @@ class SparkCollected(Streamed):
         return 1 if self._files is None else self._files.wave
 
     @property
+    def seeded(self) -> bool:
+        return self._files is not None and self._files.seeded
+
+    @property
     def expected(self) -> int | None:
         return self._rows if self._ranges is None else None
 

@@ -32,28 +32,32 @@ class Files:
     """Bytes of one report."""
     wave: int = 1
     """Which wave of the survey the reports are of."""
+    seeded: bool = False
+    """True if any of the reports were drawn from a seed."""
 
     @classmethod
     def of(cls, survey: Survey, names: Sequence[str]) -> Files:
         """Read the footers of files; refuses one of another task, or with other columns, by its name."""
         from veil.kernels.threads import in_order
 
-        def look(name: str) -> tuple[tuple[int, ...], int, bool, int]:
+        def look(name: str) -> tuple[tuple[int, ...], int, bool, int, bool]:
             try:
                 with ReportsFile(name, survey, fakes=True) as file:
                     file.check_ids()
-                    return file.rows, file.fakes, file.has_ids, file.wave
+                    return file.rows, file.fakes, file.has_ids, file.wave, file.seeded
             except VeilError as problem:
                 raise problem if name in str(problem) else type(problem)(f"{name}: {problem}") from None
 
         seen = in_order(look, names)
-        waves = {wave for *_, wave in seen}
+        waves = {wave for *_, wave, _ in seen}
         check_waves(waves)
-        ids = {has_ids for _, _, has_ids, _ in seen}
+        ids = {has_ids for _, _, has_ids, *_ in seen}
         if len(ids) > 1:
             raise InputError("some of these files have ids of reports and some have none: expected one kind of files")
         rows, fakes = tuple(rows for rows, *_ in seen), sum(count for _, count, *_ in seen)
-        return cls(tuple(names), rows, fakes, ids == {True}, max(1, survey.layout.size), *waves)
+        seeded = any(drawn for *_, drawn in seen)
+        size, wave = max(1, survey.layout.size), next(iter(waves), 1)
+        return cls(tuple(names), rows, fakes, ids == {True}, size, wave, seeded)
 
     @property
     def people(self) -> int:
