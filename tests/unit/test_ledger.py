@@ -441,3 +441,30 @@ def test_a_move_that_forgot_later_days_would_be_seen() -> None:
     own = [charge for charge in device.ledger.charges if charge.day == NOW]
     assert device.left_today() == left == 0
     assert Decimal("0.2") - sum((charge.cost for charge in own), Decimal(0)) > left
+
+
+def test_one_survey_has_a_cap_of_its_own_beside_the_lifetime(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger", lifetime=10.0, per_survey=1.0)
+    one, half = GRR(1.0, 2).guarantee, GRR(0.5, 2).guarantee
+    ledger.spend("first", half)
+    ledger.spend("first", half)
+    with pytest.raises(BudgetError, match="one survey"):
+        ledger.spend("first", half)
+    ledger.spend("second", one)
+    with pytest.raises(BudgetError, match="one survey"):
+        ledger.check(GRR(1.1, 2).guarantee)
+    with pytest.raises(ParameterError, match="budget"):
+        Ledger(lifetime=1.0, per_survey=0.0)
+
+
+def test_the_first_price_of_a_series_lasts_and_is_no_charge(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    cheap, dear = GRR(1.0, 2).guarantee, GRR(2.0, 2).guarantee
+    Ledger(path, lifetime=9.0).accept_price("here:drinks", cheap)
+    for ledger in (Ledger(path, lifetime=9.0), Ledger(path, lifetime=9.0, per_survey=9.0)):
+        ledger.accept_price("here:drinks", cheap)
+        ledger.accept_price("there:drinks", dear)
+        assert (ledger.charges, ledger.spent) == ([], 0)
+    with pytest.raises(BudgetError, match="per_survey"):
+        Ledger(path, lifetime=9.0).accept_price("here:drinks", dear)  # although it was accepted with a cap
+    Ledger(path, lifetime=9.0, per_survey=9.0).accept_price("here:drinks", dear)

@@ -47,6 +47,9 @@ def answer(
         str | None, typer.Option(help="The survey's name: its latest wave that takes answers is answered.")
     ] = None,
     per_day: Annotated[float | None, typer.Option(help="The budget of a day (UTC), if there is one.")] = None,
+    per_survey: Annotated[
+        float | None, typer.Option(help="The budget of one survey: eps for all answers to it together.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="The delta that all answers together may have.")] = 0.0,
     ledger: Annotated[
         Path | None,
@@ -72,7 +75,7 @@ def answer(
     from veil.device import Client, Ledger
 
     collector, survey = _place(url, name)
-    budget = Ledger(ledger or default_ledger(), lifetime=lifetime, per_day=per_day, delta=delta)
+    budget = Ledger(ledger or default_ledger(), lifetime=lifetime, per_day=per_day, per_survey=per_survey, delta=delta)
     client = Client.open(collector, key, survey, budget)
     held = held_value(client.survey.domain, _given(value))
     receipt = client.answer(held, _columns(public), occasion=occasion, patience=patience)

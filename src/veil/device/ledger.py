@@ -37,6 +37,7 @@ __all__ = ["Charge", "Ledger"]
 
 _HEADER = "veil-ledger 1"
 _WAVE = "wave:"  # begins the name of a note about waves; a task id has 64 hex digits
+_PRICE = "price:"  # begins the name of a note of what the first answer to a series of surveys cost
 _CLOCK = "clock:"  # the name of a note that moves the ledger's day back; the note is the day before
 _EXACT = Context(prec=200, traps=[Inexact, InvalidOperation])  # the ambient context may round
 
@@ -68,7 +69,8 @@ class Charge:
 class Ledger:
     """A budget of epsilon over a lifetime and per day (UTC), kept in a file or, without a path, in memory.
 
-    `delta` is what all answers together may have of it over the lifetime. Default: 0, pure guarantees only.
+    `per_survey` is for all answers to one task together. `delta` is what all answers together may have of it over the
+    lifetime. Default: 0, pure guarantees only.
 
     >>> ledger = Ledger(lifetime=1.0, per_day=0.5)
     >>> ledger.spend("a-task", Guarantee(ratio=None))
@@ -87,11 +89,13 @@ class Ledger:
         *,
         lifetime: float,
         per_day: float | None = None,
+        per_survey: float | None = None,
         delta: float = 0.0,
         today: Callable[[], date] = _today,
     ) -> None:
         self.lifetime = Decimal(decimal_text(_check_cap(lifetime)))
         self.per_day = None if per_day is None else Decimal(decimal_text(_check_cap(per_day)))
+        self.per_survey = None if per_survey is None else Decimal(decimal_text(_check_cap(per_survey)))
         if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1:
             raise ParameterError("a delta is at least 0 and below 1")
         self.delta = Fraction(decimal_text(delta))
@@ -111,9 +115,9 @@ class Ledger:
 
     @property
     def charges(self) -> list[Charge]:
-        """All charges and notes, without the waves that this device has seen and without moves of the clock."""
+        """All charges and notes, without waves that this device has seen, prices of series and moves of the clock."""
         with self._locked() as file:
-            return [charge for charge in self._charges(file)[0] if not charge.task.startswith((_WAVE, _CLOCK))]
+            return [charge for charge in self._charges(file)[0] if not charge.task.startswith((_WAVE, _PRICE, _CLOCK))]
 
     @property
     def day(self) -> date:
@@ -203,6 +207,25 @@ class Ledger:
 
         return int(self._add(recorded, lambda charges: seen) or wave)
 
+    def accept_price(self, series: str, guarantee: Guarantee) -> None:
+        """Refuse an answer that costs more than the first one to this series of surveys. Record the price of the first.
+
+        Where there is a cap `per_survey`, that decides instead: it says what a person grants.
+        """
+        asked = self._asked(f"{_PRICE}{series}", guarantee, "")
+        price = f"{asked.cost:f}:{fraction_text(asked.delta)}"
+        noted = Charge(date.min, asked.task, Decimal(0), price)
+        first = self._add(lambda charges: _noted(charges, asked.task), lambda charges: noted)
+        if first is None or self.per_survey is not None:
+            return
+        cost, _, delta = first.partition(":")
+        if asked.cost > Decimal(cost) or asked.delta > read_fraction(delta):
+            raise BudgetError(
+                f"an answer costs eps {asked.epsilon} and delta {float(asked.delta):g}; to the first survey of this"
+                f" name it cost {_shown(Decimal(cost))} and {float(read_fraction(delta)):g}. To answer all the"
+                " same, state what one survey may cost (per_survey)"
+            )
+
     def move_clock_back(self, to: date | None = None) -> date:
         """Set the ledger's day back, by default to the device's, after a wrong clock has set it forward.
 
@@ -250,6 +273,9 @@ class Ledger:
             raise BudgetError(f"this answer would exceed the delta of {float(self.delta):g} granted for a lifetime")
         if _total([*charges, asked]) > self.lifetime:
             raise BudgetError(f"this answer would exceed the lifetime budget of {self.lifetime}")
+        mine = [charge for charge in charges if charge.task == asked.task]
+        if self.per_survey is not None and _total([*mine, asked]) > self.per_survey:
+            raise BudgetError(f"this answer would exceed the budget of {self.per_survey} for one survey")
         if self.per_day is not None and _total([*_counted(charges, day), asked]) > self.per_day:
             ahead = "" if day == asked.day else _ahead(day, asked.day)
             raise BudgetError(f"this answer would exceed the daily budget of {self.per_day}{ahead}")

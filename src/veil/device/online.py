@@ -120,6 +120,8 @@ class OnlineClient:
         drafts: list[str] = []
 
         def draft(report: bytes) -> None:
+            if self._task is None:  # the collector chooses what is asked under a name, and at which eps
+                self.ledger.accept_price(f"{self._web.address}:{self._name}", self.survey.guarantee)
             drafts.append(self.outbox.put(self._parcel(report)).id)
 
         try:
