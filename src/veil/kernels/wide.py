@@ -12,7 +12,16 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["LARGE_WORDS", "SMALL_WORDS", "add_large", "add_large_32", "add_large_64", "add_small", "high_product"]
+__all__ = [
+    "LARGE_WORDS",
+    "SMALL_WORDS",
+    "add_large",
+    "add_large_32",
+    "add_large_64",
+    "add_shifted",
+    "add_small",
+    "high_product",
+]
 
 SMALL_WORDS, LARGE_WORDS = 2, 4
 
@@ -71,6 +80,25 @@ def _add_large(typing: Any, sums: Any, i: Any, x: Any, y: Any) -> Any:
 
 
 @intrinsic
+def _add_shifted(typing: Any, sums: Any, i: Any, x: Any, shift: Any) -> Any:
+    """For compiled loops: adds x * 2^shift to the i-th large sum of a flat array; the shift is below 256."""
+
+    def made(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        from llvmlite import ir
+
+        array, place, number, bits = given
+        wide = ir.IntType(64 * LARGE_WORDS)
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        at = builder.gep(data, [builder.mul(place, ir.Constant(place.type, LARGE_WORDS))])
+        held = builder.bitcast(at, wide.as_pointer())
+        shifted = builder.shl(builder.sext(number, wide), builder.zext(bits, wide))
+        builder.store(builder.add(builder.load(held, align=8), shifted), held, align=8)
+        return cgutils.get_null_value(context.get_value_type(types.none))
+
+    return types.none(sums, types.int64, types.int64, types.int64), made
+
+
+@intrinsic
 def _high_product(typing: Any, x: Any, y: Any) -> Any:
     """The upper 64 of the 128 bits of a product of two signed integers, for compiled loops."""
 
@@ -88,4 +116,5 @@ add_small: Any = _adder(SMALL_WORDS, 0)
 add_large: Any = _add_large
 add_large_32: Any = _adder(LARGE_WORDS, 32)
 add_large_64: Any = _adder(LARGE_WORDS, 64)
+add_shifted: Any = _add_shifted
 high_product: Any = _high_product

@@ -6,12 +6,14 @@ is added up is an integer, so the split does not show: answers are those of one 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from veil.errors import EmptyError
+from veil.sql.gram import Grams, add_words
 from veil.sql.locked import LockedDuckDB, select
 from veil.sql.parts import as_bytes, as_table
 from veil.sql.passes import Passes
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["DistributedRows", "rows_of"]
 
 _HERE = "veil.sql.parts"
+_STATE_BYTES = 16 << 20
 
 
 @runtime_checkable
@@ -64,27 +67,39 @@ class DistributedRows(CollectedRows):
         self, sums: Sequence[str], atoms: Sequence[str] = (), keys: Sequence[str] = (), where: str | None = None
     ) -> Counted:
         passes = Passes(self._database, sums, atoms, keys, where)
-        found = [as_table(data) for data in self._database.asked("count", asked=passes.asked)]
-        if not found:
+        found: dict[int, list[Any]] = {0: [], 1: []}
+        for block, data in self._database.parted("count", asked=passes.asked):
+            found[block].append(as_table(data))
+        if not found[0]:
             raise EmptyError("nobody answered: expected at least one report")
-        self._add_up(passes, found)
-        return counted_by(passes)
+        self._add_people(passes, found[0])
+        counted = counted_by(passes)
+        if counted.grams is not None:
+            self._add_products(counted.grams, passes, found[1])
+        return counted
 
-    def _add_up(self, passes: Passes, found: Sequence[Any]) -> None:
-        """Make the table of classes from the counts and sums that tasks found."""
-        import pyarrow as pa
+    def _add_people(self, passes: Passes, found: Sequence[Any]) -> None:
+        """Make the table of classes from the numbers of people that tasks found."""
+        partial, choice, people = passes.name("partial"), passes.name("c"), passes.name("n")
+        with _registered(passes, partial, found):
+            whole = [*passes.groups, choice, f"CAST(sum({people}) AS BIGINT) AS {people}"]
+            by_choice = select(whole, partial, "GROUP BY ALL")
+            passes.database.execute(passes.connection, passes.count(by_choice))
 
-        partial, choice = passes.name("partial"), passes.name("c")
-        passes.connection.register(partial, pa.concat_tables(found, promote_options="permissive"))
-        sums = [f"sum(CAST({alias} AS HUGEINT)) AS {alias}" for alias in passes.sums]
-        by_choice = select([*passes.groups, choice, *sums], partial, "GROUP BY ALL")
-        passes.database.execute(passes.connection, passes.count(by_choice))
-        passes.connection.unregister(partial)
+    def _add_products(self, grams: Grams, passes: Passes, found: Sequence[Any]) -> None:
+        """Add up the sums of products of weights that tasks found."""
+        partial, place, words = passes.name("partial"), passes.name("i"), passes.name("words")
+        rows = max(1, _STATE_BYTES // grams.words[0].nbytes)
+        with _registered(passes, partial, found):
+            both = f"{partial} AS a JOIN {passes.found} AS b ON {passes.same('a', 'b')}"
+            placed = select([f"b.{place}", f"a.{words}"], both)
+            for batch in passes.database.batches(passes.connection, placed, rows):
+                for index, state in zip(*batch.columns, strict=True):
+                    add_words(grams.words[index.as_py()], state.as_buffer())
 
     def fill(self, query: Query, reading: Reading) -> None:
         passes = reading.counted.passes
         shown = [passes.name("i"), *passes.groups, passes.name("choices"), passes.name("answered")]
-        shown += [f"CAST({alias} AS VARCHAR) AS {alias}" for alias in passes.sums]
         batches = list(passes.database.batches(passes.connection, select(shown, passes.found), 1 << 16))
         arguments = {"asked": passes.asked, "query": query.text, "classes": as_bytes(batches)}
         states: dict[int, list[bytes]] = {}
@@ -92,6 +107,18 @@ class DistributedRows(CollectedRows):
             states.setdefault(block, []).append(state)
         for own in zip(*(states[block] for block in sorted(states)), strict=True):
             reading.merge(own)
+
+
+@contextlib.contextmanager
+def _registered(passes: Passes, name: str, tables: Sequence[Any]) -> Iterator[None]:
+    """What tasks found, as one table of this name."""
+    import pyarrow as pa
+
+    passes.connection.register(name, pa.concat_tables(tables, promote_options="permissive"))
+    try:
+        yield
+    finally:
+        passes.connection.unregister(name)
 
 
 class _Far(LockedDuckDB):

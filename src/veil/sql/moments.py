@@ -26,11 +26,13 @@ from numpy.typing import ArrayLike, NDArray
 from veil.errors import WireError
 from veil.sql.decimals import Decimals, decimals, in_decimals, integers
 from veil.sql.design import Values
+from veil.sql.gram import FEW_ROWS, FEW_SUMS, add_gram, add_words, by_place, is_short, pair_count
 
 __all__ = ["Moments", "Totals"]
 
 Floats = NDArray[np.float64]
 _BITS = 30
+_AT_ONCE = 1 << 14  # numbers with a hundred digits
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,17 @@ class Totals:
     @in_decimals
     def error(self, slope: Decimals) -> float:
         """The standard error of a number with these derivatives."""
-        return _root(slope @ decimals(self.covariance) @ slope)
+        used = np.flatnonzero(slope != 0)
+        return _root(slope[used] @ decimals(self.covariance[np.ix_(used, used)]) @ slope[used])
 
     @in_decimals
     def sampled(self, slope: Decimals, people: int) -> float:
         """How far a number with these derivatives varies with who was asked: so many people, drawn from very many."""
         if self.among is None:
             return math.nan
-        values = decimals(self.values)
-        return _root(slope @ (decimals(self.among) - np.outer(values, values) / max(people, 1)) @ slope)
+        used = np.flatnonzero(slope != 0)
+        values, among, slope = decimals(self.values[used]), decimals(self.among[np.ix_(used, used)]), slope[used]
+        return _root(slope @ (among - np.outer(values, values) / max(people, 1)) @ slope)
 
 
 class Moments:
@@ -97,7 +101,7 @@ class Moments:
         self._values = values
         # numbers become integers below 2^30: their sums do not depend on the order of rows
         self._scale = 2.0 ** (_BITS - 1 - math.ceil(math.log2(values.bound))) if values.bound > 0 else 1.0
-        pairs = sums * (sums + 1) // 2  # of a weight with itself or one before it
+        pairs = pair_count(sums)
         self._first = np.zeros((groups, sums, SMALL_WORDS), np.uint64)
         self._second = np.zeros((groups, pairs, LARGE_WORDS), np.uint64)
         self._cross = np.zeros((pairs, LARGE_WORDS), np.uint64)
@@ -109,9 +113,19 @@ class Moments:
     def add(self, slots: NDArray[Any], numbers: Floats, weights: NDArray[np.int64]) -> None:
         """Add rows: the group of each, its number, and one row of weights per sum."""
         from veil.kernels.cells import add_moments
+        from veil.kernels.products import add_scaled
 
+        places = slots.astype(np.int64)
         whole = np.rint(numbers * self._scale).astype(np.int64)
-        add_moments(slots.astype(np.int64), whole, weights, *(words.reshape(-1) for words in self._words))
+        few = len(weights) < FEW_SUMS or len(whole) < FEW_ROWS
+        if few or not is_short(weights).all():  # w u of long weights has too many limbs
+            add_moments(places, whole, weights, *(words.reshape(-1) for words in self._words))
+            return
+        add_scaled(places, whole, weights, self._first.reshape(-1))
+        add_gram(weights, whole, self._cross.reshape(-1), mixed=True)
+        for place, mine in by_place(slots):
+            some = (weights, whole) if mine is None else (weights[:, mine], whole[mine])
+            add_gram(*some, self._second[place].reshape(-1))
 
     def state(self) -> bytes:
         """What was added up so far, as bytes."""
@@ -123,14 +137,8 @@ class Moments:
             raise WireError("these sums are those of another query")
         start = 0
         for words in self._words:
-            theirs = np.frombuffer(state, np.uint64, words.size, start).reshape(words.shape)
+            add_words(words, memoryview(state)[start : start + words.nbytes])
             start += words.nbytes
-            carried = np.zeros(words.shape[:-1], np.uint64)
-            for i in range(words.shape[-1]):
-                some = theirs[..., i] + carried
-                carried = (some < carried).astype(np.uint64)
-                words[..., i] += some
-                carried += words[..., i] < some
 
     @in_decimals
     def totals(
@@ -160,13 +168,18 @@ class Moments:
 
     def _scattered(self, counts: NDArray[np.int64], sums: int) -> tuple[Decimals, Decimals]:
         """The sums of w u over all groups, and of n times the covariances of w u within each; in units of numbers."""
-        some = np.flatnonzero(self._second.any(axis=(1, 2)))
-        first, second = integers(self._first[some]), _square(integers(self._second[some]), sums)
-        people = counts[some, None, None].astype(object)
-        alone = people <= 1
-        centred = np.where(alone, second, people * second - first[:, :, None] * first[:, None, :])
-        scatter = decimals(centred) / decimals(np.where(alone, 1, people - 1))
-        return decimals(first.sum(axis=0)), decimals(scatter.sum(axis=0))
+        first, scatter = np.zeros((1, sums), object), decimals(np.zeros((1, sums, sums)))
+        groups = np.flatnonzero(self._second.any(axis=(1, 2)))
+        step = max(1, _AT_ONCE // sums**2)  # so that memory does not grow with the number of groups
+        for some in (groups[start : start + step] for start in range(0, len(groups), step)):
+            one, second = integers(self._first[some]), _square(integers(self._second[some]), sums)
+            people = counts[some, None, None].astype(object)
+            alone = people <= 1
+            centred = np.where(alone, second, people * second - one[:, :, None] * one[:, None, :])
+            own = decimals(centred) / decimals(np.where(alone, 1, people - 1))
+            first = np.concatenate([first, one]).sum(axis=0, keepdims=True)
+            scatter = np.concatenate([scatter, own]).sum(axis=0, keepdims=True)
+        return decimals(first[0]), decimals(scatter[0])
 
 
 def _square(pairs: NDArray[Any], sums: int) -> NDArray[Any]:

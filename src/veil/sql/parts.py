@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
-from veil.sql.locked import LockedDuckDB, select
+from veil.sql.locked import LockedDuckDB
 from veil.sql.parsing import parse as parse_query
 from veil.sql.passes import Passes
 from veil.sql.readings import reading_of
-from veil.sql.rows import Rows, counted_by
+from veil.sql.rows import Rows, add_products, counted_by
 from veil.sql.table import Table
 from veil.study.study import read_study_file
 from veil.survey import Survey
 from veil.tools.canonical import parse
 from veil.wire.reports import Reports
 
-__all__ = ["as_bytes", "as_table", "count", "know", "partial_sums", "scan"]
+__all__ = ["as_bytes", "as_table", "count", "know", "scan"]
 
 Arguments = dict[str, Any]
 _PORTION = 64 << 20
@@ -37,12 +37,25 @@ def know(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Ite
 
 
 def count(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
-    """The first pass over some of the rows: counts and sums by class and choice, as a table of Arrow's."""
+    """The first passes over some of the rows, as tables of Arrow's: block 0 has numbers of people by class and choice,
+    block 1 the sums of products of weights by class.
+    """
+    import pyarrow as pa
+
     for rows in _portions(arguments, chunks):
         passes = Passes(rows.database(), *arguments["asked"])
-        batches = list(passes.database.batches(passes.connection, partial_sums(passes), 1 << 16))
-        if batches:
-            yield 0, as_bytes(batches)
+        passes.database.execute(passes.connection, passes.count())
+        counted = counted_by(passes)
+        if not counted.classes:
+            continue
+        choices, answered = passes.name("choices"), passes.name("answered")
+        people = [f"unnest({choices}) AS {passes.name('c')}", f"unnest({answered}) AS {passes.name('n')}"]
+        yield 0, as_bytes(passes.database.batches(passes.connection, passes.of_classes(people), 1 << 16))
+        if counted.grams is not None:
+            add_products(counted)
+            groups = pa.Table.from_batches(passes.database.batches(passes.connection, passes.of_classes([]), 1 << 16))
+            words = pa.array([one.tobytes() for one in counted.grams.words], pa.large_binary())
+            yield 1, as_bytes(groups.append_column(passes.name("words"), words).to_batches())
 
 
 def scan(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
@@ -54,12 +67,6 @@ def scan(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Ite
         reading = reading_of(parse_query(arguments["query"], table), table, counted_by(passes))
         reading.add(rows)
         yield from enumerate(reading.state())
-
-
-def partial_sums(passes: Passes) -> str:
-    """Counts and sums by class and choice, with sums as text: Arrow has no integers of 128 bits."""
-    shown = [*passes.groups, passes.name("c"), *(f"CAST({alias} AS VARCHAR) AS {alias}" for alias in passes.sums)]
-    return select(shown, f"({passes.by_choice})")
 
 
 class _Portion(Rows):

@@ -1,10 +1,9 @@
-"""What stands in SQL for the two passes of a query over a table: one that counts, one that goes through the rows."""
+"""The SQL of a query's passes over a table: one counts classes of people, one adds up weights, one reads reports."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from veil.errors import InputError
@@ -22,7 +21,7 @@ _KEYS = re.compile(r"(VARCHAR|DATE|TIME|TIMESTAMP|FLOAT|DOUBLE|DECIMAL|INTERVAL|
 
 
 class Passes:
-    """The two passes of one query, on a connection of its own.
+    """The passes of one query, on a connection of its own.
 
     `sums`, `atoms`, `keys` and `where` are expressions over public columns. What DuckDB does not take is refused here,
     before a row is counted. `weights` are what is added up, each once; `places` says which of them each sum has.
@@ -56,31 +55,6 @@ class Passes:
         """The weights that are not simply 1, each with its SQL."""
         return [(a, weight.sql) for a, weight in enumerate(self.weights) if weight.sql is not None]
 
-    @cached_property
-    def sums(self) -> dict[str, str]:
-        """What the first pass adds up: how it is named, and its SQL over the columns of `_seen`."""
-        sums = {self.name("n"): "count(*)"}
-        for a, _ in self.weighted:
-            sums[self.name(f"t{a}")] = f"sum({self.name(f'w{a}')})"
-            for b, _ in self.weighted:
-                if b <= a:
-                    sums |= self._product(a, b)
-        return sums
-
-    def _product(self, a: int, b: int) -> dict[str, str]:
-        """The sum of products of two weights; of large ones for the low and for the high 32 bits of one.
-
-        So nothing overflows.
-        """
-        first, second = self.name(f"w{a}"), self.name(f"w{b}")
-        if self.weights[a].most * self.weights[b].most < 2**63:
-            return {self.name(f"low{a}_{b}"): f"sum({first} * {second})"}
-        first = f"CAST({first} AS HUGEINT)"
-        return {
-            self.name(f"low{a}_{b}"): f"sum({first} * ({second} & {0xFFFFFFFF}))",
-            self.name(f"high{a}_{b}"): f"sum({first} * ({second} >> 32))",
-        }
-
     def _keyed(self) -> list[str]:
         return [f"(\n{text}\n) AS {key}" for key, text in zip(self.keys, self._key_texts, strict=True)]
 
@@ -94,26 +68,31 @@ class Passes:
 
     @property
     def by_choice(self) -> str:
-        """Counts and sums by class and choice. Those of parts of the rows add up."""
+        """Numbers of people by class and choice. Those of parts of the rows add up."""
         choice = self.name("c")
         seen = [*self._keyed(), self._patterned(), f"{self.database.choice or '0'} AS {choice}"]
-        seen += [f"{sql} AS {self.name(f'w{a}')}" for a, sql in self.weighted]
-        parts = [f"{sql} AS {alias}" for alias, sql in self.sums.items()]
         rows = select(seen, self.database.people)
-        return select([*self.groups, choice, *parts], f"({rows})", "GROUP BY ALL")
+        return select([*self.groups, choice, f"count(*) AS {self.name('n')}"], f"({rows})", "GROUP BY ALL")
 
     def count(self, by_choice: str | None = None) -> str:
-        """Makes the table of classes: number, keys, pattern, choices with how many made each, and all sums."""
+        """Make the table of classes: number, keys, pattern, and choices with how many people made each."""
         choice = self.name("c")
         classes = [
             f"row_number() OVER (ORDER BY {', '.join(self.groups)}) - 1 AS {self.name('i')}",
             *self.groups,
             f"list({choice} ORDER BY {choice}) AS {self.name('choices')}",
             f"list({self.name('n')} ORDER BY {choice}) AS {self.name('answered')}",
-            *(f"sum({alias}) AS {alias}" for alias in self.sums),
         ]
         whole = select(classes, f"({by_choice or self.by_choice})", f"GROUP BY {', '.join(self.groups)}")
         return f"CREATE TEMP TABLE {self.found} AS {whole}"
+
+    def of_classes(self, columns: Iterable[str]) -> str:
+        """Select what tells classes apart and these columns of the table of classes, in the order of classes."""
+        return select([*self.groups, *columns], self.found, f"ORDER BY {self.name('i')}")
+
+    def weigh(self, patterns: Sequence[int]) -> str:
+        """Select the weights of all rows that are not simply 1, then what tells classes apart, as `scan` does."""
+        return self._select([], None, patterns, [])
 
     def scan(self, classes: Sequence[int] | None, patterns: Sequence[int], choices: Iterable[int] | None) -> str:
         """The rows of some classes (None: of all) and choices: columns of reports, weights, then what tells classes.
@@ -121,12 +100,15 @@ class Passes:
         Without keys that is the pattern, where there are several `patterns`; with keys the number of the class.
         """
         columns = [self.database.report(i) for i in range(len(self.database.table.survey.ask.layout.fields))]
-        weights = [f"{sql} AS {self.name(f'w{a}')}" for a, sql in self.weighted]
-        where = []
-        if choices is not None:
-            where.append(f"{self.database.choice} IN {_listed(choices)}")
+        where = [] if choices is None else [f"{self.database.choice} IN {_listed(choices)}"]
         if self.pattern is not None and classes is not None:
             where.append(f"{self.pattern} IN {_listed(patterns)}")
+        return self._select(columns, classes, patterns, where)
+
+    def _select(
+        self, columns: Sequence[str], classes: Sequence[int] | None, patterns: Sequence[int], where: Sequence[str]
+    ) -> str:
+        weights = [f"{sql} AS {self.name(f'w{a}')}" for a, sql in self.weighted]
         if not self.keys:
             told = [self._patterned()] if len(patterns) > 1 else []
             return select([*columns, *weights, *told], self.database.people, *_filtered(where))
@@ -135,11 +117,14 @@ class Passes:
         index = self.name("i")
         some = [] if classes is None else [f"WHERE {index} IN {_listed(classes)}"]
         listed = select([index, *self.keys, self.name("p")], self.found, *some)
-        same = [f"a.{key} IS NOT DISTINCT FROM b.{key}" for key in self.keys]
-        joined = " AND ".join([*same, f"a.{self.name('p')} = b.{self.name('p')}"])
         shown = [*columns, *(self.name(f"w{a}") for a, _ in self.weighted)]
         shown = [*(f"a.{column}" for column in shown), f"CAST(b.{index} AS INTEGER)"]
-        return select(shown, f"({rows}) AS a JOIN ({listed}) AS b ON {joined}")
+        return select(shown, f"({rows}) AS a JOIN ({listed}) AS b ON {self.same('a', 'b')}")
+
+    def same(self, one: str, other: str) -> str:
+        """The condition that rows of two tables are of the same class."""
+        keys = [f"{one}.{key} IS NOT DISTINCT FROM {other}.{key}" for key in self.keys]
+        return " AND ".join([*keys, f"{one}.{self.name('p')} = {other}.{self.name('p')}"])
 
 
 def public_part(condition: Condition) -> str | None:

@@ -1,7 +1,8 @@
 """The rows of a table: its reports with their public columns, counted and gone through by DuckDB.
 
-A query makes two passes. `count` tells how many people of each class made which choice, and the exact sums of their
-weights, as integers; from these a design decides how rows are read. `scan` then goes through the rows that count.
+A query makes up to three passes. `count` tells how many people of each class made which choice, and then the exact
+sums of their weights and of products of weights, where there are any but 1. From these a design decides how rows are
+read. `scan` goes through the rows that count.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError, MismatchError
+from veil.sql.gram import Grams
 from veil.sql.locked import LockedDuckDB, select
 from veil.sql.passes import Passes
 from veil.wire.layout import Columns, Field
@@ -26,10 +28,11 @@ if TYPE_CHECKING:
     from veil.sql.table import Table
     from veil.study import Collected
 
-__all__ = ["Alike", "Batch", "CollectedRows", "Counted", "Rows", "counted_by"]
+__all__ = ["Alike", "Batch", "CollectedRows", "Counted", "Rows", "add_products", "counted_by"]
 
 _MOST_CLASSES = 100_000
-_BATCH_ROWS = 1 << 17
+_BATCH_ROWS, _LEAST_BATCH_ROWS = 1 << 17, 1 << 11
+_BATCH_NUMBERS = 1 << 21  # of weights in a batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +47,28 @@ class Alike:
     """How many choices there are."""
     answered: tuple[tuple[int, int], ...]
     """The choices that were made, each with how many people made it."""
-    totals: tuple[int, ...]
-    """The sum of each weight."""
-    products: tuple[tuple[int, ...], ...]
-    """The sum of each product of two weights."""
+    grams: Grams | None
+    """The sums of products of the weights 1 and those that are not simply 1; None where all are 1."""
+    place: int
+    """Of this class among `grams`."""
+    columns: tuple[int, ...]
+    """The place of each weight in `grams`."""
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """The sum of each weight."""
+        return self._products(self.columns, (0,))[0]
+
+    @property
+    def products(self) -> tuple[tuple[int, ...], ...]:
+        """The sum of each product of two weights. Not kept: there may be many."""
+        return self._products(self.columns, self.columns)
+
+    def _products(self, some: Sequence[int], others: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+        if self.grams is None:
+            people = sum(people for _, people in self.answered)
+            return tuple(tuple(people for _ in some) for _ in others)
+        return self.grams.products(self.place, some, others)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -70,6 +91,8 @@ class Counted:
     types: tuple[str, ...]
     """DuckDB's types of the keys."""
     passes: Passes
+    grams: Grams | None
+    """The sums of products of weights; None where all weights are 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +130,9 @@ class Rows(ABC):
         """
         passes = Passes(self.database(), sums, atoms, keys, where)
         passes.database.execute(passes.connection, passes.count())
-        return counted_by(passes)
+        counted = counted_by(passes)
+        add_products(counted)
+        return counted
 
     def fill(self, query: Query, reading: Reading) -> None:
         """Add all rows up for a query."""
@@ -122,7 +147,7 @@ class Rows(ABC):
         patterns = [counted.classes[i].pattern for i in wanted]
         of_patterns = None if passes.keys else _Places(patterns, wanted)
         sql = passes.scan(some, patterns, groups)
-        for batch in passes.database.batches(passes.connection, sql, _BATCH_ROWS):
+        for batch in passes.database.batches(passes.connection, sql, _batch_rows(passes)):
             if batch.num_rows:
                 yield _batch(batch, passes, of_patterns)
 
@@ -157,34 +182,53 @@ def counted_by(passes: Passes) -> Counted:
     found = database.execute(connection, select(["*"], passes.found, f"ORDER BY {passes.name('i')}"))
     layout = database.table.survey.ask.layout
     size = 1 if database.choice is None else layout.fields[layout.names.index("choice")].bound
-    classes, scales = (_alike(row, passes, size) for row in found), (weight.scale for weight in passes.weights)
-    return Counted(tuple(classes), tuple(scales), passes.places, passes.types, passes)
+    scales = tuple(weight.scale for weight in passes.weights)
+    grams = Grams(many, 1 + len(passes.weighted)) if passes.weighted else None
+    classes = tuple(_alike(row, passes, size, grams) for row in found)
+    return Counted(classes, scales, passes.places, passes.types, passes, grams)
 
 
-def _alike(row: tuple[Any, ...], passes: Passes, size: int) -> Alike:
-    keys, weights = len(passes.keys), passes.weights
-    pattern, choices, answered = row[1 + keys : 4 + keys]
-    sums = {alias: int(found) for alias, found in zip(passes.sums, row[4 + keys :], strict=True)}
-    people = sums[passes.name("n")]
-
-    def total(a: int) -> int:
-        return people if weights[a].sql is None else sums[passes.name(f"t{a}")]
-
-    def product(a: int, b: int) -> int:
-        if weights[a].sql is None or weights[b].sql is None:
-            return total(b if weights[a].sql is None else a)
-        pair = f"{max(a, b)}_{min(a, b)}"
-        return sums[passes.name(f"low{pair}")] + (sums.get(passes.name(f"high{pair}"), 0) << 32)
-
-    every = range(len(weights))
+def _alike(row: tuple[Any, ...], passes: Passes, size: int, grams: Grams | None) -> Alike:
+    keys = len(passes.keys)
+    pattern, choices, answered = row[1 + keys :]
+    weighted = [a for a, _ in passes.weighted]
     return Alike(
         keys=tuple(row[1 : 1 + keys]),
         pattern=int(pattern),
         size=size,
         answered=tuple(zip(choices, answered, strict=True)),
-        totals=tuple(total(a) for a in every),
-        products=tuple(tuple(product(a, b) for b in every) for a in every),
+        grams=grams,
+        place=int(row[0]),
+        columns=tuple(1 + weighted.index(a) if a in weighted else 0 for a in range(len(passes.weights))),
     )
+
+
+def add_products(counted: Counted) -> None:
+    """Add up products of weights: one pass over all rows, unless all weights are 1."""
+    passes, grams = counted.passes, counted.grams
+    if grams is None or not counted.classes:
+        return
+    patterns = [one.pattern for one in counted.classes]
+    of_patterns = None if passes.keys else _Places(patterns, range(len(patterns)))
+    for batch in passes.database.batches(passes.connection, passes.weigh(patterns), _batch_rows(passes)):
+        if batch.num_rows:
+            given = iter(batch.columns)
+            weights = np.ones((1 + len(passes.weighted), batch.num_rows), np.int64)
+            for a in range(1, len(weights)):
+                weights[a] = next(given).to_numpy(zero_copy_only=False)
+            grams.add(_classes(given, of_patterns, batch.num_rows), weights)
+
+
+def _batch_rows(passes: Passes) -> int:
+    """How many rows a batch has: the more weights, the fewer, so that memory does not grow with them."""
+    return max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, _BATCH_NUMBERS // (1 + len(passes.weighted))))
+
+
+def _classes(given: Iterator[Any], of_patterns: _Places | None, rows: int) -> NDArray[np.int32]:
+    """The class of each row of a batch, from its last column."""
+    last = next(given, None)
+    told = None if last is None else last.to_numpy(zero_copy_only=False)
+    return np.asarray(told, np.int32) if of_patterns is None else of_patterns.find(told, rows)
 
 
 class _Places:
@@ -210,10 +254,7 @@ def _batch(batch: Any, passes: Passes, of_patterns: _Places | None) -> Batch:
     weights = np.ones((len(passes.weights), rows), np.int64)
     for a, _ in passes.weighted:
         weights[a] = next(given).to_numpy(zero_copy_only=False)
-    last = next(given, None)
-    told = None if last is None else last.to_numpy(zero_copy_only=False)
-    classes = np.asarray(told, np.int32) if of_patterns is None else of_patterns.find(told, rows)
-    return Batch(classes, columns, weights)
+    return Batch(_classes(given, of_patterns, rows), columns, weights)
 
 
 def _column(array: Any, field: Field, rows: int) -> NDArray[Any]:
