@@ -39,6 +39,7 @@ _STALLED_SECONDS = 60
 _MOST_HEADERS = 100  # each takes some hundred bytes of memory, however short it is
 _MOST_QUEUED = 16  # requests that came before the one in front of them was answered
 _UNLIMITED = (b"/healthz", b"/readyz")
+_RARE = frozenset((b"transfer-encoding", b"expect"))  # headers that are looked at more closely
 _Headers = list[tuple[bytes, bytes]]
 _Refusal = tuple[bytes, bytes, bytes, bytes]
 """Status line, code, message and further header lines of an answer."""
@@ -156,12 +157,15 @@ class Edge:
         self.look()
 
 
-def _refused_head(method: bytes, version: str, headers: _Headers) -> _Refusal | None:
-    """Return the refusal of a head, or None if its request may begin.
+def _refused_head(method: bytes, version: str, headers: _Headers, named: dict[bytes, bytes]) -> _Refusal | None:
+    """Return the refusal of a head, or None if its request may begin. `named` has the same headers by name.
 
     The parser has refused what it does not understand, and a length beside chunks. What it lets pass and others might
     read differently is refused here.
     """
+    plain = version == "1.1" and method != b"CONNECT" and _RARE.isdisjoint(named)
+    if plain and b"host" in named and len(named) == len(headers):  # nearly always
+        return None
     hosts = codings = 0
     coding, expected = b"chunked", b"100-continue"
     for name, value in headers:
@@ -242,7 +246,16 @@ class Connection(HttpToolsProtocol):
             return
         self._beside += len(data)
         self._unset_keepalive_if_required()
-        self._parse(data)
+        while data:
+            try:
+                self.parser.feed_data(data)
+                break
+            except httptools.HttpParserUpgrade as stop:  # behind a head: its body and what follows are still HTTP/1.1
+                self.parser = httptools.HttpRequestParser(self)
+                data, self._again = self._again + data[stop.args[0] :], b""
+            except httptools.HttpParserError:
+                self.send_400_response("")
+                break
         if self._ended:
             return
         if self._beside > self.edge.head_bytes or (self._phase == _HEAD and len(self.headers) > _MOST_HEADERS):
@@ -258,19 +271,6 @@ class Connection(HttpToolsProtocol):
         self._wait_in(None)
         return True
 
-    def _parse(self, data: bytes) -> None:
-        """Feed the parser. It stops behind a head with an upgrade: the body and what follows are still HTTP/1.1."""
-        while data:
-            try:
-                self.parser.feed_data(data)
-                return
-            except httptools.HttpParserUpgrade as stop:
-                self.parser = httptools.HttpRequestParser(self)
-                data, self._again = self._again + data[stop.args[0] :], b""
-            except httptools.HttpParserError:
-                self.send_400_response("")
-                return
-
     def on_message_begin(self) -> None:
         if self._ended:
             raise _EndedError
@@ -282,11 +282,12 @@ class Connection(HttpToolsProtocol):
         if large or len(self.headers) > _MOST_HEADERS:  # it came whole, in one piece
             self._stop(self._refuse_head)
         method, version = self.parser.get_method(), self.parser.get_http_version()
-        refusal = _refused_head(method, version, self.headers)
+        named = dict(self.headers)
+        refusal = _refused_head(method, version, self.headers, named)
         if refusal is not None:
             self.edge.count("bad-head")
             self._stop(self._refuse_after_answers, *refusal)
-        if self.parser.should_upgrade():
+        if b"upgrade" in named and self.parser.should_upgrade():
             lines = [b"%s: %s\r\n" % header for header in self.headers if header[0] != b"upgrade"]
             self._again = b"%s %s HTTP/%s\r\n%s\r\n" % (method, self.url, version.encode(), b"".join(lines))
             return
@@ -302,7 +303,7 @@ class Connection(HttpToolsProtocol):
                 self._stop(self.drop, "too-many-queued")
         elif self.ingest is not None and not wait and method == b"POST":
             keep_alive = version != "1.0" and self.parser.should_keep_alive()
-            taken = self.ingest.take(self, self.url, self.headers, keep_alive)
+            taken = self.ingest.take(self, self.url, named, keep_alive)
         if taken is None:
             super().on_headers_complete()
         else:

@@ -31,6 +31,7 @@ _URL_BYTES = len(_BEGIN) + _TASK_DIGITS + len(_END)
 _MOST_BYTES = 1 << 16  # beyond it uvicorn stops reading until somebody asks for more
 _GRACE_SECONDS = 10.0  # a survey may have been looked up so long ago: the transaction that stores looks again anyway
 _KIND = FRAMED.encode()
+_OTHERWISE = frozenset((b"content-encoding", b"transfer-encoding", b"expect"))  # headers of what goes the ordinary way
 _ROUTE = "POST /v1/surveys/{task}/reports"
 _Headers = list[tuple[bytes, bytes]]
 
@@ -45,24 +46,17 @@ class Ingest:
         self._looking: set[asyncio.Task[None]] = set()
         self._looked_for: set[str] = set()
 
-    def take(self, connection: Connection, url: bytes, headers: _Headers, keep_alive: bool) -> Taken | None:
-        """A request whose head has just come, if it fits; None where it goes the ordinary way."""
+    def take(self, connection: Connection, url: bytes, headers: dict[bytes, bytes], keep_alive: bool) -> Taken | None:
+        """Take a request whose head has just come; return None if it goes the ordinary way."""
         if len(url) != _URL_BYTES or not (url.startswith(_BEGIN) and url.endswith(_END)):
             return None
-        kind = length = origin = b""
-        for name, value in headers:
-            if name == b"content-type":
-                kind = value
-            elif name == b"content-length":
-                length = value
-            elif name == b"origin":
-                origin = value
-            elif name in (b"content-encoding", b"transfer-encoding", b"expect"):
-                return None
-        if kind != _KIND or not 0 < len(length) <= 5 or int(length) > self._most_bytes:
+        if headers.get(b"content-type") != _KIND or not _OTHERWISE.isdisjoint(headers):
+            return None
+        length = headers.get(b"content-length", b"")
+        if not 0 < len(length) <= 5 or int(length) > self._most_bytes:
             return None
         stored = self._survey(url[len(_BEGIN) : len(_BEGIN) + _TASK_DIGITS].decode("latin-1"))
-        return None if stored is None else Taken(self, connection, stored, origin, keep_alive)
+        return None if stored is None else Taken(self, connection, stored, headers.get(b"origin", b""), keep_alive)
 
     def _survey(self, task: str) -> StoredSurvey | None:
         """The survey, if it was looked up a while ago and is open; after a moment it is looked up again beside."""
