@@ -33,7 +33,7 @@ from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import AuditEntry, Group, StoredSurvey
 from veil.collector.tallying import catch_up, rebuild
 from veil.collector.tokens import authorised, issue_token
-from veil.errors import InputError, ServiceError, StoreError
+from veil.errors import InputError, ServiceError, StoreError, WireError
 
 Make = Callable[[], BlockStore]
 
@@ -242,6 +242,27 @@ def test_a_backup_is_restored_where_a_collector_was_started(database: Callable[[
     with pytest.raises(InputError, match="another key"):
         Service(second, again())
     Service(first, again())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("more", ["1; --", "key", '1", "2', "(SELECT 1)"])
+def test_a_backup_with_other_columns_is_refused(
+    database: Callable[[str], Make], tmp_path: Path, kind: str, more: str
+) -> None:
+    # names of columns in a foreign file would become part of a statement
+    made = tmp_path / "made.sqlite3"
+    store = SqliteStore(made)
+    issue_token(store, ["answers:read"])
+    back_up(store, tmp_path / "backup")
+    store.close()
+    quoted = more.replace('"', '""')
+    with closing(sqlite3.connect(tmp_path / "backup")) as connection:
+        connection.execute(f'ALTER TABLE tokens ADD COLUMN "{quoted} " TEXT')
+        connection.commit()
+    target = database(kind)()
+    with pytest.raises(WireError, match="the table tokens of this backup: expected the columns key, "):
+        restore(tmp_path / "backup", target)
+    assert target.tokens() == []
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

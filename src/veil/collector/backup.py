@@ -18,7 +18,7 @@ from veil.collector.logs import log
 from veil.collector.schema import LATEST, PER_SURVEY, SHARED
 from veil.collector.sql import Connection
 from veil.collector.sqlite_store import SqliteStore
-from veil.errors import InputError, StoreError
+from veil.errors import InputError, StoreError, WireError
 from veil.tools.durable import make_private_folder, sync_folder
 from veil.tools.scratch import remove_leftovers, scratch_folder
 
@@ -93,7 +93,7 @@ def _copy(source: BlockStore, target: BlockStore) -> int:
     with source.snapshot(surveys) as read, target.writing() as write:
         write.execute("DELETE FROM facts")  # a collector that was started here has said whose key is its own
         for table in SHARED:
-            columns = source.columns(read, table)
+            columns = _columns(source, target, read, write, table)
             statement = f"SELECT {', '.join(columns)} FROM {table}"  # noqa: S608
             target.insert_rows(write, table, columns, read.execute(statement).fetchall())
         listed = (
@@ -125,7 +125,8 @@ def _copy_reports(
     Damaged rows that can be read are copied as they are, and so are their checksums.
     """
     keys = KEYS[name]
-    columns = [column for column in source.columns(read, source.table(name, survey)) if column not in ("survey", *keys)]
+    table = source.table(name, survey)
+    columns = [one for one in _columns(source, target, read, write, table) if one not in ("survey", *keys)]
     names, marks = ", ".join(keys), ", ".join("?" for _ in keys)
     after: tuple[Any, ...] = tuple(-1 for _ in keys)
     while rows := source.read_rows(read, name, survey, ", ".join(columns), f"({names}) > ({marks})", after, _ROWS):
@@ -137,6 +138,14 @@ def _copy_reports(
         if len(whole) < len(rows):
             log("error", "damaged-rows-left-out", survey=survey, table=name, rows=len(rows) - len(whole))
         after = rows[-1][0]
+
+
+def _columns(source: BlockStore, target: BlockStore, read: Connection, write: Connection, table: str) -> list[str]:
+    """Return the columns of a table: those that we make. Another name in a backup would become part of a statement."""
+    columns, found = target.columns(write, table), source.columns(read, table)
+    if set(columns) != set(found):
+        raise WireError(f"the table {table} of this backup: expected the columns {', '.join(columns)}")
+    return columns
 
 
 def _has_types(columns: list[str], row: tuple[Any, ...]) -> bool:
