@@ -17,6 +17,7 @@ from veil import GRR, Integers, Interval, SquareWave, Survey, simulate
 from veil.cli.main import app
 from veil.entropy import Seeded
 from veil.numeric import MeanOf, StochasticRounding, wave_bands
+from veil.plot import plot_lines
 from veil.tools.extras import install
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -270,3 +271,14 @@ def test_a_missing_matplotlib_is_noticed_before_the_work(
         3,
         f"pictures need matplotlib: {install('plot')}",
     )
+
+
+def test_names_in_a_legend_are_no_formulas(tmp_path: Path) -> None:
+    names = (r"$\frac{$", "a$b$c", "_hidden", "100%")
+    one = np.array([0.1, 0.05])
+    ax = plot_lines((1.0, 2.0), dict.fromkeys(names, (one, one / 9)), "epsilon", "error")
+    ax.figure.savefig(tmp_path / "lines.svg")  # here formulas are read
+    assert [text.strip() for text in legend(ax)] == list(names)
+    ax = MARCH.plot(3, label=r"$\frac{$")
+    ax.figure.savefig(tmp_path / "rows.svg")
+    assert r"$\frac{$, 95 % interval" in legend(ax)

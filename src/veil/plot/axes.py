@@ -123,9 +123,11 @@ def one_legend(ax: Axes, **place: Any) -> None:
         return
     handles, labels = zip(*found, strict=True)
     once = dict(zip(reversed(labels), reversed(handles), strict=True))  # of the same name the first one
-    ax.legend(
+    legend = ax.legend(
         [once[name] for name in dict.fromkeys(labels)], list(dict.fromkeys(labels)), frameon=False, fontsize=8, **place
     )
+    for text in legend.get_texts():  # a name is no formula
+        text.set_parse_math(False)
 
 
 def legend_below(ax: Axes, height: float) -> None:
@@ -176,7 +178,8 @@ def finish(
     ax: Axes, titled: Result | None, grid: Literal["both", "x"] = "both", notes: Sequence[str | None] = ()
 ) -> None:
     """Title, grid and frame; without a result, the axes have no title."""
-    ax.set_title("" if titled is None else title_of(titled, notes), loc="left", fontsize=10, color=INK)
+    title = "" if titled is None else title_of(titled, notes)
+    ax.set_title(title, loc="left", fontsize=10, color=INK, parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis=grid, lw=0.4, alpha=0.6)
 

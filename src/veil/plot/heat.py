@@ -95,5 +95,5 @@ def _heat(
             ax.text(column, row, text, ha="center", va="center", fontsize=size, color=ink)
     bar = ax.figure.colorbar(image, ax=ax)
     bar.set_label(unit)
-    ax.set_title(title_of(found, notes), loc="left", fontsize=10, color=INK)
+    ax.set_title(title_of(found, notes), loc="left", fontsize=10, color=INK, parse_math=False)
     return ax

@@ -132,7 +132,8 @@ def plot_lines(
 
     for i, (name, (height, spread)) in enumerate(lines.items()):
         known = np.where(np.isnan(spread), 0.0, spread)
-        ax.errorbar(x, height, yerr=known, marker="osD^v<>"[i % 7], ms=5, capsize=3, lw=1.2, label=name)
+        label = f" {name}" if name.startswith("_") else name  # else the legend leaves it out
+        ax.errorbar(x, height, yerr=known, marker="osD^v<>"[i % 7], ms=5, capsize=3, lw=1.2, label=label)
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xticks(list(x), [f"{one:,g}" for one in x])

@@ -221,7 +221,8 @@ def plot_measured(
         thousands(panel.xaxis)
         panel.set_xlabel(f"{name}, with 95 % interval", parse_math=False)
         finish(panel, None, grid="x")
-    axes[0].set_title(title_of(found, (_cut(len(labels), len(found)),)), loc="left", fontsize=10, color=INK)
+    title = title_of(found, (_cut(len(labels), len(found)),))
+    axes[0].set_title(title, loc="left", fontsize=10, color=INK, parse_math=False)
     first: Axes = axes[0]
     return first
 
