@@ -3,8 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# compiling what nobody may ever import would take as long as installing it
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# the tested versions of all dependencies; `make test CONSTRAINTS=` takes the newest ones that pyproject.toml allows
+CONSTRAINTS ?= constraints.txt
+# --no-compile: byte-compiling every dependency would double the installation time
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(CONSTRAINTS:%=--constraint %)
 # so what is imported must be kept compiled: where the environment forbids it, every process would compile all of it again
 unexport PYTHONDONTWRITEBYTECODE
 # an environment from before the distribution was renamed would keep two of them: the old one goes before the new one comes
@@ -16,19 +18,19 @@ READY := $(VENV)/.ready
 # with what is run seldom: it has to start, at least
 TYPES := $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python -m bench --help > /dev/null && $(BIN)/python -m acceptance --help > /dev/null
 
-.PHONY: demo test acceptance bench lint style types clean setup dist
+.PHONY: demo test acceptance bench lint style types clean setup dist constraints
 
 setup: $(READY)
 
 $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
-$(DEMO_READY): pyproject.toml | $(BIN)/pip
+$(DEMO_READY): pyproject.toml $(CONSTRAINTS) | $(BIN)/pip
 	@$(RENAME)
 	$(INSTALL) --editable '.[collector]'
 	@touch $@
 
-$(READY): pyproject.toml | $(BIN)/pip
+$(READY): pyproject.toml $(CONSTRAINTS) | $(BIN)/pip
 	@$(RENAME)
 	$(INSTALL) --editable '.[dev]'
 	@touch $(DEMO_READY) $@
@@ -55,6 +57,10 @@ acceptance: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m bench
+
+# in fresh environments, one for each Python from 3.11 to 3.13; takes some minutes
+constraints:
+	$(PYTHON) tools/make_constraints.py
 
 # what a release uploads: the source archive, and the wheel made from it
 dist: $(READY)
