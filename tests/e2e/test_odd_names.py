@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -23,7 +24,7 @@ from typer.testing import CliRunner
 
 from veil import GRR
 from veil.cli.files import listed_paths
-from veil.cli.main import app
+from veil.cli.main import app, run
 from veil.cli.outcome import shell_command
 from veil.device import Ledger
 
@@ -231,6 +232,16 @@ def test_a_ledger_has_any_name(name: str, tmp_path: Path, monkeypatch: pytest.Mo
         Ledger(path, lifetime=2.0).spend("a-task", GRR(0.5, 4).guarantee)
         assert str(Ledger(path, lifetime=2.0).left) == "1.5"
         assert path.is_file()
+
+
+def test_arguments_are_not_expanded_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = dict[str, object]()
+    monkeypatch.setattr("veil.cli.main.app", lambda **options: given.update(options))
+    monkeypatch.setattr("signal.signal", lambda *of: None)
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, io.StringIO())
+    run()
+    assert given == {"windows_expand_args": False}
 
 
 def test_a_list_of_files_may_hold_names_with_commas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
