@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from acceptance.results import Result, fingerprint, read, write, write_page
-from acceptance.steps import ROOT, STEPS
+from acceptance.steps import AGAINST, ROOT, STEPS
 
 AT_ONCE = 2
 ONE_THREAD = dict.fromkeys(("VEIL_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
@@ -33,15 +33,18 @@ def main() -> int:
     parser.add_argument("steps", nargs="*", metavar="STEP", help=f"only these, of: {', '.join(STEPS)}")
     parser.add_argument("--full", action="store_true", help="all of every step, and no samples")
     parser.add_argument("--redo", action="store_true", help="also what has passed on this code")
+    parser.add_argument("--against", metavar="COMMIT", help="the rival of hardening-load; default: before hardening")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)  # one step, in this process
     asked = parser.parse_args()
     if unknown := set(asked.steps) - set(STEPS):
         parser.error(f"there is no step {', '.join(sorted(unknown))}; there are {', '.join(STEPS)}")
+    if asked.against:
+        os.environ[AGAINST] = asked.against
     names = [name for name in STEPS if not asked.steps or name in asked.steps]
     if asked.here:
         return 0 if all(run_here(name, asked.full) for name in names) else 1
     console = Console()
-    left = [name for name in names if asked.redo or not passed(name, asked.full)]
+    left = [name for name in names if asked.redo or asked.against or not passed(name, asked.full)]
     if len(left) < len(names):
         console.print(f"[dim]{len(names) - len(left)} of {len(names)} steps have passed on this code already")
     progress = Progress(left, asked.full)

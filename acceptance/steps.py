@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from acceptance.demo_speed import measure as measure_demo
 from acceptance.families import judge as judge_family
 from acceptance.families import measure as measure_family
 from acceptance.hadamard import transform_over_fft
+from acceptance.hardening_load import BEFORE
+from acceptance.hardening_load import run as run_load
 from acceptance.hash_battery import RANGES, affine, one_word, range_total_ratio, shipped, structured_pairs, worst_leak
 from acceptance.hitters import decode
 from acceptance.hitters import judge as judge_decoded
@@ -54,9 +57,11 @@ from veil.entropy import Seeded
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
 from veil_papers.common.writing import commit
 
-__all__ = ["ROOT", "STEPS", "Outcome", "Step"]
+__all__ = ["AGAINST", "ROOT", "STEPS", "Outcome", "Step"]
 
 ROOT = Path(__file__).parent.parent
+AGAINST = "VEIL_TEST_AGAINST"
+"""The variable that names the commit of `--against`, for the processes of steps."""
 CALIBRATE_CLAIMS = (
     "^Kosarak: OUE-Calibrate has a lower error than OUE-Zero at every eps",
     r"^\(ours\) Kosarak: OUE-Calibrate with the learned prior has a lower error than OUE-Zero at every eps",
@@ -358,6 +363,13 @@ def token_timing() -> Outcome:
     return Outcome(rows, passed)
 
 
+def hardening_load(seconds: float = 60.0, millions: int = 5) -> Outcome:
+    """The same mixed load on the collector and on that of another commit (--against), five turns each; its memory."""
+    commit = os.environ.get(AGAINST, BEFORE)
+    rows, passed = run_load(commit, seconds, 5, millions)
+    return Outcome([("seconds of a turn, and the other commit", f"{seconds:.0f}, {commit}", ""), *rows], passed)
+
+
 def collector_kills() -> Outcome:
     """SIGKILL at random moments under load, 25 times on SQLite and 25 on PostgreSQL: nothing lost, nothing doubled."""
     return _tests("tests/service", "25 kills on each store", "-k", "25_kills")
@@ -425,6 +437,7 @@ STEPS = {
     "reproductions": Step(reproductions, 330, code=TESTED),
     "collector-troubles": Step(collector_troubles, 120, code=TESTED),
     "token-timing": Step(token_timing, 50, alone=True, code=TESTED),
+    "hardening-load": Step(partial(hardening_load, 10.0, 3), 260, hardening_load, 900, alone=True, code=TESTED),
     "collector-kills": Step(collector_kills, 230, code=TESTED),
     "study-kills": Step(study_kills, 300, code=TESTED),
 }

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from acceptance import __main__ as frame
 from acceptance import demo_speed, results
+from acceptance.hardening_load import Turn
+from acceptance.hardening_load import judge as judge_load
 from acceptance.steps import STEPS, Outcome, Step
 from acceptance.tested import ran
 
@@ -96,3 +99,17 @@ def test_a_step_that_runs_tests_names_those_that_fail(tmp_path: Path, capfd: pyt
     assert "the reason" in capfd.readouterr().err
     assert ran(tmp_path, "test_toy.py", "toys", "-k", "good") == ([("toys", "1 passed", "all")], True)
     assert ran(tmp_path, "test_toy.py", "toys", "-k", "neither") == ([("toys", "failed before any test", "all")], False)
+
+
+def test_load_is_judged_by_errors_slow_turns_and_memory() -> None:
+    def judged(slow: int, statuses: dict[str, int] | None = None, megabytes: tuple[int, ...] = ()) -> bool:
+        before = Turn([1.0] * 100, Counter({"200": 1}))
+        after = [Turn([1.2 if i < slow else 1.05] * 100, Counter(statuses or {"200": 1, "422": 1})) for i in range(5)]
+        return judge_load([(before, one) for one in after], megabytes)[1]
+
+    assert judged(0)
+    assert judged(1, megabytes=(100, 200, 216, 230))
+    assert not judged(2)
+    assert not judged(0, {"503": 1})
+    assert not judged(0, {"422": 1, "unexpected": 1})
+    assert not judged(0, megabytes=(100, 200, 216, 240))
