@@ -29,7 +29,7 @@ from veil.shuffle.parties.shuffler import ShufflerProcess
 from veil.shuffle.peos import Peos
 
 REPORTS = np.random.default_rng(0).integers(0, 2**64, 20, dtype=np.uint64)
-SILENCE, MAX_SECONDS = 4.0, 8.0
+SILENCE, MAX_SECONDS = 4.0, 10.0
 
 
 async def forever() -> None:

@@ -360,9 +360,9 @@ class _Peer:
         self.closed = True
 
 
-def shuffler_process(tmp_path: Path, protocol: Any) -> ShufflerProcess:
+def shuffler_process(tmp_path: Path, protocol: Any, **more: Any) -> ShufflerProcess:
     identity = Identity(tmp_path / "a", tmp_path / "b", tmp_path / "c")
-    return ShufflerProcess(Settings("shuffler-1", protocol.plan, identity, tmp_path, patience=0.1), protocol)
+    return ShufflerProcess(Settings("shuffler-1", protocol.plan, identity, tmp_path, patience=0.1, **more), protocol)
 
 
 def test_whoever_notices_a_failure_tells_the_others_whose_it_was(tmp_path: Path) -> None:
@@ -383,6 +383,33 @@ def test_whoever_notices_a_failure_tells_the_others_whose_it_was(tmp_path: Path)
     with pytest.raises(PartyError, match="shuffler-3"):
         asyncio.run(process._attempt(_Peer(), "a"))  # type: ignore[arg-type]
     assert [peer.told for peer in peers.values()] == [["shuffler-3"], ["shuffler-3"]]
+    assert all(peer.closed for peer in peers.values())
+
+
+def test_a_server_that_does_not_end_an_attempt_is_named(tmp_path: Path) -> None:
+    """It should have ended the attempt, and named who stalled: the shuffler does not wait for ever."""
+
+    class Stalled(Peos):
+        async def shuffle(self, attempt: Any) -> None:
+            await asyncio.Event().wait()
+
+        def seconds(self, people: int) -> float:
+            return 0.0
+
+    class Server(_Peer):
+        async def receive(self) -> Any:
+            await asyncio.Event().wait()
+
+    process, peers = shuffler_process(tmp_path, Stalled(small_plan(3)), limit=0.1), {1: _Peer(), 2: _Peer()}
+    process._kept.seal([], Seal.of([]))
+    process._people = 1
+
+    async def met(attempt: str) -> Any:
+        return peers
+
+    process._peers = met  # type: ignore[method-assign]
+    with pytest.raises(PartyError, match=r"server did not end an attempt within 0\.2 seconds"):
+        asyncio.run(process._run(Server(), "a"))  # type: ignore[arg-type]
     assert all(peer.closed for peer in peers.values())
 
 

@@ -9,6 +9,7 @@ which they forget what they held. Everything travels over TLS 1.3 with certifica
     certificates  a test authority; contexts for TLS
     channel       frames between two parties, with signs of life
     dialing       connecting, and agreeing on the plan first
+    listening     accepting connections, a limited number of each kind
     kept          what people left with a shuffler, on disk until it is acknowledged
     listing       lists of submissions as bytes
     protocol      what a protocol fills in: `veil.shuffle.peos` and `veil.shuffle.sequential`
