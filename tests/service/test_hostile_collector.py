@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 import tracemalloc
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.service.harness import Collector, running
 from tests.service.hostile import ATTACKS, Hostile, Line, hostile
+from tests.service.middleman import between
 
 from veil import GRR, Client, Ledger, Survey
 from veil.collector.keys import load_key, public_bytes
@@ -109,21 +111,35 @@ def test_a_redirect_is_an_answer_and_is_not_followed(attacker: Hostile, where: s
 
 
 def test_an_answer_is_paid_once_and_arrives_after_the_attack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with running(tmp_path / "data") as collector, hostile(collector.port) as between:
+    with running(tmp_path / "data") as collector, hostile(collector.port) as attacker:
         collector.open_survey(DRINKS)
-        client = Client.open(between.url, key_of(collector), DRINKS.task, Ledger(tmp_path / "ledger", lifetime=2.0))
+        client = Client.open(attacker.url, key_of(collector), DRINKS.task, Ledger(tmp_path / "ledger", lifetime=2.0))
         monkeypatch.setattr(web, "_SECONDS", DEADLINE)
         for name in ("endless 100 Continue", "slow body", "long chunk extensions"):
-            between.attack = ATTACKS[name]
+            attacker.attack = ATTACKS[name]
             assert client.answer("tea", patience=0.0).state == "queued"
             with pytest.raises(CollectorError, match="no copy"):
-                Client.open(between.url, key_of(collector), DRINKS.task, Ledger(lifetime=2.0))
-        between.attack = None
+                Client.open(attacker.url, key_of(collector), DRINKS.task, Ledger(lifetime=2.0))
+        attacker.attack = None
         monkeypatch.setattr(web, "_SECONDS", 300.0)
         assert client.deliver() == 0
         assert len(client.ledger.charges) == len(collector.stored_ids(DRINKS)) == 1
-    posts = {body for request, body in between.requests if request.startswith("POST")}
+    posts = {body for request, body in attacker.requests if request.startswith("POST")}
     assert len(posts) == 1
+
+
+def test_what_stands_beside_a_signed_survey_is_not_kept(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as collector, between(collector.port) as middleman:
+        collector.open_survey(DRINKS, name="drinks")
+
+        def filled(body: bytes) -> bytes:
+            shown, filler = json.loads(body), {"filler": "x" * 100_000}
+            return json.dumps({**shown, **filler, "about": {**shown["about"], **filler}}).encode()
+
+        middleman.alter = filled
+        for name in ("drinks", DRINKS.task):
+            Client.open(middleman.url, key_of(collector), name, Ledger(tmp_path / "ledger", lifetime=1.0))
+        assert 0 < (tmp_path / "ledger.outbox").stat().st_size < 10_000
 
 
 def test_a_deep_or_large_document_is_no_survey(tmp_path: Path) -> None:

@@ -24,15 +24,36 @@ export function canonical(value: Json): string {
 
 export const digest = async (document: Json): Promise<string> => hex(await sha256(encodeText(canonical(document))));
 
+const MOST_DEPTH = 64;
+const MOST_NODES = 2 ** 21; // values and keys
+
+// JSON within limits of depth and of values, which are counted before anything is parsed; null for all else.
+export function readJson(bytes: Uint8Array): Json {
+  let [depth, nodes, inside] = [0, 0, false];
+  for (let i = 0; i < bytes.length; i++) {
+    const sign = bytes[i] as number;
+    if (sign === 0x22) inside = !inside;
+    else if (inside) i += Number(sign === 0x5c); // what a backslash escapes
+    else if (sign === 0x2c || sign === 0x3a) nodes++;
+    else if (sign === 0x5b || sign === 0x7b) {
+      nodes++;
+      if (++depth > MOST_DEPTH) return null;
+    } else if (sign === 0x5d || sign === 0x7d) depth--;
+  }
+  if (nodes > MOST_NODES) return null;
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)) as Json;
+  } catch {
+    return null; // what the text says is not repeated: it comes from elsewhere
+  }
+}
+
+const isSame = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && a.every((byte, i) => byte === b[i]);
+
 // A document that stands in its canonical form. That refuses repeated keys, floats and spaces all at once.
 export function parse(bytes: Uint8Array): Json {
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    const document = JSON.parse(text) as Json;
-    if (canonical(document) === text) return document;
-  } catch {
-    // what the text says is not repeated: it comes from elsewhere
-  }
+  const document = readJson(bytes);
+  if (document !== null && isSame(encodeText(canonical(document)), bytes)) return document;
   throw malformed("a document in canonical JSON");
 }
 

@@ -47,8 +47,8 @@ export interface Terms {
   /** The collector's public key, 32 bytes as base64url; or several, while keys change. */
   readonly key: string | readonly string[];
   /**
-   * What the person grants to all surveys of this page's origin together: epsilon over a lifetime, and per day; and a
-   * delta, without which surveys that need one are refused.
+   * What the person grants to all surveys of this page's origin together: epsilon over a lifetime, and per day; for all
+   * answers to one survey; and a delta, without which surveys that need one are refused.
    */
   readonly budget: Budget;
   /** The name of the database in the browser; "veil" unless told. */
@@ -83,7 +83,7 @@ export async function openClient(options: Options, environment: Environment): Pr
     const published = await source.look();
     checkOpen(published, environment.now());
     published.survey.checkLasting();
-    return new Client(published, source, caps, collector, store, environment);
+    return new Client(published, source, caps, collector, wanted.name, store, environment);
   } catch (problem) {
     store.close();
     throw problem;
@@ -97,6 +97,7 @@ export class Client {
   readonly #source: Source;
   readonly #caps: Caps;
   readonly #collector: string;
+  readonly #name: string | undefined; // that was asked for
   readonly #store: Store;
   readonly #environment: Environment;
   readonly #queue: Queue;
@@ -107,6 +108,7 @@ export class Client {
     source: Source,
     caps: Caps,
     collector: string,
+    name: string | undefined,
     store: Store,
     environment: Environment,
   ) {
@@ -115,6 +117,7 @@ export class Client {
     this.#source = source;
     this.#caps = caps;
     this.#collector = collector;
+    this.#name = name;
     this.#store = store;
     this.#environment = environment;
     this.#queue = new Queue(environment, store, collector, (task) => this.#opens(task));
@@ -175,7 +178,7 @@ export class Client {
     const named = occasion ?? dayOf(this.#environment.now());
     let sent = await this.#pay(code, columns, named);
     while (sent === null) sent = await this.#pay(code, columns, named); // another tab paid for the same answer
-    await this.#queue.deliver(true);
+    await this.#queue.deliver(true).catch(() => undefined); // it is paid for, and waits: what fails now is tried again
     return this.#receipt(sent);
   }
 
@@ -248,7 +251,8 @@ export class Client {
     const now = this.#environment.now();
     if (!isPaid) return { day: dayFor(charges, now), task, epsilon: "0", mark, kept };
     const delta = ask.delta[0] ? { delta: fractionText(sum(ask.delta, NOTHING)) } : {};
-    return grant(charges, this.#caps, { task, epsilon: cost, ...delta, mark, kept }, now);
+    const series = this.#name === undefined ? {} : { series: `${this.#collector} ${this.#name}` };
+    return grant(charges, this.#caps, { task, epsilon: cost, ...delta, ...series, mark, kept }, now);
   }
 
   // When a survey opens that the collector calls not open yet, in milliseconds; 0 where this client cannot know.

@@ -6,13 +6,16 @@ import { NOTHING, exceeds, fractionOf, sum } from "./ratio.js";
 import type { Fraction } from "./ratio.js";
 import type { Charge } from "./store.js";
 
-// Epsilon over a lifetime, and per day (UTC) if wanted; a plain number is a lifetime. `delta` is what all answers
-// together may have of it over the lifetime: none, unless it is given.
-export type Budget = number | { readonly lifetime: number; readonly perDay?: number; readonly delta?: number };
+// Epsilon over a lifetime, and if wanted per day (UTC) and for all answers to one survey together; a plain number is a
+// lifetime. `delta` is what all answers together may have of it over the lifetime: none, unless it is given.
+export type Budget =
+  | number
+  | { readonly lifetime: number; readonly perDay?: number; readonly perSurvey?: number; readonly delta?: number };
 
 export interface Caps {
   readonly lifetime: string;
   readonly perDay: string | null;
+  readonly perSurvey: string | null;
   readonly delta: Fraction;
 }
 
@@ -26,9 +29,10 @@ const exact = (text: string): bigint => {
 const total = (charges: readonly Charge[]): bigint => charges.reduce((sum, { epsilon }) => sum + exact(epsilon), 0n);
 
 export function readBudget(budget: unknown): Caps {
-  const { lifetime, perDay, delta } = (typeof budget === "object" && budget !== null ? budget : { lifetime: budget }) as {
+  const { lifetime, perDay, perSurvey, delta } = (typeof budget === "object" && budget !== null ? budget : { lifetime: budget }) as {
     lifetime: unknown;
     perDay?: unknown;
+    perSurvey?: unknown;
     delta?: unknown;
   };
   if (delta !== undefined && (typeof delta !== "number" || !(0 <= delta && delta < 1))) {
@@ -37,6 +41,7 @@ export function readBudget(budget: unknown): Caps {
   return {
     lifetime: cap(lifetime),
     perDay: perDay === undefined ? null : cap(perDay),
+    perSurvey: perSurvey === undefined ? null : cap(perSurvey),
     delta: delta === undefined ? NOTHING : fractionOf(decimalText(delta)),
   };
 }
@@ -68,6 +73,7 @@ export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charg
   if (total(charges) + cost > exact(caps.lifetime)) {
     throw new BudgetError(`this answer would exceed the lifetime budget of ${caps.lifetime}`);
   }
+  checkSurvey(charges, caps, charge);
   if (caps.perDay !== null && total(counted(charges, day)) + cost > exact(caps.perDay)) {
     const today = dayOf(now);
     const ahead =
@@ -78,6 +84,24 @@ export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charg
     throw new BudgetError(`this answer would exceed the daily budget of ${caps.perDay}${ahead}`);
   }
   return { ...charge, day };
+}
+
+// A collector chooses what it asks under a name, and at which eps: more than the first answer cost needs a cap per survey.
+function checkSurvey(charges: readonly Charge[], { perSurvey }: Caps, { task, epsilon, delta, series }: Omit<Charge, "day">): void {
+  if (perSurvey !== null) {
+    const mine = charges.filter((charge) => charge.task === task);
+    if (total(mine) + exact(epsilon) <= exact(perSurvey)) return;
+    throw new BudgetError(`this answer would exceed the budget of ${perSurvey} for one survey`);
+  }
+  const first = series !== undefined && charges.find((charge) => charge.series === series);
+  if (!first) return;
+  const more = exceeds(readFraction(delta ?? "0/1"), readFraction(first.delta ?? "0/1"));
+  if (more || exact(epsilon) > exact(first.epsilon)) {
+    throw new BudgetError(
+      `an answer costs eps ${epsilon} and delta ${delta ?? 0}; to the first survey of this name it cost ${first.epsilon} and` +
+        ` ${first.delta ?? 0}. To answer all the same, state what one survey may cost (perSurvey)`,
+    );
+  }
 }
 
 // A clock that was set back must not open a day again: the latest day on record counts, since the last move back.

@@ -20,6 +20,7 @@ export interface Envelope {
   readonly document: string;
   readonly key: string;
   readonly signature: string;
+  readonly about?: Envelope; // of a survey with a name
 }
 
 export interface Publication {

@@ -5,7 +5,7 @@
 // collector will never take (any other 4xx) is not tried again; its reason is kept.
 
 import type { Environment } from "./environment.js";
-import { isPassing, requestOptions } from "./requests.js";
+import { exchange, isPassing } from "./requests.js";
 import type { Parcel, Refusal, Store } from "./store.js";
 
 const FIRST = 1_000; // milliseconds before the second attempt; then twice as long each time
@@ -87,25 +87,16 @@ export class Queue {
 
   async #post({ task, report }: Parcel): Promise<Outcome> {
     const later: Outcome = { state: "later", heldUntil: 0 };
-    let response: Response;
-    try {
-      response = await this.environment.fetch(`${this.collector}/v1/surveys/${task}/reports`, {
-        ...requestOptions(),
-        method: "POST",
-        headers: { "Content-Type": "application/vnd.veil.reports" },
-        body: report,
-      });
-    } catch {
-      return later; // no network, or no answer in time: it may have arrived, and the id tells
-    }
-    const { status } = response;
-    const body = (await response.json().catch(() => null)) as Answer;
+    const answer = await exchange(this.environment.fetch, `${this.collector}/v1/surveys/${task}/reports`, report);
+    if (answer === null) return later;
+    const { status } = answer;
+    const body = answer.body as Said;
     if (status === 200 && body?.acknowledged === 1) return { state: "delivered" };
-    const wished = this.#retryAfter(response.headers.get("Retry-After"));
+    const wished = this.#retryAfter(answer.retryAfter);
     if (status === 409) return { state: "early", opens: Math.max(wished, await this.opensOf(task)) };
     if (status >= 400 && !isPassing(status)) {
       const { code, message } = body?.error ?? {};
-      return { state: "refused", refusal: { status, code: String(code ?? status), message: String(message ?? "") } };
+      return { state: "refused", refusal: { status, code: textOf(code, 100, `${status}`), message: textOf(message, 500, "") } };
     }
     return { ...later, heldUntil: wished };
   }
@@ -130,4 +121,8 @@ export class Queue {
 // The collector's wish concerns all reports, whichever it was said about.
 const heldUntil = (parcels: Parcel[]): number => Math.max(0, ...parcels.map((parcel) => parcel.heldUntil));
 
-type Answer = { acknowledged?: unknown; error?: { code?: unknown; message?: unknown } } | null;
+// Anything may stand where text is expected, also what no text can be made of.
+const textOf = (found: unknown, most: number, otherwise: string): string =>
+  typeof found === "string" ? found.slice(0, most) : otherwise;
+
+type Said = { acknowledged?: unknown; error?: { code?: unknown; message?: unknown } } | null;

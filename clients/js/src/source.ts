@@ -3,8 +3,8 @@
 import type { Environment } from "./environment.js";
 import { CollectorError, SurveyError } from "./errors.js";
 import { checkValid, isOpen, verify } from "./publication.js";
-import type { Publication, Wanted } from "./publication.js";
-import { isPassing, requestOptions } from "./requests.js";
+import type { Envelope, Publication, Wanted } from "./publication.js";
+import { exchange, isPassing } from "./requests.js";
 import type { Store } from "./store.js";
 
 const FRESH = 300_000; // milliseconds for which a copy is as good as another look
@@ -33,27 +33,26 @@ export class Source {
   // The survey as the collector shows it now.
   async look(wanted = this.wanted): Promise<Publication> {
     const address = `${this.collector}/v1/surveys/${wanted.task ?? `by-name/${wanted.name}`}`;
-    const response = await this.environment.fetch(address, requestOptions()).catch(() => null);
+    const answer = await exchange(this.environment.fetch, address);
     const asAsked = wanted.name === this.wanted.name; // by its task id, a survey may come without its name
-    if (response === null || isPassing(response.status)) {
+    if (answer === null || isPassing(answer.status)) {
       const kept = await this.#kept(address, wanted);
       return asAsked ? (this.#latest = kept) : kept;
     }
-    if (response.status === 410) {
+    if (answer.status === 410) {
       this.#latest = null;
       await this.store.keepEnvelope(address, undefined); // nor may it be answered when the network is gone
       throw new SurveyError("closed", "this survey is closed: the collector takes no more answers");
     }
-    if (!response.ok) {
+    if (answer.status !== 200) {
       throw new CollectorError(
         "survey-unknown",
-        `the collector does not publish this survey (status ${response.status})`,
+        `the collector does not publish this survey (status ${answer.status})`,
       );
     }
-    const envelope: unknown = await response.json().catch(() => null);
-    const found = await this.#verified(envelope, wanted);
+    const found = await this.#verified(answer.body, wanted);
     if (asAsked) [this.#latest, this.#seen] = [found, this.environment.now()];
-    await this.store.keepEnvelope(address, envelope);
+    await this.store.keepEnvelope(address, checkedOf(answer.body as Envelope));
     return found;
   }
 
@@ -83,3 +82,11 @@ export class Source {
     throw new CollectorError("offline", "the collector cannot be reached, and this device has no copy of the survey");
   }
 }
+
+// What was checked of a published survey, and nothing that may stand beside it.
+const checkedOf = ({ document, key, signature, about }: Envelope): Envelope => ({
+  document,
+  key,
+  signature,
+  ...(about && { about: checkedOf(about) }),
+});

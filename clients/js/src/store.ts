@@ -7,6 +7,7 @@ export interface Charge {
   readonly task: string;
   readonly epsilon: string; // a decimal, so that sums are exact
   readonly delta?: string; // "p/q", where there is one
+  readonly series?: string; // the collector and the name under which it was asked for
   readonly mark: string; // recognises the same answer; it stays on the device
   readonly kept: Uint8Array<ArrayBuffer>;
 }

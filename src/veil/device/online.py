@@ -168,7 +168,7 @@ class OnlineClient:
             raise CollectorError(f"the collector does not publish this survey (status {answer.status})")
         self._use(answer.document)
         self._seen = self._clock.now()
-        self.outbox.keep_survey(address, answer.document)
+        self.outbox.keep_survey(address, _checked_part(answer.document))
 
     def _asked(self, path: str) -> Answer | None:
         """None where the collector cannot be reached. One that cannot be trusted is no such case."""
@@ -285,6 +285,12 @@ class OnlineClient:
             return float(opening(published, _known_key(published, self._keys)) or 0)
         except VeilError:
             return 0.0
+
+
+def _checked_part(published: Json) -> Json:
+    """Return what was checked of a published survey, without anything beside it."""
+    kept = {name: published[name] for name in ("document", "key", "signature")}
+    return kept if "about" not in published else {**kept, "about": _checked_part(published["about"])}
 
 
 def _refusal(answer: Answer) -> Refusal:
