@@ -218,7 +218,7 @@ class Words(Source):
         """How many words have been drawn."""
 
     def words(self, count: int) -> U64:
-        if self._process != process_mark():
+        if count and self._process != process_mark():  # of no words nothing repeats
             _refuse_fork()
         if self.used + count > len(self._words):
             raise EntropyError(f"the given entropy of {len(self._words)} words is used up")

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from veil import GRR, Survey
 from veil.cli.main import app
+from veil.engines.spark.pieces import Files
 from veil.entropy import Seeded
 from veil.errors import WireError
 from veil.files import is_seeded, read_reports
@@ -54,6 +55,9 @@ def test_files_of_reports_say_so_and_their_reports_are_the_same(folder: Path) ->
     for ending in ("arrow", "parquet"):
         assert is_seeded(folder / f"seeded.{ending}")
         assert not is_seeded(folder / f"plain.{ending}")
+        names = [str(folder / f"{name}.{ending}") for name in ("plain", "seeded")]
+        assert Files.of(survey, names).seeded  # as Spark's tasks see them
+        assert not Files.of(survey, names[:1]).seeded
         (reports,) = read_reports(folder / f"seeded.{ending}", survey)
         assert reports.to_bytes() == expected
     with open_arrow(folder / "seeded.arrow") as file:

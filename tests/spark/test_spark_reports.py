@@ -23,7 +23,16 @@ from veil.engines.spark import SparkCollected, collected, jobs, session, tasks
 from veil.engines.spark.pieces import cut
 from veil.engines.spark.session import open_session
 from veil.entropy import Batch, Seeded
-from veil.errors import DomainError, EmptyError, EngineError, InputError, MismatchError, VeilError, WireError
+from veil.errors import (
+    DomainError,
+    EmptyError,
+    EngineError,
+    EntropyError,
+    InputError,
+    MismatchError,
+    VeilError,
+    WireError,
+)
 from veil.files import read_reports
 from veil.histogram import Questions
 from veil.hitters import PEM
@@ -257,7 +266,7 @@ def test_settings_that_would_leak_are_refused(setting: tuple[str, str], spark: A
 
 @pytest.mark.parametrize("source", [Batch(), Seeded(1)])
 def test_entropy_does_not_travel(source: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(EntropyError, match="cannot be copied or pickled"):
         pickle.dumps(source)
 
 

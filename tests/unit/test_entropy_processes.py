@@ -124,6 +124,13 @@ def test_fixed_draws_are_refused_in_a_forked_child(name: str) -> None:
 
 
 @needs_fork
+def test_no_words_may_be_taken_anywhere() -> None:
+    """A view that draws nothing is given a source without words, also in a forked worker of the collector."""
+    source = Words(b"")
+    assert in_child(lambda: [str(len(source.words(0)))]) == ["0"]
+
+
+@needs_fork
 def test_replays_and_chunks_of_a_seed_are_refused_in_a_forked_child() -> None:
     source = Seeded(1)
     again = source.replays(1)
