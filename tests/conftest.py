@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
 from typing import Any
 
 import httpx
 import pytest
-import typer.testing
 from hypothesis import settings
 from tests.patience import LIMIT
 
@@ -26,9 +24,6 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 # httpx gives up after five seconds; an answer takes longer where a collector compiles its kernels beside other work
 for _call in (httpx.Client.__init__, httpx.request, httpx.get, httpx.post, httpx.options):
     _call.__kwdefaults__["timeout"] = httpx.Timeout(LIMIT)
-
-# a thousand commands are run within the tests, and each would have all commands described anew
-typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 # Workers take one file after the other (`--dist loadfile`), so that what a file prepares is prepared once; all files
 # about Spark go together, because its session takes half a minute to start. Those that take longest come first: a long

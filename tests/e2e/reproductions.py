@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil.cli.main import app
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, OLH, AllOf, Integers, OneOf, Public, Question, Record, Survey, Text
 from veil.cli.main import app

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, OLH, AllOf, Categories, Integers, Interval, Items, Public, Question, Record, Survey, Text
 from veil.cli.main import app

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, Ledger
 from veil.cli.main import app

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, OLH, Categories, Integers, Interval, Items, Survey, Text, choose
 from veil.cli.planning import plan

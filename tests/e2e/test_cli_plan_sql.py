@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import typer
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import Categories, Integers
 from veil.cli.planning import plan

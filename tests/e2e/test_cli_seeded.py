@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, Survey
 from veil.cli.main import app

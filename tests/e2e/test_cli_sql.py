@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 import veil.sql
 from veil import Integers, Record

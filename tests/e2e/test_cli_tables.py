@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from tests.support.commands import CliRunner, Result
 
 import veil
 from veil.cli.main import app

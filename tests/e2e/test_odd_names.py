@@ -18,9 +18,9 @@ import pyarrow.csv as pacsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
+from tests.support.commands import CliRunner
 from tests.support.everyday import everyday
 from tests.support.odd_names import ODD_NAMES
-from typer.testing import CliRunner
 
 from veil import GRR
 from veil.cli.files import listed_paths

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 import veil_papers
 from veil.cli.main import app

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.reproductions import Run, reproduced, tables_of, verdict_of
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil.cli.main import app
 from veil.histogram import Histogram

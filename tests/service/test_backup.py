@@ -17,7 +17,7 @@ from tests.patience import until
 from tests.service.harness import SURVEY, framed, values
 from tests.service.test_migrating import OLD
 from tests.service.test_purge import left
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil.cli.main import app
 from veil.collector import seen, sqlite_store, tokens

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.service.harness import FRAMED, SURVEY, framed, running
 from tests.service.reports import SIZE, group, opened
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, Survey
 from veil.cli.main import app

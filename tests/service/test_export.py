@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from tests.service.harness import SURVEY, framed
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, Integers, Ledger, Record, Survey
 from veil.cli.main import app

@@ -12,7 +12,7 @@ from tests.patience import until
 from tests.service.harness import Collector, running
 from tests.service.test_online_client import key_of
 from tests.service.test_round_client import KEY, STUDY, device, stored
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, AllOf, Client, Ledger, Public, Survey
 from veil.cli.main import app

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.service.reports import group, opened
+from tests.support.commands import CliRunner
 from tests.support.warm_start import start
-from typer.testing import CliRunner
 
 from veil.cli.main import app
 from veil.collector.backup import back_up

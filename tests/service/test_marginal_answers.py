@@ -15,7 +15,7 @@ import pyarrow.csv as pacsv
 import pytest
 from tests.service.harness import FRAMED, Collector, framed, running
 from tests.service.test_collector import code
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import Client, Integers, Ledger, Record
 from veil.cli.main import app

@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.service.harness import SURVEY
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, OLH, Survey
 from veil.cli.main import app

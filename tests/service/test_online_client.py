@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.x509.oid import NameOID
 from tests.service.harness import Collector, running
 from tests.service.middleman import LOST, Middleman, between, shortened
-from typer.testing import CliRunner, Result
+from tests.support.commands import CliRunner, Result
 
 from veil import GRR, OLH, Categories, Client, Ledger, Public, Rappor, Record, Survey
 from veil.cli.answering import held_value

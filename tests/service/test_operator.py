@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.service.harness import SURVEY, framed, values
 from tests.service.people import STUDIES
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, Survey
 from veil.cli.demo_online import _serving

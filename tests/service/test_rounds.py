@@ -12,7 +12,7 @@ import pytest
 from tests.service.harness import FRAMED, Collector, framed, running
 from tests.service.people import STUDIES, Leader, held, part_of, reports, undisturbed
 from tests.service.test_collector import code
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import Bits, Interval, Piecewise, Survey
 from veil.cli.main import app

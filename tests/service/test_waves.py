@@ -15,7 +15,7 @@ import pytest
 from tests.patience import LIMIT, until
 from tests.service.harness import Collector, running
 from tests.service.middleman import Middleman, between
-from typer.testing import CliRunner, Result
+from tests.support.commands import CliRunner, Result
 
 from veil import OLH, Categories, Client, Ledger, Public, Survey
 from veil.cli.main import app

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 from rich.text import Text
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, simulate
 from veil.cli import outcome

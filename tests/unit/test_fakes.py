@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 from veil import GRR, OLH, OUE, AllOf, Public, Survey
 from veil.cli.main import app

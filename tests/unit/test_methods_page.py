@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from tests.support.commands import CliRunner
 
 import veil
 from veil.cli.main import app
