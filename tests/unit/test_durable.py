@@ -270,6 +270,14 @@ def test_a_ledger_that_is_no_regular_file_is_refused_at_once(tmp_path: Path, kin
             Ledger(path, lifetime=1.0)
 
 
+def test_a_ledger_that_others_may_read_becomes_private(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    Ledger(path, lifetime=1.0)
+    path.chmod(0o644)
+    Ledger(path, lifetime=1.0)
+    assert mode(path) == 0o600
+
+
 def test_a_ledger_may_be_a_link_to_a_file(tmp_path: Path) -> None:
     Ledger(tmp_path / "real", lifetime=1.0)
     (tmp_path / "link").symlink_to(tmp_path / "real")

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from veil.errors import BudgetError, LedgerError, ParameterError
 from veil.privacy import Guarantee, decimal_text, fraction_text, ln_above, read_fraction
-from veil.tools.durable import open_regular, write_secret
+from veil.tools.durable import make_private, open_regular, write_secret
 
 try:
     import fcntl
@@ -293,6 +293,7 @@ class Ledger:
             except OSError as problem:
                 raise LedgerError(f"the ledger cannot be opened, so nothing is spent: {problem.strerror}") from None
             try:
+                make_private(file)  # one that was copied here may be open to others
                 if fcntl is not None:
                     fcntl.flock(file, fcntl.LOCK_EX)
                 yield file

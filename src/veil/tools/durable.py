@@ -12,6 +12,7 @@ from pathlib import Path
 
 __all__ = [
     "beside",
+    "make_private",
     "make_private_folder",
     "open_private",
     "open_regular",
@@ -106,9 +107,15 @@ def open_private(path: str | os.PathLike[str], flags: int = os.O_RDWR | os.O_CRE
     Raises `OSError` for a link and for what is not a regular file. A file that others may read becomes private.
     """
     handle = open_regular(path, flags | _NO_LINK)
-    if os.name == "posix" and stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
-        os.fchmod(handle, _PRIVATE)
+    make_private(handle)
     return handle
+
+
+def make_private(handle: int) -> None:
+    """Take from others the right to read or write an open file, if this account owns it."""
+    if os.name == "posix" and stat.S_IMODE(os.fstat(handle).st_mode) & 0o077:
+        with contextlib.suppress(PermissionError):
+            os.fchmod(handle, _PRIVATE)
 
 
 def open_regular(path: str | os.PathLike[str], flags: int) -> int:
