@@ -5,7 +5,6 @@ The layout is our own, so that the page does not change with the version of type
 
 from __future__ import annotations
 
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -205,5 +204,4 @@ def _entry(parameter: Any) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    out = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/cli.md")
-    out.write_text(page(), encoding="utf-8")
+    Path(__file__).with_name("cli.md").write_text(page(), encoding="utf-8")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -128,5 +127,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("data.md")
-    target.write_text(page(), encoding="utf-8")
+    Path(__file__).with_name("data.md").write_text(page(), encoding="utf-8")
