@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["ATTACKS", "ENOUGH", "Hostile", "Line", "hostile"]
+__all__ = ["ATTACKS", "ENOUGH", "WRONG", "Hostile", "Line", "hostile"]
+
+_CONTROL = "/attack/"
 
 ENOUGH = 8.0
 """Seconds after which an attack ends by itself: longer than the deadline that a test gives its client."""
@@ -117,6 +119,26 @@ def _endless_trailers(line: Line) -> None:
     line.send(b"\r\n")
 
 
+def _deep(line: Line) -> None:
+    line.send(_OK + b"Connection: close\r\n\r\n" + b"[" * 10_000_000)
+
+
+def _many_values(line: Line) -> None:
+    line.send(_OK + b"Connection: close\r\n\r\n[" + b"[]," * 5_000_000 + b"0]")
+
+
+def _elsewhere(line: Line) -> None:
+    line.send(f"HTTP/1.1 307 Away\r\n{_OPEN}Location: /elsewhere\r\nContent-Length: 0\r\n\r\n".encode())
+
+
+def _cut_off(line: Line) -> None:
+    line.send(_OK + b"Content-Length: 1000\r\n\r\n" + _TAKEN)
+
+
+def _page(line: Line) -> None:
+    line.send(f"HTTP/1.1 200 OK\r\n{_OPEN}Content-Type: text/html\r\n\r\n<script>alert(1)</script>".encode())
+
+
 ATTACKS: dict[str, Attack] = {
     "silent": _silent,
     "endless 100 Continue": _endless_continue,
@@ -129,6 +151,16 @@ ATTACKS: dict[str, Attack] = {
     "long chunk extensions": _long_extensions,
     "endless trailers": _endless_trailers,
 }
+"""Answers that never end."""
+
+WRONG: dict[str, Attack] = {
+    "deep": _deep,
+    "many values": _many_values,
+    "elsewhere": _elsewhere,
+    "cut off": _cut_off,
+    "page": _page,
+}
+"""Answers that end, and are none."""
 
 
 @dataclass
@@ -145,6 +177,12 @@ class Hostile:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.own_port}"
+
+    def command(self, text: str) -> None:
+        """Set the attack: `GET/slow-body`; `GET/none` ends it. A script gets `/attack/GET/slow-body`."""
+        method, _, name = text.partition("/")
+        self.methods = (method,)
+        self.attack = {known.replace(" ", "-"): attack for known, attack in (ATTACKS | WRONG).items()}.get(name)
 
     @property
     def goes_on(self) -> bool:
@@ -166,6 +204,10 @@ def hostile(port: int = 0) -> Iterator[Hostile]:
                 one.attack(line)
                 return
             method, path, body = _read(sock)
+            if path.startswith(_CONTROL):
+                one.command(path.removeprefix(_CONTROL))
+                line.taken()
+                return
             if method == "OPTIONS":
                 line.send(f"HTTP/1.1 204 No Content\r\n{_OPEN}Connection: close\r\n\r\n".encode())
                 return

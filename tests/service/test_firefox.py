@@ -31,10 +31,13 @@ ENDS = ("delivered", "queued", "refused", "budget", "storage", "failed")
 
 
 @contextmanager
-def pages(asked: Asking, address: str, people: int) -> Iterator[list[str]]:
-    """The example page on so many origins: each has a ledger of its own, and so is another person."""
+def pages(asked: Asking, address: str, people: int, script: str = "") -> Iterator[list[str]]:
+    """The example page on so many origins: each has a ledger of its own, and so is another person.
+
+    `script` runs in the page before the client is used.
+    """
     settings = {"collector": address, "key": asked.key, "survey": {"name": ABOUT["name"]}, "budget": 1}
-    written = "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in settings.items())
+    written = "".join(f"export const {name} = {json.dumps(value)};\n" for name, value in settings.items()) + script
 
     class Page(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
