@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from veil.errors import EntropyError, ParameterError
 from veil.privacy import WORD
+from veil.tools.processes import process_mark
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext
@@ -45,7 +46,6 @@ __all__ = [
     "Words",
     "check_seed",
     "outcomes",
-    "process_mark",
 ]
 
 CHUNK_ROWS = 65_536
@@ -62,26 +62,6 @@ U64 = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 Outcome = TypeVar("Outcome", bound=Hashable)
 Result = TypeVar("Result")
-
-
-_forks = [object()]  # replaced in every forked child: the id of a process may be used again, or be 1 in a container
-
-
-def _renew_process() -> None:
-    _forks[0] = object()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_process)
-
-
-def process_mark() -> tuple[int, object]:
-    """Return a value that differs in every process, also in forked children and where a process id is used again.
-
-    State that must not be used in two processes keeps the mark of the process that made it and compares. The id alone
-    would not do: it can be used again. The hook alone would not do: a fork by other code than Python's runs no hooks.
-    """
-    return os.getpid(), _forks[0]
 
 
 class Source(ABC):

@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 from tests.patience import LIMIT
 
-from veil import GRR, simulate
+from veil import GRR, Ledger, simulate
+from veil.device.outbox import Outbox
 from veil.entropy import Batch, Enumerated, Keyed, Seeded, Source, System, Words
-from veil.errors import EntropyError
+from veil.errors import EntropyError, LedgerError
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
@@ -287,6 +288,39 @@ def test_randomizers_computed_before_a_fork_are_not_used_by_the_child() -> None:
     assert len(pool) == 1
     with pytest.raises(EntropyError, match="cannot be copied or pickled"):
         copy.deepcopy(pool)
+
+
+@needs_fork
+@pytest.mark.parametrize("kind", ["ledger", "outbox"])
+def test_a_fork_while_a_thread_holds_a_ledger_or_an_outbox_does_not_block_the_child(tmp_path: Path, kind: str) -> None:
+    ledger, outbox = Ledger(tmp_path / "ledger", lifetime=1.0), Outbox(tmp_path / "outbox")
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ledger._thread if kind == "ledger" else outbox._thread:
+            inside.set()
+            assert leave.wait(LIMIT)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert inside.wait(LIMIT)
+    seen = in_child(lambda: [str(ledger.left), str(len(outbox.parcels()))])
+    leave.set()
+    thread.join()
+    assert seen == ["1", "0"]
+
+
+@needs_fork
+def test_a_forked_child_does_not_spend_a_budget_in_memory_again() -> None:
+    ledger = Ledger(lifetime=1.0)
+
+    def refused() -> list[str]:
+        with pytest.raises(LedgerError, match="another process's memory"):
+            ledger.spend("task", GRR(1.0, 2).guarantee)
+        return ["refused"]
+
+    assert in_child(refused) == ["refused"]
+    ledger.spend("task", GRR(1.0, 2).guarantee)
 
 
 def test_replays_are_the_streams_that_chunks_would_have_been() -> None:

@@ -16,7 +16,6 @@ import functools
 import hashlib
 import math
 import os
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -27,6 +26,7 @@ from pathlib import Path
 from veil.errors import BudgetError, LedgerError, ParameterError
 from veil.privacy import Guarantee, decimal_text, fraction_text, ln_above, read_fraction
 from veil.tools.durable import make_private, open_regular, write_secret
+from veil.tools.processes import ProcessLock, process_mark
 
 try:
     import fcntl
@@ -102,7 +102,7 @@ class Ledger:
         self._path = None if path is None else Path(path)
         self._today = today
         self._memory: list[Charge] = []
-        self._thread = threading.Lock()
+        self._thread, self._process = ProcessLock(), process_mark()
         if self._path is not None:
             _create(self._path)
             with self._locked() as file:
@@ -286,6 +286,10 @@ class Ledger:
         """The open file, or None for one in memory, for this thread of this process alone."""
         with self._thread:
             if self._path is None:
+                if self._process != process_mark():
+                    raise LedgerError(
+                        "this ledger is in another process's memory, so nothing is spent: expected a file"
+                    )
                 yield None
                 return
             try:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ from veil.device.lasting import read_kept
 from veil.errors import LedgerError
 from veil.tools.canonical import Json
 from veil.tools.durable import open_private, open_regular, write_secret
+from veil.tools.processes import ProcessLock
 
 try:
     import fcntl
@@ -76,7 +76,7 @@ class Outbox:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._thread = threading.RLock()
+        self._thread = ProcessLock()
         self._memory: Json = {"kind": _KIND, "version": _VERSION, "surveys": {}, "parcels": []}
 
     def parcels(self) -> list[Parcel]:

@@ -31,12 +31,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.entropy import Batch, Source, process_mark
+from veil.entropy import Batch, Source
 from veil.errors import MismatchError, ParameterError, WireError
 from veil.shuffle.peos.fixed_base import FixedBase
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, digest
 from veil.tools.extras import missing
+from veil.tools.processes import process_mark
 
 if TYPE_CHECKING:
     from gmpy2 import mpz
