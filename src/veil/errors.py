@@ -6,6 +6,7 @@ VeilError
 │   ├── DomainError                   a value that the domain does not hold, or a missing one
 │   ├── EmptyError                    no people, no reports
 │   ├── ExtraError                    a library that an extra brings is not installed
+│   ├── LimitError                    a query or reading that needs more memory or time than it may have
 │   └── SqlError                      a query that cannot be answered, and where in it
 ├── MismatchError (also ValueError)   reports, tallies or files of another task
 ├── WireError (also ValueError)       bytes that are truncated, foreign or out of range
@@ -40,6 +41,7 @@ __all__ = [
     "FitWarning",
     "InputError",
     "LedgerError",
+    "LimitError",
     "MismatchError",
     "ParameterError",
     "PartyError",
@@ -86,6 +88,14 @@ class ExtraError(InputError):
 
 class EmptyError(InputError):
     """There is nobody to randomize for, or nothing to estimate from."""
+
+
+class LimitError(InputError):
+    """A query or reading needs more memory or time than it may have. `expected` says what would fit."""
+
+    def __init__(self, message: str, expected: str) -> None:
+        self.expected = expected
+        super().__init__(f"{message}; expected {expected}")
 
 
 class SqlError(InputError):

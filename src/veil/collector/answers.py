@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from veil.sql.table import Table
 from veil.study import OneRound, Study, StudyRun
 from veil.study.registry import study_from_json
 from veil.tools.canonical import digest
+from veil.tools.limits import Limits, limited
 
 __all__ = ["FORMS", "Query", "prepare", "without", "written"]
 
@@ -87,9 +89,17 @@ class Query:
 
 
 def prepare(
-    store: Store, studies: Studies, stored: StoredSurvey, query: Query, check: Callable[[], object] = at_once
+    store: Store,
+    studies: Studies,
+    stored: StoredSurvey,
+    query: Query,
+    check: Callable[[], object] = at_once,
+    limits: Limits | None = None,
 ) -> Reading:
-    """What has to be read for an answer, from the reports so far; refuses what can be refused before that."""
+    """What has to be read for an answer, from the reports so far; refuses what can be refused before that.
+
+    `limits` bound the reading itself: None where an operator reads in a process of their own.
+    """
     run = store.study_of(stored.task) if query.study is None else None
     if run is not None:
         if query.set or query.candidates is not None:
@@ -125,7 +135,10 @@ def prepare(
 
     def read() -> Result:
         try:
-            return _checked(study.read(collected) if journal is None else _recorded(study, journal, collected), stored)
+            with nullcontext() if limits is None else limited(limits):
+                return _checked(
+                    study.read(collected) if journal is None else _recorded(study, journal, collected), stored
+                )
         except EmptyError:
             raise _too_few(stored) from None
         except InterruptedReadingError as problem:

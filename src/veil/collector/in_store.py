@@ -15,11 +15,12 @@ from typing import Any
 from veil.collector.store import Store, StoredSurvey, StoredTally
 from veil.collector.tallying import caught_up, is_maintained, stored_reports
 from veil.engines import Streamed
-from veil.errors import EmptyError, InputError, ServiceError, StoreError
+from veil.errors import EmptyError, InputError, LimitError, ServiceError, StoreError
 from veil.mechanisms import FrequencyOracle
 from veil.study.collected import Questions
 from veil.study.records import Journal
 from veil.survey import Survey, SurveyTally
+from veil.tools import limits
 from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
 
@@ -31,12 +32,12 @@ _MOST_COUNTS = 1 << 17  # a reconstruction goes through all of them, again and a
 
 
 class InterruptedReadingError(Exception):
-    """A reading was broken off: the database failed, or the collector stops. No VeilError, which would refuse it.
+    """A reading was broken off: the database failed, its time was over, or the collector stops.
 
-    What was taken so far stays written down, and the next reading goes on from there.
+    No VeilError, which would refuse it. What was taken so far stays written down: the next reading goes on from there.
     """
 
-    def __init__(self, cause: StoreError | ServiceError) -> None:
+    def __init__(self, cause: StoreError | ServiceError | LimitError) -> None:
         super().__init__(str(cause))
         self.cause = cause
 
@@ -142,9 +143,10 @@ class InStore(Streamed):
         try:
             for reports in stored_reports(self._store, self._stored, self.survey, self.mark, mark):
                 self._check()
+                limits.check()
                 found += len(reports)
                 yield reports
-        except (StoreError, ServiceError) as problem:
+        except (StoreError, ServiceError, LimitError) as problem:
             raise InterruptedReadingError(problem) from None
         if found < self.mark - mark:
             if self._store.survey(self._stored.key).is_purged:

@@ -15,6 +15,7 @@ from veil.errors import (
     EmptyError,
     ExtraError,
     InputError,
+    LimitError,
     MismatchError,
     ServiceError,
     StoreError,
@@ -50,6 +51,8 @@ def as_service_error(problem: BaseException) -> ServiceError:
         return ServiceError(
             503, "unavailable", "this collector lacks a library that the answer needs: tell its operator"
         )
+    if isinstance(problem, LimitError):
+        return ServiceError(422, "over-limit", str(problem), expected=problem.expected)
     for kind, code in _CODES:
         if isinstance(problem, kind):
             return ServiceError(422, code, str(problem))

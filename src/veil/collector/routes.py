@@ -31,6 +31,7 @@ from veil.study.registry import study_from_json
 from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
+from veil.tools.limits import Limits
 
 __all__ = ["FRAMED", "ROUTES", "Endpoint", "check_count", "post_reports"]
 
@@ -198,7 +199,8 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
         # refuses what is wrong before it is written to the audit log
         query = answers.Query(**{**asked, "set": (), "candidates": None, **lists})
         stored = service.catalogue.look_up(task)
-        reading = answers.prepare(service.store, service.studies, stored, query, service.check_stopping)
+        limits = Limits(service.settings.query_megabytes, service.settings.query_seconds, service.check_stopping)
+        reading = answers.prepare(service.store, service.studies, stored, query, service.check_stopping, limits)
         service.note(token.name, "answer", task, query.parameters)
         return stored, query, reading
 

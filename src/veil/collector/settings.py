@@ -24,6 +24,7 @@ _MOST_DAYS = 36_525
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
     *("ids_megabytes", "body_seconds", "close_seconds", "shutdown_seconds", "precision", "workers"),
+    *("query_megabytes", "query_seconds"),
 )
 
 
@@ -56,6 +57,8 @@ class Settings:
     tally_seconds: float = 1.0
     database_seconds: float = 5.0
     database_wait_seconds: int = 60
+    query_megabytes: int = 1_024
+    query_seconds: int = 60
     minimum: int = 100
     precision: int = 86_400
     valid_days: int = 30

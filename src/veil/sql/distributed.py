@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -17,7 +17,7 @@ from veil.sql.gram import Grams, add_words
 from veil.sql.locked import LockedDuckDB, select
 from veil.sql.parts import as_bytes, as_table
 from veil.sql.passes import Passes
-from veil.sql.rows import CollectedRows, Counted, Rows, counted_by
+from veil.sql.rows import CollectedRows, Counted, Rows, anything, counted_by
 from veil.sql.weights import combined
 
 if TYPE_CHECKING:
@@ -64,7 +64,12 @@ class DistributedRows(CollectedRows):
         return _Far(self.table, self._collected)
 
     def count(
-        self, sums: Sequence[str], atoms: Sequence[str] = (), keys: Sequence[str] = (), where: str | None = None
+        self,
+        sums: Sequence[str],
+        atoms: Sequence[str] = (),
+        keys: Sequence[str] = (),
+        where: str | None = None,
+        admit: Callable[[Counted], None] = anything,
     ) -> Counted:
         passes = Passes(self._database, sums, atoms, keys, where)
         found: dict[int, list[Any]] = {0: [], 1: []}
@@ -74,6 +79,7 @@ class DistributedRows(CollectedRows):
             raise EmptyError("nobody answered: expected at least one report")
         self._add_people(passes, found[0])
         counted = counted_by(passes)
+        admit(counted)
         if counted.grams is not None:
             self._add_products(counted.grams, passes, found[1])
         return counted

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veil.sql.answer import Answer, KeyColumn, Measured
+from veil.sql.costs import admit, cost_of
 from veil.sql.decimals import NAN, Decimals, decimals, in_decimals
 from veil.sql.design import Design
 from veil.sql.moments import Totals
@@ -22,6 +23,7 @@ from veil.sql.readings import Found, Part, reading_of
 from veil.sql.regions import patterns
 from veil.sql.rows import Counted, Rows
 from veil.sql.tidying import tidied
+from veil.tools.limits import check
 
 __all__ = ["run"]
 
@@ -31,7 +33,13 @@ def run(query: Query, rows: Rows) -> Answer:
     table = rows.table
     split = patterns(query.where)
     public = [key for key in query.keys if isinstance(key, PublicKey)]
-    counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where))
+    admit(cost_of(query, table, rows.people))
+
+    def weighed(counted: Counted) -> None:
+        """Refuse what is too much for these classes, before their weights are added up."""
+        admit(cost_of(query, table, rows.people, len(counted.passes.weighted), len(counted.classes)))
+
+    counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where), weighed)
     reading = reading_of(query, table, counted)
     rows.fill(query, reading)
     people = _people(reading.parts, counted)
@@ -112,6 +120,7 @@ def _measured(output: Output, rows: Sequence[Row], people: int) -> Measured:
     """A column of the answer."""
     found, errors, sampling = [], [], []
     for keys, totals in rows:
+        check()
         if totals is None:
             found.append(math.nan)
             errors.append(math.nan)
@@ -150,6 +159,7 @@ def _compared(query: Query, one: Row, other: Row) -> int:
 
 def _sortable(expression: Expression, row: Row) -> Any:
     keys, totals = row
+    check()
     if isinstance(expression, KeyValue):
         return keys[expression.index]
     if totals is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,6 +23,7 @@ from veil.results.base import Result
 from veil.results.units import Column, Unit, make_table
 from veil.sql.answer import KeyColumn, Measured, key_unit
 from veil.sql.choosing import expected_counts
+from veil.sql.costs import cost_of
 from veil.sql.decimals import Decimals, decimals, in_decimals
 from veil.sql.design import TalliedDesign, Values
 from veil.sql.engine import value_of
@@ -31,10 +32,12 @@ from veil.sql.hio import trees_of
 from veil.sql.moments import Totals
 from veil.sql.passes import public_part
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
+from veil.sql.readings import check_groups
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.rows import Alike, Rows
 from veil.sql.table import Table
 from veil.sql.weights import counts_people
+from veil.tools.limits import check
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,6 +49,7 @@ _MOST_ROWS = 200
 """Rows of the answer that are explained; more are like them."""
 _MOST_BOXES = 8
 _MOST_GRIDS = 12
+_WORK = ("boxes", "groups", "cells", "pairs", "rows", "megabytes", "seconds")
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,10 @@ class Explanation(Result):
     groups: int
     cells: int
     pairs: int
+    megabytes: int
+    """Memory that it takes at most, roughly, in units of 10^6 bytes."""
+    seconds: float
+    """The time that it takes, roughly."""
     rows: int
     """Rows that the answer would have."""
     n: int
@@ -101,11 +109,11 @@ class Explanation(Result):
         return make_table(columns, keys=len(self.keys))
 
     def facts(self, level: float = 0.95) -> dict[str, Any]:
-        work = {name: getattr(self, name) for name in ("boxes", "groups", "cells", "pairs", "rows")}
+        work = {name: getattr(self, name) for name in _WORK}
         return {"query": self.query, "plan": [{"step": one.what, "how": one.how} for one in self.steps], **work}
 
     def fact_units(self) -> Mapping[str, Unit]:
-        counts = dict.fromkeys(("boxes", "groups", "cells", "pairs", "rows"), Unit("count"))
+        counts = dict.fromkeys(_WORK, Unit("count")) | {"seconds": Unit("number", 1.0)}
         return {"query": Unit("label"), "plan.step": Unit("label"), "plan.how": Unit("label"), **counts}
 
     def remarks(self) -> list[str]:
@@ -139,11 +147,13 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         classes = [_Class.of(one, counted.places) for one in counted.classes]
         units = decimals([Decimal(1).scaleb(-counted.scales[place]) for place in counted.places])
         n = rows.people
+    check_groups(query, len(classes))
     work, found = _Work(), dict[tuple[Any, ...], Totals | None]()
     choices = list(product(*(key.buckets for key in query.private_keys)))
     looked = [(place, one, buckets) for place, one in enumerate(classes) for buckets in choices]
     many, step = len(looked), max(1, len(looked) // _MOST_ROWS)
     for place, one, buckets in looked[::step]:
+        check()
         row, boxes = _row(query, table, split.where(one.pattern), one, buckets)
         values = work.read(table, boxes, place, one, 1 / max(len(choices), 1))
         expected = None if values is None else _expected(table, boxes, values, one, units)
@@ -151,6 +161,8 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         found[row] = expected if row not in found or expected is None or before is None else before + expected
     ordered = list(found.items())
     times = 1 if isinstance(table.design, TalliedDesign) else step
+    cost = cost_of(query, table, n, classes=len(classes))
+    cost = replace(cost, cells=work.cells * times, pairs=work.pairs * times)
     return Explanation(
         query=query.text,
         steps=tuple(_steps(query, table, split.atoms, work)),
@@ -158,8 +170,10 @@ def explain(query: Query, rows: Rows | Table, n: int | None = None) -> Explanati
         keys=tuple(KeyColumn.of(key.name, [row[i] for row, _ in ordered]) for i, key in enumerate(query.keys)),
         boxes=work.boxes * step,
         groups=len(work.groups),
-        cells=work.cells * times,
-        pairs=work.pairs * times,
+        cells=cost.cells,
+        pairs=cost.pairs,
+        megabytes=cost.megabytes,
+        seconds=round(cost.seconds, 1),
         rows=max(len(ordered), many if step > 1 else 0),
         n=n,
         population=n,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ __all__ = ["FEW_ROWS", "FEW_SUMS", "Grams", "add_gram", "add_words", "by_place",
 
 Words = NDArray[np.uint64]
 _LIMB_BITS = 21
-_ADDED_ROWS = 1 << 14  # 2^20 products of two limbs would add up below 2^63; fewer rows keep the limbs small
+_MOST_ROWS, _LEAST_ROWS = 1 << 14, 1 << 11  # 2^20 products of two limbs add up below 2^63
+_AT_ONCE = 1 << 20  # weights whose limbs are in memory
 _ALIGNED = 4  # the kernel takes so many rows of limbs at a time
 FEW_SUMS, FEW_ROWS = 8, 64
 """Below either, a loop over rows is faster than a matrix product."""
@@ -37,10 +39,14 @@ class Grams:
     """The exact sums of products of two weights, for each class of rows."""
 
     def __init__(self, classes: int, sums: int) -> None:
+        self._classes, self._sums = classes, sums
+
+    @cached_property
+    def words(self) -> Words:
+        """The sums as words, one row of pairs per class; made when they are first needed."""
         from veil.kernels.wide import LARGE_WORDS
 
-        self._sums = sums
-        self.words: Words = np.zeros((classes, pair_count(sums), LARGE_WORDS), np.uint64)
+        return np.zeros((self._classes, pair_count(self._sums), LARGE_WORDS), np.uint64)
 
     def add(self, places: NDArray[np.int32], weights: NDArray[np.int64]) -> None:
         """Add rows: the class of each, and one row of weights per sum."""
@@ -79,9 +85,10 @@ def add_gram(weights: NDArray[np.int64], numbers: NDArray[np.int64] | None, word
     """
     from veil.kernels.products import add_grid, multiply
 
-    for start in range(0, weights.shape[1], _ADDED_ROWS):
-        some = np.ascontiguousarray(weights[:, start : start + _ADDED_ROWS])
-        right = _limbs(some) if numbers is None else _scaled_limbs(some, numbers[start : start + _ADDED_ROWS])
+    step = min(_MOST_ROWS, max(_LEAST_ROWS, _AT_ONCE // len(weights)))
+    for start in range(0, weights.shape[1], step):
+        some = np.ascontiguousarray(weights[:, start : start + step])
+        right = _limbs(some) if numbers is None else _scaled_limbs(some, numbers[start : start + step])
         left = _limbs(some) if mixed else right
         grid = np.zeros((len(left.of), len(right.of)), np.int64)
         multiply(left.values, right.values, left.of, right.of, grid)

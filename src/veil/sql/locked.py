@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veil.errors import InputError
+from veil.errors import InputError, LimitError
 from veil.sql.columns import identifier, literal
+from veil.tools.limits import check, current, interruptible
 from veil.wire.arrow import arrow_schema, to_arrow
 from veil.wire.reports import Reports
 
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 
     from veil.sql.table import Table
 
-__all__ = ["IN_MEMORY", "LockedDuckDB", "is_literal", "select", "told"]
+__all__ = ["DUCKDB_BYTES", "IN_MEMORY", "LockedDuckDB", "is_literal", "select", "told"]
 
 IN_MEMORY = 128 << 20
 """Reports of so many bytes in all are copied into DuckDB's memory, where a query takes half the time."""
 
-_MEMORY = "640MB"
+DUCKDB_BYTES = 640 * 10**6
+"""DuckDB's own memory, at most."""
 _LITERAL = re.compile(r"[\w/.:=+@, -]*")
 
 
@@ -68,8 +70,10 @@ class LockedDuckDB:
         self.view = self.name("people")
         self.known: dict[str, Any] = {}
         """Aggregates over all rows, as far as they were asked for."""
+        limits = current()
+        memory = DUCKDB_BYTES if limits is None else min(DUCKDB_BYTES, limits.megabytes * 10**6)
         self._connection = duckdb.connect(
-            ":memory:", config={"memory_limit": _MEMORY, "temp_directory": "", "threads": thread_count()}
+            ":memory:", config={"memory_limit": f"{memory}B", "temp_directory": "", "threads": thread_count()}
         )
         small = people * table.survey.layout.size <= IN_MEMORY
         with told("the rows of the table"):
@@ -132,6 +136,11 @@ class LockedDuckDB:
     @contextlib.contextmanager
     def _reading(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         """Reports that come one by one are there for one pass; those in files or in memory are always there."""
+        with interruptible(connection.interrupt), self._arriving(connection):
+            yield
+
+    @contextlib.contextmanager
+    def _arriving(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
         reports = self._reports
         if reports is None:
             yield
@@ -205,21 +214,28 @@ def told(what: str, token: str = "") -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException) as problem:
-        raise InputError(f"DuckDB cannot evaluate {what}{_reason(str(problem), token)}") from None
-    except duckdb.OutOfMemoryException:
-        raise InputError("this query needs too much memory: group by fewer values") from None
-    except (duckdb.IOException, duckdb.PermissionException, duckdb.HTTPException):
-        raise InputError("a file of this table cannot be read any more: open the table again") from None
-    except duckdb.OutOfRangeException:
-        raise InputError(
+    except (duckdb.Error, pa.ArrowException, OSError) as problem:
+        check()  # it may have been interrupted
+        raise _in_words(problem, what, token) from None
+
+
+def _in_words(problem: Exception, what: str, token: str) -> InputError:
+    import duckdb
+
+    if isinstance(problem, (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException)):
+        return InputError(f"DuckDB cannot evaluate {what}{_reason(str(problem), token)}")
+    if isinstance(problem, duckdb.OutOfMemoryException):
+        return LimitError("this query needs too much memory in DuckDB", "fewer groups, sums or long texts at once")
+    if isinstance(problem, (duckdb.IOException, duckdb.PermissionException, duckdb.HTTPException)):
+        return InputError("a file of this table cannot be read any more: open the table again")
+    if isinstance(problem, duckdb.OutOfRangeException):
+        return InputError(
             f"DuckDB cannot evaluate {what}: a number is out of range, as where whole numbers or decimals overflow; "
             "CAST(column AS DOUBLE) has room for larger ones"
-        ) from None
-    except (duckdb.Error, pa.ArrowException, OSError):
-        raise InputError(
-            f"DuckDB cannot evaluate {what}: a value of a public column does not fit (a cast, or a number out of range)"
-        ) from None
+        )
+    return InputError(
+        f"DuckDB cannot evaluate {what}: a value of a public column does not fit (a cast, or a number out of range)"
+    )
 
 
 def _reason(message: str, token: str) -> str:

@@ -27,6 +27,7 @@ from veil.errors import WireError
 from veil.sql.decimals import Decimals, decimals, in_decimals, integers
 from veil.sql.design import Values
 from veil.sql.gram import FEW_ROWS, FEW_SUMS, add_gram, add_words, by_place, is_short, pair_count
+from veil.tools.limits import check
 
 __all__ = ["Moments", "Totals"]
 
@@ -172,6 +173,7 @@ class Moments:
         groups = np.flatnonzero(self._second.any(axis=(1, 2)))
         step = max(1, _AT_ONCE // sums**2)  # so that memory does not grow with the number of groups
         for some in (groups[start : start + step] for start in range(0, len(groups), step)):
+            check()
             one, second = integers(self._first[some]), _square(integers(self._second[some]), sums)
             people = counts[some, None, None].astype(object)
             alone = people <= 1

@@ -6,9 +6,10 @@ each fills it from its rows, and the driver merges what they found.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -17,17 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
+from veil.sql.costs import Cost, admit, cost_of
 from veil.sql.design import TalliedDesign, Tallies, Values
 from veil.sql.moments import Moments, Totals
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
+from veil.tools.limits import check
 from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
     from veil.sql.rows import Counted, Rows
     from veil.sql.table import Table
 
-__all__ = ["NOBODY", "Found", "Part", "Reading", "reading_of"]
+__all__ = ["NOBODY", "Found", "Part", "Reading", "check_groups", "reading_of"]
 
 _MOST_ROWS = 100_000
 _FEW_CONDITIONS = 8
@@ -79,20 +82,30 @@ class Reading(ABC):
 
 def reading_of(query: Query, table: Table, counted: Counted) -> Reading:
     """The reading of a query over rows of these classes, with nothing added up yet."""
+    check_groups(query, len(counted.classes))
     parts = list(_parts(query, table, counted))
-    return (_Tallied if isinstance(table.design, TalliedDesign) else _Numbers)(table, counted, parts)
+    if isinstance(table.design, TalliedDesign):
+        return _Tallied(table, counted, parts)
+    people = sum(people for one in counted.classes for _, people in one.answered)
+    cost = cost_of(query, table, people, len(counted.passes.weighted), len(counted.classes))
+    return _Numbers(table, counted, parts, cost)
+
+
+def check_groups(query: Query, classes: int) -> None:
+    """Refuse a query whose answer would have too many rows, before any is made."""
+    many = math.prod(len(key.buckets) for key in query.private_keys) * classes
+    if many > _MOST_ROWS:
+        raise InputError(f"this query makes {many:,} groups, more than {_MOST_ROWS:,}: group by fewer or wider buckets")
 
 
 def _parts(query: Query, table: Table, counted: Counted) -> Iterator[Part]:
     """For each class of rows and each combination of private buckets, which people are meant."""
     sizes, split = [part.size for part in table.private.parts], patterns(query.where)
     choices = list(product(*(key.buckets for key in query.private_keys)))
-    many = len(choices) * len(counted.classes)
-    if many > _MOST_ROWS:
-        raise InputError(f"this query makes {many:,} groups, more than {_MOST_ROWS:,}: group by fewer or wider buckets")
     for place, one in enumerate(counted.classes):
         condition = split.where(one.pattern)
         for buckets in choices:
+            check()
             keys = zip(query.private_keys, buckets, strict=True)
             inside = [InRuns(key.place, ((bucket.start, bucket.stop),)) for key, bucket in keys]
             boxes = disjoint_boxes(Both((condition, *inside)), sizes)
@@ -117,7 +130,7 @@ def _added(found: Found, row: tuple[Any, ...], totals: Totals | None) -> None:
 class _Numbers(Reading):
     """One number per report and condition, for designs that read row by row."""
 
-    def __init__(self, table: Table, counted: Counted, parts: Sequence[Part]) -> None:
+    def __init__(self, table: Table, counted: Counted, parts: Sequence[Part], cost: Cost) -> None:
         super().__init__(table, counted, parts)
         effort = len(counted.classes) / max(len(parts), 1)  # each class has its share of all rows
         self._by_class: dict[int, list[tuple[Values, Moments]]] = {}
@@ -129,6 +142,9 @@ class _Numbers(Reading):
             except EmptyError:
                 self._moments.append(None)
                 continue
+            cost = replace(cost, cells=cost.cells + values.cells, pairs=cost.pairs + values.pairs)
+            admit(cost)
+            check()
             made = Moments(values, self.sums, len(one.counts))
             self._moments.append(made)
             if values.groups != frozenset():
@@ -145,6 +161,7 @@ class _Numbers(Reading):
         for (place, columns, weights), numbers in _numbers(batches, self._by_class):
             choice = columns.get("choice")
             for (_, mine), own in zip(self._by_class[place], numbers, strict=True):
+                check()
                 mine.add(np.zeros(len(own), np.int64) if choice is None else choice, own, weights)
 
     def _filled(self) -> Iterator[Moments]:
@@ -160,6 +177,7 @@ class _Numbers(Reading):
     def found(self) -> Found:
         found: Found = {}
         for part, made in zip(self.parts, self._moments, strict=True):
+            check()
             one = self.counted.classes[part.place]
             _added(
                 found,
@@ -201,6 +219,7 @@ class _Tallied(Reading):
 
     def add(self, rows: Rows) -> None:
         for place, columns, weights in _batches(rows, self.counted, self._wanted, None):
+            check()
             self._by_class[place].add(columns, weights)
 
     def state(self) -> list[bytes]:
@@ -213,6 +232,7 @@ class _Tallied(Reading):
     def found(self) -> Found:
         found: Found = {}
         for part in self.parts:
+            check()
             own = Totals.nothing(self.sums)
             try:
                 if part.boxes:

@@ -8,7 +8,7 @@ read. `scan` goes through the rows that count.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from veil.sql.table import Table
     from veil.study import Collected
 
-__all__ = ["Alike", "Batch", "CollectedRows", "Counted", "Rows", "add_products", "counted_by"]
+__all__ = ["Alike", "Batch", "CollectedRows", "Counted", "Rows", "add_products", "anything", "counted_by"]
 
 _MOST_CLASSES = 100_000
 _BATCH_ROWS, _LEAST_BATCH_ROWS = 1 << 17, 1 << 11
@@ -104,6 +104,10 @@ class Batch:
     weights: NDArray[np.int64]
 
 
+def anything(counted: Counted) -> None:
+    """Refuse nothing."""
+
+
 class Rows(ABC):
     """Runs at the collector: the rows of a table."""
 
@@ -119,18 +123,25 @@ class Rows(ABC):
         """The rows as they are now, in DuckDB."""
 
     def count(
-        self, sums: Sequence[str], atoms: Sequence[str] = (), keys: Sequence[str] = (), where: str | None = None
+        self,
+        sums: Sequence[str],
+        atoms: Sequence[str] = (),
+        keys: Sequence[str] = (),
+        where: str | None = None,
+        admit: Callable[[Counted], None] = anything,
     ) -> Counted:
         """The first pass: one class per different combination of the keys' values and of the conditions that hold.
 
         `sums`, `atoms` and `keys` are expressions over public columns, as DuckDB evaluates them. All numbers are exact
         integers: what is added up is taken on a decimal scale, see `veil.sql.weights`. A NULL counts as 0 and as not
         true. `where` is what the query's condition demands of public columns alone: where it is
-        not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero.
+        not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero. `admit` may
+        refuse the classes before sums over them are made.
         """
         passes = Passes(self.database(), sums, atoms, keys, where)
         passes.database.execute(passes.connection, passes.count())
         counted = counted_by(passes)
+        admit(counted)
         add_products(counted)
         return counted
 

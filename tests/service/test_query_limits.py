@@ -1,0 +1,137 @@
+"""A query that needs too much is refused before it starts or stopped while it runs, and posts go on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from tests.service.harness import FRAMED, framed
+
+from veil import Integers, Record
+from veil.collector.app import App
+from veil.collector.service import Service
+from veil.collector.settings import Settings
+from veil.collector.tokens import SCOPES, issue_token
+from veil.entropy import Seeded
+from veil.errors import InputError
+from veil.sql import Measure, Table
+from veil.sql.costs import Cost
+
+pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
+
+TABLE = Table(4.0, Record.of(age=Integers(0, 299), salary=Integers(0, 299)), (Measure("spent"),))
+PEOPLE = 300
+SUMS = 400
+GROUPS = "SELECT age, salary, COUNT(*) AS n, AVG(spent) AS mean FROM people GROUP BY age, salary"
+
+
+def sums(many: int) -> str:
+    return f"SELECT {', '.join(f'SUM(spent + {i}) AS s{i}' for i in range(many))} FROM people WHERE age < 50"  # noqa: S608
+
+
+def body(seed: int) -> bytes:
+    draw = np.random.default_rng(seed)
+    ages, salaries = draw.integers(0, 300, (2, PEOPLE)).tolist()
+    held = [{"age": a, "salary": s} for a, s in zip(ages, salaries, strict=True)]
+    return framed(TABLE.survey, held, source=Seeded(seed), public={"spent": draw.integers(0, 99, PEOPLE)})
+
+
+@asynccontextmanager
+async def collector(folder: Path, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a collector in this process, with the table open and some people's reports."""
+    service = Service(Settings(folder=str(folder), minimum=10, **settings))
+    _, secret = issue_token(service.store, tuple(SCOPES), None)
+    await service.start()
+    try:
+        transport, headers = httpx.ASGITransport(App(service)), {"Authorization": f"Bearer {secret}"}
+        async with httpx.AsyncClient(transport=transport, base_url="http://collector", headers=headers) as client:
+            document = {"survey": json.loads(TABLE.to_bytes())}
+            assert (await client.post("/v1/surveys", json=document)).status_code == 201
+            assert (await client.post(f"/v1/surveys/{TABLE.survey.task}/open")).status_code == 200
+            assert (await post(client, 1)).status_code == 200
+            yield client
+    finally:
+        await service.stop()
+
+
+async def post(client: httpx.AsyncClient, seed: int) -> httpx.Response:
+    return await client.post(f"/v1/surveys/{TABLE.survey.task}/reports", content=body(seed), headers=FRAMED)
+
+
+async def ask(client: httpx.AsyncClient, query: str) -> httpx.Response:
+    path = f"/v1/surveys/{TABLE.survey.task}/answer"
+    return await client.post(path, json={"set": [f"query={query}"]}, timeout=None)
+
+
+def refusal(answer: httpx.Response) -> dict[str, str]:
+    assert answer.status_code == 422, answer.text
+    error: dict[str, str] = answer.json()["error"]
+    assert error["code"] == "over-limit"
+    return error
+
+
+def test_a_query_over_the_limit_is_refused_before_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*given: Any) -> None:
+        raise AssertionError("weights were added up")
+
+    monkeypatch.setattr("veil.sql.gram.Grams.add", never)
+
+    async def refused() -> None:
+        async with collector(tmp_path / "data", query_megabytes=200) as client:
+            error = refusal(await ask(client, sums(SUMS)))
+            assert "this query needs about" in error["message"]
+            assert "400 sums, 400 outputs and 1 group of 300 people" in error["message"]
+            assert "at most 200 MB and 60 s (query_megabytes, query_seconds)" in error["expected"]
+            assert "sums at once would fit" in error["expected"]
+            assert (await post(client, 2)).status_code == 200
+            plan = (await ask(client, f"EXPLAIN {sums(SUMS)}")).json()
+            assert plan["megabytes"] > 200
+            assert (await ask(client, "SELECT COUNT(*) AS n FROM people")).status_code == 200
+
+    asyncio.run(refused())
+
+
+def test_a_query_that_runs_too_long_is_stopped_and_posts_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cost, "seconds", 0.0)  # it is taken for a short one; it takes minutes
+
+    async def stopped() -> None:
+        async with collector(tmp_path / "data", query_seconds=1, query_megabytes=10_000) as client:
+            asked = asyncio.create_task(ask(client, GROUPS))
+            answers = []
+            while not asked.done():
+                answers.append(await post(client, 2 + len(answers)))
+            error = refusal(await asked)
+            assert "longer than 1 seconds and was stopped" in error["message"]
+            assert len(answers) >= 2
+            assert {answer.status_code for answer in answers} == {200}
+            assert (await ask(client, "SELECT COUNT(*) AS n FROM people")).status_code == 200
+
+    asyncio.run(stopped())
+
+
+def test_what_fits_is_answered(tmp_path: Path) -> None:
+    """As many sums as a refusal says are answered within the same limit."""
+
+    async def fits() -> None:
+        async with collector(tmp_path / "data", query_megabytes=200) as client:
+            expected = refusal(await ask(client, sums(SUMS)))["expected"]
+            most = int(expected.partition("query_seconds): ")[2].split()[0])
+            assert 20 < most < 400
+            answer = await ask(client, sums(most))
+            assert answer.status_code == 200, answer.text
+
+    asyncio.run(fits())
+
+
+@pytest.mark.parametrize("name", ["query_megabytes", "query_seconds"])
+def test_limits_are_positive(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} must be at least 1"):
+        Settings(**{name: 0})
