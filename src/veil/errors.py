@@ -19,6 +19,7 @@ VeilError
 │   ├── StoreTimeoutError             it did not answer in time
 │   ├── StoreDamagedError             a part of what it holds is damaged or missing
 │   └── StoreUnreachableError         no connection to it could be made
+│       └── StoreReadOnlyError        its server takes no writes: a standby, or one that was demoted
 ├── PartyError                        a party of a shuffle failed, refused or fell silent: nothing was counted
 └── EngineError                       what should count is not there, or failed: nothing was counted
 
@@ -50,6 +51,7 @@ __all__ = [
     "SqlError",
     "StoreDamagedError",
     "StoreError",
+    "StoreReadOnlyError",
     "StoreTimeoutError",
     "StoreUnreachableError",
     "VeilError",
@@ -154,6 +156,10 @@ class StoreDamagedError(StoreError):
 
 class StoreUnreachableError(StoreError):
     """No connection to the collector's database could be made: it may not be there yet."""
+
+
+class StoreReadOnlyError(StoreUnreachableError):
+    """The collector's database takes no writes: its server is a standby, or was demoted to one."""
 
 
 class PartyError(VeilError):

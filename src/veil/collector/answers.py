@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from veil.collector.catalogue import parsed_study, read_by
@@ -100,6 +100,25 @@ def prepare(
 
     `limits` bound the reading itself: None where an operator reads in a process of their own.
     """
+    with store.steady() as epoch:
+        reading = _prepared(store, studies, stored, query, check, limits)
+
+    def read() -> Result:
+        with store.steady(epoch):
+            return reading.read()
+
+    # what is kept of another server's reports must not answer for this one's
+    return replace(reading, study=f"{reading.study} {epoch}", read=read)
+
+
+def _prepared(
+    store: Store,
+    studies: Studies,
+    stored: StoredSurvey,
+    query: Query,
+    check: Callable[[], object],
+    limits: Limits | None,
+) -> Reading:
     run = store.study_of(stored.task) if query.study is None else None
     if run is not None:
         if query.set or query.candidates is not None:

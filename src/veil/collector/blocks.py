@@ -182,7 +182,7 @@ class BlockStore(BlockReader):
     def _current(self, connection: Connection, survey: int, sequence: int, indexed: int, folds: int) -> Seen:
         """What is known of a survey's ids, brought up to what the database holds now; its runs must have been read."""
         seen = self._memory.of(survey)
-        if seen.loaded != folds:
+        if seen.loaded != folds or seen.epoch != self.epoch:
             raise _OutdatedError
         if seen.folds != folds:
             seen.latest, seen.mark, seen.folds = set(), indexed, folds
@@ -214,7 +214,11 @@ class BlockStore(BlockReader):
         seen = self._memory.of(survey)
         listing = f"SELECT run FROM {self.table('runs', survey)} WHERE survey = ? AND page = ?"  # noqa: S608
         standing = "SELECT revision, indexed, state FROM surveys JOIN counters ON survey = key WHERE key = ?"
-        with self.snapshot() as connection, self.finding_damage(connection):
+        with self.steady() as epoch, self.snapshot() as connection, self.finding_damage(connection):
+            if seen.epoch != epoch:  # what is known may be ahead of what this server has
+                seen.doubt()
+                seen.forget()
+                seen.epoch = epoch
             folds, indexed, state = connection.execute(standing, (survey,)).fetchone() or (0, 0, "draft")
             if folds == seen.loaded:
                 return

@@ -155,7 +155,7 @@ def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, 
         days[day] = days.get(day, 0) + count
     counts = {day: math.ceil(count / each) for day, count in days.items()}
     most = max(1, min(_MOST_ROWS, _CHUNK_BYTES // size))
-    with tempfile.TemporaryFile(dir=folder) as spill:
+    with store.steady(), tempfile.TemporaryFile(dir=folder) as spill:
         dealt, after = _Dealt(spill, kind, np.random.default_rng(), counts), 0
         found = 0
         while chunk := store.chunk(stored.key, after, most, mark):

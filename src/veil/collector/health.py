@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from veil.collector.logs import log
 from veil.collector.store import Store
-from veil.errors import ServiceError, StoreError, StoreTimeoutError
+from veil.errors import ServiceError, StoreError, StoreReadOnlyError, StoreTimeoutError
 
 __all__ = ["Health", "count_something"]
 
@@ -70,6 +70,8 @@ class Health:
             if self._failed_write:
                 self._store.probe()
                 self._failed_write = False
+        except StoreReadOnlyError:
+            raise _refusal("the database takes no writes: its server is a standby, or was demoted to one") from None
         except StoreError as problem:
             self.failed(problem)
             what = "the last write to the database failed" if self._failed_write else "the database cannot be used"

@@ -9,23 +9,44 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import psycopg
 
 from veil.collector.blocks import BlockStore, Old
 from veil.collector.deadlines import Deadlines
+from veil.collector.logs import log
 from veil.collector.migrating import bring_up_to_date
 from veil.collector.schema import PER_SURVEY
 from veil.collector.sql import Connection
-from veil.errors import InputError, StoreDamagedError, StoreError, StoreTimeoutError, StoreUnreachableError
+from veil.errors import (
+    InputError,
+    StoreDamagedError,
+    StoreError,
+    StoreReadOnlyError,
+    StoreTimeoutError,
+    StoreUnreachableError,
+)
 
 __all__ = ["PostgresStore"]
 
 _SCHEMA_LOCK = 0x7665696C  # "veil": collectors that start at the same moment make the tables one after another
 _CONNECT_SECONDS = 5
 _PURGE_SECONDS = 0.3  # for the lock, and between two tries
-# A machine that is gone is found out by the kernel; what the URL says about it counts.
-_SIGNS_OF_LIFE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000}
+# A machine that is gone is found out by the kernel, and of several servers one that takes writes is the right one.
+_DEFAULTS: dict[str, str | int] = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+    "target_session_attrs": "read-write",
+}
+# Which history of the database a server has: each promotion of a standby begins a new timeline.
+_HISTORY = (
+    b"SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,"
+    b" (SELECT system_identifier FROM pg_control_system())"
+)
+_READ_ONLY = "the database takes no writes: its server is a standby, or was demoted to one"
 _LATE = (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable, psycopg.errors.ConnectionTimeout)
 _DAMAGED = (  # internal errors are what is said of lost pieces of long values
     *(psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted, psycopg.errors.InternalError_),
@@ -41,6 +62,7 @@ _REFUSED = {
     "no pg_hba.conf entry": "it does not let us in from here (pg_hba.conf)",
 }
 _UNREACHED = {
+    "session is read-only|hot standby": _READ_ONLY,
     "Connection refused": "nothing listens",
     "could not translate host name|Name or service not known|failed to resolve host": "there is no such host",
     "No such file or directory": "there is no such socket",
@@ -93,12 +115,17 @@ class PostgresStore(BlockStore):
     def __init__(self, url: str, seconds: float | None = None, *, old: Old = "update") -> None:
         super().__init__()
         given = psycopg.conninfo.conninfo_to_dict(url)
-        self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _SIGNS_OF_LIFE.items() if k not in given})
+        self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _DEFAULTS.items() if k not in given})
         self._place = f", at {given['host']}:{given.get('port', 5432)}" if "host" in given else ""
         self._deadlines = Deadlines(seconds)
         self._lock = threading.Lock()
         self._writer: psycopg.Connection[Any] | None = None
         self._idle: list[psycopg.Connection[Any]] = []
+        self._epoch, self._history = 0, (0, 0)
+        self._epochs: WeakKeyDictionary[psycopg.Connection[Any], int] = WeakKeyDictionary()
+        self._admitting = threading.Lock()
+        self._steady = threading.local()
+        self._warned = False
         try:
             with self.writing(patient=True) as connection:
                 self._prepare(connection, old)
@@ -106,13 +133,36 @@ class PostgresStore(BlockStore):
             self.close()
             raise
 
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    @contextlib.contextmanager
+    def steady(self, epoch: int | None = None) -> Iterator[int]:
+        outer: int | None = getattr(self._steady, "epoch", None)
+        wanted = outer if outer is not None else self._epoch if epoch is None else epoch
+        self._steady.epoch = wanted
+        try:
+            yield wanted
+        finally:
+            self._steady.epoch = outer
+
+    def _check_steady(self, connection: psycopg.Connection[Any]) -> None:
+        wanted: int | None = getattr(self._steady, "epoch", None)
+        if wanted is not None and self._epochs.get(connection) != wanted:
+            raise StoreError("another database server took over: nothing of this was stored, try it again")
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[_Marked]:
         with _translated():
             try:
                 connection = self._idle.pop()
+                if self._epochs.get(connection) != self._epoch:
+                    connection.close()
+                    connection = self._connect()
             except IndexError:
                 connection = self._connect()
+            self._check_steady(connection)
             try:
                 yield _Marked(connection, self._deadlines)  # of each statement: a block may go through all reports
             except BaseException:
@@ -120,22 +170,37 @@ class PostgresStore(BlockStore):
                     self._drop_idle()
                 connection.close()
                 raise
-            self._idle.append(connection)
+            if self._epochs.get(connection) == self._epoch:
+                self._idle.append(connection)
+            else:
+                connection.close()
 
     @contextlib.contextmanager
     def writing(self, *, patient: bool = False) -> Iterator[_Marked]:
         with self._lock, _translated():
-            if self._writer is None or self._writer.closed:
+            if self._writer is None or self._writer.closed or self._epochs.get(self._writer) != self._epoch:
+                if self._writer is not None:
+                    self._writer.close()
                 self._writer = self._connect()
+                self._writer.add_notice_handler(self._note_warning)
+            self._check_steady(self._writer)
+            self._warned = False
             try:
                 with self._deadlines.watch(self._writer, patient=patient), self._writer.transaction():
                     if patient:  # a migration of many reports takes its time
                         self._writer.execute("SET LOCAL statement_timeout = 0")
                         self._writer.execute("SET LOCAL lock_timeout = 0")
                     yield _Marked(self._writer)
-            except (StoreTimeoutError, psycopg.OperationalError):
+            except (StoreTimeoutError, psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction):
                 self._writer.close()  # also where it broke during the commit: nobody knows, so nobody is told
                 raise
+            if self._warned:
+                # An administrator cancelled the wait for a synchronous standby: the commit succeeds with a warning.
+                # What is on this server alone is lost if it fails, so that it must not be acknowledged.
+                raise StoreError("the database could not confirm that the commit is on its standby")
+
+    def _note_warning(self, notice: psycopg.errors.Diagnostic) -> None:
+        self._warned = self._warned or notice.severity_nonlocalized == "WARNING"
 
     def begin_snapshot(self, connection: Connection, surveys: Sequence[int]) -> None:
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -239,11 +304,19 @@ class PostgresStore(BlockStore):
     def ping(self) -> None:
         """A connection that was left from before may be gone: then a new one tells."""
         try:
-            super().ping()
+            self._ping_writable()
         except StoreTimeoutError:
             raise
         except StoreError:
-            super().ping()
+            self._ping_writable()
+
+    def _ping_writable(self) -> None:
+        super().ping()
+        with self.reading() as connection:
+            (read_only,) = connection.execute("SHOW transaction_read_only").fetchone() or ("on",)
+            if read_only != "off":
+                connection.raw.close()  # the next one may reach another server
+                raise StoreReadOnlyError(_READ_ONLY)
 
     def close(self) -> None:
         with self._lock:
@@ -269,6 +342,8 @@ class PostgresStore(BlockStore):
             if (why := _known(_REFUSED, problem)) is not None:
                 raise StoreError(f"the database refuses us: {why}{self._place}") from None
             why = _known(_UNREACHED, problem) or "it does not answer as a database does"
+            if why == _READ_ONLY:
+                raise StoreReadOnlyError(f"{why}{self._place}") from None
             raise StoreUnreachableError(f"the database cannot be reached: {why}{self._place}") from None
         settings = "SET synchronous_commit = on"  # whatever the server's default is
         if self._deadlines.seconds is not None:
@@ -276,7 +351,36 @@ class PostgresStore(BlockStore):
             settings += f"; SET statement_timeout = {limit}; SET lock_timeout = {limit}"
         with self._deadlines.watch(connection):
             connection.execute(settings.encode())
+            self._admit(connection)
         return connection
+
+    def _admit(self, connection: psycopg.Connection[Any]) -> None:
+        """Note which server this is. When another one takes over, connections to the one before are closed.
+
+        After a failover that could not wait for the standby, the new server lacks the latest commits, and everything
+        that is remembered may be ahead of it. A server with an older history than one that was seen is the one before,
+        which somebody forgot to stop: what it stores would be lost.
+        """
+        timeline, system = connection.execute(_HISTORY).fetchone() or (None, 0)
+        if timeline is None:
+            connection.close()
+            raise StoreReadOnlyError(f"{_READ_ONLY}{self._place}")
+        history = int(system), int(timeline, 16)
+        with self._admitting:
+            if self._history == (0, 0):
+                self._history = history
+            elif history != self._history:
+                if history[0] == self._history[0] and history < self._history:
+                    connection.close()
+                    raise StoreUnreachableError(
+                        "the database cannot be used: this server was replaced by another one, and its history is"
+                        " older; stop it, or start the collector again if it is the right one"
+                    )
+                self._history = history
+                self._epoch += 1
+                self._drop_idle()
+                log("warning", "database-server-changed", timeline=history[1])
+            self._epochs[connection] = self._epoch
 
     def _prepare(self, connection: _Marked, old: Old) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
@@ -310,6 +414,8 @@ def _translated() -> Iterator[None]:
         ) from None
     except _DAMAGED as problem:
         raise _damaged(problem) from None
+    except psycopg.errors.ReadOnlySqlTransaction:
+        raise StoreReadOnlyError(_READ_ONLY) from None
     except psycopg.Error as problem:
         kind = StoreTimeoutError if isinstance(problem, _LATE) else StoreError
         raise kind(f"the database cannot be used: {type(problem).__name__}") from None

@@ -173,6 +173,10 @@ class Studies:
 
         `begin` is called when nothing speaks against it, before anything is erased.
         """
+        with self._store.steady():
+            return self._purged(self._store.survey(stored.key), begin)
+
+    def _purged(self, stored: StoredSurvey, begin: Callable[[], object]) -> int:
         study, survey = self._store.study_of(stored.task), read_by(stored)
         if stored.state != "closed":
             raise InputError("only a closed survey's reports can be forgotten")
@@ -226,7 +230,8 @@ class Studies:
     def advance(self, id_: str, check: Callable[[], object] = at_once) -> int:
         """Close, read and open as many rounds as are wanted; how many were read. `check` may break it off."""
         try:
-            return self._advance(self.look_up(id_), check)
+            with self._store.steady():
+                return self._advance(self.look_up(id_), check)
         except InterruptedReadingError as problem:
             raise problem.cause from None
 

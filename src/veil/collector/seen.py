@@ -169,12 +169,14 @@ class Seen:
     """The ids of one survey up to a mark. The database counts in `folds` how often its runs changed.
 
     The runs known here are those of the count `loaded`, and `latest` holds what came after those of the count `folds`.
-    A run never changes, so that what was read of one stays right when a commit fails, or a connection breaks.
+    A run never changes, so that what was read of one stays right when a commit fails, or a connection breaks. Only when
+    another server takes over (another `epoch` of the store), all is read again.
     """
 
     mark: int = 0
     folds: int = -1
     loaded: int = -1
+    epoch: int = 0
     latest: set[bytes] = field(default_factory=set)
     runs: set[int] = field(default_factory=set)
     columns: list[Columns] = field(default_factory=list)
@@ -185,6 +187,7 @@ class Seen:
 
     def forget(self) -> None:
         """Read all runs again: some that were known are gone, because somebody purged the survey."""
+        self.loaded = -1
         self.runs.clear()
         self.columns.clear()
 

@@ -115,6 +115,7 @@ class Service:
         self._stopping = threading.Event()
         self._published: dict[str, tuple[int, Json]] = {}  # by task, with the end of the statement's validity
         self._rounds: dict[str, Json] = {}
+        self._epoch = self.store.epoch
         self._look_again = 0.0  # when to look for reports that are to be erased
         self._purging: set[int] = set()  # surveys whose end the audit log knows of
         self._untallied: set[int] = set()  # surveys for which no tally is kept
@@ -154,6 +155,7 @@ class Service:
 
     def published(self, stored: StoredSurvey) -> Json:
         """Return the signed survey. It is signed once a day, so that the statement about its name stays valid."""
+        self._forget_other_servers()
         until = valid_until(self._clock(), self.settings.valid_days)
         if stored.task not in self._published or self._published[stored.task][0] != until:
             self._published[stored.task] = until, published(stored, self.key, until)
@@ -161,9 +163,17 @@ class Service:
 
     def published_round(self, stored: StoredSurvey, part: RoundPart) -> Json:
         """The same for a round of a study, with whom it asks."""
+        self._forget_other_servers()
         if stored.task not in self._rounds:
             self._rounds[stored.task] = published_round(stored, part, self.key)
         return self._rounds[stored.task]
+
+    def _forget_other_servers(self) -> None:
+        """Forget what was remembered of a database server that another one replaced: it may be ahead of that."""
+        if self._epoch != self.store.epoch:
+            self._epoch = self.store.epoch
+            for remembered in (self._published, self._rounds, self._purging, self._untallied, self._stuck):
+                remembered.clear()
 
     def note(self, token: str, action: str, task: str | None = None, parameters: str = "{}") -> None:
         """Into the audit log, before the answer is given."""
@@ -260,6 +270,7 @@ class Service:
             self._purging.add(stored.key)
 
     def _caught_up(self) -> None:
+        self._forget_other_servers()
         if time.monotonic() >= self._look_again:
             self._look_again = time.monotonic() + _RETENTION_SECONDS
             self._forget_due()

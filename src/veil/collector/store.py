@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -170,6 +171,21 @@ class AuditEntry:
 
 class Store(ABC):
     """The contract. `append` is safe with several collectors at once."""
+
+    @property
+    def epoch(self) -> int:
+        """A number that changes when another database server takes over, which may lack the latest commits.
+
+        What was remembered under another epoch may be ahead of what the database holds now.
+        """
+        return 0
+
+    def steady(self, epoch: int | None = None) -> AbstractContextManager[int]:
+        """Let the calls of this thread within the block, which yields the epoch, fail in any other epoch.
+
+        For work that reads in one transaction and writes what it made of that in another.
+        """
+        return nullcontext(0)
 
     @abstractmethod
     def create(self, survey: StoredSurvey) -> bool:

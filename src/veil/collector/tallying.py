@@ -39,6 +39,11 @@ def catch_up(store: Store, stored: StoredSurvey, survey: Survey) -> SurveyTally 
 
 def caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, int]:
     """The same, with the sequence number up to which it counts."""
+    with store.steady():  # reports of a server that was replaced must not come into the tally of the new one
+        return _caught_up(store, stored, survey)
+
+
+def _caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, int]:
     survey = survey.first  # whichever wave it is: the tally is that of a stored survey, which knows its wave
     while True:
         before = store.tally(stored.key)
@@ -55,6 +60,11 @@ def caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[Surve
 
 def rebuild(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, bool]:
     """Runs at the collector: the tally from all reports, put in place of the stored one; and whether that was right."""
+    with store.steady():
+        return _rebuilt(store, stored, survey)
+
+
+def _rebuilt(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, bool]:
     survey = survey.first
     caught, mark = caught_up(store, stored, survey)
     total: SurveyTally | None = None
