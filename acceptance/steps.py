@@ -377,7 +377,17 @@ def collector_kills() -> Outcome:
 
 def collector_troubles() -> Outcome:
     """What takes too long for every day: a database that hangs for 30 s, and floods in full size."""
-    return _tests("tests/service", "a collector in trouble", "-m", "acceptance", "-k", "not kills")
+    return _tests("tests/service", "a collector in trouble", "-m", "acceptance", "-k", "not kills and not failovers")
+
+
+def collector_failovers() -> Outcome:
+    """A PostgreSQL server is killed under two collectors, its synchronous standby promoted, 10 times: nothing lost."""
+    return _tests("tests/service", "10 failovers", "-m", "acceptance", "-k", "ten_failovers")
+
+
+def collector_purges() -> Outcome:
+    """SIGKILL at 10 random moments of the purge of 5,000,000 reports, on both stores: finished or not begun."""
+    return _tests("tests/service", "kills during large purges", "-m", "acceptance", "-k", "5_000_000")
 
 
 def statistics() -> Outcome:
@@ -439,5 +449,7 @@ STEPS = {
     "token-timing": Step(token_timing, 50, alone=True, code=TESTED),
     "hardening-load": Step(partial(hardening_load, 10.0, 3), 260, hardening_load, 900, alone=True, code=TESTED),
     "collector-kills": Step(collector_kills, 230, code=TESTED),
+    "collector-failovers": Step(collector_failovers, 120, code=TESTED),
+    "collector-purges": Step(collector_purges, 300, code=TESTED),
     "study-kills": Step(study_kills, 300, code=TESTED),
 }
