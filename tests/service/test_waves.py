@@ -253,7 +253,7 @@ def test_an_answer_by_name_from_a_shell(collector: Collector, name: str, tmp_pat
         wanted = {"state": "delivered", "task": survey.task, "wave": number, "cost": 1, "left": 2 - number}
         assert json.loads(given.stdout) == {**wanted, "waiting": 0}
         address = f"{collector.url}/v1/surveys/by-name/{name}"
-        again = shell(tmp_path, address, *options, *column)  # without the escape in the text
+        again = shell(tmp_path, address, *options, *column)  # with the escape shown
         assert (again.exit_code, again.stdout.splitlines()[0]) == (
             0,
             f"{name}, wave {number}: What do\\x1byou drink?",
