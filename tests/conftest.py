@@ -33,6 +33,7 @@ LONGEST_FIRST = (
     "e2e/test_snippets",
     "e2e/test_reproduce",
     "e2e/test_peos_parties",
+    "e2e/test_mutated_files",
     "e2e/test_stalling_parties",
     "service/test_kills",
     "service/test_study_kills",

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COMMANDS", "Command", "Outcome", "build_corpus", "mutate", "run"]
+__all__ = ["COMMANDS", "STRANGE", "Command", "Outcome", "build_corpus", "mutate", "run"]
 
 SECONDS = 60
 PEOPLE = 400
@@ -272,7 +272,7 @@ def _zero(data: bytearray, draw: random.Random) -> None:
     data[at : at + length] = bytes(length)
 
 
-_STRANGE: tuple[Any, ...] = (
+STRANGE: tuple[Any, ...] = (
     *(None, True, -1, 0, 1, 2**31, 2**63, 2**64, 10**40, 0.5, -0.0, 1e300),
     *("", "x", "1e999", "nan", "-1", "\0", "\ud800", "9" * 5000),
     *([], [[]], {}, {"kind": []}, ["a"] * 3, [None]),
@@ -298,7 +298,7 @@ def _other_json(document: Any, draw: random.Random) -> bytes:
         elif way == 2 and isinstance(holder, list):
             holder.append(holder[key])
         else:
-            holder[key] = draw.choice(_STRANGE)
+            holder[key] = draw.choice(STRANGE)
     return json.dumps(document).encode()
 
 

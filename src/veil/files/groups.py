@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from veil.entropy import CHUNK_ROWS
-from veil.errors import InputError, MismatchError, WireError
-from veil.files.opening import PARQUET, PathLike, open_arrow, open_parquet, record_batch
+from veil.errors import MismatchError, WireError
+from veil.files.opening import PARQUET, PathLike, open_arrow, open_parquet, readable, record_batch
 from veil.survey import Survey
 from veil.wire.arrow import check_schema, fakes_of, reports_of, seeded_of, wave_of
 from veil.wire.payloads import check_payloads, from_payloads, task_of
@@ -43,7 +43,7 @@ class ReportsFile:
         self.path, self.survey = str(path), survey
         self._stack = contextlib.ExitStack()
         self._parquet = Path(self.path).suffix.lower() in PARQUET
-        with _readable(self.path, self._parquet):
+        with readable(self.path, "Parquet" if self._parquet else "Arrow"):
             opened = open_parquet_at(self.path) if self._parquet else open_arrow(Path(self.path))
             self._file = self._stack.enter_context(opened)
         self._schema = self._file.schema_arrow if self._parquet else self._file.schema
@@ -101,7 +101,7 @@ class ReportsFile:
         import pyarrow as pa
 
         with (
-            _readable(self.path, self._parquet),
+            readable(self.path, "Parquet" if self._parquet else "Arrow"),
             pa.memory_map(os.fsencode(self.path)) as mapped,
             pa.ipc.open_file(mapped) as file,
         ):
@@ -121,7 +121,7 @@ class ReportsFile:
 
     def batches(self, groups: Sequence[int] | None = None, rows: int = CHUNK_ROWS) -> Iterator[Any]:
         """The same as record batches, with whatever columns stand beside the reports."""
-        with _readable(self.path, self._parquet):
+        with readable(self.path, "Parquet" if self._parquet else "Arrow"):
             if self._parquet:
                 yield from self._file.iter_batches(rows, row_groups=None if groups is None else list(groups))
                 return
@@ -165,18 +165,3 @@ def open_parquet_at(path: str) -> Iterator[Any]:
     system, inside = fs.FileSystem.from_uri(path)
     with system.open_input_file(inside) as source, pq.ParquetFile(source) as file:
         yield file
-
-
-@contextlib.contextmanager
-def _readable(path: str, parquet: bool) -> Iterator[None]:
-    """Whatever is wrong with a Parquet file is one clear error; Arrow files are opened with their own."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (pa.ArrowException, OSError):
-        if not parquet:
-            raise
-        raise WireError(f"{path} is not a complete Parquet file") from None

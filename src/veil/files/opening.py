@@ -10,7 +10,7 @@ from typing import Any
 
 from veil.errors import InputError, WireError
 
-__all__ = ["ARROW", "PARQUET", "PathLike", "create_file", "open_arrow", "open_parquet", "record_batch"]
+__all__ = ["ARROW", "PARQUET", "PathLike", "create_file", "open_arrow", "open_parquet", "readable", "record_batch"]
 
 PathLike = str | os.PathLike[str]
 PARQUET = (".parquet", ".pq")
@@ -22,6 +22,21 @@ def create_file(path: PathLike) -> Any:
     import pyarrow as pa
 
     return pa.OSFile(os.fsencode(path), "wb")
+
+
+@contextlib.contextmanager
+def readable(path: PathLike, kind: str) -> Iterator[None]:
+    """Turn whatever is wrong with a file of `kind`, Arrow or Parquet, into one clear error."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}") from None
+    except (PermissionError, IsADirectoryError):
+        raise InputError(f"{path} cannot be opened as a file") from None
+    except (pa.ArrowException, OSError, UnicodeDecodeError, KeyError, OverflowError):  # damage shows in all of them
+        raise WireError(f"{path} is not a complete {kind} file") from None
 
 
 @contextlib.contextmanager
@@ -39,15 +54,8 @@ def open_arrow(path: Path) -> Iterator[Any]:
     """An Arrow file, opened; whatever is wrong with it is one clear error."""
     import pyarrow as pa
 
-    try:
-        with pa.OSFile(os.fsencode(path), "rb") as file, pa.ipc.open_file(file) as reader:
-            yield reader
-    except FileNotFoundError:
-        raise InputError(f"there is no file {path}") from None
-    except (PermissionError, IsADirectoryError):
-        raise InputError(f"{path} cannot be opened as a file") from None
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        raise WireError(f"{path} is not a complete Arrow file") from None
+    with readable(path, "Arrow"), pa.OSFile(os.fsencode(path), "rb") as file, pa.ipc.open_file(file) as reader:
+        yield reader
 
 
 def record_batch(file: Any, index: int) -> Any:
@@ -57,6 +65,6 @@ def record_batch(file: Any, index: int) -> Any:
     try:
         batch = file.get_batch(index)
         batch.validate(full=True)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         raise WireError(f"record batch {index} of the file is damaged") from None
     return batch

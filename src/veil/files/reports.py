@@ -10,7 +10,7 @@ from typing import Any
 
 from veil.errors import InputError, WireError
 from veil.files.groups import BESIDE, EXPORTED_TIME, ReportsFile
-from veil.files.opening import ARROW, PARQUET, PathLike, create_file, open_arrow, open_parquet
+from veil.files.opening import ARROW, PARQUET, PathLike, create_file, open_arrow, open_parquet, readable
 from veil.survey import Survey
 from veil.tally import check_fakes
 from veil.tools.durable import replacing
@@ -166,13 +166,8 @@ def _schema(path: Path) -> Any:
 
 
 def _exported_schema(path: Path) -> Any:
-    import pyarrow as pa
-
-    try:
-        with open_parquet(path) as file:
-            return file.schema_arrow
-    except (pa.ArrowException, OSError):
-        raise WireError(f"{path} is not a complete Parquet file") from None
+    with readable(path, "Parquet"), open_parquet(path) as file:
+        return file.schema_arrow
 
 
 def count_rows(path: PathLike) -> int | None:

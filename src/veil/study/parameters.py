@@ -117,8 +117,9 @@ def _read_object(hint: type[Any], document: Any) -> Any:
             if not isinstance(made, hint):
                 raise _WrongKindError
             return made
+    name = document.get("kind")
     for kind in _kinds(hint):
-        if getattr(kind, "kind", None) == document.get("kind") and hasattr(kind, "from_json"):
+        if isinstance(name, str) and getattr(kind, "kind", None) == name and hasattr(kind, "from_json"):
             return kind.from_json(document)
     raise _WrongKindError
 
