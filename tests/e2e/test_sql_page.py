@@ -23,7 +23,7 @@ pytest.importorskip("sqlglot")
 def test_the_page_shows_what_its_commands_print_and_the_rest_of_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     written = PAGE.read_text(encoding="utf-8")
     rest = [block for block in blocks(written) if block.runs]
-    assert [block.language for block in rest] == ["python", "sh", "sh", "python"]
+    assert [block.language for block in rest] == ["python", "sh", "sh", "python", "python"]
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     assert written == page(written, then=lambda: follow("docs/sql.md", rest)), "run `python docs/generate_sql.py`"
 

@@ -14,15 +14,21 @@ import numpy as np
 import pytest
 from tests.service.harness import FRAMED, framed
 
-from veil import Integers, Record
+from veil import OLH, Integers, Interval, Record, SquareWave, Text
 from veil.collector.app import App
 from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.collector.tokens import SCOPES, issue_token
+from veil.engines import InMemory
 from veil.entropy import Seeded
-from veil.errors import InputError
+from veil.errors import InputError, LimitError
+from veil.histogram import Histogram
+from veil.hitters import PEM
+from veil.marginals import CALM
+from veil.numeric import WaveDistribution
 from veil.sql import Measure, Table
 from veil.sql.costs import Cost
+from veil.tools.limits import Limits, limited
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
@@ -45,18 +51,21 @@ def body(seed: int) -> bytes:
 
 
 @asynccontextmanager
-async def collector(folder: Path, **settings: Any) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of a collector in this process, with the table open and some people's reports."""
+async def collector(
+    folder: Path, study: Any = TABLE, sent: bytes = b"", **settings: Any
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a collector in this process, with a study open and some people's reports."""
     service = Service(Settings(folder=str(folder), minimum=10, **settings))
     _, secret = issue_token(service.store, tuple(SCOPES), None)
     await service.start()
     try:
         transport, headers = httpx.ASGITransport(App(service)), {"Authorization": f"Bearer {secret}"}
         async with httpx.AsyncClient(transport=transport, base_url="http://collector", headers=headers) as client:
-            document = {"survey": json.loads(TABLE.to_bytes())}
+            document = {"survey": json.loads(study.to_bytes())}
             assert (await client.post("/v1/surveys", json=document)).status_code == 201
-            assert (await client.post(f"/v1/surveys/{TABLE.survey.task}/open")).status_code == 200
-            assert (await post(client, 1)).status_code == 200
+            assert (await client.post(f"/v1/surveys/{study.survey.task}/open")).status_code == 200
+            path = f"/v1/surveys/{study.survey.task}/reports"
+            assert (await client.post(path, content=sent or body(1), headers=FRAMED)).status_code == 200
             yield client
     finally:
         await service.stop()
@@ -85,7 +94,7 @@ def test_a_query_over_the_limit_is_refused_before_it_starts(tmp_path: Path, monk
     monkeypatch.setattr("veil.sql.gram.Grams.add", never)
 
     async def refused() -> None:
-        async with collector(tmp_path / "data", query_megabytes=200) as client:
+        async with collector(tmp_path / "data", query_megabytes=200, query_seconds=60) as client:
             error = refusal(await ask(client, sums(SUMS)))
             assert "this query needs about" in error["message"]
             assert "400 sums, 400 outputs and 1 group of 300 people" in error["message"]
@@ -129,6 +138,54 @@ def test_what_fits_is_answered(tmp_path: Path) -> None:
             assert answer.status_code == 200, answer.text
 
     asyncio.run(fits())
+
+
+READINGS = {
+    "candidates": (Histogram(OLH(2.0, Text(8))), [f"w{i % 7}" for i in range(PEOPLE)], ["candidates"]),
+    "bands": (WaveDistribution(SquareWave(2.0, Interval(0, 1))), [i / PEOPLE for i in range(PEOPLE)], ["bands=1000"]),
+    "joint": (
+        CALM(4.0, Record.of(a=4, b=4, c=4), k=2, users=PEOPLE, sets=2),
+        [{"a": i % 4, "b": i % 3, "c": i % 2} for i in range(PEOPLE)],
+        ["marginal=a,b,c"],
+    ),
+    "search": (PEM(4.0, Text(4), k=2), [f"w{i % 7}" for i in range(PEOPLE)], []),
+}
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_other_readings_are_refused_before_they_start(name: str, tmp_path: Path) -> None:
+    study, held, chosen = READINGS[name]
+    asked = {"candidates": [f"w{i}" for i in range(20_000)]} if chosen == ["candidates"] else {"set": chosen}
+    sent = framed(study.survey, held, source=Seeded(1))
+
+    async def refused() -> None:
+        limits = {"query_seconds": 1, "query_megabytes": 100_000 if name == "bands" else 1}
+        async with collector(tmp_path / "data", study, sent, **limits) as client:
+            path = f"/v1/surveys/{study.survey.task}"
+            error = refusal(await client.post(f"{path}/answer", json=asked, timeout=None))
+            assert "needs about" in error["message"]
+            assert "(query_megabytes, query_seconds): fewer" in error["expected"]
+            again = framed(study.survey, held, source=Seeded(2))
+            assert (await client.post(f"{path}/reports", content=again, headers=FRAMED)).status_code == 200
+
+    asyncio.run(refused())
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_other_readings_look_whether_they_are_to_stop(name: str) -> None:
+    study, held, chosen = READINGS[name]
+    made = study.survey.randomize(held, Seeded(1))
+    if "=" in "".join(chosen):
+        study = study.changed(**dict(one.split("=") for one in chosen))
+    elif chosen:
+        study = study.with_candidates([f"w{i}" for i in range(9)])
+    study.read(InMemory(study.survey, made)).table(0.95)  # without a limit it ends
+
+    def stop() -> None:
+        raise LimitError("it was stopped", "less work")
+
+    with limited(Limits(10_000, 10**6, stop)), pytest.raises(LimitError, match="it was stopped"):
+        study.read(InMemory(study.survey, made)).table(0.95)
 
 
 @pytest.mark.parametrize("name", ["query_megabytes", "query_seconds"])

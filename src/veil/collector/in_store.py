@@ -16,10 +16,12 @@ from veil.collector.store import Store, StoredSurvey, StoredTally
 from veil.collector.tallying import caught_up, is_maintained, stored_reports
 from veil.engines import Streamed
 from veil.errors import EmptyError, InputError, LimitError, ServiceError, StoreError
-from veil.mechanisms import FrequencyOracle
+from veil.mechanisms import FrequencyOracle, LinearHashing
 from veil.study.collected import Questions
+from veil.study.continuations import Continuations
 from veil.study.records import Journal
 from veil.survey import Survey, SurveyTally
+from veil.tally import Tally
 from veil.tools import limits
 from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
@@ -28,6 +30,7 @@ __all__ = ["InStore", "InterruptedReadingError", "StoreJournal", "at_once"]
 
 _MOST_COUNTED = 16  # tallies of candidates that are kept for each survey: those that were asked for last
 _MOST_VALUES = 65_536  # in an answer about a whole domain: a larger one is asked about by candidates
+_CANDIDATE_BYTES, _PAIR_SECONDS = 100, 2e-9
 _MOST_COUNTS = 1 << 17  # a reconstruction goes through all of them, again and again
 
 
@@ -97,9 +100,23 @@ class InStore(Streamed):
             self._check_sizes([i for i in asked if i not in chosen])
         if self._kept is not None and not chosen and weights is None:
             return self._kept
+        if chosen:
+            each = [len(given) for given in chosen.values()]
+            together = max(each) if "choice" in self.survey.ask.layout.names else sum(each)
+            self._admit(sum(each), self.people * together)
         if chosen and weights is None:
             return self._counted_on(questions, chosen)
         return super().tally(questions, candidates, weights)
+
+    def best(self, questions: Questions, continuations: Continuations, keep: int) -> Tally:
+        if not isinstance(self.oracle(questions), LinearHashing):  # a transform compares nothing
+            self._admit(continuations.size, continuations.size * sum(self.answered(i) for i in questions))
+        return super().best(questions, continuations, keep)
+
+    def _admit(self, candidates: int, pairs: int) -> None:
+        """Refuse to compare more candidates with reports than the limits of a reading leave time for."""
+        what = f"counting {candidates:,} candidates in {self.people:,} reports"
+        limits.admit(what, candidates * _CANDIDATE_BYTES / 1e6, pairs * _PAIR_SECONDS, "fewer candidates")
 
     def _counted_on(self, questions: Questions | None, candidates: Mapping[int, Any]) -> SurveyTally:
         """The tally of some candidates: what was counted for them before, and the reports since then."""

@@ -31,7 +31,7 @@ from veil.study.registry import study_from_json
 from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
-from veil.tools.limits import Limits
+from veil.tools.limits import Limits, limited
 
 __all__ = ["FRAMED", "ROUTES", "Endpoint", "check_count", "post_reports"]
 
@@ -195,11 +195,12 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
             raise InputError(f"{name} is a list")
     lists = {name: tuple(asked[name]) for name in ("set", "candidates") if asked.get(name) is not None}
 
+    limits = Limits(service.settings.query_megabytes, service.settings.query_seconds, service.check_stopping)
+
     def prepare() -> tuple[StoredSurvey, answers.Query, Reading]:
         # refuses what is wrong before it is written to the audit log
         query = answers.Query(**{**asked, "set": (), "candidates": None, **lists})
         stored = service.catalogue.look_up(task)
-        limits = Limits(service.settings.query_megabytes, service.settings.query_seconds, service.check_stopping)
         reading = answers.prepare(service.store, service.studies, stored, query, service.check_stopping, limits)
         service.note(token.name, "answer", task, query.parameters)
         return stored, query, reading
@@ -208,7 +209,8 @@ async def _answer(service: Service, request: Request, asked: dict[str, Any], tok
     found = await service.readings.result(reading)
 
     def write() -> tuple[bytes, str]:
-        return answers.written(stored, query, found, reading.missing())
+        with limited(limits):  # some results make their tables only now
+            return answers.written(stored, query, found, reading.missing())
 
     body, kind = await service.in_thread(write, by=service.answering)
     return Response(body, media_type=kind)

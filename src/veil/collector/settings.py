@@ -58,7 +58,7 @@ class Settings:
     database_seconds: float = 5.0
     database_wait_seconds: int = 60
     query_megabytes: int = 1_024
-    query_seconds: int = 60
+    query_seconds: int = 300
     minimum: int = 100
     precision: int = 86_400
     valid_days: int = 30

@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import ParameterError
+from veil.tools.limits import check
 
 __all__ = ["add_up", "ahead", "in_order", "thread_count"]
 
@@ -41,9 +42,15 @@ def in_order(work: Callable[[Piece], Result], pieces: Sequence[Piece], threads: 
     """work(piece) for every piece, spread over threads; the results in the order of the pieces."""
     threads = min(threads or thread_count(), len(pieces))
     if threads <= 1 or _in_a_piece():
-        return [work(piece) for piece in pieces]
-    under_way = [_submit(threads, work, piece) for piece in pieces]
+        return [_checked(work, piece) for piece in pieces]
+    under_way = [_submit(threads, partial(_checked, work), piece) for piece in pieces]
     return [done.result() for done in under_way]
+
+
+def _checked(work: Callable[[Piece], Result], piece: Piece) -> Result:
+    """work(piece), unless the time of the whole work is over."""
+    check()
+    return work(piece)
 
 
 def ahead(work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[tuple[Piece, Result]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.marginals.tables import Views
+from veil.tools.limits import check
 
 __all__ = ["Repaired", "averaged", "before_averaging", "disagreement", "nearest_shares", "repaired"]
 
@@ -94,6 +95,7 @@ def repaired(views: Views, tables: Floats, weights: Floats) -> Repaired:
     """
     found, rounds = averaged(views, tables, weights), 0
     while found.min(initial=0.0) < -_NEARLY and rounds < _MOST_ROUNDS:
+        check()
         for _, rows in views.alike:
             found[rows] = nearest_shares(found[rows])
         found, rounds = averaged(views, found, weights), rounds + 1

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from veil.errors import ParameterError
 from veil.marginals.evidence import Evidence, gather, pool
 from veil.marginals.tables import Places, Views, contrasts, marginal_of
+from veil.tools.limits import check
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -63,6 +64,7 @@ class Objective:
         """The value at theta, and the slope."""
         from veil.kernels.contrasts import contrast
 
+        check()
         table, log_total = self._exponential(theta)
         contrast(table, self._sizes)
         pulls = self._penalties * theta

@@ -28,11 +28,14 @@ from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked, with_truth
 from veil.results.units import Unit, make_table
 from veil.tools.arguments import is_int
+from veil.tools.limits import admit
 from veil.tools.normal import selected_level
 
 if TYPE_CHECKING:
     import pyarrow
     from matplotlib.axes import Axes
+
+_MODEL_MEGABYTES, _CELL_BYTES, _CELL_SECONDS = 150, 200, 1e-5  # of a marginal, at most
 
 __all__ = ["Joint", "check_cells", "listed_names", "places_of"]
 
@@ -125,6 +128,8 @@ class Joint(Result):
         places = places_of(self.record, names)
         cells = math.prod(self.record.parts[place].size for place in places)
         check_cells(cells)
+        megabytes, seconds = _MODEL_MEGABYTES + cells * _CELL_BYTES / 1e6, cells * _CELL_SECONDS
+        admit(f"a marginal of {cells:,} cells", megabytes, seconds, "fewer attributes, or cut into fewer values")
         return self._marginal(tuple(sorted(places))).in_order(tuple(self.record.names[place] for place in places))
 
     def _marginal(self, places: Places) -> Marginal:

@@ -31,6 +31,7 @@ from veil.privacy import decimal_text, split_epsilon
 from veil.results.noise import SupportNoise
 from veil.study import Collected
 from veil.survey import AllOf, Question, Survey
+from veil.tools.limits import check
 from veil.view import Project
 
 __all__ = ["SplitEM", "SplitReports"]
@@ -252,6 +253,7 @@ def most_likely(reported: Floats, channels: Sequence[SupportNoise], unbiased: Fl
     power, expected = 1.0, mixed(table, channels)
     likelihood = (reported * np.log(expected)).sum()
     for _ in range(_MOST_STEPS):
+        check()
         slopes = mixed(reported / expected, channels)  # GRR's channel is its own transpose
         if slopes.max() - 1 < within:
             break

@@ -20,6 +20,7 @@ from veil.results.distribution import Distribution
 from veil.results.smooth_bands import SmoothBands
 from veil.tally import Tally
 from veil.tools.arguments import is_int
+from veil.tools.limits import admit
 
 __all__ = ["FEWEST", "MOST", "SURVEYS", "coarse_wave", "found_model", "wave_bands"]
 
@@ -34,6 +35,7 @@ _BUCKETS, _IN_HALF_A_WAVE = (128, 256), 32
 
 Finer ones have the same errors, and take longer."""
 _DIGITS = 7
+_SECONDS_EACH = 5e-3
 _NEARBY = 8
 """The largest error within an eighth of half a wave's width counts: see docs/numeric.md."""
 
@@ -69,6 +71,7 @@ def wave_bands(
 
     few, many = _BUCKETS
     surveys = _surveys(replicates)
+    admit(f"drawing bands by {surveys:,} simulated collections", 0, surveys * _SECONDS_EACH, "fewer bands")
     coarse = coarse_wave(mechanism, few if mechanism.b * few >= _IN_HALF_A_WAVE else many)
     coarser = (coarse.buckets / mechanism.buckets) ** 2  # a step smooths over as large a part of the domain
     share = neighbour_share(mechanism.buckets) * coarser

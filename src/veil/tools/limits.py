@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from veil.errors import LimitError
 
-__all__ = ["Limits", "check", "current", "interruptible", "limited"]
+__all__ = ["Limits", "admit", "check", "current", "interruptible", "limited"]
 
 _LOOK_SECONDS = 0.05
 
@@ -108,6 +108,22 @@ def check() -> None:
     running = _running.get()
     if running is not None:
         running.check()
+
+
+def admit(what: str, megabytes: float, seconds: float, fewer: str) -> None:
+    """Refuse work that takes about this much, before it starts, if that is beyond the limits of the work under way.
+
+    `what` names the work with its numbers, and `fewer` what to ask for instead.
+
+    >>> with limited(Limits(megabytes=100, seconds=60)):
+    ...     admit("this table", 8, 0.5, "fewer attributes")
+    """
+    limits = current()
+    if limits is not None and (megabytes > limits.megabytes or seconds > limits.seconds):
+        raise LimitError(
+            f"{what} needs about {megabytes:,.0f} MB and {seconds:,.0f} s",
+            f"at most {limits.megabytes:,} MB and {limits.seconds:g} s (query_megabytes, query_seconds): {fewer}",
+        )
 
 
 @contextlib.contextmanager
