@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import veil
 from veil.domain import Categories
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import FrequencyOracle
 from veil.metrics import coverage, mse
 from veil.results.estimate import Estimate
@@ -31,7 +31,7 @@ def population(size: int, people: int) -> NDArray[np.int64]:
 
 def estimates(oracle: FrequencyOracle, values: NDArray[np.int64], seeds: range) -> list[Estimate]:
     """One estimate a seed, through the oracle's own randomizer and tally."""
-    return [oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed)))) for seed in seeds]
+    return [oracle.estimate(oracle.tally(oracle.randomize(values, SeededForExperiments(seed)))) for seed in seeds]
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from tests.service.browser.javascript import run_node
 
 from veil import Categories, EachOf, Record, Survey
-from veil.entropy import Seeded, System
+from veil.entropy import SeededForExperiments, System
 from veil.mechanisms.choice import direct_or_hashed
 from veil.survey import AttributeSets
 from veil.wire.frames import decode_report, encode_report
@@ -57,7 +57,9 @@ def _tallies(survey: Survey, asked: int, repeats: int) -> dict[str, float]:
     held = np.random.default_rng(0).integers(0, 2, (REPORTS, ATTRIBUTES)).astype(np.uint64)
 
     def drawn(of: Survey) -> Reports:
-        return Reports.concatenate(Seeded(0).each_chunk(REPORTS, lambda rows, source: of.reports(held[rows], source)))
+        return Reports.concatenate(
+            SeededForExperiments(0).each_chunk(REPORTS, lambda rows, source: of.reports(held[rows], source))
+        )
 
     usual, bare = drawn(survey), drawn(alone)
     columns = survey.layout.empty(REPORTS)

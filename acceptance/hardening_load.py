@@ -28,7 +28,7 @@ import numpy as np
 from tests.service.harness import FRAMED, framed
 
 from veil import OLH, Integers, Record, Survey
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.sql import Category, Measure, Table
 
 __all__ = ["BEFORE", "Turn", "judge", "run"]
@@ -135,7 +135,7 @@ def _serving(source: Path, python: str) -> Iterator[_Server]:
             public = TABLE.encode_public({"spent": rng.normal(50, 10, PEOPLE), "os": rng.choice(["a", "b"], PEOPLE)})
             for survey, values, columns in ((TABLE.survey, people, public), (SURVEY, [1] * PEOPLE, None)):
                 url = f"http://127.0.0.1:{server.port}/v1/surveys/{survey.task}/reports"
-                body = framed(survey, values, source=Seeded(1), public=columns)
+                body = framed(survey, values, source=SeededForExperiments(1), public=columns)
                 httpx.post(url, content=body, headers=FRAMED).raise_for_status()
             time.sleep(3)  # the tally catches up once a second
             yield server
@@ -149,7 +149,7 @@ class _Load:
 
     def __init__(self, server: _Server, seconds: float) -> None:
         self._server, self._end, self.turn = server, time.monotonic() + seconds, Turn()
-        frame = framed(SURVEY, [1], [bytes(16)], Seeded(1))
+        frame = framed(SURVEY, [1], [bytes(16)], SeededForExperiments(1))
         self._begin, self._payload = frame[:33], frame[49:]
 
     async def run(self, *, batches_alone: bool = False) -> Turn:

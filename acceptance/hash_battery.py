@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.kernels.hashing import bucket_of, spread
 from veil.mechanisms import OLH
 
@@ -67,7 +67,7 @@ class Leak:
 
 def worst_leak(hash_function: Hash, pairs: list[tuple[int, int]], seeds: int, seed: int = 0) -> Leak:
     """The largest deviation from chance over all pairs and ranges."""
-    drawn = Seeded(seed).words(seeds)
+    drawn = SeededForExperiments(seed).words(seeds)
     worst = Leak((0, 0), 0, 0.0, 0.0)
     for a, b in pairs:
         left, right = (np.full(seeds, value, dtype=np.uint64) for value in (a, b))
@@ -85,7 +85,7 @@ def range_total_ratio(hash_function: Hash, buckets: int, width: int, seeds: int,
 
     Pairs alone would not show it: the held value makes every pair a triple.
     """
-    drawn = Seeded(seed).words(seeds)
+    drawn = SeededForExperiments(seed).words(seeds)
     held = hash_function(drawn, np.zeros(seeds, dtype=np.uint64), buckets)
     inside = np.zeros(seeds)
     for value in range(1, width + 1):

@@ -19,7 +19,7 @@ from bench.peak import peak_mb
 from veil.datasets import exponential_bits
 from veil.domain import Bits
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.metrics import f1
 
@@ -78,7 +78,7 @@ def _decode_here(epsilon: float, seed: int) -> Decoded:
     small.read(InMemory(small.survey, small.survey.randomize([1, 2, 3] * 100)))  # compiles
     held, ranking = exponential_bits(PEOPLE, BITS, seed)
     search = PEM(epsilon, Bits(BITS), K, BUDGET, oracle="PGR")
-    reports = search.survey.randomize(held, Seeded(seed))
+    reports = search.survey.randomize(held, SeededForExperiments(seed))
     start = time.process_time()  # one thread: the seconds that it would take on a core of its own
     found = search.read(InMemory(search.survey, reports))
     seconds = time.process_time() - start

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import PGR
 from veil.metrics import mse
 
@@ -19,7 +19,7 @@ def error_over_optimum(size: int = 1_000_000, people: int = 1_000_000, epsilon: 
     """Mean squared error over all values, over 4 e^eps / (n (e^eps - 1)^2). Everybody holds a value of their own."""
     oracle = PGR(epsilon, size)
     held = np.arange(people) % size
-    estimate = oracle.estimate(oracle.tally(oracle.randomize(held, Seeded(seed))))
+    estimate = oracle.estimate(oracle.tally(oracle.randomize(held, SeededForExperiments(seed))))
     odds = math.exp(epsilon)
     return float(mse(estimate, np.bincount(held, minlength=size) / people) * people * (odds - 1) ** 2 / (4 * odds))
 
@@ -29,7 +29,7 @@ def decode_over_fft(size: int = 1_000_000, people: int = 1_000_000, epsilon: flo
     from scipy.fft import fftn
 
     oracle = PGR(epsilon, size)
-    reports = oracle.randomize(np.arange(people) % size, Seeded(1))
+    reports = oracle.randomize(np.arange(people) % size, SeededForExperiments(1))
     cells = np.zeros((oracle.prime,) * oracle.dimension)
     cells.ravel()[:people] = 1.0
     ours, bare = [], []

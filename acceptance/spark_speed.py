@@ -20,7 +20,7 @@ import psutil
 from veil import OLH, Survey
 from veil.engines import InFiles
 from veil.engines.spark import SparkCollected, open_session
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.files.reports import write_parquet
 from veil.simulation import Simulated
 from veil.survey import People
@@ -82,7 +82,7 @@ class _Memory:
 def _reports(folder: Path, survey: Survey, people: int) -> Path:
     path = folder / "reports.parquet"
     codes = np.random.default_rng(SEED).integers(0, survey.domain.size, people).astype(np.uint64)
-    write_parquet(path, survey, Simulated(survey, People(codes), Seeded(SEED)).reports())
+    write_parquet(path, survey, Simulated(survey, People(codes), SeededForExperiments(SEED)).reports())
     return path
 
 

@@ -21,7 +21,7 @@ from bench.peak import peak_mb
 from numpy.typing import NDArray
 
 from veil import Integers, Record
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import OLH
 from veil.sql import HIO, Measure, Table, create
 from veil.sql import open as open_table
@@ -66,7 +66,7 @@ def queries(count: int, seed: int = SEED) -> list[str]:
 
 def simulate(table: Table, rows: Columns, seed: int) -> Any:
     """Everybody's report, with what is public beside it."""
-    return table.survey.randomize(rows, Seeded(seed), public=table.encode_public(rows))
+    return table.survey.randomize(rows, SeededForExperiments(seed), public=table.encode_public(rows))
 
 
 class Kernel:
@@ -78,7 +78,7 @@ class Kernel:
         rng = np.random.default_rng(0)
         self.oracle = OLH(2.0, 1 << 20)
         held = rng.integers(0, 1 << 20, rows)
-        columns = self.oracle.draw(held.astype(np.uint64), Seeded(0))
+        columns = self.oracle.draw(held.astype(np.uint64), SeededForExperiments(0))
         self.seeds, self.reported = self.oracle.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
         self.low, self.high = halves(self.oracle.spread(np.arange(cells, dtype=np.uint64)))
         self.coefficients = rng.integers(-(1 << 22), 1 << 22, cells).astype(np.int32)

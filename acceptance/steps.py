@@ -53,7 +53,7 @@ from acceptance.sql_speed import memory as memory_of_rows
 from acceptance.tested import ran
 from acceptance.token_timing import judge as judge_timing
 from acceptance.token_timing import measure as measure_timing
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
 from veil_papers.common.writing import commit
 
@@ -188,7 +188,7 @@ def rappor() -> Outcome:
     top = set(np.argsort(-np.bincount(held, minlength=500), kind="stable")[:10].tolist())
     selected, ranked = [], []
     for seed in range(10):
-        estimate = oracle.estimate(oracle.tally(oracle.randomize(held, Seeded(seed))))
+        estimate = oracle.estimate(oracle.tally(oracle.randomize(held, SeededForExperiments(seed))))
         selected.append(sum(estimate.frequencies[value] > 0 for value in top))
         ranked.append(len(top & {row.value for row in estimate.top(10)}))
     rows = [

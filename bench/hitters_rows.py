@@ -15,7 +15,7 @@ from bench.timing import Contestant, Outcome, best_times, local, ratio
 from veil import OLH, Bits, simulate
 from veil.datasets import exponential_bits, pos_baskets
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.itemsets import SVSM
 from veil.kernels.counting import count_hashed, halves
@@ -38,7 +38,7 @@ def hitters_rows(repeats: int) -> Iterator[Outcome]:
 def _pem_row(turns: int) -> Outcome:
     search = PEM(1.0, Bits(BITS), K, BUDGET)
     held, _ = exponential_bits(PEOPLE, BITS, seed=0)
-    stored = InMemory(search.survey, search.survey.randomize(held, Seeded(0)))
+    stored = InMemory(search.survey, search.survey.randomize(held, SeededForExperiments(0)))
     found = search.read(stored)
     pairs = sum(step.people * step.candidates for step in found.history)
     queries = sum(step.candidates for step in found.history)

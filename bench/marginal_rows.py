@@ -18,7 +18,7 @@ from bench.timing import Contestant, Outcome, best_times, local, ratio
 from veil import Record
 from veil.datasets import Transactions, pos_baskets
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.marginals import CALM
 from veil.marginals.maxent import reconstruct, reconstruct_many
 from veil.marginals.synthesis import synthesize
@@ -61,7 +61,7 @@ def _stored(baskets: Transactions) -> tuple[CALM, InMemory]:
         held[rows[baskets.sets.items == item]] = 1
         columns[f"item{item}"] = held
     study = CALM(EPSILON, Record.of(**dict.fromkeys(columns, 2)), k=3, users=PEOPLE, sets=2)
-    return study, InMemory(study.survey, study.survey.randomize(columns, Seeded(0)))
+    return study, InMemory(study.survey, study.survey.randomize(columns, SeededForExperiments(0)))
 
 
 def _against(what: str, ours: Contestant, limit: float, turns: int, required: float | None = 1.0) -> Outcome:

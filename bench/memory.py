@@ -19,7 +19,7 @@ import numpy as np
 from bench.peak import peak_mb
 from bench.timing import Outcome
 from veil import OLH, Survey
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.files import ReportWriter, read_reports
 
 __all__ = ["memory_rows"]
@@ -33,7 +33,7 @@ def memory_rows(reports: int) -> Iterator[Outcome]:
     """Rows for a file of so many reports: its peak with usual record batches, with one huge one, and identity."""
     survey = Survey(OLH(epsilon=1.0, domain=DOMAIN))
     values = np.random.default_rng(0).integers(0, DOMAIN, reports)
-    made = survey.randomize(values, Seeded(0))
+    made = survey.randomize(values, SeededForExperiments(0))
     peaks: list[float] = []
     digests: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bench.timing import Outcome, local, ratio
 from veil import Interval, SquareWave
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms.reconstruction import Stopping, reconstruct
 from veil.mechanisms.waves import Wave
 
@@ -35,7 +35,7 @@ def numeric_rows(repeats: int) -> Iterator[Outcome]:
 
 def _step_row(wave: SquareWave, values: NDArray[np.float64], repeats: int) -> Outcome:
     """Ours does the whole step, with smoothing and stopping; the dense one its two products only."""
-    counts = wave.tally(wave.randomize(values, Seeded(1))).counts
+    counts = wave.tally(wave.randomize(values, SeededForExperiments(1))).counts
     operator = Wave.of(wave)
     matrix = np.stack([operator.reports(column) for column in np.eye(BUCKETS)], axis=1)
     x, y = np.full(BUCKETS, 1 / BUCKETS), np.ones(len(matrix))

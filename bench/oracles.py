@@ -22,7 +22,7 @@ from bench.numpy_rivals import rival_of
 from bench.peak import peak_mb
 from bench.peers import LacksError, Library, Peer, Whole
 from bench.timing import Contestant, NotRunError, best_times, local, several, sized
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import FrequencyOracle, Rappor
 
 __all__ = ["NUMPY", "OURS", "Cell", "Effort", "OracleLine", "all_oracles"]
@@ -191,7 +191,10 @@ def _own_error(oracle: FrequencyOracle, effort: Effort) -> Cell:
     if isinstance(oracle, Rappor):
         return "no law"
     values = np.arange(effort.people) % DOMAIN
-    estimates = (oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed)))) for seed in range(effort.seeds))
+    estimates = (
+        oracle.estimate(oracle.tally(oracle.randomize(values, SeededForExperiments(seed))))
+        for seed in range(effort.seeds)
+    )
     return float(np.mean([_over_theory(oracle, found.frequencies, effort.people) for found in estimates]))
 
 

@@ -29,7 +29,7 @@ from rich.table import Table
 
 import veil.sql
 from veil.datasets import online_retail
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 
 options = argparse.ArgumentParser(description="Ask a shop's private data in SQL, under local differential privacy.")
 options.add_argument("--out", type=Path, default=Path("shop.svg"), help="the picture")
@@ -66,7 +66,9 @@ folder = chosen.folder or Path(tempfile.mkdtemp()) / "shop"
 table = veil.sql.create(folder, shop)
 for number, some in enumerate(lines.chunks(1 << 18)):
     held = some.rows()
-    table.append(shop.survey.randomize(held, Seeded(chosen.seed + number), public=shop.encode_public(held)))
+    table.append(
+        shop.survey.randomize(held, SeededForExperiments(chosen.seed + number), public=shop.encode_public(held))
+    )
 print(
     f"{len(table.files)} files, {sum(path.stat().st_size for path in table.files) / chosen.people:.1f} bytes per person"
 )

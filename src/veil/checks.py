@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Categories, DomainLike, Interval
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
 from veil.mechanisms import (
     OLH,
@@ -251,7 +251,7 @@ def _refuses_bad_input(kind: type[Mechanism]) -> None:
 def _reports_round_trip(kind: type[Mechanism]) -> None:
     for domain in (2, 9, 300):
         mechanism = kind(1.0, domain)
-        reports = mechanism.randomize(np.arange(1000) % domain, Seeded(1))
+        reports = mechanism.randomize(np.arange(1000) % domain, SeededForExperiments(1))
         _demand(len(reports.to_bytes()) == 1000 * mechanism.layout.size, "a report has a fixed length")
         again = Reports.from_bytes(mechanism.digest, mechanism.layout, reports.to_bytes())
         try:
@@ -265,18 +265,22 @@ def _reports_round_trip(kind: type[Mechanism]) -> None:
 def _same_seed_same_bytes(kind: type[Mechanism]) -> None:
     mechanism = kind(1.0, 9)
     values = np.arange(70_000) % 9
-    whole = mechanism.randomize(values, Seeded(5)).to_bytes()
-    _demand(whole == mechanism.randomize(values, Seeded(5)).to_bytes(), "the same seed gives other reports")
-    _demand(whole != mechanism.randomize(values, Seeded(6)).to_bytes(), "another seed gives the same reports")
+    whole = mechanism.randomize(values, SeededForExperiments(5)).to_bytes()
+    _demand(
+        whole == mechanism.randomize(values, SeededForExperiments(5)).to_bytes(), "the same seed gives other reports"
+    )
+    _demand(
+        whole != mechanism.randomize(values, SeededForExperiments(6)).to_bytes(), "another seed gives the same reports"
+    )
     _demand(whole != mechanism.randomize(values).to_bytes(), "fresh entropy gives the same reports")
-    source = Seeded(5)
+    source = SeededForExperiments(5)
     cut = [mechanism.randomize(part, source).to_bytes() for part in (values[:65_536], values[65_536:])]
     _demand(whole == b"".join(cut), "reports depend on how people are split into chunks")
 
 
 def _tallies_add_up(kind: type[Mechanism]) -> None:
     mechanism = kind(1.0, 40)
-    reports = mechanism.randomize(np.arange(3000) % 40, Seeded(2))
+    reports = mechanism.randomize(np.arange(3000) % 40, SeededForExperiments(2))
     whole = mechanism.tally(reports)
     parts = mechanism.tally(reports[:1]) + mechanism.tally(reports[1:1700]) + mechanism.tally(reports[1700:])
     _demand(whole == parts, "tallies of parts do not add up to the whole")
@@ -285,7 +289,7 @@ def _tallies_add_up(kind: type[Mechanism]) -> None:
 
 def _weights_are_exact(kind: type[Mechanism]) -> None:
     mechanism = kind(1.0, 40)
-    reports, weights = mechanism.randomize(np.arange(500) % 40, Seeded(3)), np.arange(500) % 4 - 1
+    reports, weights = mechanism.randomize(np.arange(500) % 40, SeededForExperiments(3)), np.arange(500) % 4 - 1
     for candidates in (None, [39, 0, 7]) if issubclass(kind, FrequencyOracle) else (None,):
         by_hand = sum(int(w) * mechanism.tally(reports[i : i + 1], candidates).counts for i, w in enumerate(weights))
         found = mechanism.tally(reports, candidates, weights)
@@ -294,7 +298,7 @@ def _weights_are_exact(kind: type[Mechanism]) -> None:
 
 def _estimates_follow_support(kind: type[PureOracle]) -> None:
     oracle = kind(1.0, 40)
-    reports = oracle.randomize(np.arange(3000) % 40, Seeded(2))
+    reports = oracle.randomize(np.arange(3000) % 40, SeededForExperiments(2))
     whole = oracle.support(reports.columns, None, None)
     for value, frequency in enumerate(oracle.estimate(oracle.tally(reports)).frequencies):
         exact = (Fraction(int(whole[value]), 3000) - oracle.q) / (oracle.p - oracle.q)
@@ -307,7 +311,9 @@ def _estimates_follow_support(kind: type[PureOracle]) -> None:
 def _means_follow_reports(kind: type[MeanMechanism]) -> None:
     mechanism = kind(1.0, Interval(-3.0, 5.0, 41))
     first, last = mechanism.domain.decode([0, 40])
-    reports = mechanism.randomize(np.linspace(-3.0, 1.0, 400), Seeded(2))  # far from the least and the most scatter
+    reports = mechanism.randomize(
+        np.linspace(-3.0, 1.0, 400), SeededForExperiments(2)
+    )  # far from the least and the most scatter
     places = [mechanism.moments(mechanism.tally(reports[i : i + 1])).place for i in range(len(reports))]
     mean, spread = mechanism.estimate(mechanism.tally(reports)), float(np.var([float(p) for p in places], ddof=1))
     expected = first + float(sum(places) / len(places)) * (last - first)
@@ -319,7 +325,7 @@ def _means_follow_reports(kind: type[MeanMechanism]) -> None:
 
 def _candidates_have_their_own_estimates(kind: type[FrequencyOracle]) -> None:
     oracle = kind(1.0, 40)
-    reports = oracle.randomize(np.arange(500) % 40, Seeded(3))
+    reports = oracle.randomize(np.arange(500) % 40, SeededForExperiments(3))
     chosen, weights = [39, 0, 7], np.arange(500) % 4 - 1
     # without a noise law an estimate is a regression over all candidates at once, and they matter to each other
     for given in (None, weights) if oracle.noise.known else ():
@@ -331,12 +337,12 @@ def _candidates_have_their_own_estimates(kind: type[FrequencyOracle]) -> None:
 
 def _takes_no_candidates(kind: type[Mechanism]) -> None:
     mechanism = kind(1.0, 40)
-    _refused(InputError, mechanism.tally, mechanism.randomize([1, 2, 3], Seeded(4)), [1, 2])
+    _refused(InputError, mechanism.tally, mechanism.randomize([1, 2, 3], SeededForExperiments(4)), [1, 2])
 
 
 def _refuses_foreign(kind: type[Mechanism]) -> None:
     mechanism, other = kind(1.0, 40), kind(1.1, 40)
-    reports = mechanism.randomize([1, 2, 3], Seeded(4))
+    reports = mechanism.randomize([1, 2, 3], SeededForExperiments(4))
     _refused(MismatchError, other.tally, reports)
     _refused(MismatchError, other.estimate, mechanism.tally(reports))
     _refused(EmptyError, mechanism.estimate, mechanism.tally(reports[:0]))

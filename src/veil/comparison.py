@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veil.datasets.transactions import Transactions
 from veil.domain import Items, Numeric, Record
 from veil.engines import Watch, unwatched
-from veil.entropy import Seeded, Words
+from veil.entropy import SeededForExperiments, Words
 from veil.errors import InputError
 from veil.histogram import Questions
 from veil.marginals import Joint
@@ -313,7 +313,7 @@ def compare(
                 asked = without_bands(at_epsilon(study, epsilon))  # nobody looks at them here
                 held = Held(asked, codes[name])
                 for k in range(runs):
-                    source = Seeded(seed + i + len(studies) * (j + len(epsilons) * k))
+                    source = SeededForExperiments(seed + i + len(studies) * (j + len(epsilons) * k))
                     run = StudyRun(asked)
                     for _ in walk_rounds(run, codes[name], source, source):
                         pass

@@ -3,16 +3,16 @@
 `coin` is true with probability threshold / 2^64, `coin_bits` is many such coins packed into bytes, `below` is exactly
 uniform by rejection. The byte rules behind them (docs/wire-format.md) are what every other language reproduces.
 
-    Words       the given bytes, and no more: the normative source, used by test vectors
-    System      the operating system, read anew for every draw: one person's device
-    Batch       AES-256-CTR keyed with 32 fresh bytes of the operating system: many people at once
-    Seeded      the same stream with a key made from a seed: simulations and tests only
-    Keyed       the same stream with a key that several parties share: permutations they agree on
-    Enumerated  every outcome with its exact probability: proofs (see `outcomes`)
+    Words                 the given bytes, and no more: the normative source, used by test vectors
+    System                the operating system, read anew for every draw: one person's device
+    Batch                 AES-256-CTR keyed with 32 fresh bytes of the operating system: many people at once
+    SeededForExperiments  the same stream with a key made from a seed: simulations and tests only
+    Keyed                 the same stream with a key that several parties share: permutations they agree on
+    Enumerated            every outcome with its exact probability: proofs (see `outcomes`)
 
 No noise is drawn twice. Sources refuse copy, deepcopy and pickle. A stream belongs to the process that began it: in a
 forked child `Batch` and its chunks continue with a fresh key of the operating system, and sources whose draws are fixed
-(`Words`, `Seeded`, `Keyed`) refuse, because a second process would repeat the draws of the first.
+(`Words`, `SeededForExperiments`, `Keyed`) refuse, because a second process would repeat the draws of the first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
     "Batch",
     "Enumerated",
     "Keyed",
-    "Seeded",
+    "SeededForExperiments",
     "Source",
     "System",
     "Words",
@@ -301,10 +301,10 @@ class _Fixed(Batch):
         _OneProcess.__init__(self, _Stream(key), _refuse_fork)
 
 
-class Seeded(_Fixed):
+class SeededForExperiments(_Fixed):
     """The stream of `Batch` with a key made from a seed. Never on a device: whoever knows the seed knows the answers.
 
-    >>> Seeded(7).below(100, 3).tolist() == Seeded(7).below(100, 3).tolist()
+    >>> SeededForExperiments(7).below(100, 3).tolist() == SeededForExperiments(7).below(100, 3).tolist()
     True
     """
 
@@ -314,7 +314,7 @@ class Seeded(_Fixed):
     def replays(self, rows: int) -> Callable[[], Iterator[tuple[slice, Source]]]:
         """Take the chunks of `rows`. Returns a function that yields them from their beginning at every call.
 
-        >>> again = Seeded(7).replays(1)
+        >>> again = SeededForExperiments(7).replays(1)
         >>> next(again())[1].below(100) == next(again())[1].below(100)
         True
         """

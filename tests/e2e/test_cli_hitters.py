@@ -15,7 +15,7 @@ from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
 from veil import Bits, Text, simulate
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.hitters import PEM, HeavyHitters, pem1, tree_hist
 
 PEOPLE = 8_000
@@ -85,7 +85,9 @@ def test_by_roles(tmp_path: Path, oracle: str) -> None:
         values = save_values(tmp_path / f"v{i}.csv", pa.table({"word": some}))
         parts.append(tmp_path / f"r{i}.arrow")
         veil("randomize", study, values, "-o", parts[-1], "--seed", 5 + i)
-    reports = [search.survey.randomize(some, Seeded(5 + i)) for i, some in enumerate(np.array_split(held(), 2))]
+    reports = [
+        search.survey.randomize(some, SeededForExperiments(5 + i)) for i, some in enumerate(np.array_split(held(), 2))
+    ]
     document = veil_json("estimate", study, *parts)
     same(document, search.read(InMemory(search.survey, reports)))
     assert document["population"] == PEOPLE

@@ -16,7 +16,7 @@ from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
 from veil import Items, Survey, simulate
 from veil.cli import trials
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.itemsets import SVIM, SVSM
 from veil.simulation import walk_rounds
 from veil.study import Study, StudyRun
@@ -191,7 +191,7 @@ def test_by_roles(tmp_path: Path) -> None:
             document = veil_json("next", folder, tmp_path / "r.arrow")  # reports are as good as their tally
         else:
             document = veil_json("next", folder, tmp_path / "t.bin")
-        run.answer(run.round.survey.tally(run.round.survey.randomize(people[number::3], Seeded(number))))
+        run.answer(run.round.survey.tally(run.round.survey.randomize(people[number::3], SeededForExperiments(number))))
     assert shares == [0.5, 0.1, 0.4]
     assert document["finished"]
     assert [(row["value"], row["frequency"]) for row in document["rows"]] == [

@@ -18,7 +18,7 @@ import pytest
 from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 
 from veil import GRR, Integers, Interval, OneOf, Question, Record, SquareWave, Survey
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import Piecewise
 from veil.mechanisms.reconstruction import Stopping
 from veil.numeric import HaarHierarchy, Hierarchy, HybridMean, MeanOf, WaveDistribution
@@ -71,7 +71,8 @@ def walked(tmp_path: Path, task: Path, held: Any, ending: str = "csv") -> Path:
 def library(survey: Survey, held: Any) -> Any:
     """The same people through the library: their tally."""
     first, second = (
-        survey.tally(survey.randomize(some, Seeded(10 + i))) for i, some in enumerate(np.array_split(held, 2))
+        survey.tally(survey.randomize(some, SeededForExperiments(10 + i)))
+        for i, some in enumerate(np.array_split(held, 2))
     )
     return first + second
 

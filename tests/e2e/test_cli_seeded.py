@@ -13,7 +13,7 @@ from tests.support.commands import CliRunner
 from veil import GRR, Survey
 from veil.cli.main import app
 from veil.engines.spark.pieces import Files
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import WireError
 from veil.files import is_seeded, read_reports
 from veil.files.opening import open_arrow
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_files_of_reports_say_so_and_their_reports_are_the_same(folder: Path) -> None:
     survey = study_from_json((folder / "study.json").read_bytes()).survey
-    expected = survey.randomize([0, 1, 2] * 100, Seeded(7)).to_bytes()
+    expected = survey.randomize([0, 1, 2] * 100, SeededForExperiments(7)).to_bytes()
     for ending in ("arrow", "parquet"):
         assert is_seeded(folder / f"seeded.{ending}")
         assert not is_seeded(folder / f"plain.{ending}")

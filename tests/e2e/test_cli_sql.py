@@ -14,7 +14,7 @@ from tests.support.commands import CliRunner
 import veil.sql
 from veil import Integers, Record
 from veil.cli.main import app
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.results.files import load
 from veil.sql import Category, Grids, Measure, Moment, Table
 from veil.sql.folder import create
@@ -325,7 +325,7 @@ def test_two_months_are_compared_by_a_query(tmp_path: Path) -> None:
     parts = []
     for month in (3, 4):
         held = people(month)
-        reports = TABLE.survey.randomize(held, Seeded(month), TABLE.encode_public(held))
+        reports = TABLE.survey.randomize(held, SeededForExperiments(month), TABLE.encode_public(held))
         parts.append(create(tmp_path / str(month), TABLE).append(reports))
     study = tmp_path / "3" / "study.json"
     found = json.loads(run("difference", study, *parts, "--set", f"query={GROUPED}", "--json").stdout)

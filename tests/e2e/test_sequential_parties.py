@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import PartyError, StoreError
 from veil.shuffle.parties.certificates import make_authority
 from veil.shuffle.parties.coordinator import Coordinator, Shuffled
@@ -24,7 +24,7 @@ from veil.shuffle.sequential import Key, Sequential, SpotChecks, keys_in_plan, s
 
 NAMES = ("mixer-1", "mixer-2", "mixer-3")
 PEOPLE, FAKES, CHECKS = 300, 50, 5
-REPORTS = Seeded(1).below(1 << 64, PEOPLE)
+REPORTS = SeededForExperiments(1).below(1 << 64, PEOPLE)
 
 
 class Parties:
@@ -95,7 +95,7 @@ def parties(tmp_path: Path) -> Iterator[Parties]:
 
 
 def test_a_killed_shuffler_is_named_and_repeating_shows_nothing_new(parties: Parties) -> None:
-    checks = SpotChecks.draw(CHECKS, Seeded(2))
+    checks = SpotChecks.draw(CHECKS, SeededForExperiments(2))
     for name, *how in [("mixer-1",), ("mixer-2", "end", "handing on"), ("mixer-3",)]:
         parties.start(name, *how)
     parties.leave(checks)
@@ -121,7 +121,7 @@ def test_a_killed_shuffler_is_named_and_repeating_shows_nothing_new(parties: Par
 
 
 def test_a_shuffler_that_changes_a_message_is_named_by_the_next(parties: Parties) -> None:
-    checks = SpotChecks.draw(CHECKS, Seeded(3))
+    checks = SpotChecks.draw(CHECKS, SeededForExperiments(3))
     for name, *how in [("mixer-1", "tamper"), ("mixer-2",), ("mixer-3",)]:
         parties.start(name, *how)
     parties.leave(checks)

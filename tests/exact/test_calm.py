@@ -11,7 +11,7 @@ from tests.exact.test_surveys import channel
 
 from veil import Record
 from veil.checks import worst_ratio
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.marginals import CALM
 from veil.privacy import exp_below
 from veil.wire.reports import Reports
@@ -43,5 +43,5 @@ def test_raw_tables_have_no_bias(sets: object, epsilon: float) -> None:
         said = np.array([(count - oracle.q) / (oracle.p - oracle.q) for count in counts])
         tables[number] = tables[number] + np.outer(chances, said) * len(views)
     for number, table in enumerate(tables):
-        held = survey.question(number).view.apply(RECORD.encode(HELD), Seeded(0))
+        held = survey.question(number).view.apply(RECORD.encode(HELD), SeededForExperiments(0))
         assert np.array_equal(table, np.eye(table.shape[1], dtype=int)[held])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veil import Integers, Interval
 from veil.checks import worst_ratio
-from veil.entropy import Seeded, Source, outcomes
+from veil.entropy import SeededForExperiments, Source, outcomes
 from veil.numeric.binning import Binning
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy, LevelStudy
@@ -67,7 +67,7 @@ def test_the_guarantee_at_full_size(kind: Any, epsilon: float) -> None:
 
 def every_outcome(protocol: LevelStudy, code: int) -> Iterator[tuple[Fraction, SurveyTally]]:
     """One person a level, all of them holding the same value: each possible tally and its chance."""
-    survey, none = protocol.survey, Seeded(0)
+    survey, none = protocol.survey, SeededForExperiments(0)
     answers = []
     for question in survey.questions:
         shown = int(question.view.apply(np.array([code], dtype=np.uint64), none)[0])
@@ -116,7 +116,7 @@ def levels_of(tree: Tree) -> list[Floats]:
 
 def some_tally(protocol: LevelStudy, seed: int = 1, people: int = 3000) -> SurveyTally:
     codes = np.random.default_rng(seed).binomial(protocol.buckets - 1, 0.3, people).astype(np.uint64)
-    return protocol.survey.tally(protocol.survey.reports(codes, Seeded(seed)))
+    return protocol.survey.tally(protocol.survey.reports(codes, SeededForExperiments(seed)))
 
 
 @pytest.mark.parametrize("branching", [2, 3, 4, 5])
@@ -208,5 +208,5 @@ def test_with_hardly_any_noise_the_answer_is_the_truth() -> None:
     """All people hold one value: which of them is asked about what does not matter either."""
     for method in ("exact", "admm", "consistent"):
         protocol = Hierarchy(40.0, Integers(1, 13))
-        tally = protocol.survey.tally(protocol.survey.randomize([4] * 500, Seeded(1)))
+        tally = protocol.survey.tally(protocol.survey.randomize([4] * 500, SeededForExperiments(1)))
         assert replace(protocol, method=method).read(tally).masses == pytest.approx(np.eye(13)[3], abs=1e-9)

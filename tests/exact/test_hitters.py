@@ -12,7 +12,7 @@ import pytest
 from veil import AllOf, Bits, LinearHashing, OneOf, Question, Survey, Text
 from veil.checks import enumerable, worst_ratio
 from veil.domain import Domain
-from veil.entropy import Seeded, outcomes
+from veil.entropy import SeededForExperiments, outcomes
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, pem1, tree_hist
 from veil.kernels.linear import coefficients, linear_buckets
 from veil.privacy import exp_below
@@ -97,7 +97,7 @@ def test_a_linear_hash_is_pairwise_independent(prime: int, suffix: int) -> None:
         for b in range(a):
             assert int((table[:, a] == table[:, b]).sum()) == oracle.cells // prime
     # and the code computes that table: the bucket less the bucket of the suffix 0, which is the prefix's alone
-    seeds = Seeded(1).below(2**64, 200)
+    seeds = SeededForExperiments(1).below(2**64, 200)
     rows = coefficients(seeds, oracle.cells).astype(np.int64)
     zero = np.zeros(len(seeds), dtype=np.uint64)
     own = linear_buckets(seeds, zero, zero, prime, oracle.cells).astype(np.int64)
@@ -121,7 +121,7 @@ DECODED: list[tuple[float, Domain, int, list[Any]]] = [
 @pytest.mark.parametrize(("epsilon", "domain", "suffix", "values"), DECODED, ids=lambda part: str(part)[:12])
 def test_the_transform_counts_what_pairs_count(epsilon: float, domain: Any, suffix: int, values: list[Any]) -> None:
     oracle = LinearHashing(epsilon, domain, suffix=suffix)
-    columns = oracle.randomize(values, Seeded(3)).columns
+    columns = oracle.randomize(values, SeededForExperiments(3)).columns
     codes = oracle.domain.encode(values)
     pairs = oracle.incidence(columns, codes).sum(axis=0)
     assert np.array_equal(pairs, oracle.support(columns, codes, None))

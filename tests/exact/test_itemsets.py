@@ -13,7 +13,7 @@ import pytest
 
 from veil import BLH, GRR, OLH, OUE, SUE, Items, OneOf, Question, Study, StudyRun, Survey
 from veil.checks import TabledOLH, enumerable, worst_ratio
-from veil.entropy import Seeded, outcomes
+from veil.entropy import SeededForExperiments, outcomes
 from veil.itemsets import PSFO, SVIM, SVSM, Adap, ItemMining, LDPMiner, Phase, hashed_load
 from veil.mechanisms import PureOracle
 from veil.privacy import exp_below
@@ -121,7 +121,7 @@ def asked_of(study: Study, people: int = 4_000) -> list[tuple[Fraction, Survey]]
         asked.append((run.round.people, survey))
         size = survey.domain.universe.size  # type: ignore[attr-defined]  # all of them hold Items
         sets = [[0, 1]] * (people // 2) + [[0, 1, 2]] * (people // 4) + [[size - 1]] * (people // 4) + [[]]
-        run.answer(survey.tally(survey.randomize(sets, Seeded(seed))))
+        run.answer(survey.tally(survey.randomize(sets, SeededForExperiments(seed))))
     return asked
 
 

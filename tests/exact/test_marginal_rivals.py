@@ -12,7 +12,7 @@ from tests.exact.test_surveys import channel
 
 from veil import Record
 from veil.checks import worst_ratio
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.marginals import (
     AllMarginals,
     BinaryCALM,
@@ -77,7 +77,7 @@ def test_raw_tables_have_no_bias(name: str) -> None:
         said = np.array([(count - oracle.q) / (oracle.p - oracle.q) for count in counts])
         tables[number] = tables[number] + np.outer(chances, said) * len(views)
     for number, table in enumerate(tables):
-        held = survey.question(number).view.apply(survey.domain.encode(people), Seeded(0))
+        held = survey.question(number).view.apply(survey.domain.encode(people), SeededForExperiments(0))
         assert np.array_equal(table, np.eye(table.shape[1], dtype=int)[held])
 
 

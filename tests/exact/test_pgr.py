@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veil import PGR, Bits, Categories, Survey, Text, checks, errors, merge
 from veil.checks import exact_supports, worst_ratio
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.kernels.geometry import coordinates
 from veil.mechanisms import pgr, projective
 from veil.mechanisms.projective import Geometry, all_supports, best_geometry, is_prime
@@ -176,7 +176,7 @@ def test_what_doubles_cannot_hold_is_split(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("weighted", [False, True])
 def test_candidates_and_the_whole_domain_agree(oracle: PGR, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     size = oracle.domain.size
-    columns = oracle.randomize(np.arange(800) % size, Seeded(1)).columns
+    columns = oracle.randomize(np.arange(800) % size, SeededForExperiments(1)).columns
     weights = np.arange(800) * 2**21 - 2**30 if weighted else None
     whole = oracle.support(columns, None, weights)
     some = np.random.default_rng(2).permutation(size)[: size // 2].astype(np.uint64)
@@ -191,7 +191,7 @@ def test_inner_products_in_32_and_64_bits() -> None:
     assert {PGR(1.0, 300)._number, PGR(13.0, 2**40)._number} == {np.uint32, np.uint64}
     for oracle in (PGR(13.0, 2**40), PGR(3.0, 2**40), PGR(0.1, 2**50), PGR(40.0, 2**52)):
         held = np.arange(50, dtype=np.uint64) * np.uint64(2**33) % np.uint64(oracle.domain.size)
-        columns = oracle.randomize(held, Seeded(3)).columns
+        columns = oracle.randomize(held, SeededForExperiments(3)).columns
         by_hand = [
             [sum(a * b for a, b in zip(x, y, strict=True)) % oracle.prime == 0 for y in points(oracle, held)]
             for x in unranked(oracle, columns["point"])
@@ -218,7 +218,7 @@ def unranked(oracle: PGR, numbers: NDArray[Any]) -> list[list[int]]:
 def test_tallies_count_messages_and_the_transform_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = PGR(1.0, 300)
     survey = Survey(oracle)
-    reports = survey.randomize(np.arange(5000) % 300, Seeded(4))
+    reports = survey.randomize(np.arange(5000) % 300, SeededForExperiments(4))
     with monkeypatch.context() as patch:
         patch.setattr(pgr, "all_supports", None)  # a tally does not need it
         parts = [survey.tally(reports[i : i + 900]) for i in range(0, 5000, 900)]
@@ -237,7 +237,7 @@ def test_tallies_count_messages_and_the_transform_waits(monkeypatch: pytest.Monk
 
 def test_candidates_of_a_domain_that_cannot_be_listed() -> None:
     oracle = PGR(3.0, Bits(40))
-    reports = oracle.randomize(np.full(20_000, 12345), Seeded(5))
+    reports = oracle.randomize(np.full(20_000, 12345), SeededForExperiments(5))
     found = oracle.estimate(oracle.tally(reports, [12345, 99, 2**40 - 1]))
     assert np.abs(found.frequencies - [1, 0, 0]).max() < 6 * float(found.stderr.max())
     with pytest.raises(errors.InputError):

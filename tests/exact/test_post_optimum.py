@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from veil import BLH, GRR, OLH, OUE, SHE, THE, HadamardResponse, SubsetSelection, post, simulate
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import FitWarning, InputError, MismatchError, ParameterError
 from veil.mechanisms import FrequencyOracle
 from veil.post.consistency import norm_sub
@@ -204,7 +204,7 @@ def test_mle_is_refused_where_it_is_not_exact() -> None:
 @pytest.mark.parametrize(("epsilon", "size"), [(1.0, 3), (2.0, 6), (0.5, 4)])
 def test_em_is_mle_for_grr(epsilon: float, size: int) -> None:
     oracle = GRR(epsilon, size)
-    reports = oracle.randomize([0] * 300 + [1] * 80 + [2] * 20, Seeded(1))
+    reports = oracle.randomize([0] * 300 + [1] * 80 + [2] * 20, SeededForExperiments(1))
     made = post.em(oracle, reports, gap=1e-10)
     exact = oracle.estimate(oracle.tally(reports)).post("mle")
     assert made.frequencies == pytest.approx(exact.frequencies, abs=1e-3)
@@ -216,7 +216,7 @@ def test_em_is_mle_for_grr(epsilon: float, size: int) -> None:
     "oracle", [OUE(1.0, 3), SubsetSelection(1.0, 5, subset_size=2), HadamardResponse(1.0, 4)], ids=repr
 )
 def test_em_finds_the_most_likely(oracle: Any) -> None:
-    reports = oracle.randomize([0] * 120 + [1] * 30, Seeded(2))
+    reports = oracle.randomize([0] * 120 + [1] * 30, SeededForExperiments(2))
     channel = oracle.channel()
     packed = np.frombuffer(reports.to_bytes(), np.uint8).reshape(len(reports), -1)
     rows = np.array([[float(chance) for chance in channel[row.tobytes()]] for row in packed])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veil import GRR, OLH, OUE, AllOf, Bits, Public, Survey
-from veil.entropy import Seeded, Source, Words, outcomes
+from veil.entropy import SeededForExperiments, Source, Words, outcomes
 from veil.errors import InputError, ParameterError, VeilError, WireError
 from veil.mechanisms import BLH, Mechanism
 from veil.shuffle.ring import Ring, ring_of
@@ -115,26 +115,26 @@ def test_intervals_are_exact_in_wide_rings(size: int, bits: int) -> None:
         assert (start, many) == (first, following - first)
         ends = np.array([start, start + many - 1], dtype=np.uint64)
         assert ring.decode(ends)["value"].tolist() == [cell, cell]
-    drawn = ring.uniform(1000, Seeded(1))
+    drawn = ring.uniform(1000, SeededForExperiments(1))
     assert ring.decode(drawn)["value"].tolist() == [int(z) * size >> bits for z in drawn.tolist()]
     assert 1 - ring.least_share * size < Fraction(1, 2**16)
 
 
 def test_olh_in_64_bits_is_seed_and_bucket() -> None:
     oracle = OLH(2.0, 100, hash_range=1000, seed_bytes=4)
-    ring, elements = ring_of(oracle), Seeded(2).words(1000)
+    ring, elements = ring_of(oracle), SeededForExperiments(2).words(1000)
     columns = ring.decode(elements)
     assert columns["seed"].tolist() == [z >> 32 for z in elements.tolist()]
     assert columns["bucket"].tolist() == [(z & (2**32 - 1)) * 1000 >> 32 for z in elements.tolist()]
     assert (columns["seed"].dtype, columns["bucket"].dtype) == (np.uint32, np.uint16)
-    reports = oracle.randomize(np.arange(1000) % 100, Seeded(3))
-    assert ring.reports(ring.encode(reports.columns, Seeded(4))).to_bytes() == reports.to_bytes()
+    reports = oracle.randomize(np.arange(1000) % 100, SeededForExperiments(3))
+    assert ring.reports(ring.encode(reports.columns, SeededForExperiments(4))).to_bytes() == reports.to_bytes()
 
 
 def test_a_ring_of_a_survey_has_its_task() -> None:
     survey = Survey(GRR(1.0, 4))
     ring = ring_of(survey, 32)
-    reports = ring.reports(ring.uniform(10, Seeded(0)))
+    reports = ring.reports(ring.uniform(10, SeededForExperiments(0)))
     assert (reports.task, ring.bits, ring.modulus) == (survey.task, 32, 2**32)
     assert survey.tally(reports).people == 10
     assert len(ring.encode({"value": np.zeros(0, np.uint8)}, Words(b""))) == 0
@@ -168,9 +168,9 @@ def test_what_is_no_element_is_refused() -> None:
         with pytest.raises(InputError):
             ring.decode(bad)
     with pytest.raises(WireError):
-        ring.encode({"value": np.array([4], np.uint8)}, Seeded(0))
+        ring.encode({"value": np.array([4], np.uint8)}, SeededForExperiments(0))
     with pytest.raises(VeilError):
-        ring.uniform(-1, Seeded(0))
+        ring.uniform(-1, SeededForExperiments(0))
 
 
 def test_a_short_seed_is_a_parameter_only_where_it_is_short() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from veil import MECHANISMS, SHE
 from veil.checks import CheckError, check, worst_ratio
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, ParameterError
 from veil.privacy import WORD, coin_threshold, exp_below, exp_near
 from veil.wire.reports import Reports
@@ -147,7 +147,7 @@ def test_coins_express_the_smallest_and_the_largest_epsilon(epsilon: float, grid
 
 def test_weights_whose_sums_could_overflow_are_refused() -> None:
     oracle = SHE(4.0, 2, reach=2**15 - 1)  # two bytes a coordinate
-    reports = oracle.randomize([0] * 70_000, Seeded(1))
+    reports = oracle.randomize([0] * 70_000, SeededForExperiments(1))
     largest = 2**31 - 1
     some = oracle.tally(reports[:60_000], weights=[largest] * 60_000)
     assert some.counts.tolist() == [largest * int(c) for c in oracle.tally(reports[:60_000]).counts]

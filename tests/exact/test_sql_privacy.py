@@ -21,7 +21,7 @@ from tests.support.everyday import everyday
 
 from veil import AllOf, Integers, Question, Record
 from veil.checks import worst_ratio
-from veil.entropy import Seeded, Source, outcomes
+from veil.entropy import SeededForExperiments, Source, outcomes
 from veil.errors import InputError, ParameterError
 from veil.kernels.hashing import bucket_of, spread
 from veil.privacy import WORD, exp_below
@@ -219,8 +219,10 @@ def test_public_columns_have_no_part_in_the_randomness(design: Design) -> None:
         {"spent": [1.5] * len(HELD), "os": ["x"] * len(HELD)},
         {"spent": list(range(len(HELD))), "os": ["x", "y"] * 3},
     )
-    one, other = (table.survey.randomize(held, Seeded(7), table.encode_public(public)) for public in beside)
-    alone = Table(1.0, DEEP, (), design).survey.randomize(held, Seeded(7))
+    one, other = (
+        table.survey.randomize(held, SeededForExperiments(7), table.encode_public(public)) for public in beside
+    )
+    alone = Table(1.0, DEEP, (), design).survey.randomize(held, SeededForExperiments(7))
     for column in table.survey.ask.layout.names:
         assert np.array_equal(one.columns[column], other.columns[column])
         assert np.array_equal(one.columns[column], alone.columns[column])

@@ -9,7 +9,7 @@ import pytest
 
 from veil import Integers, Interval, SquareWave
 from veil.checks import worst_ratio
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms.reconstruction import Model, Stopping, neighbour_share, reconstruct, run
 from veil.mechanisms.waves import Wave
 from veil.privacy import WORD, exp_below
@@ -149,7 +149,7 @@ def dense_em(matrix: np.ndarray, counts: np.ndarray, steps: int, share: float) -
 def test_from_256_buckets_on_neighbours_get_what_the_paper_gives_them() -> None:
     assert neighbour_share(256) == neighbour_share(4096) == 0.25  # (1, 2, 1) / 4
     mechanism = SquareWave(1.0, Interval(0, 1), buckets=256)
-    counts = mechanism.tally(mechanism.randomize(np.linspace(0.2, 0.9, 5000), Seeded(3))).counts
+    counts = mechanism.tally(mechanism.randomize(np.linspace(0.2, 0.9, 5000), SeededForExperiments(3))).counts
     by_default, by_paper = (reconstruct(mechanism, counts, smoothing=how)[0] for how in (True, 0.25))
     assert np.array_equal(by_default, by_paper)
 
@@ -182,7 +182,7 @@ def test_a_fine_grid_is_as_exact() -> None:
 def test_em_increases_the_likelihood_at_every_step(ratio: float) -> None:
     mechanism = SquareWave(1.5, 200, 25, ratio=ratio)
     wave = Wave.of(mechanism)
-    counts = mechanism.tally(mechanism.randomize(np.arange(4000) % 70, Seeded(1))).counts
+    counts = mechanism.tally(mechanism.randomize(np.arange(4000) % 70, SeededForExperiments(1))).counts
     x = np.full(25, 1 / 25)
     before = wave.log_likelihood(x, counts)
     for _ in range(200):
@@ -196,7 +196,7 @@ def test_em_reaches_the_maximum() -> None:
     """At the maximum no bucket's gradient exceeds one, and it is one where there is mass."""
     mechanism = SquareWave(2.0, 12)
     wave = Wave.of(mechanism)
-    counts = mechanism.tally(mechanism.randomize([3] * 3000 + [8] * 5000, Seeded(2))).counts
+    counts = mechanism.tally(mechanism.randomize([3] * 3000 + [8] * 5000, SeededForExperiments(2))).counts
     found, fit, _ = reconstruct(mechanism, counts, smoothing=False, stopping=Stopping(change=1e-12, most=1_000_000))
     gradient = wave.people(counts / wave.reports(found)) / counts.sum()
     assert fit.converged

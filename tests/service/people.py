@@ -18,7 +18,7 @@ from tests.service.harness import FRAMED, Collector, framed
 from veil import Text
 from veil.device.verification import verified
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
 from veil.results.documents import document
@@ -51,7 +51,7 @@ def part_of(values: list[Any], begin: float, end: float) -> list[Any]:
 def reports(survey: Survey, values: list[Any]) -> bytes:
     """Framed reports of these people: the same bytes whenever they are made."""
     ids = [hashlib.sha256(f"{survey.task} {i}".encode()).digest()[:16] for i in range(len(values))]
-    return framed(survey, values, ids, Seeded(int(survey.task[:8], 16)))
+    return framed(survey, values, ids, SeededForExperiments(int(survey.task[:8], 16)))
 
 
 def undisturbed(study: Study, people: int, hide: str | None = "all=true") -> Any:
@@ -59,7 +59,7 @@ def undisturbed(study: Study, people: int, hide: str | None = "all=true") -> Any
     run, values, begin = StudyRun(study), held(study, people), 0.0
     while run.round is not None:
         survey, end = run.round.survey, begin + float(run.round.people)
-        source = Seeded(int(survey.task[:8], 16))
+        source = SeededForExperiments(int(survey.task[:8], 16))
         run.answer(InMemory(survey, survey.randomize(part_of(values, begin, end), source)))
         begin = end
     assert run.result is not None

@@ -21,7 +21,7 @@ from veil import Client, Integers, Ledger, Record
 from veil.cli.main import app
 from veil.collector.openapi import document
 from veil.device import verified
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import DomainError
 from veil.marginals import CALM
 from veil.results.documents import plain_rows
@@ -43,7 +43,7 @@ def people() -> list[dict[str, Any]]:
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with running(tmp_path_factory.mktemp("collector") / "data") as one:
         path = one.open_survey(STUDY, minimum=PEOPLE)
-        sent = framed(STUDY.survey, people(), source=Seeded(1))
+        sent = framed(STUDY.survey, people(), source=SeededForExperiments(1))
         answer = httpx.post(f"{one.url}{path}/reports", content=sent, headers=FRAMED)
         assert answer.status_code == 200, answer.text
         yield one

@@ -18,7 +18,7 @@ from tests.service.test_collector import code
 
 from veil import GRR, Integers, Interval, OneOf, Piecewise, Public, Question, SquareWave, Survey
 from veil.collector.openapi import document
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.numeric import HaarHierarchy, Hierarchy, HybridMean, WaveDistribution
 from veil.results.documents import plain_rows
 from veil.study import OneRound
@@ -43,7 +43,9 @@ def collected(collector: Collector, client: httpx.Client, asked: Survey | OneRou
     """Open a survey or a study and let people report. Returns the path of its answer."""
     path = collector.open_survey(asked, **options)
     survey = asked if isinstance(asked, Survey) else asked.survey
-    sent = framed(survey, held, source=Seeded(1))  # seeded: one smooth distribution in twenty is taken for a rough one
+    sent = framed(
+        survey, held, source=SeededForExperiments(1)
+    )  # seeded: one smooth distribution in twenty is taken for a rough one
     answer = client.post(f"{path}/reports", content=sent, headers=FRAMED)
     assert answer.status_code == 200, answer.text
     return f"{path}/answer"

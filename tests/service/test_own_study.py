@@ -21,7 +21,7 @@ from veil.collector.app import App
 from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.collector.tokens import SCOPES, issue_token
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.results.estimate import Estimate
 from veil.study import STUDIES, Collected, OneRound
 
@@ -67,7 +67,7 @@ async def _published_and_answered(client: httpx.AsyncClient, study: Agreement) -
     assert (made.status_code, made.json()["kind"], made.json()["task"]) == (201, "agreement", study.survey.task)
     path = f"/v1/surveys/{study.survey.task}"
     assert (await client.post(f"{path}/open")).json()["state"] == "open"
-    body = framed(study.survey, ["yes"] * 1_500 + ["no"] * 500, source=Seeded(1))
+    body = framed(study.survey, ["yes"] * 1_500 + ["no"] * 500, source=SeededForExperiments(1))
     sent = await client.post(f"{path}/reports", content=body, headers=FRAMED)
     assert sent.json() == {"acknowledged": PEOPLE}
     found = (await client.get(f"{path}/answer")).json()

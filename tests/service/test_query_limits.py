@@ -20,7 +20,7 @@ from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.collector.tokens import SCOPES, issue_token
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, LimitError
 from veil.histogram import Histogram
 from veil.hitters import PEM
@@ -47,7 +47,7 @@ def body(seed: int) -> bytes:
     draw = np.random.default_rng(seed)
     ages, salaries = draw.integers(0, 300, (2, PEOPLE)).tolist()
     held = [{"age": a, "salary": s} for a, s in zip(ages, salaries, strict=True)]
-    return framed(TABLE.survey, held, source=Seeded(seed), public={"spent": draw.integers(0, 99, PEOPLE)})
+    return framed(TABLE.survey, held, source=SeededForExperiments(seed), public={"spent": draw.integers(0, 99, PEOPLE)})
 
 
 @asynccontextmanager
@@ -156,7 +156,7 @@ READINGS = {
 def test_other_readings_are_refused_before_they_start(name: str, tmp_path: Path) -> None:
     study, held, chosen = READINGS[name]
     asked = {"candidates": [f"w{i}" for i in range(20_000)]} if chosen == ["candidates"] else {"set": chosen}
-    sent = framed(study.survey, held, source=Seeded(1))
+    sent = framed(study.survey, held, source=SeededForExperiments(1))
 
     async def refused() -> None:
         limits = {"query_seconds": 1, "query_megabytes": 100_000 if name == "bands" else 1}
@@ -165,7 +165,7 @@ def test_other_readings_are_refused_before_they_start(name: str, tmp_path: Path)
             error = refusal(await client.post(f"{path}/answer", json=asked, timeout=None))
             assert "needs about" in error["message"]
             assert "(query_megabytes, query_seconds): fewer" in error["expected"]
-            again = framed(study.survey, held, source=Seeded(2))
+            again = framed(study.survey, held, source=SeededForExperiments(2))
             assert (await client.post(f"{path}/reports", content=again, headers=FRAMED)).status_code == 200
 
     asyncio.run(refused())
@@ -174,7 +174,7 @@ def test_other_readings_are_refused_before_they_start(name: str, tmp_path: Path)
 @pytest.mark.parametrize("name", READINGS)
 def test_other_readings_look_whether_they_are_to_stop(name: str) -> None:
     study, held, chosen = READINGS[name]
-    made = study.survey.randomize(held, Seeded(1))
+    made = study.survey.randomize(held, SeededForExperiments(1))
     if "=" in "".join(chosen):
         study = study.changed(**dict(one.split("=") for one in chosen))
     elif chosen:

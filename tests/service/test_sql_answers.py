@@ -16,7 +16,7 @@ from veil import Integers, Record
 from veil.collector.in_store import InterruptedReadingError
 from veil.collector.openapi import document
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import StoreError
 from veil.results.documents import plain_rows
 from veil.sql import Category, Measure, Table
@@ -54,7 +54,7 @@ def rows() -> list[dict[str, Any]]:
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with running(tmp_path_factory.mktemp("collector") / "data") as one:
         path = one.open_survey(TABLE, minimum=20)
-        sent = framed(TABLE.survey, rows(), source=Seeded(1), public=TABLE.encode_public(people()))
+        sent = framed(TABLE.survey, rows(), source=SeededForExperiments(1), public=TABLE.encode_public(people()))
         answer = httpx.post(f"{one.url}{path}/reports", content=sent, headers=FRAMED)
         assert answer.status_code == 200, answer.text
         with httpx.Client(base_url=one.url, headers=one.token("answers:read"), timeout=60.0) as opened:
@@ -72,7 +72,7 @@ def test_a_query_is_answered_as_from_the_reports_themselves(client: httpx.Client
     found = answer.json()
     jsonschema_rs.validator_for(schema).validate(found)
     assert (found["kind"], found["people"], found["query"]) == ("sql", PEOPLE, GROUPED)
-    reports = TABLE.survey.randomize(rows(), Seeded(1), TABLE.encode_public(people()))
+    reports = TABLE.survey.randomize(rows(), SeededForExperiments(1), TABLE.encode_public(people()))
     own = plain_rows(TABLE.asking(GROUPED).read(InMemory(TABLE.survey, reports)).table())
     assert [row["os"] for row in found["rows"]] == ["ios", "tv", "web"]
     for got, made in zip(found["rows"], own, strict=True):
@@ -123,7 +123,7 @@ def test_a_table_is_asked_by_a_query(client: httpx.Client) -> None:
 def test_too_few_people(tmp_path: Any) -> None:
     with running(tmp_path / "data") as one:
         path = one.open_survey(TABLE, minimum=7_000)
-        sent = framed(TABLE.survey, rows(), source=Seeded(1), public=TABLE.encode_public(people()))
+        sent = framed(TABLE.survey, rows(), source=SeededForExperiments(1), public=TABLE.encode_public(people()))
         httpx.post(f"{one.url}{path}/reports", content=sent, headers=FRAMED)
         with httpx.Client(base_url=one.url, headers=one.token("answers:read")) as client:
             assert code(ask(client, GROUPED)) == (409, "too-few-reports")
@@ -132,7 +132,7 @@ def test_too_few_people(tmp_path: Any) -> None:
 @pytest.mark.parametrize("in_memory", [0, 1 << 27])
 def test_a_database_that_fails_is_not_the_querys_fault(monkeypatch: pytest.MonkeyPatch, in_memory: int) -> None:
     """What breaks off a reading comes out as it went in, and not as something that DuckDB could not evaluate."""
-    reports = TABLE.survey.randomize(rows(), Seeded(1), TABLE.encode_public(people()))
+    reports = TABLE.survey.randomize(rows(), SeededForExperiments(1), TABLE.encode_public(people()))
 
     class Failing(InMemory):
         def reports(self) -> Iterator[Reports]:

@@ -30,7 +30,7 @@ from veil import OLH, Public, Record, Study, StudyRun, Survey, Text
 from veil.engines import InFiles
 from veil.engines.spark import SparkCollected, jobs, open_session
 from veil.engines.spark.pieces import cut
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EngineError
 from veil.files import read_reports
 from veil.histogram import Questions
@@ -100,7 +100,7 @@ def reports_of(folder: Path, survey: Survey, people: int, groups: int, files: in
     for i in range(files):
         path = folder / f"part-{i}.parquet"
         codes = np.random.default_rng(i).integers(0, survey.domain.size, many).astype(np.uint64)
-        chunks = Simulated(survey, People(codes), Seeded(i)).reports()
+        chunks = Simulated(survey, People(codes), SeededForExperiments(i)).reports()
         _write(path, survey, chunks, max(1, many // groups))
         paths.append(path)
     return paths
@@ -120,7 +120,9 @@ def same_study(spark: Any, study: Study, folder: Path, people: int) -> None:
         survey, paths = local.round.survey, []
         for i, rows in enumerate(np.array_split(np.arange(people), 2)):
             path = folder / f"{study.kind}-{number}-{i}.parquet"
-            _write(path, survey, Simulated(survey, held[rows], Seeded(number + i)).reports(), people // 10)
+            _write(
+                path, survey, Simulated(survey, held[rows], SeededForExperiments(number + i)).reports(), people // 10
+            )
             paths.append(path)
         if isinstance(study, Table):  # read by the tasks, not at the driver
             direct = document(study.read(SparkCollected.files(spark, survey, paths)), 0.95)

@@ -22,7 +22,7 @@ from veil.engines import InFiles, InMemory
 from veil.engines.spark import SparkCollected, collected, jobs, session, tasks
 from veil.engines.spark.pieces import cut
 from veil.engines.spark.session import open_session
-from veil.entropy import Batch, Seeded
+from veil.entropy import Batch, SeededForExperiments
 from veil.errors import (
     DomainError,
     EmptyError,
@@ -57,7 +57,7 @@ HALF = (Fraction(1, 2), Fraction(1))
 def aged_reports(people: int = PEOPLE) -> Any:
     rng = np.random.default_rng(3)
     public = {"age": rng.integers(0, 90, people), "spent": rng.integers(-500, 5000, people)}
-    return AGED.randomize(rng.integers(0, 50, people), Seeded(5), public)
+    return AGED.randomize(rng.integers(0, 50, people), SeededForExperiments(5), public)
 
 
 def parquet(path: Path, survey: Survey, reports: Any, rows: int = 500, ids: Any = None) -> Path:
@@ -72,7 +72,7 @@ def parquet(path: Path, survey: Survey, reports: Any, rows: int = 500, ids: Any 
 
 @pytest.mark.parametrize("pieces", [1, 7, 200])
 def test_the_number_of_pieces_does_not_show(pieces: int, spark: Any, tmp_path: Path) -> None:
-    reports = PLAIN.randomize(np.arange(PEOPLE) % 300, Seeded(1))
+    reports = PLAIN.randomize(np.arange(PEOPLE) % 300, SeededForExperiments(1))
     path = parquet(tmp_path / "a.parquet", PLAIN, reports, rows=100)
     far = SparkCollected.files(spark, PLAIN, [path], pieces=pieces)
     assert encode_tally(far.tally()) == encode_tally(InMemory(PLAIN, reports).tally())
@@ -101,7 +101,7 @@ def test_every_mechanism_through_a_table(spark: Any) -> None:
     kinds = [kind for name, kind in MECHANISMS.items() if issubclass(kind, FrequencyOracle) and name != "Rappor"]
     survey = Survey(AllOf(*(kind(0.5, 8) for kind in kinds)))  # type: ignore[call-arg]  # all take both
     assert len(kinds) >= 12
-    reports = survey.randomize(np.arange(PEOPLE) % 8, Seeded(2))
+    reports = survey.randomize(np.arange(PEOPLE) % 8, SeededForExperiments(2))
     far = SparkCollected.frame(spark, survey, frame_of(spark, survey, reports).repartition(3))
     assert encode_tally(far.tally()) == encode_tally(survey.tally(reports))
 
@@ -109,7 +109,7 @@ def test_every_mechanism_through_a_table(spark: Any) -> None:
 def test_a_tree_with_public_columns_weights_and_ranges(spark: Any, tmp_path: Path) -> None:
     survey = Survey(OneOf((1, GRR(1.0, 5)), (2, OUE(1.0, 5))), [Public("age")])
     ages = np.arange(PEOPLE) % 80 - 10
-    reports = survey.randomize(np.arange(PEOPLE) % 5, Seeded(1), {"age": ages})
+    reports = survey.randomize(np.arange(PEOPLE) % 5, SeededForExperiments(1), {"age": ages})
     path = parquet(tmp_path / "a.parquet", survey, reports)
     here = InMemory(survey, reports)
     for far in (
@@ -264,7 +264,7 @@ def test_settings_that_would_leak_are_refused(setting: tuple[str, str], spark: A
         spark.conf.unset(setting[0])
 
 
-@pytest.mark.parametrize("source", [Batch(), Seeded(1)])
+@pytest.mark.parametrize("source", [Batch(), SeededForExperiments(1)])
 def test_entropy_does_not_travel(source: Any) -> None:
     with pytest.raises(EntropyError, match="cannot be copied or pickled"):
         pickle.dumps(source)
@@ -298,12 +298,12 @@ def test_a_walk_goes_on_with_the_same_people_only(spark: Any, tmp_path: Path) ->
 
 
 def test_a_file_of_another_task_is_refused_by_name(spark: Any, tmp_path: Path) -> None:
-    good = parquet(tmp_path / "good.parquet", PLAIN, PLAIN.randomize([1, 2], Seeded(1)))
+    good = parquet(tmp_path / "good.parquet", PLAIN, PLAIN.randomize([1, 2], SeededForExperiments(1)))
     other = Survey(OLH(1.0, 301))
-    bad = parquet(tmp_path / "bad.parquet", other, other.randomize([1, 2], Seeded(1)))
+    bad = parquet(tmp_path / "bad.parquet", other, other.randomize([1, 2], SeededForExperiments(1)))
     with pytest.raises(MismatchError, match=r"bad\.parquet.*another task"):
         SparkCollected.files(spark, PLAIN, [good, bad])
-    batch = to_arrow(PLAIN.randomize([1, 2], Seeded(1)), PLAIN)
+    batch = to_arrow(PLAIN.randomize([1, 2], SeededForExperiments(1)), PLAIN)
     pq.write_table(pa.Table.from_batches([batch]).drop_columns(["bucket"]), tmp_path / "short.parquet")
     with pytest.raises(WireError, match=r"short\.parquet.*expected the columns"):
         SparkCollected.files(spark, PLAIN, [good, tmp_path / "short.parquet"])
@@ -320,29 +320,29 @@ def test_a_file_of_another_task_is_refused_by_name(spark: Any, tmp_path: Path) -
 
 
 def test_reports_that_change_between_passes_are_refused(spark: Any, tmp_path: Path) -> None:
-    path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), Seeded(1)))
+    path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(1)))
     far = SparkCollected.files(spark, PLAIN, [path])
     far.tally()
-    parquet(path, PLAIN, PLAIN.randomize(np.arange(300), Seeded(2)))
+    parquet(path, PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(2)))
     with pytest.raises(EngineError, match="changed between two passes"):
         far.tally()
-    parquet(path, PLAIN, PLAIN.randomize(np.arange(200), Seeded(2)))
+    parquet(path, PLAIN, PLAIN.randomize(np.arange(200), SeededForExperiments(2)))
     with pytest.raises(EngineError, match="hold 300 reports and the tasks saw 200"):
         far.tally()
 
 
 def test_reports_that_change_before_they_are_streamed_are_refused(spark: Any, tmp_path: Path) -> None:
-    path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), Seeded(1)))
+    path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(1)))
     far = SparkCollected.files(spark, PLAIN, [path])
     far.tally()
     assert sum(map(len, far.reports())) == 300
-    parquet(path, PLAIN, PLAIN.randomize(np.arange(300), Seeded(2)))
+    parquet(path, PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(2)))
     with pytest.raises(EngineError, match="changed between two passes"):
         list(far.reports())
 
 
 def test_ids_that_are_missing_or_numbers_are_refused(spark: Any, tmp_path: Path) -> None:
-    reports = PLAIN.randomize(np.arange(10), Seeded(1))
+    reports = PLAIN.randomize(np.arange(10), SeededForExperiments(1))
     ids = [None if i % 2 else str(i).encode() for i in range(10)]
     far = SparkCollected.frame(spark, PLAIN, frame_of(spark, PLAIN, reports, id=pa.array(ids)), unique="id")
     with pytest.raises(WireError, match="no id"):
@@ -355,7 +355,7 @@ def test_ids_that_are_missing_or_numbers_are_refused(spark: Any, tmp_path: Path)
 
 def test_nobody_left_and_no_candidates(spark: Any, tmp_path: Path) -> None:
     survey = Survey(OLH(1.0, Bits(22)), [Public("age")])
-    reports = survey.randomize(np.arange(50), Seeded(1), {"age": np.arange(50)})
+    reports = survey.randomize(np.arange(50), SeededForExperiments(1), {"age": np.arange(50)})
     path = parquet(tmp_path / "a.parquet", survey, reports)
     far, here = SparkCollected.files(spark, survey, [path]), InFiles(survey, [path])
     everything = Continuations(start(), 0, 22)
@@ -369,7 +369,7 @@ def test_nobody_left_and_no_candidates(spark: Any, tmp_path: Path) -> None:
 
 def test_few_tasks_where_results_are_large(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     survey = Survey(OUE(1.0, 3000))
-    reports = survey.randomize(np.arange(400) % 3000, Seeded(1))
+    reports = survey.randomize(np.arange(400) % 3000, SeededForExperiments(1))
     path = parquet(tmp_path / "a.parquet", survey, reports, rows=10)
     far = SparkCollected.files(spark, survey, [path], pieces=40)
     ran: list[int] = []
@@ -382,7 +382,7 @@ def test_few_tasks_where_results_are_large(spark: Any, tmp_path: Path, monkeypat
 
 
 def test_progress_is_told_to_the_end(spark: Any, tmp_path: Path) -> None:
-    path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), Seeded(1)), rows=50)
+    path = parquet(tmp_path / "a.parquet", PLAIN, PLAIN.randomize(np.arange(300), SeededForExperiments(1)), rows=50)
     told: list[int] = []
 
     @contextmanager
@@ -395,7 +395,7 @@ def test_progress_is_told_to_the_end(spark: Any, tmp_path: Path) -> None:
 
 
 def test_addresses_are_read_as_they_are_written(spark: Any, tmp_path: Path) -> None:
-    reports = PLAIN.randomize(np.arange(300), Seeded(1))
+    reports = PLAIN.randomize(np.arange(300), SeededForExperiments(1))
     path = parquet(tmp_path / "a.parquet", PLAIN, reports)
     for address in (path.as_uri(), tmp_path.as_uri()):
         far = SparkCollected.files(spark, PLAIN, [address])
@@ -406,7 +406,7 @@ def test_addresses_are_read_as_they_are_written(spark: Any, tmp_path: Path) -> N
 
 
 def test_bad_payloads_are_refused_at_the_driver(spark: Any) -> None:
-    reports = PLAIN.randomize([1, 2, 3], Seeded(1))
+    reports = PLAIN.randomize([1, 2, 3], SeededForExperiments(1))
     payloads = to_payloads(reports, PLAIN).column(0).to_pylist()
     for broken in ([*payloads, payloads[0][:-1]], [*payloads, None], [*payloads, b"\xff" * len(payloads[0])]):
         frame = spark.createDataFrame(pa.table({"payload": pa.array(broken, pa.binary())}))
@@ -419,7 +419,7 @@ def test_bad_payloads_are_refused_at_the_driver(spark: Any) -> None:
 
 
 def test_an_empty_table(spark: Any) -> None:
-    frame = frame_of(spark, PLAIN, PLAIN.randomize([1], Seeded(1))).limit(0)
+    frame = frame_of(spark, PLAIN, PLAIN.randomize([1], SeededForExperiments(1))).limit(0)
     far = SparkCollected.frame(spark, PLAIN, frame)
     assert far.people == 0
     with pytest.raises(EmptyError):

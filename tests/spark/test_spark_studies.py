@@ -13,7 +13,7 @@ from tests.unit.test_studies import RECORD
 from veil import OLH, Bits, Interval, SquareWave, StochasticRounding, Study, StudyRun, Survey, Text
 from veil.engines import InFiles
 from veil.engines.spark import SparkCollected
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.files.reports import write_parquet
 from veil.histogram import Histogram
 from veil.hitters import PEM, SegmentPairs
@@ -58,7 +58,7 @@ def written(folder: Path, survey: Survey, people: Any, seed: int, files: int = 3
     paths = []
     for i, rows in enumerate(np.array_split(np.arange(len(people)), files)):
         path = folder / f"part-{i}.parquet"
-        write_parquet(path, survey, Simulated(survey, people[rows], Seeded(seed + i)).reports())
+        write_parquet(path, survey, Simulated(survey, people[rows], SeededForExperiments(seed + i)).reports())
         paths.append(path)
     return paths
 

@@ -8,7 +8,7 @@ from acceptance.accuracy import estimates, measure, population
 from tests.significance import frequency_fits, mean_fits, variance_fits
 
 from veil import GRR, MECHANISMS, OLH, Items, OneOf, Question, SubsetSelection, Survey, simulate
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import PureOracle
 from veil.tools.normal import critical
 from veil.view import SampleItem
@@ -24,7 +24,7 @@ def test_every_pure_oracle_is_here() -> None:
 def test_support_probabilities_on_a_million_people(kind: type[PureOracle]) -> None:
     people, size, epsilon = 1_000_000, 40, 1.0
     oracle, rival = kind(epsilon, size), kind(1.1 * epsilon, size)
-    counts = oracle.support(oracle.randomize(np.full(people, 7), Seeded(11)).columns, None, None)
+    counts = oracle.support(oracle.randomize(np.full(people, 7), SeededForExperiments(11)).columns, None, None)
     held, others = int(counts[7]), int(np.delete(counts, 7).sum())
     assert frequency_fits(held, people, float(oracle.p))
     absent = int(counts[20])

@@ -7,7 +7,7 @@ import pytest
 from tests.significance import mean_fits, variance_fits
 
 from veil import BLH, OLH, Rappor
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil_papers.common.asking import drawn_tally, rappor_tally
 
 HELD = np.array([400, 250, 100, 50, 0, 0, 0, 0])
@@ -17,7 +17,7 @@ RUNS = 400
 @pytest.mark.parametrize("oracle", [OLH(2.0, 8), BLH(2.0, 8), Rappor(3.0, 8, bits=8, cohorts=2)], ids=lambda o: o.name)
 def test_counts_are_distributed_like_those_of_people(oracle: OLH | BLH | Rappor) -> None:
     values = np.repeat(np.arange(8), HELD)
-    real = np.array([oracle.tally(oracle.randomize(values, Seeded(seed))).counts for seed in range(RUNS)])
+    real = np.array([oracle.tally(oracle.randomize(values, SeededForExperiments(seed))).counts for seed in range(RUNS)])
     draw = rappor_tally if isinstance(oracle, Rappor) else drawn_tally
     drawn = np.array([draw(oracle, HELD, np.random.default_rng(seed)).counts for seed in range(RUNS)])  # type: ignore[arg-type]
     for mine, theirs in zip(drawn.T, real.T, strict=True):

@@ -11,7 +11,7 @@ from tests.support.everyday import everyday
 
 from veil import GRR, OLH
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram
 from veil.kernels.hashing import bucket_of, spread
 from veil.mechanisms import PureOracle
@@ -66,7 +66,10 @@ def test_what_comes_out_of_a_ring_is_read_without_bias(oracle: PureOracle) -> No
     people, fakes, d = 40_000, 30_000, 20
     held = np.repeat([0, 1, 2], [20_000, 15_000, 5_000])
     truth = np.bincount(held, minlength=d) / people
-    elements = [ring.encode(survey.randomize(held, Seeded(1)).columns, Seeded(2)), ring.uniform(fakes, Seeded(3))]
+    elements = [
+        ring.encode(survey.randomize(held, SeededForExperiments(1)).columns, SeededForExperiments(2)),
+        ring.uniform(fakes, SeededForExperiments(3)),
+    ]
     mixed = np.random.default_rng(4).permutation(np.concatenate(elements))
     found: Estimate = Histogram(oracle).read(InMemory(survey, ring.reports(mixed), fakes=fakes))
     assert (found.n, found.lineage[1]) == (people, "30,000 uniform fakes removed")
@@ -158,8 +161,8 @@ def test_without_fakes_on_either_side_the_saddlepoint_is_the_likelihood() -> Non
 def test_a_study_of_files_with_fakes_is_a_study_of_people() -> None:
     oracle = GRR(3.0, 3)
     survey, ring = Survey(oracle), ring_of(oracle)
-    fakes = Reports(survey.task, survey.layout, ring.decode(ring.uniform(500, Seeded(8))))
-    collected = InMemory(survey, [survey.randomize([0] * 900 + [1] * 100, Seeded(9)), fakes], fakes=500)
+    fakes = Reports(survey.task, survey.layout, ring.decode(ring.uniform(500, SeededForExperiments(8))))
+    collected = InMemory(survey, [survey.randomize([0] * 900 + [1] * 100, SeededForExperiments(9)), fakes], fakes=500)
     found = Histogram(oracle, post="norm-sub").read(collected)
     assert found.n == found.population == 1000
     assert found[0].low < 0.9 < found[0].high

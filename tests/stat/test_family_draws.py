@@ -7,7 +7,7 @@ import pytest
 
 from veil import GRR, OUE, PGR, Record, SubsetSelection
 from veil.datasets import Records
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import PureOracle
 from veil.survey import AttributeSets, EachOf, ListedSets, Survey
 from veil_papers.common import families
@@ -89,7 +89,7 @@ def test_a_family_is_drawn_as_it_is_asked(make: object, passing: int, monkeypatc
 def test_tallies_are_those_of_the_survey() -> None:
     survey = Survey(EachOf(ListedSets(RECORD, (("a",), ("a", "b"))), lambda d: SubsetSelection(1.0, d)))
     drawn = collect_records(survey, records(), np.random.default_rng(0))
-    asked = survey.tally(survey.randomize(records().to_arrow(), Seeded(0)))
+    asked = survey.tally(survey.randomize(records().to_arrow(), SeededForExperiments(0)))
     assert (drawn.task, drawn.people) == (asked.task, asked.people)
     assert [part.key for part in drawn.parts] == [part.key for part in asked.parts]
     assert sum(part.people for part in drawn.parts) == PEOPLE

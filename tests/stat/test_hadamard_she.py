@@ -10,7 +10,7 @@ from acceptance.accuracy import population
 from tests.unit.test_golden import rows
 
 from veil import SHE, HadamardResponse
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import FrequencyOracle
 from veil.metrics import coverage, mse
 
@@ -25,7 +25,9 @@ def test_error_is_within_five_percent_of_theory(
     oracle, values = kind(1.0, size), population(size, people)
     truth = np.bincount(values, minlength=size) / people
     theory = float(np.mean([oracle.variance(people, f) for f in truth]))
-    found = [oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed)))) for seed in range(seeds)]
+    found = [
+        oracle.estimate(oracle.tally(oracle.randomize(values, SeededForExperiments(seed)))) for seed in range(seeds)
+    ]
     measured = float(np.mean([mse(estimate, truth) for estimate in found]))
     assert abs(measured / theory - 1) < 0.05
     # absent values are missed to one side only
@@ -40,7 +42,7 @@ def test_a_short_reach_is_unbiased_and_says_its_error() -> None:
     """Clamped hard, a third of the noise is cut off: still unbiased, because the estimator knows by how much."""
     oracle, values, seeds = SHE(1.0, 64, reach=1), population(64, 1000), 200
     truth = np.bincount(values, minlength=64) / 1000
-    tallies = [oracle.tally(oracle.randomize(values, Seeded(seed))) for seed in range(seeds)]
+    tallies = [oracle.tally(oracle.randomize(values, SeededForExperiments(seed))) for seed in range(seeds)]
     found = np.array([oracle.estimate(tally).frequencies for tally in tallies])
     assert float(np.mean((found - truth) ** 2)) == pytest.approx(oracle.variance(1000), rel=0.05)
     assert np.mean((found.mean(axis=0) - truth) ** 2) < 2 * oracle.variance(1000) / seeds

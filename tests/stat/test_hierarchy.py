@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.significance import mean_fits
 
 from veil import HaarResponse, Interval
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.numeric.binning import Binning
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
@@ -28,7 +28,7 @@ def held(buckets: int, people: int = PEOPLE) -> NDArray[np.uint64]:
 
 def tallies(protocol: Hierarchy | HaarHierarchy, runs: int = RUNS) -> list[SurveyTally]:
     codes = held(protocol.buckets)
-    return [protocol.survey.tally(protocol.survey.reports(codes, Seeded(seed))) for seed in range(runs)]
+    return [protocol.survey.tally(protocol.survey.reports(codes, SeededForExperiments(seed))) for seed in range(runs)]
 
 
 def truth(buckets: int) -> Floats:
@@ -84,7 +84,7 @@ def test_odd_trees_are_unbiased(kind: type[Hierarchy] | type[HaarHierarchy], buc
     upper = np.arange(buckets) >= buckets // 2
     sums = []
     for seed in range(60):
-        tally = protocol.survey.tally(protocol.survey.reports(codes, Seeded(seed)))
+        tally = protocol.survey.tally(protocol.survey.reports(codes, SeededForExperiments(seed)))
         options = {"method": "consistent"} if kind is Hierarchy else {}
         sums.append(replace(protocol, **options).read(tally).masses[upper].sum())  # type: ignore[arg-type]
     error = float(np.std(sums, ddof=1)) / np.sqrt(len(sums))
@@ -123,7 +123,7 @@ def test_constraints_help_on_ranges_as_in_the_paper() -> None:
     for name, (protocol, options) in protocols.items():
         runs = []
         for seed in range(10):
-            tally = protocol.survey.tally(protocol.survey.randomize(values, Seeded(seed)))
+            tally = protocol.survey.tally(protocol.survey.randomize(values, SeededForExperiments(seed)))
             found = replace(protocol, **options).read(tally)  # type: ignore[arg-type]
             runs.append(np.mean(np.abs([found.range(lo, lo + 0.1) for lo in starts] - exact)))
         errors[name] = float(np.mean(runs))

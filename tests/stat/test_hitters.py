@@ -15,7 +15,7 @@ from veil import OLH, Bits, LinearHashing, OneOf, Question, Survey
 from veil.datasets import exponential_bits
 from veil.engines import Drawn, InMemory
 from veil.engines.drawn import top_of_absent
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.hitters import PEM, HitterSearch, MultipleChannel, SegmentPairs, pem1
 from veil.metrics import f1
 from veil.study import Collected
@@ -30,7 +30,7 @@ SURVEY = Survey(
 
 
 def counted(seed: int) -> Collected:
-    return InMemory(SURVEY, SURVEY.randomize(HELD, Seeded(seed)))
+    return InMemory(SURVEY, SURVEY.randomize(HELD, SeededForExperiments(seed)))
 
 
 def drawn(seed: int) -> Collected:
@@ -100,7 +100,7 @@ def test_joint_supports_of_pairs_are_drawn_alike() -> None:
     codes = np.array([12, 0], dtype=np.uint64), np.array([9, 3], dtype=np.uint64)  # 201 is (12, 9), 3 is (0, 3)
     shares: dict[str, list[NDArray[np.float64]]] = {"real": [], "drawn": []}
     for seed in range(40):
-        reports = made.survey.randomize(HELD, Seeded(seed))
+        reports = made.survey.randomize(HELD, SeededForExperiments(seed))
         for name, collected in (
             ("real", InMemory(made.survey, reports)),
             ("drawn", Drawn(made.survey, HELD, seed)),
@@ -123,7 +123,7 @@ PAIRS = [(0, 1), (1, 2), (5, 5 << 10), (0x4142, 0x4143), (0x414243 << 8, 0x41424
 @pytest.mark.parametrize("suffix", [8, 19])
 def test_two_values_fall_together_in_one_case_of_q(pair: tuple[int, int], suffix: int) -> None:
     oracle = LinearHashing(1.0, Bits(48), suffix=suffix)
-    seeds = Seeded(9).below(2**64, 200_000)
+    seeds = SeededForExperiments(9).below(2**64, 200_000)
     a, b = (oracle.hash(seeds, np.full(len(seeds), value, dtype=np.uint64)) for value in pair)
     together = int((a == b).sum())
     assert frequency_fits(together, len(seeds), 1 / oracle.hash_range)
@@ -178,7 +178,7 @@ def test_real_reports_find_as_much_as_drawn_supports() -> None:
 
     def found(oracle: Any) -> float:
         made = PEM(3.0, Bits(24), 8, budget=2**14, oracle=oracle)
-        reports = made.survey.randomize(held, Seeded(1))
+        reports = made.survey.randomize(held, SeededForExperiments(1))
         return f1(made.read(InMemory(made.survey, reports)).values, ranking[:8])
 
     def drew(epsilon: float) -> float:

@@ -24,10 +24,13 @@ HELD = np.array([900, 1_500, 600, 300]) / PEOPLE
 
 
 def estimates(asked: PSFO) -> NDArray[np.float64]:
-    from veil.entropy import Seeded
+    from veil.entropy import SeededForExperiments
 
     return np.array(
-        [asked.read(asked.survey.tally(asked.survey.reports(SETS, Seeded(seed)))).frequencies for seed in range(RUNS)]
+        [
+            asked.read(asked.survey.tally(asked.survey.reports(SETS, SeededForExperiments(seed)))).frequencies
+            for seed in range(RUNS)
+        ]
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veil import Integers, Interval
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, LevelBands
 from veil.post.redrawing import redraw_counts
 from veil.results.distribution import Distribution
@@ -125,7 +125,10 @@ def test_bins_cover_and_say_nothing_within(bins: int) -> None:
 def test_haar_covers_heaped_integers() -> None:
     study = HaarHierarchy(2.0, Integers(0, 255))
     people = np.repeat(np.arange(256), HELD)
-    found = [study.read(study.survey.tally(study.survey.randomize(people, Seeded(seed)))).bands for seed in range(20)]
+    found = [
+        study.read(study.survey.tally(study.survey.randomize(people, SeededForExperiments(seed)))).bands
+        for seed in range(20)
+    ]
     cdf = np.mean([covered(*one.cdf(np.arange(255)), BELOW[:-1]) for one in found if one])
     assert 0.9 <= cdf <= 0.99
 

@@ -9,7 +9,7 @@ import pytest
 from tests.significance import mean_fits, variance_fits
 
 from veil import Interval, Piecewise, StochasticRounding, simulate
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms.moments import MeanMechanism
 from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.results.mean import Mean
@@ -111,7 +111,7 @@ def test_weights_are_as_good_as_people() -> None:
     weights = np.where(values > 0, 3, 1)
     for kind in (StochasticRounding, Piecewise):
         asked = kind(2.0, DOMAIN)
-        mean = asked.estimate(asked.tally(asked.randomize(values, Seeded(1)), weights=weights))
+        mean = asked.estimate(asked.tally(asked.randomize(values, SeededForExperiments(1)), weights=weights))
         assert mean_fits(mean.value, float(np.average(values, weights=weights)), mean.stderr)
         assert not mean_fits(mean.value, float(values.mean()), mean.stderr)
 
@@ -123,7 +123,7 @@ def test_few_people_near_an_end_have_intervals_that_hold(kind: type[MeanMechanis
     held = np.full(100, 0.02)
     first, last = asked.line
     truth = first + (last - first) * float(asked.place_of(0.02))
-    found = [asked.estimate(asked.tally(asked.randomize(held, Seeded(seed)))) for seed in range(200)]
+    found = [asked.estimate(asked.tally(asked.randomize(held, SeededForExperiments(seed)))) for seed in range(200)]
     assert np.mean([low <= truth <= high for low, high in (one.interval() for one in found)]) >= 0.93
     assert all(0.0 <= low <= high <= 1.0 for low, high in (one.interval() for one in found))
     assert np.mean([abs(one.value - truth) <= 1.96 * one.stderr for one in found]) < 0.9

@@ -11,7 +11,7 @@ from tests.significance import mean_fits, variance_fits
 
 from veil import Interval, Piecewise, StochasticRounding
 from veil.datasets import Numbers
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, TwoPhaseVariance
@@ -40,7 +40,7 @@ def drawn(survey: Survey) -> NDArray[np.int64]:
 @pytest.mark.parametrize("kind", [StochasticRounding, Piecewise, HybridMean, Hierarchy, HaarHierarchy])
 def test_counts_are_distributed_like_those_of_people(kind: Any) -> None:
     survey, codes = asked(kind, 2.0), np.repeat(np.arange(8, dtype=np.uint64), HELD)
-    tallies = [survey.tally(survey.reports(codes, Seeded(seed))) for seed in range(RUNS)]
+    tallies = [survey.tally(survey.reports(codes, SeededForExperiments(seed))) for seed in range(RUNS)]
     real = np.array([np.concatenate([[part.people, *part.counts] for part in tally.parts]) for tally in tallies])
     moving = real.var(axis=0) > 0
     mine = drawn(survey)

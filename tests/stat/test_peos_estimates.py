@@ -10,7 +10,7 @@ from tests.support.in_memory import small_plan, walk
 
 from veil import GRR, OLH
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram
 from veil.mechanisms import FrequencyOracle
 from veil.shuffle.peos import Peos
@@ -28,7 +28,7 @@ def test_estimates_after_the_shuffle_are_unbiased_with_the_stated_error(oracle: 
     ring = ring_of(study.survey)
     found, taken_for_people = [], []
     for run in range(RUNS):
-        source = Seeded(run)
+        source = SeededForExperiments(run)
         reports = study.survey.randomize(HELD, source)
         elements = ring.encode(reports.columns, source)
         seen = walk([Peos(small_plan(3, fakes=FAKES)) for _ in range(3)], elements, salt=run)

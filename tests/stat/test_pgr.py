@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.significance import frequency_fits, mean_fits, variance_fits
 
 from veil import PGR
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 
 
 @pytest.mark.parametrize(("epsilon", "size"), [(0.5, 1000), (1.0, 2000), (2.0, 1400), (3.0, 5000)])
@@ -34,7 +34,7 @@ def test_a_hundred_thousand_values_are_within_six_per_cent_of_the_optimum() -> N
 @pytest.mark.parametrize(("epsilon", "size"), [(1.0, 40), (2.5, 900)])
 def test_support_of_held_and_absent_values(epsilon: float, size: int) -> None:
     people, oracle, rival = 400_000, PGR(epsilon, size), PGR(1.1 * epsilon, size)
-    counts = oracle.support(oracle.randomize(np.full(people, 7), Seeded(11)).columns, None, None)
+    counts = oracle.support(oracle.randomize(np.full(people, 7), SeededForExperiments(11)).columns, None, None)
     held, absent = int(counts[7]), int(counts[20])
     assert frequency_fits(held, people, float(oracle.p))
     assert frequency_fits(absent, people, float(oracle.q))

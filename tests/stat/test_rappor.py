@@ -14,7 +14,7 @@ from tests.exact.test_rappor import NeverClears
 from tests.significance import frequency_fits
 
 from veil import Rappor, Survey, Tally, Text, choose, simulate
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, WireError
 from veil.mechanisms.bloom import positions
 from veil.survey import SurveyTally
@@ -32,7 +32,7 @@ def zipf(people: int, size: int, power: float, seed: int = 1) -> np.ndarray:
 def set_bits(oracle: Rappor, value: int) -> tuple[int, int]:
     """How many of the held value's bits are set in permanent filters, and how many there are."""
     people = 20_000
-    memo = oracle.permanent(np.full(people, value), Seeded(8)).columns
+    memo = oracle.permanent(np.full(people, value), SeededForExperiments(8)).columns
     spread = oracle.spread(np.full(people, value, dtype=np.uint64))
     places = positions(memo["cohort"], spread, oracle.bits, oracle.hashes)
     bits = np.unpackbits(memo["bits"], axis=1, bitorder="little")
@@ -68,7 +68,7 @@ def test_decoding_finds_the_top_ten() -> None:
         assert np.count_nonzero(estimate.frequencies) < 30
         assert np.count_nonzero(estimate.frequencies[50:]) <= 3
     # rival: the same counts, decoded under the hashes of other cohorts, are nothing like it
-    counts = oracle.tally(oracle.randomize(values, Seeded(0))).counts.reshape(8, -1)
+    counts = oracle.tally(oracle.randomize(values, SeededForExperiments(0))).counts.reshape(8, -1)
     wrong = oracle.shares(Tally(oracle.digest, counts[::-1].reshape(-1), PEOPLE, PEOPLE, PEOPLE))
     assert len(set(np.argsort(-wrong)[:10]) & set(range(10))) < 5
 
@@ -77,9 +77,9 @@ def test_the_instantaneous_step_is_undone_too() -> None:
     values = zipf(PEOPLE, SIZE, 1.5)
     truth = np.bincount(values, minlength=SIZE) / PEOPLE
     oracle = Rappor.with_f(0.25, SIZE, instant=(0.25, 0.75))
-    memo = oracle.permanent(values, Seeded(3))
-    reports = oracle.instant_reports(memo, Seeded(4))
-    again = oracle.instant_reports(memo, Seeded(5))
+    memo = oracle.permanent(values, SeededForExperiments(3))
+    reports = oracle.instant_reports(memo, SeededForExperiments(4))
+    again = oracle.instant_reports(memo, SeededForExperiments(5))
     assert (reports.columns["cohort"] == again.columns["cohort"]).all()
     assert (reports.columns["bits"] != again.columns["bits"]).any(axis=1).mean() > 0.99
     found = oracle.estimate(oracle.tally(reports)).frequencies
@@ -105,7 +105,7 @@ def test_people_outside_of_the_candidates_are_not_counted_as_candidates() -> Non
 
 def test_tallies_add_up_and_travel_with_their_candidates() -> None:
     survey = Survey(Rappor(4.0, Text(12), bits=32, cohorts=4))
-    reports = survey.randomize(["tea", "milk", "water"] * 50, Seeded(1))
+    reports = survey.randomize(["tea", "milk", "water"] * 50, SeededForExperiments(1))
     whole = survey.tally(reports, {0: ["tea", "milk"]})
     assert whole.parts[0].counts.shape == (4 * 33,)
     halves = [survey.tally(part, {0: ["tea", "milk"]}) for part in (reports[:70], reports[70:])]
@@ -116,7 +116,7 @@ def test_tallies_add_up_and_travel_with_their_candidates() -> None:
         survey.tally(reports)
 
     listed = Survey(Rappor(4.0, 5, bits=32, cohorts=4))
-    tally = listed.tally(listed.randomize([0, 1, 2, 3], Seeded(1)))
+    tally = listed.tally(listed.randomize([0, 1, 2, 3], SeededForExperiments(1)))
     assert decode_tally(listed, encode_tally(tally)) == tally
     assert listed.estimate(tally)[0].frequencies.shape == (5,)
     one_a_value = Tally(tally.parts[0].task, np.zeros(5, np.int64), 4, 4, 4)
@@ -127,7 +127,7 @@ def test_tallies_add_up_and_travel_with_their_candidates() -> None:
 def test_weights_count_and_estimates_do_not_depend_on_their_unit() -> None:
     oracle = Rappor(6.0, 20)
     values = np.arange(6000) % 3
-    reports = oracle.randomize(values, Seeded(6))
+    reports = oracle.randomize(values, SeededForExperiments(6))
     plain = oracle.estimate(oracle.tally(reports)).frequencies
     for unit in (5, -5):
         same = oracle.estimate(oracle.tally(reports, weights=np.full(6000, unit))).frequencies

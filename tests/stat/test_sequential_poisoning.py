@@ -9,7 +9,7 @@ import pytest
 from tests.significance import mean_fits
 
 from veil import GRR
-from veil.entropy import Batch, Seeded
+from veil.entropy import Batch, SeededForExperiments
 from veil.shuffle.sequential import Key, Route, SpotChecks, draw_fakes, fakes_of, mix, open_batch, reports_in, wrap_many
 from veil.shuffle.sequential.onion import U64
 
@@ -20,12 +20,12 @@ KEYS = [Key.new() for _ in range(4)]
 ROUTE = Route(b"march", tuple(key.public for key in KEYS[:3]), KEYS[3].public)
 
 
-def ring(answers: U64, source: Seeded) -> U64:
+def ring(answers: U64, source: SeededForExperiments) -> U64:
     """Any of the integers below 2^64 that stand for an answer (there are 2^61 for each)."""
     return (answers << np.uint64(61)) | source.below(1 << 61, len(answers))
 
 
-def people(source: Seeded) -> U64:
+def people(source: SeededForExperiments) -> U64:
     stay = source.coin(int(float(ORACLE.p) * 2**64), PEOPLE)
     others = (TRUTH.astype(np.uint64) + np.uint64(1) + source.below(DOMAIN - 1, PEOPLE)) % np.uint64(DOMAIN)
     return ring(np.where(stay, TRUTH.astype(np.uint64), others), source)
@@ -33,7 +33,7 @@ def people(source: Seeded) -> U64:
 
 def collected(skewed: int | None) -> float:
     """The estimate of the target's frequency after a whole shuffle, by equation 9.5 of the thesis."""
-    source = Seeded(11)
+    source = SeededForExperiments(11)
     checks = SpotChecks.draw(CHECKS, source)
     messages = np.concatenate([wrap_many(ROUTE, people(source)), checks.messages(ROUTE)])
     for place in range(3):

@@ -12,7 +12,7 @@ from tests.support.everyday import everyday
 
 from veil import Integers, Record
 from veil.engines.local import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.sql.budget import HI
 from veil.sql.columns import Measure, identifier
 from veil.sql.conjunction import SC
@@ -72,7 +72,9 @@ def asked(name: str, reading: Reading) -> Table:
 
 def reported(table: Table, seed: int) -> Reports:
     held, spent = people()
-    return table.survey.randomize(dict(zip(PRIVATE.names, held, strict=True)), Seeded(seed), {"spent": spent})
+    return table.survey.randomize(
+        dict(zip(PRIVATE.names, held, strict=True)), SeededForExperiments(seed), {"spent": spent}
+    )
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.support.everyday import everyday
 
 from veil import Integers, Record
-from veil.entropy import Seeded, Words
+from veil.entropy import SeededForExperiments, Words
 from veil.mechanisms import GRR
 from veil.sql import HIO, Grids, Measure, Table
 from veil.sql.grid_reading import GridReading
@@ -217,7 +217,7 @@ def test_sums_and_averages_scatter_as_they_say() -> None:
     grids, names = design(SHOP), SHOP.survey.ask.layout.names
     found, squares = [], []
     for run in range(runs):
-        reports = SHOP.survey.reports(codes, Seeded(run), {"public.spent": spent})
+        reports = SHOP.survey.reports(codes, SeededForExperiments(run), {"public.spent": spent})
         tallies = grids.tallies(SHOP, 2)
         tallies.add({name: reports.columns[name] for name in names}, weights)
         totals = grids.totals(SHOP, [(((4, 12),), None, ((0, 1),))], tallies)

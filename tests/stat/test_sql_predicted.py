@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veil import Integers, Record
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.sql.choosing import expected_counts
 from veil.sql.design import Design
 from veil.sql.hio import HIO
@@ -28,7 +28,7 @@ def scatter(table: Table, weights: np.ndarray) -> float:
     held = {"a": cells % 64, "b": cells // 64 % 4}
     found = []
     for run in range(RUNS):
-        reports = table.survey.randomize(held, Seeded(1000 + run))
+        reports = table.survey.randomize(held, SeededForExperiments(1000 + run))
         counts = np.bincount(reports.columns["choice"].astype(np.int64), minlength=len(table.survey.ask))
         values = table.design.values(table, BOX, counts)
         found.append(values.constant * weights.sum() + float(weights @ values.of(reports.columns)))

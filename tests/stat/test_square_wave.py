@@ -9,7 +9,7 @@ import pytest
 from tests.significance import counts_fit
 
 from veil import Interval, SquareWave, simulate
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms.reconstruction import reconstruct
 from veil.mechanisms.waves import Wave
 from veil.metrics import wasserstein
@@ -28,7 +28,7 @@ def test_reports_follow_the_operator(ratio: float) -> None:
     wave = SquareWave(1.0, UNIT, buckets=64, ratio=ratio)
     values = beta(1_000_000)
     masses = np.histogram(values, 64, (0, 1))[0] / len(values)
-    counts = dict(enumerate(wave.tally(wave.randomize(values, Seeded(1))).counts.tolist()))
+    counts = dict(enumerate(wave.tally(wave.randomize(values, SeededForExperiments(1))).counts.tolist()))
 
     def expected(other: SquareWave) -> dict[int, float]:
         chances = Wave.of(other).reports(masses) * len(values)
@@ -47,7 +47,7 @@ def test_ems_is_best_on_a_smooth_distribution(epsilon: float) -> None:
         values = beta(50_000, seed)
         truth = np.histogram(values, 256, (0, 1))[0] / len(values)
         wave = SquareWave(epsilon, UNIT, buckets=256)
-        tally = wave.tally(wave.randomize(values, Seeded(seed)))
+        tally = wave.tally(wave.randomize(values, SeededForExperiments(seed)))
         found = {
             "EMS": wave.estimate(tally),
             "EM": wave.estimate(tally, smoothing=False),
@@ -73,7 +73,7 @@ def test_bands_cover_and_plain_percentiles_do_not() -> None:
         humps = np.where(rng.random(people) < 0.5, rng.normal(0.3, 0.05, people), rng.normal(0.75, 0.08, people))
         values = np.clip(humps, 0, 1)
         truth = (values[:, None] <= points).mean(axis=0)
-        tally = wave.tally(wave.randomize(values, Seeded(seed)))
+        tally = wave.tally(wave.randomize(values, SeededForExperiments(seed)))
         found = wave.estimate(tally)
         low, high = wave_bands(wave, tally, found, replicates=30, seed=seed).cdf(points)
         covered.append(((low <= truth) & (truth <= high)).mean())
@@ -98,7 +98,7 @@ def test_what_is_printed_covers_at_round_numbers_and_scatter_alone_does_not() ->
         values = rng.beta(2, 3, people)
         values = np.where(rng.random(people) < 0.6, np.round(values * 20) / 20, values)
         truth = (values[:, None] <= points).mean(axis=0)
-        tally = study.survey.tally(study.survey.randomize(values, Seeded(seed)))
+        tally = study.survey.tally(study.survey.randomize(values, SeededForExperiments(seed)))
         found = study.read(tally)
         assert found.bands is not None
         assert found.lineage[1:] != ("auto", "EMS(share 0.0625)")

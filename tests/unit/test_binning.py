@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veil import Categories, Integers, Interval, Survey, simulate
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.numeric.binning import Binning
 from veil.post.consistency import norm_sub
@@ -18,7 +18,7 @@ from veil.post.consistency import norm_sub
 def test_it_is_the_better_oracle_with_norm_sub() -> None:
     protocol = Binning(1.0, Interval(0.0, 8.0, cells=5), bins=16)
     values = np.random.default_rng(1).beta(2, 6, 5000) * 8
-    tally = protocol.survey.tally(protocol.survey.randomize(values, Seeded(1)))
+    tally = protocol.survey.tally(protocol.survey.randomize(values, SeededForExperiments(1)))
     found = protocol.read(tally)
     plain = protocol.survey.estimate(tally)[0]
     assert plain.frequencies.min() < 0
@@ -52,7 +52,7 @@ def test_integers_count_in_full() -> None:
 @pytest.mark.parametrize(("size", "bins"), [(82, 32), (10, 4), (10, 3), (7, 7), (1000, 64), (100, 40), (2, 2)])
 def test_bins_of_integers_hold_what_a_device_puts_there(size: int, bins: int) -> None:
     protocol = Binning(1.0, Integers(18, 17 + size), bins=bins)
-    reports = protocol.survey.randomize(np.arange(18, 18 + size), Seeded(1))
+    reports = protocol.survey.randomize(np.arange(18, 18 + size), SeededForExperiments(1))
     cells = protocol.read(protocol.survey.tally(reports)).cells
     asked = protocol.survey.domain.encode(np.arange(18, 18 + size))
     assert cells.tolist() == np.searchsorted(asked, np.arange(bins + 1)).tolist()
@@ -94,7 +94,7 @@ def test_bad_parameters_are_refused(domain: Any, bins: Any) -> None:
 
 def test_wrong_tallies_are_refused() -> None:
     protocol, other = Binning(1.0, Interval(0.0, 1.0), bins=8), Binning(1.1, Interval(0.0, 1.0), bins=8)
-    reports = protocol.survey.randomize([0.1, 0.2, 0.9], Seeded(1))
+    reports = protocol.survey.randomize([0.1, 0.2, 0.9], SeededForExperiments(1))
     tally = protocol.survey.tally(reports)
     for wrong in (tally.parts[0], None):
         with pytest.raises(MismatchError):

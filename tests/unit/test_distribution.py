@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veil import Integers, Interval, SquareWave
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, InputError, ParameterError
 from veil.numeric import SmoothBands, WaveDistribution, wave_bands
 from veil.results.distribution import Distribution
@@ -62,7 +62,7 @@ def test_times_come_back_as_times() -> None:
     assert day.std() == pytest.approx(12 * 3600 / 12**0.5)
     assert day.domain.encode(day.sample(5)).min() >= 12
     asked = SquareWave(2.0, Interval(dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 2)), buckets=24)
-    tally = asked.tally(asked.randomize([dt.datetime(2026, 3, 1, 9)] * 3000, Seeded(1)))
+    tally = asked.tally(asked.randomize([dt.datetime(2026, 3, 1, 9)] * 3000, SeededForExperiments(1)))
     bands = wave_bands(asked, tally, asked.estimate(tally), replicates=10)
     low, high = bands.quantile(0.5)
     assert dt.datetime(2026, 3, 1) <= low < high <= dt.datetime(2026, 3, 2)
@@ -120,7 +120,7 @@ def test_bad_questions_are_refused() -> None:
             DOLLARS.sample(n)
     wave = SquareWave(1.0, Interval(0, 1))
     with pytest.raises(InputError, match="not reconstructed"):
-        wave_bands(wave, wave.tally(wave.randomize([0.5], Seeded(1))), DOLLARS)
+        wave_bands(wave, wave.tally(wave.randomize([0.5], SeededForExperiments(1))), DOLLARS)
 
 
 def test_tables_and_pictures() -> None:
@@ -136,7 +136,7 @@ def test_tables_and_pictures() -> None:
 
 def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
     wave = SquareWave(2.0, Interval(0, 1), buckets=16)
-    tally = wave.tally(wave.randomize(np.linspace(0.1, 0.6, 5000), Seeded(2)))
+    tally = wave.tally(wave.randomize(np.linspace(0.1, 0.6, 5000), SeededForExperiments(2)))
     found = wave.estimate(tally)
     bands = wave_bands(wave, tally, found, replicates=12, seed=3)
     assert bands.errors.shape == (12, 17)
@@ -161,7 +161,7 @@ def test_bands_are_repeatable_and_take_the_way_that_the_people_took() -> None:
 
 def test_bands_stay_within_what_is_possible() -> None:
     wave = SquareWave(1.0, Integers(18, 99))
-    tally = wave.tally(wave.randomize([20] * 150 + [95] * 150, Seeded(1)))
+    tally = wave.tally(wave.randomize([20] * 150 + [95] * 150, SeededForExperiments(1)))
     bands = wave_bands(wave, tally, wave.estimate(tally), replicates=20)
     for low, high in (bands.quantile(0.95), bands.quantile(0.02), bands.mean(), bands.range(18, 19)):
         assert low < high
@@ -218,7 +218,7 @@ def test_bands_that_are_shown_depend_on_what_the_reports_contradict() -> None:
     study = WaveDistribution(wave, bands=10)
     shown = {}
     for name, values in (("smooth", people), ("rounded", people.round(-1))):
-        tally = study.survey.tally(study.survey.randomize(values, Seeded(1)))
+        tally = study.survey.tally(study.survey.randomize(values, SeededForExperiments(1)))
         found = study.read(tally)
         shown[name] = found.bands.kind
         assert found.bands.rests_on in found.remarks()

@@ -32,7 +32,7 @@ from veil import (
     Survey,
     simulate,
 )
-from veil.entropy import Seeded, System, Words
+from veil.entropy import SeededForExperiments, System, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
 from veil.mechanisms.choice import direct_or_hashed
 from veil.survey import AttributeSets, Levels, ListedBits, ListedSets, Parities, Rule
@@ -212,11 +212,11 @@ def test_a_family_asks_what_a_list_of_its_questions_asks() -> None:
     value = {"sex": "m", "age": 42, "married": 1, "children": 6}
     codes = PERSON.encode([value])
     for seed in range(40):
-        one, other = (survey.reports(codes, Seeded(seed)) for survey in (short, long))
+        one, other = (survey.reports(codes, SeededForExperiments(seed)) for survey in (short, long))
         assert {name: column.tolist() for name, column in one.columns.items()} == {
             name: other.columns[name].tolist() for name in one.columns
         }
-    reports = short.randomize(PEOPLE, Seeded(1))
+    reports = short.randomize(PEOPLE, SeededForExperiments(1))
     same = {name: reports.columns[name] for name in long.layout.names}
     tallied = long.tally(Reports(long.task, long.layout, same))
     assert tallied.parts == short.tally(reports).parts
@@ -224,7 +224,7 @@ def test_a_family_asks_what_a_list_of_its_questions_asks() -> None:
 
 def test_estimates_of_pairs_are_labelled() -> None:
     survey = Survey(EachOf(ListedSets(PERSON, (("sex", "married"), ("age",))), lambda domain: GRR(6.0, domain)))
-    reports = survey.randomize({name: column * 20 for name, column in PEOPLE.items()}, Seeded(3))
+    reports = survey.randomize({name: column * 20 for name, column in PEOPLE.items()}, SeededForExperiments(3))
     pair, ages = survey.estimate(survey.tally(reports))
     assert pair.values == [(sex, married) for sex in "fmx" for married in (0, 1)]
     assert pair.whole
@@ -250,7 +250,7 @@ def test_a_family_within_an_all_of_has_its_own_choice() -> None:
     assert len(survey.questions) == 9
     assert survey.layout.names[0] == "choice"
     assert {"0.choice", "1.choice"} < set(survey.layout.names)
-    reports = survey.randomize(PEOPLE, Seeded(4))
+    reports = survey.randomize(PEOPLE, SeededForExperiments(4))
     tally = survey.tally(reports)
     people = [part.people for part in tally.parts]
     assert people[0] + sum(people[1:5]) == people[0] + sum(people[5:]) == 600
@@ -260,7 +260,7 @@ def test_a_family_within_an_all_of_has_its_own_choice() -> None:
 
 def test_reports_that_no_device_makes_are_refused() -> None:
     survey = Survey(family(RULES["pairs"]))
-    reports = survey.randomize(PEOPLE, Seeded(5))
+    reports = survey.randomize(PEOPLE, SeededForExperiments(5))
     survey.check(reports)
     for name, question, wrong in [("choice", 1, 6), ("value", 1, 6), ("seed", 1, 1), ("value", 0, 1), ("bucket", 0, 4)]:
         columns = {key: column.copy() for key, column in reports.columns.items()}
@@ -277,7 +277,7 @@ def test_reports_that_no_device_makes_are_refused() -> None:
 
 def test_some_questions_are_counted_as_all_are() -> None:
     survey = Survey(family(RULES["levels"]))
-    reports = survey.randomize(PEOPLE, Seeded(6))
+    reports = survey.randomize(PEOPLE, SeededForExperiments(6))
     whole = survey.tally(reports, weights=np.arange(600))
     for chosen in ([0], [30, 3, 7], [*range(1, 31)]):
         some = survey.tally(reports, weights=np.arange(600), questions=chosen)
@@ -292,7 +292,7 @@ def test_some_questions_are_counted_as_all_are() -> None:
 
 def test_tallies_of_other_questions_are_not_mixed_up() -> None:
     survey = Survey(family(RULES["pairs"]))
-    halves = [survey.randomize(PEOPLE, Seeded(seed)) for seed in (7, 8)]
+    halves = [survey.randomize(PEOPLE, SeededForExperiments(seed)) for seed in (7, 8)]
     one, two = (survey.tally(reports, questions=[2, 4]) for reports in halves)
     both = one + two
     assert both == survey.tally(Reports.concatenate(halves), questions=[2, 4])
@@ -314,18 +314,18 @@ def test_tallies_of_other_questions_are_not_mixed_up() -> None:
 def test_bad_questions_are_refused(questions: list[Any]) -> None:
     survey = Survey(family(RULES["pairs"]))
     with pytest.raises(InputError, match="numbers"):
-        survey.tally(survey.randomize(PEOPLE, Seeded(9)), questions=questions)
+        survey.tally(survey.randomize(PEOPLE, SeededForExperiments(9)), questions=questions)
 
 
 def test_candidates_are_of_counted_questions() -> None:
     survey = Survey(family(RULES["pairs"]))
     with pytest.raises(InputError, match="counted"):
-        survey.tally(survey.randomize(PEOPLE, Seeded(9)), {1: [("f", 1)]}, questions=[2])
+        survey.tally(survey.randomize(PEOPLE, SeededForExperiments(9)), {1: [("f", 1)]}, questions=[2])
 
 
 def test_the_population_is_known_to_estimates() -> None:
     survey = Survey(GRR(1.0, 4))
-    tally = survey.tally(survey.randomize([0, 1, 2, 3] * 50, Seeded(10)))
+    tally = survey.tally(survey.randomize([0, 1, 2, 3] * 50, SeededForExperiments(10)))
     (alone,), (sampled,) = survey.estimate(tally), survey.estimate(tally, population=2000)
     assert (alone.population, sampled.population) == (200, 2000)
     assert np.array_equal(alone.frequencies, sampled.frequencies)
@@ -337,7 +337,9 @@ def test_the_population_is_known_to_estimates() -> None:
 
 def test_a_question_that_nobody_answered() -> None:
     survey = wide()
-    tally = survey.tally(survey.randomize({f"q{i}": [1] for i in range(142)}, Seeded(1)), questions=[0, 5])
+    tally = survey.tally(
+        survey.randomize({f"q{i}": [1] for i in range(142)}, SeededForExperiments(1)), questions=[0, 5]
+    )
     with pytest.raises(EmptyError):
         survey.estimate(tally)
 
@@ -346,7 +348,7 @@ def test_huge_families_are_not_tallied_as_a_whole() -> None:
     record = Record(tuple((f"a{i}", Categories.range(2)) for i in range(1448)))
     inner = EachOf(AttributeSets(record, 2), lambda domain: GRR(0.5, domain))
     survey = Survey(AllOf(inner, inner))
-    reports = survey.randomize({f"a{i}": [1] for i in range(1448)}, Seeded(1))
+    reports = survey.randomize({f"a{i}": [1] for i in range(1448)}, SeededForExperiments(1))
     with pytest.raises(InputError, match="say which"):
         survey.tally(reports)
     assert survey.tally(reports, questions=[len(survey.questions) - 1]).parts[0].people in (0, 1)
@@ -417,6 +419,6 @@ def test_questions_are_built_when_they_are_looked_at() -> None:
     with pytest.raises(IndexError):
         survey.question(6)
     with pytest.raises(VeilError):
-        survey.randomize({"sex": ["f"]}, Seeded(1))
+        survey.randomize({"sex": ["f"]}, SeededForExperiments(1))
     assert survey.questions[-1] == survey.question(5)
     assert len(survey.questions[1:3]) == 2

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.significance import frequency_fits
 
-from veil.entropy import CHUNK_ROWS, Batch, Enumerated, Seeded, Source, System, Words, outcomes
+from veil.entropy import CHUNK_ROWS, Batch, Enumerated, SeededForExperiments, Source, System, Words, outcomes
 from veil.errors import EntropyError, ParameterError
 from veil.privacy import WORD
 
@@ -68,7 +68,7 @@ def bit_by_bit(threshold: int, width: int, source: Words) -> list[bool]:
     st.integers(0, 2**32),
 )
 def test_coin_bits_follow_their_rule(threshold: int, width: int, seed: int) -> None:
-    entropy = Seeded(seed).words(64 * 4).tobytes()
+    entropy = SeededForExperiments(seed).words(64 * 4).tobytes()
     packed, plain = Words(entropy), Words(entropy)
     bits = np.unpackbits(packed.coin_bits(threshold, 1, width), axis=1, bitorder="little")
     assert bits.shape[1] == -(-width // 8) * 8
@@ -80,8 +80,8 @@ def test_coin_bits_follow_their_rule(threshold: int, width: int, seed: int) -> N
 @pytest.mark.parametrize("probability", [0.0001, 0.2689, 0.5, 0.9])
 def test_coins_and_coin_bits_have_the_same_distribution(probability: float) -> None:
     threshold = int(probability * WORD)
-    coins = int(Seeded(1).coin(threshold, 640_000).sum())
-    bits = np.unpackbits(Seeded(2).coin_bits(threshold, 5_000, 128), axis=1, bitorder="little")
+    coins = int(SeededForExperiments(1).coin(threshold, 640_000).sum())
+    bits = np.unpackbits(SeededForExperiments(2).coin_bits(threshold, 5_000, 128), axis=1, bitorder="little")
     for found in (coins, int(bits.sum())):
         assert frequency_fits(found, 640_000, probability)
         assert not frequency_fits(found, 640_000, min(1.1 * probability + 0.001, 1.0))
@@ -93,8 +93,8 @@ def test_coins_and_coin_bits_have_the_same_distribution(probability: float) -> N
 def test_bounds_in_turn_with_and_without_compiled_code(bounds: list[int]) -> None:
     turns = np.array(bounds, dtype=np.uint64)
     rows = (1 << 13) // len(bounds) + 1
-    drawn = Seeded(4).below(turns, rows * len(bounds))
-    words, expected = Seeded(4).words(rows * len(bounds)), []
+    drawn = SeededForExperiments(4).below(turns, rows * len(bounds))
+    words, expected = SeededForExperiments(4).words(rows * len(bounds)), []
     for word, bound in zip(words.tolist(), bounds * rows, strict=True):
         expected.append(word % bound if word < WORD // bound * bound else None)
     if None not in expected:  # no word was rejected, so draw i is word i modulo its bound
@@ -104,20 +104,20 @@ def test_bounds_in_turn_with_and_without_compiled_code(bounds: list[int]) -> Non
 
 
 def test_below_is_uniform() -> None:
-    drawn = Seeded(3).below(7, 700_000)
+    drawn = SeededForExperiments(3).below(7, 700_000)
     for count in np.bincount(drawn, minlength=7):
         assert frequency_fits(int(count), 700_000, 1 / 7)
         assert not frequency_fits(int(count), 700_000, 1 / 6)
 
 
 def test_streams_of_chunks_differ_and_repeat() -> None:
-    first, second = (chunk.words(4).tolist() for _, chunk in Seeded(1).chunks(CHUNK_ROWS + 1))
-    again = [chunk.words(4).tolist() for _, chunk in Seeded(1).chunks(CHUNK_ROWS + 1)]
+    first, second = (chunk.words(4).tolist() for _, chunk in SeededForExperiments(1).chunks(CHUNK_ROWS + 1))
+    again = [chunk.words(4).tolist() for _, chunk in SeededForExperiments(1).chunks(CHUNK_ROWS + 1)]
     assert [first, second] == again
     assert first != second
-    assert Seeded(1).words(4).tolist() not in again
-    assert Seeded(2).words(4).tolist() != Seeded(1).words(4).tolist()
-    source = Seeded(1)
+    assert SeededForExperiments(1).words(4).tolist() not in again
+    assert SeededForExperiments(2).words(4).tolist() != SeededForExperiments(1).words(4).tolist()
+    source = SeededForExperiments(1)
     one_by_one = [chunk.words(4).tolist() for _ in range(2) for _, chunk in source.chunks(1)]
     assert one_by_one == again
 
@@ -125,7 +125,7 @@ def test_streams_of_chunks_differ_and_repeat() -> None:
 def test_the_batch_stream_is_aes_256_in_counter_mode() -> None:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    source = Seeded(9)
+    source = SeededForExperiments(9)
     key = source._stream.key
     encryptor = Cipher(algorithms.AES(key), modes.CTR((1).to_bytes(8, "big") + bytes(8))).encryptor()
     expected = np.frombuffer(encryptor.update(bytes(800)), dtype="<u8")
@@ -151,13 +151,13 @@ def test_threads_never_share_a_stream() -> None:
 
 def test_no_key_in_a_repr() -> None:
     assert repr(Batch()) == "Batch(...)"
-    assert repr(Seeded(3)) == "Seeded(...)"
+    assert repr(SeededForExperiments(3)) == "SeededForExperiments(...)"
 
 
 @pytest.mark.parametrize("bad", [-1, 1.5, "1", True, None])
 def test_seeds_are_integers(bad: object) -> None:
     with pytest.raises(ParameterError):
-        Seeded(bad)  # type: ignore[arg-type]
+        SeededForExperiments(bad)  # type: ignore[arg-type]
 
 
 def test_given_entropy_ends() -> None:
@@ -171,13 +171,13 @@ def test_given_entropy_ends() -> None:
 
 @pytest.mark.parametrize(("threshold", "bound"), [(-1, 0), (WORD + 1, WORD + 1)])
 def test_thresholds_and_bounds_are_checked(threshold: int, bound: int) -> None:
-    for source in (Seeded(1), Enumerated([])):
+    for source in (SeededForExperiments(1), Enumerated([])):
         with pytest.raises(ParameterError):
             source.coin(threshold)
         with pytest.raises(ParameterError):
             source.below(bound)
     with pytest.raises(ParameterError):
-        Seeded(1).below(np.array([0], dtype=np.uint64), 1)
+        SeededForExperiments(1).below(np.array([0], dtype=np.uint64), 1)
 
 
 def test_outcomes_are_exact_and_add_up_to_one() -> None:

@@ -20,7 +20,7 @@ from tests.patience import LIMIT
 
 from veil import GRR, Ledger, simulate
 from veil.device.outbox import Outbox
-from veil.entropy import Batch, Enumerated, Keyed, Seeded, Source, System, Words
+from veil.entropy import Batch, Enumerated, Keyed, SeededForExperiments, Source, System, Words
 from veil.errors import EntropyError, LedgerError
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
@@ -33,15 +33,15 @@ def chunk_of(source: Source) -> Source:
 SOURCES: dict[str, Callable[[], Source]] = {
     "System": System,
     "Batch": Batch,
-    "Seeded": lambda: Seeded(1),
+    "SeededForExperiments": lambda: SeededForExperiments(1),
     "Keyed": lambda: Keyed(bytes(32)),
     "Words": lambda: Words(bytes(800)),
     "Enumerated": lambda: Enumerated([]),
     "chunk of Batch": lambda: chunk_of(Batch()),
-    "chunk of Seeded": lambda: chunk_of(Seeded(1)),
-    "replay of Seeded": lambda: next(Seeded(1).replays(1)())[1],
+    "chunk of SeededForExperiments": lambda: chunk_of(SeededForExperiments(1)),
+    "replay of SeededForExperiments": lambda: next(SeededForExperiments(1).replays(1)())[1],
 }
-FIXED = ["Seeded", "Keyed", "Words", "chunk of Seeded", "replay of Seeded"]
+FIXED = ["SeededForExperiments", "Keyed", "Words", "chunk of SeededForExperiments", "replay of SeededForExperiments"]
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -133,16 +133,16 @@ def test_no_words_may_be_taken_anywhere() -> None:
 
 @needs_fork
 def test_replays_and_chunks_of_a_seed_are_refused_in_a_forked_child() -> None:
-    source = Seeded(1)
+    source = SeededForExperiments(1)
     again = source.replays(1)
 
     def refused() -> list[str]:
         for chunks in (again(), source.chunks(1)):
             with pytest.raises(EntropyError, match="made in another process"):
                 next(chunks)
-        return hex_words(Seeded(1))  # made here: allowed
+        return hex_words(SeededForExperiments(1))  # made here: allowed
 
-    assert in_child(refused) == hex_words(Seeded(1))
+    assert in_child(refused) == hex_words(SeededForExperiments(1))
 
 
 @needs_fork
@@ -324,7 +324,7 @@ def test_a_forked_child_does_not_spend_a_budget_in_memory_again() -> None:
 
 
 def test_replays_are_the_streams_that_chunks_would_have_been() -> None:
-    source, plain = Seeded(5), Seeded(5)
+    source, plain = SeededForExperiments(5), SeededForExperiments(5)
     first, second = source.replays(65_537), source.replays(1)
     expected = [(rows, hex_words(chunk)) for rows, chunk in [*plain.chunks(65_537), *plain.chunks(1)]]
     for _ in range(2):

@@ -18,7 +18,7 @@ from veil import GRR, OLH, OUE, AllOf, Public, Survey
 from veil.cli.main import app
 from veil.collector.decoding import frames_of_arrow
 from veil.engines import InFiles, InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, VeilError, WireError
 from veil.files import ReportWriter, count_fakes, read_reports
 from veil.files.reports import write_parquet
@@ -44,8 +44,8 @@ PEOPLE, FAKES = 90, 30
 def shuffled(mechanism: Mechanism = ORACLE, seed: int = 1) -> Reports:
     survey = Survey(mechanism)
     ring, values = ring_of(survey), mechanism.domain.decode(np.arange(PEOPLE, dtype=np.uint64) % 3)
-    elements = ring.encode(survey.randomize(values, Seeded(seed)).columns, Seeded(seed + 1))
-    return ring.reports(np.concatenate([elements, ring.uniform(FAKES, Seeded(seed + 2))]))
+    elements = ring.encode(survey.randomize(values, SeededForExperiments(seed)).columns, SeededForExperiments(seed + 1))
+    return ring.reports(np.concatenate([elements, ring.uniform(FAKES, SeededForExperiments(seed + 2))]))
 
 
 # -- tallies -----------------------------------------------------------------------------------------------------------
@@ -219,8 +219,8 @@ def test_results_are_stored_with_their_fakes_and_old_ones_are_as_before() -> Non
 def test_every_method_of_post_processing_takes_fakes() -> None:
     oracle = GRR(2.0, 70)
     survey, ring = Survey(oracle), ring_of(oracle)
-    real = survey.randomize(np.random.default_rng(1).zipf(2.0, 5000) % 70, Seeded(1))
-    fake = Reports(survey.task, survey.layout, ring.decode(ring.uniform(2000, Seeded(2))))
+    real = survey.randomize(np.random.default_rng(1).zipf(2.0, 5000) % 70, SeededForExperiments(1))
+    fake = Reports(survey.task, survey.layout, ring.decode(ring.uniform(2000, SeededForExperiments(2))))
     found = Histogram(oracle).read(InMemory(survey, [real, fake], fakes=2000))
     from veil.post import METHODS, select
 
@@ -327,7 +327,7 @@ def test_two_collections_promise_no_more_fakes_than_each_had() -> None:
     """Nobody hides among the fakes of another collection."""
     study = Histogram(GRR(4.0, 4), shuffler=Shuffler(1000, 1e-6, 50))
     ring = ring_of(study.survey)
-    reports = [ring.reports(ring.uniform(1050, Seeded(seed))) for seed in (1, 2)]
+    reports = [ring.reports(ring.uniform(1050, SeededForExperiments(seed))) for seed in (1, 2)]
     one, both = (study.answer(InMemory(study.survey, reports[:k], fakes=50 * k)).lineage for k in (1, 2))
     assert one[-1] == both[-1]
     assert "among 50 fakes" in both[-1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veil import Integers, Interval, SquareWave
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, ParameterError
 from veil.mechanisms.reconstruction import Model
 from veil.mechanisms.waves import Wave
@@ -29,7 +29,7 @@ def heaped(people: int, seed: int = 5) -> np.ndarray:
 def limits():
     people = heaped(60_000)
     wave = SquareWave(4.0, Interval(0, 500_000), buckets=512)
-    tally = wave.tally(wave.randomize(people, Seeded(3)))
+    tally = wave.tally(wave.randomize(people, SeededForExperiments(3)))
     found = wave.estimate(tally)
     return people, wave, tally, dataclasses.replace(found, bands=free_bands(wave, tally, found))
 
@@ -101,7 +101,7 @@ def test_they_travel_with_their_distribution(limits, tmp_path):
 
 def test_weights_widen_by_hoeffdings_inequality(limits):
     people, wave, tally, found = limits
-    reports = wave.randomize(people, Seeded(3))
+    reports = wave.randomize(people, SeededForExperiments(3))
     weighted = wave.tally(reports, weights=np.full(len(people), 3))
     bands = free_bands(wave, weighted, found)
     assert bands.worth == pytest.approx(len(people))
@@ -119,7 +119,7 @@ def test_integers_count_in_full():
     rng = np.random.default_rng(2)
     ages = np.clip(np.round(rng.normal(45, 15, 40_000)), 18, 99).astype(np.int64)
     wave = SquareWave(2.0, Integers(18, 99))
-    tally = wave.tally(wave.randomize(ages, Seeded(4)))
+    tally = wave.tally(wave.randomize(ages, SeededForExperiments(4)))
     bands = free_bands(wave, tally, wave.estimate(tally))
     for age in (20, 30, 45, 60):
         low, high = bands.cdf(age)
@@ -140,7 +140,7 @@ def test_integers_count_in_full():
 
 def _roughness(values, domain, epsilon, seed):
     wave = SquareWave(epsilon, domain, buckets=256)
-    counts = wave.tally(wave.randomize(values, Seeded(seed))).counts.astype(np.float64)
+    counts = wave.tally(wave.randomize(values, SeededForExperiments(seed))).counts.astype(np.float64)
     masses, _, model = reconstruct(wave, counts)
     return roughness(wave, counts, masses, model, surveys=19, seed=seed)
 
@@ -165,7 +165,7 @@ def test_spikes_anywhere_are_found():
 
 def test_surveys_that_were_simulated_already_are_taken():
     wave = SquareWave(1.0, Interval(0, 1), buckets=32)
-    counts = wave.tally(wave.randomize(np.linspace(0, 1, 2_000), Seeded(1))).counts.astype(np.float64)
+    counts = wave.tally(wave.randomize(np.linspace(0, 1, 2_000), SeededForExperiments(1))).counts.astype(np.float64)
     masses, _, model = reconstruct(wave, counts)
     found = roughness(wave, counts, masses, model, simulated=[(counts, masses)] * 3)
     assert found.p in (0.25, 1.0)

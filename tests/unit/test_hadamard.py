@@ -9,7 +9,7 @@ import pytest
 from acceptance.hadamard import transform_over_fft
 
 from veil import Bits, HadamardResponse, Survey
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import ParameterError, WireError
 from veil.kernels.hadamard import transform
 from veil.survey import SurveyTally
@@ -44,7 +44,7 @@ def test_the_transform_is_within_twice_an_fft() -> None:
 @pytest.mark.parametrize("size", [2, 3, 40, 300, 5000])
 def test_supports_by_transform_and_by_parity_agree(size: int) -> None:
     oracle = HadamardResponse(0.7, size)
-    columns = oracle.randomize(np.arange(2000) % size, Seeded(3)).columns
+    columns = oracle.randomize(np.arange(2000) % size, SeededForExperiments(3)).columns
     every = np.arange(size, dtype=np.uint64)
     weights = np.arange(2000, dtype=np.int64) * 1_000_003 % (2**31) - 2**30
     matrix = oracle.incidence(columns, every).astype(np.int64)
@@ -56,7 +56,7 @@ def test_supports_by_transform_and_by_parity_agree(size: int) -> None:
 def test_a_tally_of_the_whole_domain_is_the_signed_histogram_and_travels() -> None:
     oracle = HadamardResponse(1.0, 40)
     survey = Survey(oracle)
-    tally = survey.tally(survey.randomize(np.arange(900) % 40, Seeded(4)))
+    tally = survey.tally(survey.randomize(np.arange(900) % 40, SeededForExperiments(4)))
     assert len(tally.parts[0].counts) == oracle.order == oracle.tally_size(None) == 64
     assert abs(tally.parts[0].counts).sum() <= 900
     again = decode_tally(survey, encode_tally(tally))
@@ -71,7 +71,7 @@ def test_a_tally_of_the_whole_domain_is_the_signed_histogram_and_travels() -> No
 def test_domains_up_to_63_bits() -> None:
     oracle = HadamardResponse(3.0, Bits(63))
     held = 2**63 - 12_345
-    reports = oracle.randomize([held] * 4000, Seeded(5))
+    reports = oracle.randomize([held] * 4000, SeededForExperiments(5))
     assert reports.layout.size == 8
     found = oracle.estimate(oracle.tally(reports, [held, 0, held ^ 1])).frequencies
     assert np.allclose(found, [1, 0, 0], atol=0.1)

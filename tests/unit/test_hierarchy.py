@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from veil import GRR, OLH, Categories, Integers, Interval, OneOf, Survey, simulate
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError
 from veil.histogram import Questions
 from veil.mechanisms import HaarResponse
@@ -25,7 +25,7 @@ Kind = type[Hierarchy] | type[HaarHierarchy]
 
 
 def tally_of(protocol: LevelStudy, values: Any, seed: int = 1) -> SurveyTally:
-    return protocol.survey.tally(protocol.survey.randomize(values, Seeded(seed)))
+    return protocol.survey.tally(protocol.survey.randomize(values, SeededForExperiments(seed)))
 
 
 # -- domains -----------------------------------------------------------------------------------------------------------
@@ -198,12 +198,12 @@ def test_wrong_tallies_are_refused(kind: Kind) -> None:
 
 def test_a_tally_of_candidates_is_refused() -> None:
     protocol = Hierarchy(1.0, 20)
-    reports = protocol.survey.randomize(np.arange(2000) % 20, Seeded(1))
+    reports = protocol.survey.randomize(np.arange(2000) % 20, SeededForExperiments(1))
     with pytest.raises(MismatchError, match="all buckets"):
         protocol.read(protocol.survey.tally(reports, {0: [0, 1]}))
     halves = HaarHierarchy(1.0, 20)
     with pytest.raises(InputError, match="no candidates"):
-        halves.survey.tally(halves.survey.randomize([1] * 50, Seeded(1)), {0: [0, 1]})
+        halves.survey.tally(halves.survey.randomize([1] * 50, SeededForExperiments(1)), {0: [0, 1]})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -250,7 +250,7 @@ def test_every_option() -> None:
 def test_tallies_add_up_and_travel(kind: Kind) -> None:
     protocol = kind(1.0, 50)
     survey = protocol.survey
-    reports = survey.randomize(np.arange(5000) % 50, Seeded(1))
+    reports = survey.randomize(np.arange(5000) % 50, SeededForExperiments(1))
     whole = survey.tally(reports)
     assert survey.tally(reports[:1234]) + survey.tally(reports[1234:]) == whole
     again = decode_tally(survey, encode_tally(whole))
@@ -260,7 +260,7 @@ def test_tallies_add_up_and_travel(kind: Kind) -> None:
 def test_weights_pull_a_distribution() -> None:
     """A person with weight 3 counts three times."""
     protocol = Hierarchy(4.0, 8)
-    reports = protocol.survey.randomize([1] * 20_000 + [6] * 20_000, Seeded(1))
+    reports = protocol.survey.randomize([1] * 20_000 + [6] * 20_000, SeededForExperiments(1))
     tally = protocol.survey.tally(reports, weights=[3] * 20_000 + [1] * 20_000)
     assert protocol.read(tally).masses[[1, 6]] == pytest.approx([0.75, 0.25], abs=0.05)
 
@@ -288,7 +288,7 @@ def test_haar_response_refuses() -> None:
     with pytest.raises(ParameterError):
         HaarResponse(1.0, 2**24 + 1)
     asked, other = HaarResponse(1.0, 40), HaarResponse(1.1, 40)
-    reports = asked.randomize([1, 2, 3], Seeded(1))
+    reports = asked.randomize([1, 2, 3], SeededForExperiments(1))
     for wrong in (lambda: other.tally(reports), lambda: other.estimate(asked.tally(reports))):
         with pytest.raises(MismatchError):
             wrong()
@@ -302,7 +302,7 @@ def test_haar_response_refuses() -> None:
 
 def test_haar_tallies_add_up_with_exact_weights() -> None:
     asked = HaarResponse(1.0, 40)
-    reports = asked.randomize(np.arange(500) % 40, Seeded(3))
+    reports = asked.randomize(np.arange(500) % 40, SeededForExperiments(3))
     weights = np.arange(500) % 4 - 1
     by_hand = sum(int(w) * asked.tally(reports[i : i + 1]).counts for i, w in enumerate(weights))
     assert (asked.tally(reports, weights=weights).counts == by_hand).all()

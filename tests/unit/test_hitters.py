@@ -16,7 +16,7 @@ from veil import OLH, Bits, Categories, LinearHashing, Question, Survey, Text, s
 from veil.datasets import exponential_bits, first_names
 from veil.engines import Drawn, InFiles, InMemory
 from veil.engines.searching import Best
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
 from veil.files import ReportWriter
 from veil.hitters import (
@@ -196,7 +196,7 @@ def test_both_ways_to_decode_give_the_same() -> None:
     """The transform behind PGR, and pairs counted one by one."""
     held, _ = people()
     made = PEM(3.0, Bits(24), 4, budget=2**12, oracle="PGR")
-    stored = InMemory(made.survey, made.survey.randomize(held[:3000], Seeded(4)))
+    stored = InMemory(made.survey, made.survey.randomize(held[:3000], SeededForExperiments(4)))
     asked = (1,)
     kept = Continuations(np.arange(5, dtype=np.uint64), made.lengths[0], made.lengths[1] - made.lengths[0])
     quick = stored.best(asked, kept, 20)
@@ -279,7 +279,7 @@ def test_names_are_found_on_the_stand_in() -> None:
 def test_reports_are_read_from_a_file_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held, _ = people()
     made = PEM(3.0, Bits(24), 4, budget=2**12)
-    reports = made.survey.randomize(held, Seeded(1))
+    reports = made.survey.randomize(held, SeededForExperiments(1))
     with ReportWriter(tmp_path / "r.arrow", made.survey) as writer:
         for first in range(0, len(reports), 7000):
             writer.write(reports[slice(first, first + 7000)])

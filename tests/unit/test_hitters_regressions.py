@@ -10,7 +10,7 @@ import pytest
 
 from veil import Bits, StudyRun, Survey, Text, simulate
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import MismatchError, ParameterError
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, fewest_groups, pem1, tree_hist
 from veil.mechanisms import LinearHashing
@@ -22,7 +22,7 @@ def answered(study: PrivTrie, values: list[int], folder: Path) -> StudyRun:
     run = StudyRun(study, folder)
     while run.round is not None:
         survey = run.round.survey
-        run.answer(InMemory(survey, survey.randomize(values, Seeded(run.finished))))
+        run.answer(InMemory(survey, survey.randomize(values, SeededForExperiments(run.finished))))
     return run
 
 
@@ -106,7 +106,7 @@ def test_a_channel_travels_in_a_task() -> None:
 
 def test_many_multiples_of_a_large_prime_are_made_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     mechanism = LinearHashing(6.0, Bits(10), suffix=10)
-    reports = mechanism.randomize(np.arange(500) % 1000, Seeded(1))
+    reports = mechanism.randomize(np.arange(500) % 1000, SeededForExperiments(1))
     whole = mechanism.tally(reports).counts
     monkeypatch.setattr("veil.mechanisms.linear_hashing._PLACES", 7 * mechanism.hash_range)
     assert (mechanism.tally(reports).counts == whole).all()

@@ -21,7 +21,7 @@ import veil
 from veil import GRR, OLH, Bits, Categories, Items, OneOf, Question, StudyRun, Survey, simulate
 from veil.datasets import Transactions
 from veil.device import Client, Ledger
-from veil.entropy import Seeded, Words
+from veil.entropy import SeededForExperiments, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
 from veil.itemsets import (
     FIGURE_5_3,
@@ -73,10 +73,12 @@ def test_contained_candidates_are_those_of_plain_python(sets: list[list[int]], l
 
 def test_a_contained_candidate_is_drawn_uniformly_after_padding() -> None:
     view = SampleContained(Items(10), ((3,), (3, 7), (8,)), length=4)
-    shown = np.bincount(view.apply(Items(10).encode([[3, 7, 9]] * 40_000), Seeded(1)), minlength=7)
+    shown = np.bincount(view.apply(Items(10).encode([[3, 7, 9]] * 40_000), SeededForExperiments(1)), minlength=7)
     assert set(np.flatnonzero(shown)) == {0, 1, 3, 4}
     assert np.all(np.abs(shown[[0, 1, 3, 4]] - 10_000) < 7 * np.sqrt(7_500))
-    more = SampleContained(Items(10), ((3,), (3, 7), (7,)), length=2).apply(Items(10).encode([[3, 7]] * 600), Seeded(2))
+    more = SampleContained(Items(10), ((3,), (3, 7), (7,)), length=2).apply(
+        Items(10).encode([[3, 7]] * 600), SeededForExperiments(2)
+    )
     assert set(more.tolist()) == {0, 1, 2}
 
 
@@ -268,7 +270,7 @@ def test_wrong_questions_are_refused() -> None:
 
 
 def simulated_tally(survey: Survey, sets: Sequence[Sequence[int]], seed: int = 1) -> Any:
-    return survey.tally(survey.randomize(sets, Seeded(seed)))
+    return survey.tally(survey.randomize(sets, SeededForExperiments(seed)))
 
 
 # -- sizes and guesses -------------------------------------------------------------------------------------------------
@@ -278,7 +280,7 @@ def sizes_of(counts: list[int], people: int, rule: Any, epsilon: float = 2.0, mo
     oracle = OLH(epsilon, most + 1)
     shares = np.array(counts) / sum(counts)
     values = np.random.default_rng(seed).choice(len(counts), people, p=shares)
-    return read_sizes(oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed)))), rule)
+    return read_sizes(oracle.estimate(oracle.tally(oracle.randomize(values, SeededForExperiments(seed)))), rule)
 
 
 def test_percentiles_and_update_factors() -> None:
@@ -327,7 +329,7 @@ def test_sizes_are_read_by_a_known_rule() -> None:
 def test_one_false_large_size_does_not_count() -> None:
     oracle = OLH(2.0, 65)
     values = [1] * 20_000 + [2] * 15_000 + [3] * 10_000
-    tally = oracle.tally(oracle.randomize(values, Seeded(1)))
+    tally = oracle.tally(oracle.randomize(values, SeededForExperiments(1)))
     counts = tally.counts.copy()
     counts[60] += round(6 * math.sqrt(counts[60]))  # a false size, six standard errors out
     wrong = oracle.estimate(replace(tally, counts=counts))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from veil import Integers, Interval
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, ParameterError
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, LevelBands
 from veil.results import load, save
@@ -28,7 +28,7 @@ STUDIES: list[Any] = [
 
 
 def tallied(study: Any, values: Any = VALUES, seed: int = 1) -> Any:
-    return study.survey.tally(study.survey.randomize(values, Seeded(seed)))
+    return study.survey.tally(study.survey.randomize(values, SeededForExperiments(seed)))
 
 
 def banded(study: Any, values: Any = VALUES) -> tuple[Any, LevelBands]:
@@ -137,7 +137,7 @@ def test_a_sample_of_a_population_is_less_sure() -> None:
 
 def test_weights_are_worth_fewer_people() -> None:
     study: Any = Hierarchy(2.0, Interval(0, 10), buckets=16)
-    reports = study.survey.randomize(VALUES, Seeded(1))
+    reports = study.survey.randomize(VALUES, SeededForExperiments(1))
     plain = study.read(study.survey.tally(reports)).bands
     equal = study.read(study.survey.tally(reports, weights=np.full(len(VALUES), 3))).bands
     assert equal.cdf(5.0) == pytest.approx(plain.cdf(5.0))

@@ -12,7 +12,7 @@ import pytest
 
 from veil import GRR, OLH, OneOf, Public, Survey
 from veil.engines import InFiles, InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, WireError
 from veil.files.groups import ReportsFile
 from veil.wire.arrow import to_arrow
@@ -26,7 +26,7 @@ AGES = np.arange(PEOPLE) % 90 - 5
 
 def reports() -> Any:
     public = {"age": AGES, "spent": np.arange(PEOPLE) - 700}
-    return SURVEY.randomize(np.arange(PEOPLE) % 5, Seeded(1), public)
+    return SURVEY.randomize(np.arange(PEOPLE) % 5, SeededForExperiments(1), public)
 
 
 def test_ranges_are_those_picked_by_hand() -> None:
@@ -65,7 +65,7 @@ def test_ranges_that_are_refused(ranges: Any, expected: str) -> None:
 def test_fakes_have_no_ranges() -> None:
     survey = Survey(GRR(1.0, 5))
     with pytest.raises(InputError, match="fakes"):
-        InMemory(survey, survey.randomize([1, 2, 3], Seeded(1)), fakes=1).where(age=(1, 2))
+        InMemory(survey, survey.randomize([1, 2, 3], SeededForExperiments(1)), fakes=1).where(age=(1, 2))
 
 
 def test_the_same_reports_in_every_kind_of_file(tmp_path: Path) -> None:

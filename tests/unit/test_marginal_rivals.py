@@ -14,7 +14,7 @@ from scipy import optimize
 
 from veil import Record, simulate
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, ParameterError
 from veil.marginals import (
     AllMarginals,
@@ -150,7 +150,7 @@ def test_a_table_without_negative_cells_explains_all_reports() -> None:
 
 def test_reports_are_counted_together_by_whoever_gave_them() -> None:
     study = STUDIES[3]
-    reports = [study.survey.randomize({name: column[rows] for name, column in PEOPLE.items()}, Seeded(1))
+    reports = [study.survey.randomize({name: column[rows] for name, column in PEOPLE.items()}, SeededForExperiments(1))
                for rows in (slice(0, 1000), slice(1000, 40_000))]  # fmt: skip
     views = Views((5, 2, 3), ((0, 1), (2,), (0, 1, 2)))
     found = views.split(counted_together(InMemory(study.survey, reports), views))  # type: ignore[arg-type]
@@ -174,7 +174,7 @@ def test_small_tables_of_reports_answer_as_the_whole_one_does(monkeypatch: pytes
 def test_a_tally_of_single_attributes_is_not_enough_for_em() -> None:
     survey = STUDIES[3].survey
     with pytest.raises(InputError, match="reports themselves"):
-        STUDIES[3].read(survey.tally(survey.randomize(PEOPLE, Seeded(1))))
+        STUDIES[3].read(survey.tally(survey.randomize(PEOPLE, SeededForExperiments(1))))
 
 
 # -- results -----------------------------------------------------------------------------------------------------------

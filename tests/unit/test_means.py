@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from veil import Categories, Integers, Interval, Piecewise, StochasticRounding, StudyRun, Survey, simulate
-from veil.entropy import Seeded, Words
+from veil.entropy import SeededForExperiments, Words
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.mechanisms import MeanMechanism, mechanism_from_json
 from veil.numeric.means import HybridMean, MeanAndVariance, TwoPhaseVariance
@@ -54,7 +54,7 @@ def test_the_smallest_and_the_largest_settings() -> None:
             Piecewise(epsilon, 2, steps=2),
         ):
             assert asked.guarantee.within(epsilon)
-            reports = asked.randomize([0, 1] * 200, Seeded(1))
+            reports = asked.randomize([0, 1] * 200, SeededForExperiments(1))
             mean = asked.estimate(asked.tally(reports))
             assert abs(mean.value - 0.5) < 6 * mean.stderr
     assert [Piecewise(1.0, 9, steps=steps).layout.size for steps in (256, 1 << 16, 1 << 24)] == [1, 2, 4]
@@ -89,7 +89,7 @@ def test_a_task_says_the_window_and_a_wrong_threshold_is_refused() -> None:
 @pytest.mark.parametrize("steps", [2, 256, 5000, 1 << 24])
 def test_sums_of_squares_are_exact(steps: int) -> None:
     asked = Piecewise(0.5, 7, steps=steps)
-    reports = asked.randomize(np.arange(5000) % 7, Seeded(1))
+    reports = asked.randomize(np.arange(5000) % 7, SeededForExperiments(1))
     drawn = [int(step) for step in reports.columns["step"]]
     weights = np.arange(5000) * 1000 - 7
     for given in (None, weights):
@@ -101,19 +101,21 @@ def test_sums_of_squares_are_exact(steps: int) -> None:
 
 def test_weights_whose_sums_could_overflow_are_refused() -> None:
     largest, asked = 2**31 - 1, Piecewise(1.0, 5, steps=1 << 24)
-    reports = asked.randomize([4] * 300, Seeded(1))
+    reports = asked.randomize([4] * 300, SeededForExperiments(1))
     some = asked.tally(reports[:256], weights=[largest] * 256)
     assert some.counts.tolist() == [largest * int(c) for c in asked.tally(reports[:256]).counts]
     with pytest.raises(InputError, match="64 bits"):
         asked.tally(reports, weights=[largest] * 300)
     bits = StochasticRounding(1.0, 5)
-    assert bits.tally(bits.randomize([4] * 300, Seeded(1)), weights=[largest] * 300).weight == 300 * largest
+    assert (
+        bits.tally(bits.randomize([4] * 300, SeededForExperiments(1)), weights=[largest] * 300).weight == 300 * largest
+    )
 
 
 @pytest.mark.parametrize("kind", BOTH)
 def test_few_reports_have_an_honest_error(kind: type[MeanMechanism]) -> None:
     asked, length = kind(1.0, Interval(0, 10, 101)), 1000 / 101  # from the first cell's middle to the last one's
-    one = asked.randomize([3.0], Seeded(1))
+    one = asked.randomize([3.0], SeededForExperiments(1))
     alone = asked.estimate(asked.tally(one))
     assert alone.stderr == pytest.approx(float(asked.most_spread) ** 0.5 * length)
     agreeing = asked.estimate(asked.tally(one) + asked.tally(one))
@@ -126,7 +128,7 @@ def test_few_reports_have_an_honest_error(kind: type[MeanMechanism]) -> None:
 
 def test_weights_count_as_effective_people() -> None:
     asked = Piecewise(1.0, Interval(0, 1))
-    reports = asked.randomize(np.full(9000, 0.4), Seeded(1))
+    reports = asked.randomize(np.full(9000, 0.4), SeededForExperiments(1))
     plain = asked.estimate(asked.tally(reports), population=10**6)
     tenfold = asked.estimate(asked.tally(reports, weights=[10] * 9000))
     assert (plain.value, plain.stderr, plain.n) == (tenfold.value, tenfold.stderr, 9000)
@@ -163,7 +165,7 @@ def test_the_hybrid_reads_its_own_survey_only() -> None:
     assert hybrid == HybridMean(2, Interval(0.0, 1.0))
     assert Survey.from_json(hybrid.survey.to_bytes()) == hybrid.survey
     assert hybrid.survey.layout.names == ("choice", "step", "sign")
-    reports = hybrid.survey.randomize([0.2, 0.4, 0.9], Seeded(1))
+    reports = hybrid.survey.randomize([0.2, 0.4, 0.9], SeededForExperiments(1))
     assert hybrid.read(hybrid.survey.tally(reports)).n == 3
     with pytest.raises(MismatchError):
         HybridMean(2.1, Interval(0, 1)).read(hybrid.survey.tally(reports))
@@ -182,7 +184,7 @@ def test_the_hybrid_is_stochastic_rounding_where_epsilon_is_small() -> None:
 def test_a_branch_that_nobody_answered_counts_nothing() -> None:
     hybrid = HybridMean(6.0, Interval(0, 1))
     for seed in range(9):
-        mean = hybrid.read(hybrid.survey.tally(hybrid.survey.randomize([0.5], Seeded(seed))))
+        mean = hybrid.read(hybrid.survey.tally(hybrid.survey.randomize([0.5], SeededForExperiments(seed))))
         assert mean.n == 1
         assert 0 < mean.stderr < 1.5
 
@@ -197,7 +199,7 @@ def test_the_second_round_asks_for_distances_to_the_mean_of_the_first(kind: Any,
     asked, values = [], np.linspace(2, 6, 3000)
     while run.round is not None:
         asked.append(run.round)
-        run.answer(run.round.survey.tally(run.round.survey.randomize(values, Seeded(len(asked)))))
+        run.answer(run.round.survey.tally(run.round.survey.randomize(values, SeededForExperiments(len(asked)))))
     first, second = asked
     assert (first.people, second.people) == (Fraction(1, 2), Fraction(1, 2))
     assert all(question.guarantee.within(4.0) for question in (*first.survey.questions, *second.survey.questions))
@@ -216,7 +218,7 @@ def test_the_mean_is_moved_into_the_domain_before_it_is_told(held: int) -> None:
     for seed in range(8):
         run = StudyRun(TwoPhaseVariance(StochasticRounding, 1.0, 10))
         assert run.round is not None
-        run.answer(run.round.survey.tally(run.round.survey.randomize([held] * 50, Seeded(seed))))
+        run.answer(run.round.survey.tally(run.round.survey.randomize([held] * 50, SeededForExperiments(seed))))
         assert run.round is not None
         view = run.round.survey.question(0).view
         assert isinstance(view, SquaredDistance)

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from tests.significance import counts_fit
 
-from veil.entropy import Batch, Seeded, Source, outcomes
+from veil.entropy import Batch, SeededForExperiments, Source, outcomes
 from veil.errors import ParameterError, PartyError
 from veil.shuffle.sequential import (
     BatchError,
@@ -38,7 +38,7 @@ def rows(messages: Bytes) -> Counter[bytes]:
 
 
 def reports(count: int, seed: int = 1) -> U64:
-    return Seeded(seed).below(1 << 64, count)
+    return SeededForExperiments(seed).below(1 << 64, count)
 
 
 # -- the order ---------------------------------------------------------------------------------------------------------
@@ -66,9 +66,9 @@ def test_the_well_known_mistake_is_found_by_the_same_proof() -> None:
 
 def test_the_order_of_many_is_random_too() -> None:
     """Beyond what can be enumerated: where the first message goes."""
-    places = Counter(int(np.flatnonzero(permutation(Seeded(seed), 20) == 0)[0]) for seed in range(2000))
+    places = Counter(int(np.flatnonzero(permutation(SeededForExperiments(seed), 20) == 0)[0]) for seed in range(2000))
     assert counts_fit(places, dict.fromkeys(range(20), 100.0))
-    assert sorted(permutation(Seeded(0), 5000).tolist()) == list(range(5000))
+    assert sorted(permutation(SeededForExperiments(0), 5000).tolist()) == list(range(5000))
 
 
 # -- the chain ---------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def test_reports_and_fakes_come_out_and_nothing_else() -> None:
     messages = wrap_many(ROUTE, given)
     fakes: list[int] = []
     for place in range(3):
-        drawn = draw_fakes(ROUTE, place, fakes_of(total, 3, place), Seeded(place))
+        drawn = draw_fakes(ROUTE, place, fakes_of(total, 3, place), SeededForExperiments(place))
         inner = drawn
         for layer in range(place + 1, 4):
             inner = open_batch(ROUTE, layer, KEYS[layer], inner, sender="me")
@@ -100,7 +100,7 @@ def test_fakes_are_divided_and_none_is_lost(total: int) -> None:
 
 
 def test_fakes_are_uniform_and_a_skewed_one_is_not() -> None:
-    drawn = draw_fakes(ROUTE, 2, 800, Seeded(5))
+    drawn = draw_fakes(ROUTE, 2, 800, SeededForExperiments(5))
     values = reports_in(open_batch(ROUTE, 3, KEYS[3], drawn, sender="me"))
     uniform = dict.fromkeys(range(16), 50.0)
     assert counts_fit(Counter((values >> np.uint64(60)).tolist()), uniform)

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import ParameterError, WireError
 from veil.shuffle.sequential import Key, Route, message_bytes, peel, peel_many, reports_in, wrap, wrap_many
 from veil.shuffle.sequential.onion import Bytes
@@ -41,7 +41,7 @@ def test_a_report_comes_out_of_its_layers(shufflers: int) -> None:
 
 def test_a_batch_is_its_messages_one_by_one() -> None:
     route = route_of(3)
-    reports = Seeded(1).below(1 << 64, 20)
+    reports = SeededForExperiments(1).below(1 << 64, 20)
     messages = wrap_many(route, reports)
     assert [peel(route, 0, KEYS[0], row.tobytes()) for row in messages] == [
         row.tobytes() for row in peel_many(route, 0, KEYS[0], messages)[0]
@@ -63,7 +63,7 @@ def test_nobody_is_a_batch_too() -> None:
 
 def test_several_processes_do_what_one_does() -> None:
     route = route_of(2)
-    reports = Seeded(2).below(1 << 64, 11)
+    reports = SeededForExperiments(2).below(1 << 64, 11)
     messages = wrap_many(route, reports, workers=2).copy()
     messages[7] ^= 1
     one, two = (peel_many(route, 0, KEYS[0], messages, workers) for workers in (1, 2))

@@ -15,7 +15,7 @@ from tests.support.commands import CliRunner
 
 from veil import GRR, Integers, Interval, SquareWave, Survey, simulate
 from veil.cli.main import app
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.numeric import MeanOf, StochasticRounding, wave_bands
 from veil.plot import plot_lines
 from veil.tools.extras import install
@@ -162,7 +162,7 @@ WAVE = SquareWave(2.0, Interval(0, 250_000), buckets=256)
 
 def incomes(seed: int, replicates: int | None = 12) -> Any:
     values = np.clip(np.random.default_rng(seed).lognormal(10.6, 0.5, 4000), 0, 250_000)
-    tally = WAVE.tally(WAVE.randomize(values, Seeded(seed)))
+    tally = WAVE.tally(WAVE.randomize(values, SeededForExperiments(seed)))
     found = WAVE.estimate(tally)
     return found if replicates is None else replace(found, bands=wave_bands(WAVE, tally, found, replicates=replicates))
 
@@ -185,7 +185,7 @@ def test_overlaid_distributions_have_the_same_unit_and_their_own_colours() -> No
 
     ax = incomes(1).plot(label="March")
     other = SquareWave(2.0, Interval(0, 250_000), buckets=32)
-    found = other.estimate(other.tally(other.randomize(np.full(2000, 70_000.0), Seeded(3))))
+    found = other.estimate(other.tally(other.randomize(np.full(2000, 70_000.0), SeededForExperiments(3))))
     found.plot(ax=ax, label="April")
     lines = [patch for patch in ax.patches if isinstance(patch, StepPatch)]
     assert len({patch.get_edgecolor() for patch in lines}) == 2
@@ -205,13 +205,13 @@ def test_axes_have_names_units_and_thousands() -> None:
     assert "100,000" in [tick.get_text() for tick in ax.get_xticklabels()]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("value", "% of 4,000 people per 5,000")
     days = SquareWave(1.0, Interval(dt.date(2026, 1, 1), dt.date(2027, 1, 1)), buckets=16)
-    ax = days.estimate(days.tally(days.randomize([dt.date(2026, 5, 1)] * 500, Seeded(1)))).plot()
+    ax = days.estimate(days.tally(days.randomize([dt.date(2026, 5, 1)] * 500, SeededForExperiments(1)))).plot()
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("time (UTC)", "% of 500 people per 7 days")
     ages = SquareWave(1.0, Integers(18, 99), buckets=82)
-    ax = ages.estimate(ages.tally(ages.randomize([30] * 500, Seeded(1)))).plot()
+    ax = ages.estimate(ages.tally(ages.randomize([30] * 500, SeededForExperiments(1)))).plot()
     assert ax.get_ylabel() == "% of 500 people per value"
     mean = MeanOf(StochasticRounding(1.0, Interval(0, 250_000)))
-    ax = mean.read(mean.survey.tally(mean.survey.randomize(np.full(3000, 50_000.0), Seeded(1)))).plot()
+    ax = mean.read(mean.survey.tally(mean.survey.randomize(np.full(3000, 50_000.0), SeededForExperiments(1)))).plot()
     ax.figure.canvas.draw()
     assert any("," in tick.get_text() for tick in ax.get_xticklabels())
 
@@ -219,7 +219,8 @@ def test_axes_have_names_units_and_thousands() -> None:
 def test_overlaid_means_stand_below_each_other() -> None:
     mean = MeanOf(StochasticRounding(1.0, Interval(0, 100)))
     march, april = (
-        mean.read(mean.survey.tally(mean.survey.randomize(np.full(people, 50.0), Seeded(1)))) for people in (900, 800)
+        mean.read(mean.survey.tally(mean.survey.randomize(np.full(people, 50.0), SeededForExperiments(1))))
+        for people in (900, 800)
     )
     ax = april.plot(ax=march.plot(label="March"), label="April")
     assert legend(ax) == ["March, 95 % interval", "April, 95 % interval"]
@@ -229,7 +230,7 @@ def test_overlaid_means_stand_below_each_other() -> None:
 
 def test_the_legend_of_a_mean_covers_nothing_of_it() -> None:
     mean = MeanOf(StochasticRounding(1.0, Interval(0, 100)))
-    found = mean.read(mean.survey.tally(mean.survey.randomize(np.full(900, 50.0), Seeded(1))))
+    found = mean.read(mean.survey.tally(mean.survey.randomize(np.full(900, 50.0), SeededForExperiments(1))))
     ax = found.plot(truth=[50.0])
     ax.figure.canvas.draw()
     assert ax.get_legend().get_window_extent().y1 < ax.get_window_extent().y0

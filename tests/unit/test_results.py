@@ -37,7 +37,7 @@ from veil import (
     simulate,
 )
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, InputError, ParameterError, WireError
 from veil.histogram import Questions
 from veil.hitters import PEM
@@ -61,7 +61,7 @@ GROCERIES = ["milk", "bread", "butter", "a very long item indeed", "eggs", "salt
 
 def banded() -> Distribution:
     wave = SquareWave(2.0, Interval(0, 250_000), buckets=1024)
-    tally = wave.tally(wave.randomize(RNG.beta(2, 5, 5000) * 250_000, Seeded(1)))
+    tally = wave.tally(wave.randomize(RNG.beta(2, 5, 5000) * 250_000, SeededForExperiments(1)))
     found = wave.estimate(tally)
     return replace(found, bands=wave_bands(wave, tally, found, replicates=10))
 
@@ -499,7 +499,7 @@ def test_cells_of_a_pair_keep_their_labels() -> None:
     record = Record.of(sex=["f", "m"], age=Integers(0, 3), city=3)
     survey = Survey(EachOf(AttributeSets(record, 2), lambda domain: GRR(4.0, domain)))
     people = {"sex": ["f", "m"] * 500, "age": [1, 2] * 500, "city": [0, 1] * 500}
-    collected = InMemory(survey, survey.randomize(people, Seeded(1)))
+    collected = InMemory(survey, survey.randomize(people, SeededForExperiments(1)))
     found = Questions(survey, question=0).read(collected)
     assert found["f", 1].frequency == pytest.approx(0.5, abs=0.2)
     assert found.table().column("value").to_pylist()[:2] == ["f, 0", "f, 1"]

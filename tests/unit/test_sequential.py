@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from tests.significance import counts_fit
 
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, ParameterError, StoreError
 from veil.shuffle.parties.attempt import Attempt
 from veil.shuffle.parties.certificates import Identity
@@ -95,7 +95,7 @@ def opened(plan: Plan, wires: Wires) -> U64:
 @pytest.mark.parametrize("ring", [64, 32])
 def test_reports_come_out_with_the_plans_number_of_fakes_in_the_ring(ring: int, tmp_path: Path) -> None:
     plan = replace(PLAN, ring=ring, fakes=400)
-    reports = Seeded(1).below(1 << ring, 20)
+    reports = SeededForExperiments(1).below(1 << ring, 20)
     device = Sequential(plan)
     shares = device.split(reports)
     assert [rows.shape for rows in shares] == [(20, 200), (20, 0), (20, 0)]
@@ -117,7 +117,7 @@ def test_a_report_counts_modulo_the_ring(tmp_path: Path) -> None:
 
 
 def test_messages_are_bound_to_collection_and_study_but_not_to_addresses(tmp_path: Path) -> None:
-    shares = Sequential(PLAN).split(Seeded(1).below(1 << 64, 3))[0]
+    shares = Sequential(PLAN).split(SeededForExperiments(1).below(1 << 64, 3))[0]
     moved = replace(PLAN, shufflers=tuple((name, Address("10.0.0.1", 9)) for name, _ in ADDRESSES))
     run(moved, shares, tmp_path / "moved", 0, Wires())
     for change in ({"collection": "april"}, {"study": {"kind": "y"}}):
@@ -129,7 +129,7 @@ def test_messages_are_bound_to_collection_and_study_but_not_to_addresses(tmp_pat
 
 
 def test_a_second_attempt_has_the_same_messages_at_every_place(tmp_path: Path) -> None:
-    shares = Sequential(PLAN).split(Seeded(1).below(1 << 64, 30))[0]
+    shares = Sequential(PLAN).split(SeededForExperiments(1).below(1 << 64, 30))[0]
     first, second = run_all(PLAN, shares, tmp_path), run_all(PLAN, shares, tmp_path)
     for place, size in [(1, 152), (2, 104)]:
         batches = [w.vectors[place].reshape(-1, size) for w in (first, second)]
@@ -140,7 +140,7 @@ def test_a_second_attempt_has_the_same_messages_at_every_place(tmp_path: Path) -
 
 def test_a_shuffler_that_forgot_its_fakes_would_show_them(tmp_path: Path) -> None:
     """The rival: what the memory is for. The server subtracts two outcomes, and has the fakes of one shuffler."""
-    shares = Sequential(PLAN).split(Seeded(1).below(1 << 64, 30))[0]
+    shares = Sequential(PLAN).split(SeededForExperiments(1).below(1 << 64, 30))[0]
     first = opened(PLAN, run_all(PLAN, shares, tmp_path))
     (tmp_path / "2" / "step").unlink()
     second = opened(PLAN, run_all(PLAN, shares, tmp_path))
@@ -151,7 +151,7 @@ def test_a_shuffler_that_forgot_its_fakes_would_show_them(tmp_path: Path) -> Non
 def test_other_messages_in_a_later_attempt_are_refused(place: int, sender: str, tmp_path: Path) -> None:
     """One person fewer would be the difference of two outcomes. Each shuffler looks for itself, whoever asks."""
     plan = replace(PLAN, fakes=0)
-    messages = wrap_many(route_of(plan), Seeded(1).below(1 << 64, 30), first=place)
+    messages = wrap_many(route_of(plan), SeededForExperiments(1).below(1 << 64, 30), first=place)
     run(plan, messages, tmp_path, place, Wires({place: messages.reshape(-1)}))
     run(plan, messages[::-1], tmp_path, place, Wires({place: messages[::-1].reshape(-1)}))
     with pytest.raises(BatchError, match="other messages than in an earlier attempt") as caught:
@@ -160,7 +160,7 @@ def test_other_messages_in_a_later_attempt_are_refused(place: int, sender: str, 
 
 
 def test_nothing_is_fixed_by_messages_that_were_refused(tmp_path: Path) -> None:
-    messages = Sequential(PLAN).split(Seeded(1).below(1 << 64, 30))[0]
+    messages = Sequential(PLAN).split(SeededForExperiments(1).below(1 << 64, 30))[0]
     changed = messages.copy()
     changed[3, 50] ^= 1
     with pytest.raises(BatchError, match="positions from 0: 3"):
@@ -169,7 +169,7 @@ def test_nothing_is_fixed_by_messages_that_were_refused(tmp_path: Path) -> None:
 
 
 def test_without_the_secret_the_fakes_are_gone_and_nothing_is_shuffled_again(tmp_path: Path) -> None:
-    messages, wires = Sequential(PLAN).split(Seeded(1).below(1 << 64, 30))[0], Wires()
+    messages, wires = Sequential(PLAN).split(SeededForExperiments(1).below(1 << 64, 30))[0], Wires()
     run(PLAN, messages, tmp_path, 0, wires)
     kept = (tmp_path / "0" / "step").read_bytes()
     assert not any(row.tobytes()[:32] in kept for row in wires.vectors[1].reshape(-1, 152))
@@ -181,7 +181,11 @@ def test_without_the_secret_the_fakes_are_gone_and_nothing_is_shuffled_again(tmp
 
 
 def test_spot_checks_go_in_as_people_do_and_are_taken_out(tmp_path: Path) -> None:
-    device, checks, reports = Sequential(PLAN), SpotChecks.draw(4, Seeded(5)), Seeded(1).below(1 << 64, 10)
+    device, checks, reports = (
+        Sequential(PLAN),
+        SpotChecks.draw(4, SeededForExperiments(5)),
+        SeededForExperiments(1).below(1 << 64, 10),
+    )
     own = submissions_of(device, checks)
     assert all((one.people, [len(part) for part in one.payloads]) == (1, [200, 0, 0]) for one in own)
     assert len({one.name for one in own}) == 4

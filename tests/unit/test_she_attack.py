@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import SHE
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.privacy import exp_below
 
 SIZE, PEOPLE, EPSILON = 100, 2_000, 1.0
@@ -43,7 +43,7 @@ def test_low_bits_of_doubles_exclude_values_with_certainty() -> None:
 def test_the_attacker_learns_nothing_from_ours() -> None:
     held = np.arange(PEOPLE) % SIZE
     oracle = SHE(EPSILON, SIZE)
-    reports = oracle.randomize(held, Seeded(1))
+    reports = oracle.randomize(held, SeededForExperiments(1))
     histogram = (reports.columns["histogram"].astype(np.float64) - oracle.reach) / oracle.grid
     assert not surely_not_held(histogram).any()
 

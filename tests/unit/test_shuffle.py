@@ -14,7 +14,7 @@ from tests.significance import mean_fits, variance_fits
 
 from veil import GRR, OLH, OUE, SHE, SUE, Bits, HadamardResponse, SquareWave, SubsetSelection, Text, simulate
 from veil.device import Ledger
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import BudgetError, ParameterError
 from veil.histogram import Histogram
 from veil.hitters import shuffled_tree_hist
@@ -173,7 +173,7 @@ def test_aue_is_unbiased_with_the_stated_variance() -> None:
     oracle, held = AUE(1.0, 5, users=20_000, delta=1e-6), np.repeat(np.arange(5), [4000, 3000, 2000, 1000, 0])
     errors = []
     for seed in range(40):
-        found = oracle.estimate(oracle.tally(oracle.randomize(held, Seeded(seed))))
+        found = oracle.estimate(oracle.tally(oracle.randomize(held, SeededForExperiments(seed))))
         errors.append(found.frequencies - np.bincount(held, minlength=5) / len(held))
     sigma = math.sqrt(oracle.variance(len(held)))
     mean, stderr = float(np.mean(errors)), sigma / math.sqrt(np.size(errors))
@@ -186,7 +186,7 @@ def test_aue_is_unbiased_with_the_stated_variance() -> None:
 
 def test_aue_weighs_candidates_like_the_whole() -> None:
     oracle = AUE(1.0, 4, users=20_000, delta=1e-6)
-    reports = oracle.randomize([0, 1, 1, 3], Seeded(1))
+    reports = oracle.randomize([0, 1, 1, 3], SeededForExperiments(1))
     weights = np.array([1, 2, 3, 4])
     whole = oracle.tally(reports, weights=weights).counts
     assert oracle.tally(reports, candidates=[3, 1], weights=weights).counts.tolist() == [whole[3], whole[1]]

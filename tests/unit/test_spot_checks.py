@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from tests.significance import ALPHA, frequency_fits
 
-from veil.entropy import Batch, Seeded
+from veil.entropy import Batch, SeededForExperiments
 from veil.errors import ParameterError, WireError
 from veil.shuffle.sequential import (
     Key,
@@ -79,14 +79,16 @@ def test_shares_that_are_none(share: float, probability: float) -> None:
 def shuffled(people: U64, checks: SpotChecks, replaced: int, seed: int) -> U64:
     """What the server reads when the shuffler puts reports of its own in the place of so many messages."""
     sent = np.concatenate([wrap_many(ROUTE, people), checks.messages(ROUTE)])
-    out = mix(ROUTE, 0, MIXER, sent, draw_fakes(ROUTE, 0, 3, Batch()), Seeded(seed), sender="people").copy()
-    chosen = permutation(Seeded(seed + 10_000), len(out))[:replaced]
+    out = mix(
+        ROUTE, 0, MIXER, sent, draw_fakes(ROUTE, 0, 3, Batch()), SeededForExperiments(seed), sender="people"
+    ).copy()
+    chosen = permutation(SeededForExperiments(seed + 10_000), len(out))[:replaced]
     out[chosen] = wrap_many(ROUTE, np.full(replaced, 99, dtype=np.uint64), first=1)
     return reports_in(open_batch(ROUTE, 1, SERVER, out, sender="the mixer", expected=len(sent) + 3))
 
 
 def test_an_honest_shuffle_passes_and_the_checks_are_gone() -> None:
-    people, checks = Seeded(1).below(1 << 64, 30), SpotChecks.draw(5, Seeded(2))
+    people, checks = SeededForExperiments(1).below(1 << 64, 30), SpotChecks.draw(5, SeededForExperiments(2))
     out = shuffled(people, checks, 0, seed=3)
     left = checks.remove(out)
     assert len(left) == 33
@@ -95,7 +97,7 @@ def test_an_honest_shuffle_passes_and_the_checks_are_gone() -> None:
 
 
 def test_a_shuffler_that_replaces_reports_is_found_and_told() -> None:
-    people, checks = Seeded(1).below(1 << 64, 30), SpotChecks.draw(10, Seeded(2))
+    people, checks = SeededForExperiments(1).below(1 << 64, 30), SpotChecks.draw(10, SeededForExperiments(2))
     with pytest.raises(SpotCheckError, match="of 10 spot checks did not come out") as caught:
         checks.remove(shuffled(people, checks, 30, seed=3))
     assert caught.value.missing == checks.missing(shuffled(people, checks, 30, seed=3)) > 0
@@ -106,7 +108,7 @@ def test_it_is_found_as_often_as_is_stated() -> None:
     people, checks, replaced = 47, 10, 4
     found = 0
     for seed in range(2000):
-        source = Seeded(seed)
+        source = SeededForExperiments(seed)
         own = SpotChecks.draw(checks, source)
         sent = np.concatenate([source.below(1 << 64, people + 3), np.array(own.reports, dtype=np.uint64)])
         sent[permutation(source, len(sent))[:replaced]] = source.below(1 << 64, replaced)
@@ -132,7 +134,7 @@ def look_alike(some: Bytes, others: Bytes) -> bool:
 
 def test_a_shuffler_cannot_tell_checks_from_people() -> None:
     people = wrap_many(ROUTE, np.full(300, 3 << 60, dtype=np.uint64))  # all of one opinion, even
-    checks = SpotChecks.draw(300, Seeded(1)).messages(ROUTE)
+    checks = SpotChecks.draw(300, SeededForExperiments(1)).messages(ROUTE)
     padded = checks.copy()
     padded[:, -8:] = 0  # the rival: accounts that are made in another way
     assert people.shape == checks.shape
@@ -143,14 +145,14 @@ def test_a_shuffler_cannot_tell_checks_from_people() -> None:
 
 
 def test_checks_are_uniform_and_all_different() -> None:
-    drawn = SpotChecks.draw(2000, Seeded(4))
+    drawn = SpotChecks.draw(2000, SeededForExperiments(4))
     assert len(set(drawn.reports)) == 2000
     assert stats.chisquare(list(Counter(report >> 60 for report in drawn.reports).values())).pvalue > ALPHA
-    assert SpotChecks.draw(0, Seeded(4)).remove(np.array([1], dtype=np.uint64)).tolist() == [1]
+    assert SpotChecks.draw(0, SeededForExperiments(4)).remove(np.array([1], dtype=np.uint64)).tolist() == [1]
 
 
 def test_checks_are_kept_and_not_shown() -> None:
-    checks = SpotChecks.draw(3, Seeded(5))
+    checks = SpotChecks.draw(3, SeededForExperiments(5))
     assert SpotChecks.from_bytes(checks.to_bytes()) == checks
     assert repr(checks) == "SpotChecks of 3 accounts"
     with pytest.raises(WireError, match="8 bytes each"):
@@ -162,4 +164,4 @@ def test_checks_that_are_none() -> None:
         with pytest.raises(ParameterError):
             SpotChecks(reports)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="0 spot checks or more"):
-        SpotChecks.draw(-1, Seeded(1))
+        SpotChecks.draw(-1, SeededForExperiments(1))

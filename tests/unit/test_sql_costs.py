@@ -13,7 +13,7 @@ import pytest
 
 from veil import Integers, Record
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, LimitError
 from veil.sql import Measure, Table
 from veil.sql.costs import Cost, admit
@@ -30,7 +30,7 @@ import json
 import numpy as np
 from veil import Integers, Record
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.sql import Category, Grids, HIO, MG, Measure, Table
 from veil.sql import engine, readings
 from veil.sql.rows import CollectedRows
@@ -44,7 +44,8 @@ tables = {}
 for design in (HIO(), MG(), Grids()):
     private = Record.of(age=Integers(0, 99), salary=Integers(0, 249))
     table = Table(2.0, private, (Measure("m"), Measure("id"), Category("os", ("a", "b", "c"))), design)
-    tables[type(design).__name__] = table, table.survey.randomize(held, Seeded(1), table.encode_public(shown))
+    reports = table.survey.randomize(held, SeededForExperiments(1), table.encode_public(shown))
+    tables[type(design).__name__] = table, reports
 
 def memory(which):
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(which))
@@ -116,7 +117,7 @@ def test_what_is_too_much_is_refused_with_what_would_fit(changes: dict[str, int]
 
 def rows() -> CollectedRows:
     held = {"age": np.arange(100), "salary": np.arange(100)}
-    made = TABLE.survey.randomize(held, Seeded(1), TABLE.encode_public({"m": np.arange(100)}))
+    made = TABLE.survey.randomize(held, SeededForExperiments(1), TABLE.encode_public({"m": np.arange(100)}))
     return CollectedRows(TABLE, InMemory(TABLE.survey, made))
 
 
@@ -168,7 +169,7 @@ def test_memory_of_duckdb_is_within_the_limit() -> None:
 def test_combinations_of_very_many_groups_are_not_listed() -> None:
     """A list of all of them took 25 GB before they were counted."""
     table = Table(2.0, Record.of(a=Integers(0, 19_999), b=Integers(0, 19_999)))
-    made = table.survey.randomize({"a": np.arange(5), "b": np.arange(5)}, Seeded(1))
+    made = table.survey.randomize({"a": np.arange(5), "b": np.arange(5)}, SeededForExperiments(1))
     query = "SELECT a, b, COUNT(*) AS n FROM people GROUP BY a, b"
     for text in (query, f"EXPLAIN {query}"):
         with pytest.raises(InputError, match="400,000,000 groups, more than 100,000"):

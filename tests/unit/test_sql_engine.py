@@ -11,7 +11,7 @@ import pytest
 
 from veil.domain import Integers, Record
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.sql import Category, Grids, Measure, Table, parts
 from veil.sql.answer import Answer
@@ -41,7 +41,7 @@ def reports(asked: Table) -> Reports:
         "big": random.integers(10**17, 10**18, PEOPLE),
         "os": np.where(np.arange(PEOPLE) < 3, "tv", random.choice(["a", "b"], PEOPLE, p=[0.9, 0.1])),
     }
-    return asked.survey.randomize(held, Seeded(1), asked.encode_public(held))
+    return asked.survey.randomize(held, SeededForExperiments(1), asked.encode_public(held))
 
 
 def ask(query: str, asked: Table | None = None, *parts: Reports) -> Answer:
@@ -145,7 +145,7 @@ def spenders(mean: int, run: int) -> tuple[Table, Reports, np.ndarray[Any, Any]]
     random = np.random.default_rng(5)
     held, more = random.integers(0, 4, 6000), random.integers(0, 10_000, 6000)
     public = asked.encode_public({"spent": mean + more / 100})
-    return asked, asked.survey.randomize({"a": held}, Seeded(run), public), more[held == 1] / 100
+    return asked, asked.survey.randomize({"a": held}, SeededForExperiments(run), public), more[held == 1] / 100
 
 
 def columns(answer: Answer) -> list[tuple[float, ...]]:

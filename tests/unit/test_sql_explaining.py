@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from veil import Integers, Record
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.results.base import Result
 from veil.sql.budget import HI
@@ -34,7 +34,7 @@ def rows(tmp_path_factory):
     random = np.random.default_rng(5)
     held = {"age": random.integers(18, 82, PEOPLE), "state": random.choice(["NY", "WA", "CA"], PEOPLE)}
     public = {"purchase": random.gamma(4, 10, PEOPLE).round(2), "os": random.choice(["ios", "win"], PEOPLE)}
-    folder.append(TABLE.survey.randomize(held, Seeded(3), TABLE.encode_public(public)))
+    folder.append(TABLE.survey.randomize(held, SeededForExperiments(3), TABLE.encode_public(public)))
     return folder
 
 

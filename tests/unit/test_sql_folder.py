@@ -15,7 +15,7 @@ import pytest
 from tests.support.odd_names import BAIT, ODD_NAMES
 
 from veil.domain import Integers, Record
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireError
 from veil.files.reports import write_parquet
 from veil.sql import Measure, Table
@@ -32,7 +32,7 @@ OTHER = Table(1.0, Record.of(age=Integers(0, 24)), (Measure("price", 2), Measure
 def reports(people: int, seed: int = 1, table: Table = TABLE) -> Reports:
     rng = np.random.default_rng(seed)
     public = table.encode_public({"price": rng.random(people) * 50, "visits": rng.integers(0, 9, people)})
-    return table.survey.randomize({"age": rng.integers(0, 25, people)}, Seeded(seed), public)
+    return table.survey.randomize({"age": rng.integers(0, 25, people)}, SeededForExperiments(seed), public)
 
 
 def summed(folder: Folder) -> object:

@@ -14,7 +14,7 @@ import veil.sql.gram as gram
 import veil.sql.moments as moments
 from veil import Integers, Record
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.sql import Category, Measure, Table
 from veil.sql.decimals import integers
 from veil.sql.gram import Grams, add_gram
@@ -41,7 +41,7 @@ def rows() -> CollectedRows:
         "small": random.integers(-3, 4, PEOPLE),
         "os": random.choice(["a", "b", "tv"], PEOPLE, p=[0.7, 0.28, 0.02]),
     }
-    reports = TABLE.survey.randomize(held, Seeded(2), TABLE.encode_public(public))
+    reports = TABLE.survey.randomize(held, SeededForExperiments(2), TABLE.encode_public(public))
     return CollectedRows(TABLE, InMemory(TABLE.survey, reports))
 
 
@@ -156,7 +156,7 @@ import json, sys
 import numpy as np
 from veil import Integers, Record
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.sql import Measure, Table
 from veil.sql.rows import CollectedRows
 
@@ -164,7 +164,8 @@ table = Table(2.0, Record.of(age=Integers(0, 15)), (Measure("m"),))
 people = 20_000
 random = np.random.default_rng(1)
 held = {"age": random.integers(0, 16, people)}
-made = table.survey.randomize(held, Seeded(1), table.encode_public({"m": random.integers(0, 1000, people)}))
+public = table.encode_public({"m": random.integers(0, 1000, people)})
+made = table.survey.randomize(held, SeededForExperiments(1), public)
 rows = CollectedRows(table, InMemory(table.survey, made))
 
 def peak():

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from veil import Integers, Record, Survey
-from veil.entropy import Seeded, Words
+from veil.entropy import SeededForExperiments, Words
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.marginals.consistency import averaged, before_averaging
 from veil.marginals.maxent import reconstruct
@@ -333,7 +333,7 @@ def test_without_noise_all_regions_are_near(design: Grids) -> None:
 
 def reports(table: Table, spent: NDArray[np.int64]) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.uint64]]:
     codes = held_by(len(spent))
-    made = table.survey.reports(codes, Seeded(3), {"public.spent": spent})
+    made = table.survey.reports(codes, SeededForExperiments(3), {"public.spent": spent})
     names = table.survey.ask.layout.names
     return {name: made.columns[name] for name in names}, codes
 

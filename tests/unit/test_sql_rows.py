@@ -17,7 +17,7 @@ import veil.sql.locked as locked
 from veil import GRR, OLH, OUE, AllOf, OneOf, Question, Survey
 from veil.domain import Integers, Record
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError
 from veil.sql import Category, Measure, Moment, PublicColumn, Table
 from veil.sql.folder import Folder, create
@@ -47,7 +47,7 @@ def public(people: int = PEOPLE) -> dict[str, Any]:
 def reports(people: int = PEOPLE) -> Reports:
     rng = np.random.default_rng(8)
     held = {"age": rng.integers(0, 25, people), "sex": [("f", "m")[i] for i in rng.integers(0, 2, people)]}
-    return TABLE.survey.randomize(held, Seeded(1), TABLE.encode_public(public(people)))
+    return TABLE.survey.randomize(held, SeededForExperiments(1), TABLE.encode_public(public(people)))
 
 
 ALL = reports()
@@ -180,7 +180,7 @@ def test_a_strangers_integers_are_null_and_null_is_not_true(tmp_path: Path) -> N
 def test_decimals_are_taken_exactly(tmp_path: Path, scale: int) -> None:
     table = Table(1.0, Record.of(x=Integers(0, 3)), (Measure("m", scale),))
     units = np.array([0, 1, -1, 10**scale - 1, 1 - 10**scale, 10**18 - 1, 1 - 10**18, 123456789012345678, -5 * 10**17])
-    made = table.survey.randomize({"x": np.zeros(len(units), int)}, Seeded(1), {"m": units})
+    made = table.survey.randomize({"x": np.zeros(len(units), int)}, SeededForExperiments(1), {"m": units})
     rows = create(tmp_path / "t", table)
     rows.append(made)
     counted = rows.count(['"m"', '-"m"', 'CAST("m" AS DECIMAL(30, 9))'] if scale == 9 else ['"m"', '-"m"'])
@@ -277,7 +277,7 @@ def test_too_many_groups_are_refused(rows: Rows, monkeypatch: pytest.MonkeyPatch
 def test_rows_of_another_task_are_refused() -> None:
     other = Survey(GRR(1.0, 4))
     with pytest.raises(MismatchError):
-        CollectedRows(TABLE, InMemory(other, other.randomize([1], Seeded(0))))
+        CollectedRows(TABLE, InMemory(other, other.randomize([1], SeededForExperiments(0))))
 
 
 @dataclass
@@ -302,7 +302,7 @@ def test_reports_of_every_shape_come_back_as_they_were(ask: Any, kept: int, monk
     monkeypatch.setattr(locked, "IN_MEMORY", kept)
     survey = Survey(ask, [Measure("w").public])
     people = 300
-    made = survey.randomize(np.arange(people) % 9, Seeded(3), {"w": np.arange(people)})
+    made = survey.randomize(np.arange(people) % 9, SeededForExperiments(3), {"w": np.arange(people)})
     rows = CollectedRows(Bare(survey), InMemory(survey, made))  # type: ignore[arg-type]
     counted = rows.count(["w"])
     (one,) = counted.classes

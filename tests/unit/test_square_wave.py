@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from veil import Categories, Integers, Interval, Piecewise, SquareWave, Survey, Tally, simulate
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError
 from veil.mechanisms import mechanism_from_json
 from veil.mechanisms.reconstruction import Model, Stopping, reconstruct
@@ -89,7 +89,7 @@ def test_bad_input_is_refused() -> None:
         wave.randomize([])
     with pytest.raises(ParameterError, match="Interval or Integers"):
         SquareWave(1.0, Categories(["a", "b"]))
-    reports = wave.randomize([11.0, 12.0], Seeded(1))
+    reports = wave.randomize([11.0, 12.0], SeededForExperiments(1))
     with pytest.raises(EmptyError):
         wave.estimate(wave.tally(reports[:0]))
     with pytest.raises(EmptyError):
@@ -117,7 +117,7 @@ def test_one_bucket_and_the_ends_of_the_interval_work() -> None:
 def test_weights_are_on_a_scale_of_their_own(smoothing: Any) -> None:
     """A thousand for everyone changes nothing: not the steps, not the spikes, not what bands are drawn from."""
     wave = SquareWave(2.0, UNIT, buckets=64)
-    reports = wave.randomize(np.random.default_rng(0).beta(5, 2, 20_000), Seeded(4))
+    reports = wave.randomize(np.random.default_rng(0).beta(5, 2, 20_000), SeededForExperiments(4))
     tallies = [wave.tally(reports, weights=np.full(20_000, 1000)), wave.tally(reports)]
     weighted, plain = (wave.estimate(tally, smoothing=smoothing) for tally in tallies)
     assert np.abs(weighted.masses - plain.masses).max() < 1e-9
@@ -129,12 +129,12 @@ def test_weights_are_on_a_scale_of_their_own(smoothing: Any) -> None:
 
 def test_a_tally_that_no_reports_make_is_refused() -> None:
     wave = SquareWave(1.0, UNIT, buckets=8)
-    made = wave.tally(wave.randomize([0.5] * 5, Seeded(1)))
+    made = wave.tally(wave.randomize([0.5] * 5, SeededForExperiments(1)))
     for counts in (made.counts * 0, made.counts + 1):
         with pytest.raises(MismatchError, match="add up"):
             wave.estimate(Tally(made.task, counts, 5, 5, 5))
     mean = Piecewise(1.0, UNIT)
-    made = mean.tally(mean.randomize([0.5] * 5, Seeded(1)))
+    made = mean.tally(mean.randomize([0.5] * 5, SeededForExperiments(1)))
     for counts in ([2**62, 0, 0], [0, 2**62, 0], [0, 0, 2**40]):
         with pytest.raises(MismatchError, match="larger"):
             mean.estimate(Tally(made.task, np.array(counts), 5, 5, 5))
@@ -145,7 +145,7 @@ def test_a_tally_that_no_reports_make_is_refused() -> None:
 
 def beta_counts(wave: SquareWave, people: int = 100_000) -> Any:
     values = np.random.default_rng(1).beta(5, 2, people)
-    return wave.tally(wave.randomize(values, Seeded(2))).counts
+    return wave.tally(wave.randomize(values, SeededForExperiments(2))).counts
 
 
 def test_the_papers_rule_stops_when_the_likelihood_is_calm() -> None:
@@ -212,7 +212,7 @@ def test_spikes_are_found_where_there_are_some_and_only_there() -> None:
     start = np.full(256, 1 / 256)
     rule = Stopping.paper(4.0, smoothing=True)
     values = spiky(200_000)
-    counts = wave.tally(wave.randomize(values, Seeded(5))).counts
+    counts = wave.tally(wave.randomize(values, SeededForExperiments(5))).counts
     assert choose_model(Wave.of(wave), counts, 0.25, start, lambda _: rule).penalty is not None
     assert choose_model(Wave.of(wave), beta_counts(wave, 200_000), 0.25, start, lambda _: rule) == Model(0.25)
     truth = np.cumsum(np.histogram(values, 256, (0, 1))[0] / len(values))
@@ -223,7 +223,7 @@ def test_spikes_are_found_where_there_are_some_and_only_there() -> None:
 
 def test_auto_is_a_function_of_the_reports() -> None:
     wave = SquareWave(4.0, UNIT, buckets=64)
-    counts = wave.tally(wave.randomize(spiky(50_000), Seeded(6))).counts
+    counts = wave.tally(wave.randomize(spiky(50_000), SeededForExperiments(6))).counts
     one, other = (reconstruct(wave, counts, smoothing="auto") for _ in range(2))
     assert np.array_equal(one[0], other[0])
     assert one[2] != Model(0.25 / 16)  # it let go of what EMS smooths with 64 buckets
@@ -236,7 +236,7 @@ def test_few_buckets_are_not_smoothed_away(buckets: int) -> None:
     values = (np.random.default_rng(2).beta(2, 8, 100_000) * buckets).astype(int)
     truth = np.cumsum(np.bincount(values, minlength=buckets) / len(values))
     wave = SquareWave(1.0, buckets)
-    tally = wave.tally(wave.randomize(values, Seeded(3)))
+    tally = wave.tally(wave.randomize(values, SeededForExperiments(3)))
     errors = [np.abs(np.cumsum(wave.estimate(tally, smoothing=how).masses) - truth).mean() for how in (True, 0.25)]
     assert errors[0] < errors[1] / 4
 
@@ -246,7 +246,7 @@ def test_auto_smooths_less_where_there_are_many_people() -> None:
     humps = np.where(rng.random(400_000) < 0.5, rng.normal(0.3, 0.03, 400_000), rng.normal(0.75, 0.04, 400_000))
     values = np.clip(humps, 0, 1)
     wave = SquareWave(2.0, UNIT, buckets=256)
-    counts = wave.tally(wave.randomize(values, Seeded(7))).counts
+    counts = wave.tally(wave.randomize(values, SeededForExperiments(7))).counts
     found, _, model = reconstruct(wave, counts, smoothing="auto")
     truth = np.cumsum(np.histogram(values, 256, (0, 1))[0] / len(values))
     errors = [np.abs(np.cumsum(masses) - truth).mean() for masses in (found, reconstruct(wave, counts)[0])]
@@ -258,7 +258,7 @@ def test_bands_of_auto_choose_in_every_simulated_survey() -> None:
     """Where the choice depends on the reports, taking it as given would leave that out of the errors."""
     wave = SquareWave(1.0, UNIT, buckets=64)
     values = np.clip(np.random.default_rng(8).normal(0.5, 0.05, 20_000), 0, 1)
-    tally = wave.tally(wave.randomize(values, Seeded(6)))
+    tally = wave.tally(wave.randomize(values, SeededForExperiments(6)))
     found = wave.estimate(tally, smoothing="auto")
     assert found.lineage[1] == "auto"
     given = replace(found, lineage=(found.lineage[0], found.lineage[-1]))

@@ -36,7 +36,7 @@ from veil import (
     study_from_json,
 )
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireError
 from veil.histogram import Histogram, Questions
 from veil.hitters import PEM, EveryPrefix, MultipleChannel, PrivTrie, SegmentPairs, tree_hist
@@ -185,7 +185,7 @@ def test_readings_may_change_and_askings_may_not() -> None:
 def test_bands_are_a_parameter_of_the_reading() -> None:
     study = Hierarchy(2.0, UNIT, buckets=16, bands=0)
     values = np.linspace(0.2, 0.8, 5000)
-    tally = study.survey.tally(study.survey.randomize(values, Seeded(1)))
+    tally = study.survey.tally(study.survey.randomize(values, SeededForExperiments(1)))
     plain, banded = study.read(tally), study.changed(bands="20").read(tally)
     assert plain.bands is None
     assert banded.bands is not None
@@ -200,7 +200,7 @@ def test_public_columns_beside_a_study_change_nothing_in_its_reading() -> None:
     study = Hierarchy(2.0, UNIT, buckets=16, public=[Public("spent", 2)], bands=10)
     assert study_from_json(study.to_bytes()) == study
     values = np.linspace(0.2, 0.8, 3000)
-    reports = study.survey.randomize(values, Seeded(1), {"spent": np.arange(3000)})
+    reports = study.survey.randomize(values, SeededForExperiments(1), {"spent": np.arange(3000)})
     found = study.read(study.survey.tally(reports))
     assert found.proper
     assert found.guarantee == study.guarantee
@@ -208,7 +208,7 @@ def test_public_columns_beside_a_study_change_nothing_in_its_reading() -> None:
 
 def test_a_search_looks_for_another_number_of_values_in_the_same_reports() -> None:
     study = PEM(4.0, Bits(32), 4, budget=2**12)
-    reports = study.survey.randomize([7] * 6000 + [2**31] * 4000, Seeded(1))
+    reports = study.survey.randomize([7] * 6000 + [2**31] * 4000, SeededForExperiments(1))
     assert study.changed(k="2").survey.task == study.survey.task
     found = study.changed(k="2", threshold="0.05").read(InMemory(study.survey, reports))
     assert found.values == [7, 2**31]
@@ -216,7 +216,7 @@ def test_a_search_looks_for_another_number_of_values_in_the_same_reports() -> No
 
 def test_candidates_are_taken_where_there_are_too_many_values() -> None:
     study = Histogram(OLH(4.0, Text(20)))
-    reports = study.survey.randomize(["tea"] * 700 + ["water"] * 300, Seeded(1))
+    reports = study.survey.randomize(["tea"] * 700 + ["water"] * 300, SeededForExperiments(1))
     found = study.with_candidates(["tea", "water"]).read(InMemory(study.survey, reports))
     assert found.values == ["tea", "water"]
     with pytest.raises(InputError, match="candidates"):
@@ -230,7 +230,7 @@ def test_candidates_are_taken_where_there_are_too_many_values() -> None:
 
 def test_what_was_collected_for_another_study_is_refused() -> None:
     mine, other = Hierarchy(1.0, 20), Hierarchy(1.1, 20)
-    tally = other.survey.tally(other.survey.randomize(np.arange(200) % 20, Seeded(1)))
+    tally = other.survey.tally(other.survey.randomize(np.arange(200) % 20, SeededForExperiments(1)))
     for wrong in (tally, Kept(other.survey, tally), None, [tally]):
         with pytest.raises(MismatchError):
             mine.read(wrong)  # type: ignore[arg-type]
@@ -340,7 +340,7 @@ class Counting(InMemory):
 
 @pytest.mark.parametrize("study", [PEM(4.0, Bits(24), 3, budget=2**10), SegmentPairs(6.0, Bits(16), 2, segments=2)])
 def test_a_search_that_was_broken_off_goes_on_where_it_was(study: Any, tmp_path: Path) -> None:
-    reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, Seeded(1))
+    reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, SeededForExperiments(1))
     whole = study.read(InMemory(study.survey, reports))
     undisturbed = Counting(study.survey, reports)
     study.read(undisturbed)
@@ -364,14 +364,14 @@ def test_a_search_that_was_broken_off_goes_on_where_it_was(study: Any, tmp_path:
 
 def test_other_reports_are_refused_in_the_middle_of_a_reading(tmp_path: Path) -> None:
     study = PEM(4.0, Bits(24), 3, budget=2**10)
-    reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, Seeded(1))
+    reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, SeededForExperiments(1))
     with pytest.raises(KeyboardInterrupt):
         StudyRun(study, tmp_path).answer(Counting(study.survey, reports, 2))
     taken = sorted(tmp_path.iterdir())
     with pytest.raises(MismatchError, match="5,000 reports and now has 4,000"):
         StudyRun(study, tmp_path).answer(InMemory(study.survey, reports[slice(0, 4000)]))
     assert sorted(tmp_path.iterdir()) == taken  # what was taken before is still there
-    others = study.survey.randomize([7] * 3000 + [40_000] * 2000, Seeded(2))
+    others = study.survey.randomize([7] * 3000 + [40_000] * 2000, SeededForExperiments(2))
     with pytest.raises(MismatchError, match="other reports"):
         StudyRun(study, tmp_path).answer(InMemory(study.survey, others))
     run, rest = StudyRun(study, tmp_path), Counting(study.survey, reports)
@@ -382,7 +382,7 @@ def test_other_reports_are_refused_in_the_middle_of_a_reading(tmp_path: Path) ->
 
 def test_a_run_goes_on_in_the_same_process_after_an_interruption() -> None:
     study = PEM(4.0, Bits(24), 2, budget=2**10)
-    reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, Seeded(1))
+    reports = study.survey.randomize([7] * 3000 + [40_000] * 2000, SeededForExperiments(1))
     run = StudyRun(study)
     with pytest.raises(KeyboardInterrupt):
         run.answer(Counting(study.survey, reports, 1))
@@ -395,7 +395,7 @@ def test_a_run_goes_on_in_the_same_process_after_an_interruption() -> None:
 def test_what_is_refused_leaves_the_round_to_be_answered(tmp_path: Path) -> None:
     study = PEM(4.0, Bits(16), 2, budget=2**10)
     asked = study.survey
-    reports = asked.randomize([7] * 3000 + [40_000] * 2000, Seeded(1))
+    reports = asked.randomize([7] * 3000 + [40_000] * 2000, SeededForExperiments(1))
     run = StudyRun(study, tmp_path)
     with pytest.raises(InputError, match="reports themselves"):
         run.answer(asked.tally(reports, {i: [1] for i in range(len(asked.questions))}))
@@ -411,7 +411,7 @@ def test_what_is_refused_leaves_the_round_to_be_answered(tmp_path: Path) -> None
 def test_a_damaged_record_is_one_clear_error(tmp_path: Path) -> None:
     study = Hierarchy(1.0, 20)
     run = StudyRun(study, tmp_path)
-    run.answer(study.survey.tally(study.survey.randomize(np.arange(2000) % 20, Seeded(1))))
+    run.answer(study.survey.tally(study.survey.randomize(np.arange(2000) % 20, SeededForExperiments(1))))
     for file in sorted(tmp_path.iterdir()):
         data = file.read_bytes()
         for damage in (b"", data[:-1], data[:10] + b"x" + data[11:]):

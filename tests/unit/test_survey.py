@@ -23,7 +23,7 @@ from veil import (
     Survey,
     simulate,
 )
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.tally import merge
 from veil.view import Project, SampleItem, Segment
@@ -39,7 +39,7 @@ VALUES = np.arange(30_000) % 300
 
 
 def test_shares_are_kept_and_every_question_answered() -> None:
-    tally = MIXED.tally(MIXED.randomize(VALUES, Seeded(1)))
+    tally = MIXED.tally(MIXED.randomize(VALUES, SeededForExperiments(1)))
     answered = [part.people for part in tally.parts]
     assert answered[2] == answered[3]
     assert sum(answered[:3]) == tally.people == 30_000
@@ -63,7 +63,7 @@ def test_json_brings_the_same_task_and_the_id_covers_everything() -> None:
 
 
 def test_tallies_do_not_depend_on_chunks_or_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    reports = MIXED.randomize(VALUES, Seeded(2))
+    reports = MIXED.randomize(VALUES, SeededForExperiments(2))
     whole = MIXED.tally(reports)
     cuts = [0, 1, 999, 12_345, 30_000]
     assert merge(MIXED.tally(reports[a:b]) for a, b in pairwise(cuts)) == whole
@@ -91,13 +91,13 @@ def test_questions_look_at_the_same_value() -> None:
 def test_what_belongs_to_another_task_is_refused() -> None:
     other = Survey(GRR(1.0, 5))
     mine = Survey(GRR(1.0, 4))
-    reports = mine.randomize([0, 1, 2], Seeded(1))
+    reports = mine.randomize([0, 1, 2], SeededForExperiments(1))
     with pytest.raises(MismatchError):
         other.tally(reports)
     with pytest.raises(MismatchError):
         other.estimate(mine.tally(reports))
     with pytest.raises(MismatchError):
-        _ = mine.tally(reports) + other.tally(other.randomize([1], Seeded(1)))
+        _ = mine.tally(reports) + other.tally(other.randomize([1], SeededForExperiments(1)))
     with pytest.raises(EmptyError):
         mine.randomize([])
     with pytest.raises(EmptyError):
@@ -112,7 +112,7 @@ def test_joint_counts_match_a_loop() -> None:
     survey = Survey(AllOf(*asks))
     rng = np.random.default_rng(0)
     table = {"a": rng.integers(0, 3, 500), "b": rng.integers(0, 4, 500)}
-    reports = survey.randomize(table, Seeded(4))
+    reports = survey.randomize(table, SeededForExperiments(4))
     weights = rng.integers(-5, 9, 500)
     joint = survey.joint(reports, {1: [3, 1], 0: [2, 0, 1]}, weights)
     assert joint.shape == (2, 3, 2, 2)
@@ -131,7 +131,7 @@ def test_joint_counts_match_a_loop() -> None:
 def test_joint_counts_take_only_people_who_answered_both() -> None:
     pair = AllOf(Question(GRR(1.0, 3)), Question(GRR(1.0, 3)))
     survey = Survey(OneOf((1, pair), (1, Question(GRR(1.0, 3)))))
-    reports = survey.randomize(np.arange(900) % 3, Seeded(5))
+    reports = survey.randomize(np.arange(900) % 3, SeededForExperiments(5))
     both = survey.joint(reports, {0: None, 1: None})
     answered = survey.tally(reports).parts[0].people
     assert np.all(both.sum(axis=(2, 3)) == answered)
@@ -141,15 +141,15 @@ def test_joint_counts_take_only_people_who_answered_both() -> None:
 def test_public_columns_travel_with_the_reports() -> None:
     survey = Survey(GRR(1.0, 4), [Public("price", scale=2), Public("items")])
     public = {"price": [100, 250, -3], "items": [1, 2, 3]}
-    reports = survey.randomize([0, 1, 2], Seeded(1), public)
+    reports = survey.randomize([0, 1, 2], SeededForExperiments(1), public)
     assert reports.columns["public.price"].tolist() == [100, 250, -3]
     weighted = survey.tally(reports, weights=reports.columns["public.price"])
     assert weighted.parts[0].weight == 347
     for wrong in (None, {"price": [1, 2, 3]}, {"price": [1.5, 2, 3], "items": [1, 2, 3]}, {"price": [1], "items": [1]}):
         with pytest.raises(InputError):
-            survey.randomize([0, 1, 2], Seeded(1), wrong)
+            survey.randomize([0, 1, 2], SeededForExperiments(1), wrong)
     with pytest.raises(InputError, match="no public"):
-        Survey(GRR(1.0, 4)).randomize([0], Seeded(1), public)
+        Survey(GRR(1.0, 4)).randomize([0], SeededForExperiments(1), public)
     for bad in (("", 0), ("x", -1), ("x", 10), ("x", True)):
         with pytest.raises(ParameterError):
             Public(*bad)
@@ -157,7 +157,7 @@ def test_public_columns_travel_with_the_reports() -> None:
 
 def test_weights_are_integers_and_bounded() -> None:
     survey = Survey(GRR(1.0, 4))
-    reports = survey.randomize([0, 1, 2], Seeded(1))
+    reports = survey.randomize([0, 1, 2], SeededForExperiments(1))
     for wrong in ([1.5, 2, 3], [1, 2], [[1, 2, 3]], [2**31, 0, 0], ["a", "b", "c"]):
         with pytest.raises(InputError):
             survey.tally(reports, weights=wrong)
@@ -169,7 +169,7 @@ def test_weighted_estimates_are_weighted_shares() -> None:
     values = np.repeat([0, 1], [50_000, 50_000])
     weights = np.repeat([1, 9], [50_000, 50_000])
     survey = Survey(OLH(3.0, 16))
-    estimate = survey.estimate(survey.tally(survey.randomize(values, Seeded(6)), weights=weights))[0]
+    estimate = survey.estimate(survey.tally(survey.randomize(values, SeededForExperiments(6)), weights=weights))[0]
     assert abs(estimate.frequencies[0] - 0.1) < 7 * estimate.stderr[0]
     assert abs(estimate.frequencies[1] - 0.9) < 7 * estimate.stderr[1]
     assert estimate.mass == 500_000
@@ -179,7 +179,7 @@ def test_weighted_estimates_are_weighted_shares() -> None:
 def test_open_domains_need_candidates() -> None:
     survey = Survey(OLH(3.0, Bits(128)))
     values = [2**127 + 5] * 3_000 + [17] * 1_000
-    reports = survey.randomize(values, Seeded(1))
+    reports = survey.randomize(values, SeededForExperiments(1))
     with pytest.raises(InputError, match="candidates"):
         survey.tally(reports)
     for wrong in ([], [5, 5]):
@@ -194,7 +194,7 @@ def test_open_domains_need_candidates() -> None:
 
 
 def test_foreign_columns_in_a_branch_are_refused() -> None:
-    reports = MIXED.randomize(VALUES[:200], Seeded(3))
+    reports = MIXED.randomize(VALUES[:200], SeededForExperiments(3))
     columns = {name: column.copy() for name, column in reports.columns.items()}
     grr = int(np.flatnonzero(columns["choice"] == 0)[0])
     columns["seed"][grr] = 1
@@ -215,7 +215,7 @@ def test_simulation_runs_mechanisms_and_surveys_alike() -> None:
 def test_sampled_items_keep_their_labels_and_dummies_are_left_out() -> None:
     view = SampleItem(Items(["tea", "milk", "bread"]), 2)
     survey = Survey(Question(GRR(4.0, view.domain), view))
-    reports = survey.randomize([["tea"]] * 3_000 + [["tea", "bread"]] * 1_000, Seeded(1))
+    reports = survey.randomize([["tea"]] * 3_000 + [["tea", "bread"]] * 1_000, SeededForExperiments(1))
     estimate = survey.estimate(survey.tally(reports))[0]
     assert estimate.values == ["tea", "milk", "bread"]
     assert [row.value for row in estimate.significant()] == ["tea", "bread"]
@@ -226,7 +226,7 @@ def test_sampled_items_keep_their_labels_and_dummies_are_left_out() -> None:
 
 def test_questions_and_candidates_are_checked() -> None:
     survey = Survey(AllOf(GRR(1.0, 4), GRR(1.0, 4)))
-    reports = survey.randomize([0, 1, 2], Seeded(1))
+    reports = survey.randomize([0, 1, 2], SeededForExperiments(1))
     for wrong in ({7: [1]}, [1, 2], {"0": [1]}):
         with pytest.raises(InputError, match="by question"):
             survey.tally(reports, wrong)  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ from veil import (
     simulate,
 )
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import MismatchError, ParameterError
 from veil.metrics import f1
 from veil.privacy import Guarantee, split_epsilon
@@ -54,7 +54,7 @@ def segment_pairs(values: list[int], bits: Bits, segments: int, epsilon: float, 
     whole = Question(OLH(third, bits))
     survey = Survey(AllOf(whole, OneOf(*((1, AllOf(part[a], part[b])) for a, b in pairs))))
     assert survey.guarantee.within(epsilon)
-    reports = survey.randomize(values, Seeded(1))
+    reports = survey.randomize(values, SeededForExperiments(1))
     frequent: dict[tuple[int, int], set[tuple[int, int]]] = {}
     for i, pair in enumerate(pairs):
         left, right = part[pair[0]].pure, part[pair[1]].pure
@@ -93,7 +93,7 @@ def conjunction(table: dict[str, list[int]], record: Record, epsilon: float, box
     half = split_epsilon(epsilon, 2)
     survey = Survey(AllOf(*(Question(GRR(half, part), Project(record, (name,))) for name, part in record.attributes)))
     assert survey.guarantee.within(epsilon)
-    reports = survey.randomize(table, Seeded(3))
+    reports = survey.randomize(table, SeededForExperiments(3))
     counts = survey.joint(reports, dict(enumerate(box.values())), weights=w)
     inverse = [weights(question.mechanism) for question in survey.questions]
     return np.einsum("abst,s,t->", counts, *inverse)
@@ -193,7 +193,7 @@ def people(first: int, count: int) -> Any:
 
 
 def collected(survey: Survey, values: Any, seed: int) -> SurveyTally:
-    return survey.tally(survey.randomize(values, Seeded(seed)))
+    return survey.tally(survey.randomize(values, SeededForExperiments(seed)))
 
 
 def test_a_study_is_simulated() -> None:
@@ -216,7 +216,7 @@ def test_a_study_goes_on_after_a_restart(tmp_path: Path) -> None:
     assert again.round == second
     assert again.round is not None
     asked = again.round.survey
-    again.answer(InMemory(asked, asked.randomize(people(1, 40_000), Seeded(2))))
+    again.answer(InMemory(asked, asked.randomize(people(1, 40_000), SeededForExperiments(2))))
     assert again.round is None
     assert [row.value for row in again.result.top(2)] == [3, 11]
     assert StudyRun(study, tmp_path).result.top(3) == again.result.top(3)

@@ -12,7 +12,7 @@ from veil import Bits, Text
 from veil.domain.utf8 import IMPOSSIBLE, START, advance, endings, many_endings
 from veil.engines import Drawn, InMemory
 from veil.engines.searching import Best
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.hitters import PEM, Continuations
 from veil.study.continuations import start, text_states
 
@@ -115,7 +115,7 @@ def test_what_is_no_text_displaces_nothing(oracle: str) -> None:
     """Few people and much noise: every candidate that stays can still become a text, also through transforms."""
     search = PEM(1.0, Text(5), 8, budget=2**14, oracle=oracle)
     held = ["zürich", "tea", "日本"] * 100
-    reports = InMemory(search.survey, search.survey.randomize(held, Seeded(5)))
+    reports = InMemory(search.survey, search.survey.randomize(held, SeededForExperiments(5)))
     prefixes, tried = search._beginning(), 0
     for level in range(len(search.lengths)):
         candidates = search._candidates(prefixes, level)

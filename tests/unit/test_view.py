@@ -24,7 +24,7 @@ from veil.domain import (
     domain_from_json,
     labels_from_json,
 )
-from veil.entropy import Seeded, Words
+from veil.entropy import SeededForExperiments, Words
 from veil.errors import DomainError, ParameterError, VeilError
 from veil.view import (
     Ancestor,
@@ -94,12 +94,12 @@ def test_projections_are_mixed_radix() -> None:
 def test_sampling_is_uniform_over_the_padded_set() -> None:
     view = SampleItem(Items(10), 4)
     many = [[3, 7]] * 40_000
-    shown = np.bincount(view.apply(Items(10).encode(many), Seeded(1)), minlength=14)
+    shown = np.bincount(view.apply(Items(10).encode(many), SeededForExperiments(1)), minlength=14)
     assert set(np.flatnonzero(shown)) == {3, 7, 10, 11}
     assert np.all(np.abs(shown[[3, 7, 10, 11]] - 10_000) < 7 * np.sqrt(7_500))
-    large = view.apply(Items(10).encode([[0, 1, 2, 3, 4, 5]] * 6_000), Seeded(2))
+    large = view.apply(Items(10).encode([[0, 1, 2, 3, 4, 5]] * 6_000), SeededForExperiments(2))
     assert set(large.tolist()) == set(range(6))
-    empty = view.apply(Items(10).encode([[]] * 4_000), Seeded(3))
+    empty = view.apply(Items(10).encode([[]] * 4_000), SeededForExperiments(3))
     assert set(empty.tolist()) == {10, 11, 12, 13}
 
 

@@ -14,7 +14,7 @@ from veil.collector.catalogue import Catalogue, draft_of, parsed, parsed_study, 
 from veil.collector.sqlite_store import SqliteStore
 from veil.domain import Integers, Record
 from veil.engines import InFiles, InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import BudgetError, InputError, MismatchError, ParameterError, ServiceError, WireError
 from veil.histogram import Histogram
 from veil.sql import Measure, Table
@@ -82,7 +82,7 @@ def test_the_collector_keeps_waves_in_order(tmp_path: Path) -> None:
 
 
 def test_reports_of_several_waves_are_not_added_up(tmp_path: Path) -> None:
-    reports = SURVEY.randomize(["tea", "coffee"], Seeded(1), {"age": [1, 2]})
+    reports = SURVEY.randomize(["tea", "coffee"], SeededForExperiments(1), {"age": [1, 2]})
     for wave in (1, 2):
         table = pa.Table.from_batches([to_arrow(reports, SURVEY)])
         table = table.replace_schema_metadata(arrow_schema(SURVEY, wave=wave).metadata)
@@ -107,8 +107,8 @@ def test_a_study_reads_what_a_later_wave_counted() -> None:
     study = Histogram(OLH(3.0, ["tea", "coffee"]))
     again = Survey(study.survey.ask, study.survey.public, wave=2)
     held = ["tea"] * 900 + ["coffee"] * 100
-    reports = again.randomize(held, Seeded(1))
-    first, counted = study.survey.tally(study.survey.randomize(held, Seeded(1))), again.tally(reports)
+    reports = again.randomize(held, SeededForExperiments(1))
+    first, counted = study.survey.tally(study.survey.randomize(held, SeededForExperiments(1))), again.tally(reports)
     assert (counted.task, counted.wave) == (study.survey.task, 2)
     assert study.read(counted) == study.read(first)
     assert again.estimate(counted).results == study.survey.estimate(counted).results
@@ -122,7 +122,7 @@ def test_a_study_reads_what_a_later_wave_counted() -> None:
 
 def test_a_table_is_of_one_wave(tmp_path: Path) -> None:
     table = Table(1.5, Record.of(age=Integers(0, 24)), (Measure("visits"),))
-    reports = table.survey.randomize({"age": [3, 9]}, Seeded(1), {"visits": [1, 2]})
+    reports = table.survey.randomize({"age": [3, 9]}, SeededForExperiments(1), {"visits": [1, 2]})
     folder = create(tmp_path / "shop", table)
     written = folder.append(reports)
     assert folder.people == 2

@@ -37,7 +37,7 @@ from veil import (
     Text,
 )
 from veil.domain import Categories, Domain
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, MismatchError, ParameterError, VeilError, WireError
 from veil.files import ReportWriter, read_reports
 from veil.survey import Ask, SurveyTally
@@ -119,7 +119,7 @@ def collected(draw: Draw) -> tuple[Survey, Reports]:
         column.name: draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=rows, max_size=rows))
         for column in survey.public
     }
-    return survey, survey.randomize(codes, Seeded(draw(st.integers(0, 99))), public or None)
+    return survey, survey.randomize(codes, SeededForExperiments(draw(st.integers(0, 99))), public or None)
 
 
 def _code(draw: Draw, domain: Domain) -> Any:
@@ -174,7 +174,7 @@ def reports_of(name: str) -> Reports:
         "items": [[], [1], [1, 2, 3], [0, 9], [5, 6, 7, 8]],
     }
     public = {column.name: [-1, 0, 1, 2**63 - 1, -(2**63)] for column in survey.public} or None
-    return survey.randomize(values.get(name, [0, 1, 2, 3, 4]), Seeded(1), public)
+    return survey.randomize(values.get(name, [0, 1, 2, 3, 4]), SeededForExperiments(1), public)
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 
 __all__ = ["APPS", "QUESTION", "made_up"]
 
@@ -35,5 +35,5 @@ _POPULATION_SEED = 64
 def made_up(people: int) -> NDArray[np.int64]:
     """Which app each made-up person opens, as an index. The k-th has a share proportional to 1 / (k + 2): like Zipf."""
     ends = np.cumsum([_UNIT // (rank + 3) for rank in range(len(APPS))])
-    drawn = Seeded(_POPULATION_SEED).below(int(ends[-1]), people).astype(np.int64)
+    drawn = SeededForExperiments(_POPULATION_SEED).below(int(ends[-1]), people).astype(np.int64)
     return np.searchsorted(ends, drawn, side="right")

@@ -17,7 +17,7 @@ from veil.cli.values import Values, load_people
 from veil.comparison import Held
 from veil.domain import Categories, Text
 from veil.engines import Watch
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import read_values
 from veil.files.missing import WithoutMissing
@@ -55,12 +55,12 @@ class Trial:
         """The people of the trial: what they hold, and their public columns."""
         if self._people is None:
             return self._known
-        return self._known[Seeded(_PEOPLE + seed).below(len(self._known), self._people).astype(np.int64)]
+        return self._known[SeededForExperiments(_PEOPLE + seed).below(len(self._known), self._people).astype(np.int64)]
 
     def reports(self, seed: int | None, watch: Watch) -> Iterator[Reports]:
         """What the people's devices send, a chunk of people at a time; everything is drawn by one number."""
         drawn = some_seed(seed)
-        simulated = Simulated(self.study.survey, self.people(drawn), Seeded(drawn), watch)
+        simulated = Simulated(self.study.survey, self.people(drawn), SeededForExperiments(drawn), watch)
         with watch("randomizing", simulated.expected) as advance:
             for reports in simulated.reports():
                 yield reports
@@ -75,7 +75,7 @@ class Trial:
         run = StudyRun(self.study) if folder is None else begin(self.study, folder)
         many = self._people or len(self._known)
         drawn = some_seed(seed) if folder is None else kept_seed(folder, many, seed)
-        people, source = self.people(drawn), Seeded(drawn)
+        people, source = self.people(drawn), SeededForExperiments(drawn)
         self.held, self.walked, before = Held(self.study, people), people, run.finished
         for _ in walk_rounds(run, people, source, source, watch):
             pass

@@ -13,7 +13,7 @@ from veil.cli.files import check_inputs
 from veil.domain import Domain, Numeric, Record
 from veil.domain.set_text import SEPARATOR
 from veil.engines import Watch
-from veil.entropy import Batch, Seeded
+from veil.entropy import Batch, SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files import ReportWriter, ValueFile, count_rows, read_values, values_of
 from veil.files.missing import Missing, WithoutMissing
@@ -76,7 +76,7 @@ class Randomized:
     def __init__(self, study: Study, survey: Survey, values: Values, watch: Watch, *, seed: int | None = None) -> None:
         self._study, self._survey, self._values, self._watch = study, survey, values, watch
         self._clipping, self._without = _Clipping(survey, values.clip), WithoutMissing(values.missing)
-        self._source = Batch() if seed is None else Seeded(seed)
+        self._source = Batch() if seed is None else SeededForExperiments(seed)
         self._seeded = seed is not None
         self._tables = values.tables(study, survey, self._without)
         self.people = 0

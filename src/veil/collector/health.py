@@ -110,14 +110,14 @@ class Health:
 
 def count_something() -> None:
     """Count a report as answers do, with compiled kernels: raises whatever an analyst would meet."""
-    from veil.entropy import Seeded
+    from veil.entropy import SeededForExperiments
     from veil.mechanisms import OLH
     from veil.results.documents import document
     from veil.study.registry import study_from_json
     from veil.survey import Survey
 
     survey = Survey(OLH(1.0, 4))
-    tally = survey.tally(survey.randomize([0, 1], Seeded(0)))
+    tally = survey.tally(survey.randomize([0, 1], SeededForExperiments(0)))
     study = study_from_json(survey.to_bytes())
     document(study.read(tally), 0.95)  # type: ignore[attr-defined]  # a bare task is a study of one round
 

@@ -35,9 +35,10 @@ class HaarResponse(KeptSign):
     e^eps exactly, with p = T / 2^64 rounded down. A report is the integer 2 j + bit, bit 1 for the sign -1. For two
     nodes there is one row: plain randomized response.
 
-    >>> from veil.entropy import Seeded
+    >>> from veil.entropy import SeededForExperiments
     >>> asked = HaarResponse(epsilon=4.0, domain=4)
-    >>> found = asked.estimate(asked.tally(asked.randomize([0] * 6000 + [1] * 2000 + [3] * 2000, Seeded(1))))
+    >>> held = [0] * 6000 + [1] * 2000 + [3] * 2000
+    >>> found = asked.estimate(asked.tally(asked.randomize(held, SeededForExperiments(1))))
     >>> found.differences.round(1).tolist()
     [0.4, -0.2]
     """

@@ -31,8 +31,8 @@ class StochasticRounding(MeanMechanism):
     >>> mechanism = StochasticRounding(epsilon=1.0, domain=101)
     >>> mechanism.guarantee.within(1.0), mechanism.layout.size
     (True, 1)
-    >>> from veil.entropy import Seeded
-    >>> mean = mechanism.estimate(mechanism.tally(mechanism.randomize([20] * 50_000, Seeded(1))))
+    >>> from veil.entropy import SeededForExperiments
+    >>> mean = mechanism.estimate(mechanism.tally(mechanism.randomize([20] * 50_000, SeededForExperiments(1))))
     >>> abs(mean.value - 20) < 4 * mean.stderr
     True
     """

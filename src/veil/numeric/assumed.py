@@ -40,11 +40,11 @@ def assumed_bands(
     distribution; then, and with "nothing", they are the widest that the reports leave possible (`free_bands`).
 
     >>> from veil import Interval
-    >>> from veil.entropy import Seeded
+    >>> from veil.entropy import SeededForExperiments
     >>> wave = SquareWave(4.0, Interval(0, 1), buckets=64)
     >>> people = np.random.default_rng(1).beta(5, 2, 50_000)
     >>> for values in (people, people.round(1)):
-    ...     tally = wave.tally(wave.randomize(values, Seeded(1)))
+    ...     tally = wave.tally(wave.randomize(values, SeededForExperiments(1)))
     ...     assumed_bands(wave, tally, wave.estimate(tally), replicates=20).kind
     'smooth'
     'free'

@@ -59,9 +59,9 @@ def wave_bands(
     reports tell how rough people may be, but not where the roughness lies.
 
     >>> from veil import Interval
-    >>> from veil.entropy import Seeded
+    >>> from veil.entropy import SeededForExperiments
     >>> wave = SquareWave(2.0, Interval(0, 1), buckets=32)
-    >>> tally = wave.tally(wave.randomize(np.linspace(0.2, 0.8, 20_000), Seeded(1)))
+    >>> tally = wave.tally(wave.randomize(np.linspace(0.2, 0.8, 20_000), SeededForExperiments(1)))
     >>> found = wave.estimate(tally)
     >>> low, high = wave_bands(wave, tally, found, replicates=20).mean()
     >>> bool(low < found.mean() < high)

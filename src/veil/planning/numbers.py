@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Integers
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError
 from veil.mechanisms import SquareWave
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, WaveDistribution, without_bands
@@ -118,7 +118,10 @@ def _range_errors(study: OneRound[Any], wishes: Wishes) -> tuple[float | None, f
 def _tally(survey: Survey, drawn: Floats, seed: int) -> SurveyTally:
     size = survey.domain.size
     codes = np.minimum(drawn * size, size - 1).astype(np.uint64)
-    parts = (survey.tally(survey.reports(codes[rows], stream)) for rows, stream in Seeded(seed).chunks(len(drawn)))
+    parts = (
+        survey.tally(survey.reports(codes[rows], stream))
+        for rows, stream in SeededForExperiments(seed).chunks(len(drawn))
+    )
     whole: SurveyTally = merge(parts)
     return whole
 

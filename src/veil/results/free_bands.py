@@ -43,10 +43,10 @@ class FreeBands(Bands):
     out of `tested` windows: 1 - level is shared out among all of these. How that is done: `veil.numeric.free_bands`.
 
     >>> from veil import Interval, SquareWave
-    >>> from veil.entropy import Seeded
+    >>> from veil.entropy import SeededForExperiments
     >>> from veil.numeric import free_bands
     >>> wave = SquareWave(epsilon=2.0, domain=Interval(0, 100), buckets=64)
-    >>> tally = wave.tally(wave.randomize(np.linspace(20, 60, 50_000), Seeded(1)))
+    >>> tally = wave.tally(wave.randomize(np.linspace(20, 60, 50_000), SeededForExperiments(1)))
     >>> low, high = free_bands(wave, tally, wave.estimate(tally)).cdf(40)
     >>> 0.3 < low < 0.5 < high < 0.7
     True

@@ -79,10 +79,10 @@ class Ring:
     is held, so that an element tells as much as its report, and no more.
 
     >>> from veil import OLH
-    >>> from veil.entropy import Seeded
+    >>> from veil.entropy import SeededForExperiments
     >>> oracle = OLH(epsilon=1.0, domain=100, seed_bytes=4)
     >>> ring, reports = ring_of(oracle), oracle.randomize([7, 8, 9])
-    >>> again = ring.reports(ring.encode(reports.columns, Seeded(1)))
+    >>> again = ring.reports(ring.encode(reports.columns, SeededForExperiments(1)))
     >>> again.to_bytes() == reports.to_bytes()
     True
     """
@@ -159,8 +159,8 @@ class Ring:
     def uniform(self, count: int, source: Source) -> U64:
         """Runs at a shuffler: so many uniform elements, as fakes are.
 
-        >>> from veil.entropy import Seeded
-        >>> len(ring_of(GRR(epsilon=1.0, domain=3)).uniform(5, Seeded(1)))
+        >>> from veil.entropy import SeededForExperiments
+        >>> len(ring_of(GRR(epsilon=1.0, domain=3)).uniform(5, SeededForExperiments(1)))
         5
         """
         if not is_int(count) or count < 0:

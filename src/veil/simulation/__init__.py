@@ -8,7 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from veil.engines import Streamed, Watch, unwatched
-from veil.entropy import Seeded, Source
+from veil.entropy import SeededForExperiments, Source
 from veil.errors import EmptyError, InputError
 from veil.mechanisms import FrequencyOracle, Mechanism
 from veil.results.answers import Answers
@@ -47,17 +47,17 @@ def simulate(
     if isinstance(study, Study):
         if candidates is not None:
             study = study.with_candidates(candidates)
-        return _simulate(study, values, Seeded(seed))
+        return _simulate(study, values, SeededForExperiments(seed))
     if not isinstance(study, (Mechanism, Survey)):
         raise InputError("simulate(study, values): expected a study, a survey or a mechanism")
     survey = study if isinstance(study, Survey) else Survey(study)
     by_question = candidates if isinstance(study, Survey) or candidates is None else {0: candidates}
-    tally = Simulated(survey, survey.domain.encode(values), Seeded(seed)).tally(candidates=by_question)
+    tally = Simulated(survey, survey.domain.encode(values), SeededForExperiments(seed)).tally(candidates=by_question)
     found = survey.estimate(tally)
     return found if isinstance(study, Survey) else found[0]
 
 
-def _simulate(study: Study, values: Any, source: Seeded) -> Result | None:
+def _simulate(study: Study, values: Any, source: SeededForExperiments) -> Result | None:
     run = StudyRun(study)
     if run.round is not None:
         for _ in walk_rounds(run, study.encode(values), source, source):
@@ -72,7 +72,9 @@ class Simulated(Streamed):
     Behind people's come `fakes` uniform ones, as shufflers add them.
     """
 
-    def __init__(self, survey: Survey, codes: Any, source: Seeded, watch: Watch = unwatched, *, fakes: int = 0) -> None:
+    def __init__(
+        self, survey: Survey, codes: Any, source: SeededForExperiments, watch: Watch = unwatched, *, fakes: int = 0
+    ) -> None:
         super().__init__(survey, watch)
         if not len(codes):
             raise EmptyError("expected at least one person")
@@ -114,7 +116,9 @@ class Simulated(Streamed):
             yield ring.reports(ring.uniform(rows.stop - rows.start, stream))
 
 
-def walk_rounds(run: StudyRun, codes: Any, order: Source, devices: Seeded, watch: Watch = unwatched) -> Iterator[int]:
+def walk_rounds(
+    run: StudyRun, codes: Any, order: Source, devices: SeededForExperiments, watch: Watch = unwatched
+) -> Iterator[int]:
     """Each round asks people that were not asked before, drawn at random: everybody answers once.
 
     `order` shuffles the people and `devices` randomize. Yields how many people each round asked, once it is answered. A

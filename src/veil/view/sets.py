@@ -162,9 +162,9 @@ class SampleContained(_Padded):
 
     Guarantee: that of SampleItem, because any one candidate is drawn with probability 1 / length at most.
 
-    >>> from veil.entropy import Seeded
+    >>> from veil.entropy import SeededForExperiments
     >>> view = SampleContained(Items(9), ((2,), (1, 2), (4, 5)), length=1)
-    >>> view.apply(Items(9).encode([[4, 5, 7], [2], []]), Seeded(1)).tolist()
+    >>> view.apply(Items(9).encode([[4, 5, 7], [2], []]), SeededForExperiments(1)).tolist()
     [2, 0, 3]
     """
 

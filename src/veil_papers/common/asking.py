@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Estimate, OneRound, Study, StudyRun, Tally
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import FrequencyOracle, MeanMechanism, Mechanism, PureOracle, Rappor, SquareWave, design_matrix
 from veil.numeric import Distribution
 from veil.post import redraw_counts
@@ -90,7 +90,7 @@ def read_waves(
     waves: Sequence[SquareWave], codes: NDArray[np.uint64], rng: Generator, smoothing: Sequence[Any] = (True,)
 ) -> list[Distribution]:
     """What each wave reads, with each way of smoothing, from the same reports of all people, who hold these codes."""
-    columns = waves[0].draw(codes, Seeded(int(rng.integers(1 << 62))))
+    columns = waves[0].draw(codes, SeededForExperiments(int(rng.integers(1 << 62))))
     tallies = [(wave, wave.tally_columns(columns, None)) for wave in waves]
     return [wave.estimate(tally, smoothing=smooth) for wave, tally in tallies for smooth in smoothing]
 
@@ -128,7 +128,7 @@ def run_study(study: Study, held: Ints, rng: Generator) -> Any:
 
 
 def _part(question: Question, held: Ints, rng: Generator) -> Tally:
-    mechanism, source = question.mechanism, Seeded(int(rng.integers(1 << 62)))
+    mechanism, source = question.mechanism, SeededForExperiments(int(rng.integers(1 << 62)))
     shown = question.view.apply(np.arange(len(held), dtype=np.uint64), source)
     if isinstance(mechanism, PureOracle):
         nodes = np.bincount(shown.astype(np.int64), weights=held, minlength=mechanism.domain.size)

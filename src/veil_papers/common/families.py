@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from veil import Tally
 from veil.datasets import Records
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import PGR, PureOracle, SubsetSelection
 from veil.post import redraw_counts
 from veil.survey import AttributeSets, EachOf, ListedSets, Question, Survey, SurveyTally
@@ -46,7 +46,7 @@ def collect_records(survey: Survey, people: Records, rng: Generator) -> SurveyTa
     n = people.people
     if isinstance(survey.ask, Question):
         oracle = survey.ask.pure
-        shown = survey.ask.view.apply(people.codes.astype(np.uint64), Seeded(0)).astype(np.int64)
+        shown = survey.ask.view.apply(people.codes.astype(np.uint64), SeededForExperiments(0)).astype(np.int64)
         counts = _supports(oracle, np.zeros(n, np.int64), shown, 1, rng)
         return SurveyTally(survey.task, n, (Tally(oracle.digest, counts[0], n, n, n),))
     assert isinstance(survey.ask, EachOf), "trees of questions are asked person by person"
@@ -153,7 +153,7 @@ def _drawn_subsets(oracle: SubsetSelection, choice: Ints, shown: Ints, questions
     order = np.argsort(choice, kind="stable")
     counts = np.zeros((questions, oracle.domain.size), np.int64)
     starts = np.searchsorted(choice[order], np.arange(questions + 1))
-    source, every = Seeded(int(rng.integers(1 << 62))), np.arange(oracle.domain.size, dtype=np.uint64)
+    source, every = SeededForExperiments(int(rng.integers(1 << 62))), np.arange(oracle.domain.size, dtype=np.uint64)
     step = max(1, (1 << 24) // oracle.domain.size)
     first = 0
     while first < questions:  # some questions at a time, so that memory stays small
@@ -174,6 +174,6 @@ def _drawn_subsets(oracle: SubsetSelection, choice: Ints, shown: Ints, questions
 
 def _messages(oracle: PGR, choice: Ints, shown: Ints, questions: int, rng: Generator) -> Ints:
     """How often each message was sent, a row for each question."""
-    source = Seeded(int(rng.integers(1 << 62)))
+    source = SeededForExperiments(int(rng.integers(1 << 62)))
     parts = [shown[choice == number].astype(np.uint64) for number in range(questions)]
     return np.stack([oracle.tally_columns(oracle.draw(part, source), None).counts for part in parts])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veil import Categories, Integers, Record, SubsetSelection, Tally
 from veil.datasets import proportional
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.marginals import CALM, Marginals
 from veil.mechanisms import PureOracle
 from veil.survey import SurveyTally
@@ -120,7 +120,7 @@ def collected(study: CALM, records: Records, rng: Generator) -> Marginals:
         asked_here = rng.multivariate_hypergeometric(left, people, method="marginals")
         left = left - asked_here
         question = study.family.question(number)
-        cells = question.view.apply(records.codes, Seeded(0)).astype(np.int64)
+        cells = question.view.apply(records.codes, SeededForExperiments(0)).astype(np.int64)
         held = np.bincount(cells, weights=asked_here, minlength=question.pure.domain.size)
         parts.append(_tally(question.pure, held.astype(np.int64), rng))
     return study.read(SurveyTally(study.survey.task, records.people, tuple(parts)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veil import Integers, Record
 from veil.datasets import online_retail
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.sql import HI, HIO, MG, SC, Answer, Category, Design, Grids, Measure, Table
 from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen
 
@@ -70,7 +70,7 @@ def asked(rows: Rows, epsilon: float, design: Design, rng: Generator) -> tuple[T
     table = Table(epsilon, RECORD, PUBLIC, design)
     public = table.encode_public({"region": rows.region.astype(str), "purchase": rows.purchase})
     held = {"age": rows.age, "state": rows.state}
-    reports = table.survey.randomize(held, Seeded(int(rng.integers(1 << 62))), public=public)
+    reports = table.survey.randomize(held, SeededForExperiments(int(rng.integers(1 << 62))), public=public)
     return table, InMemory(table.survey, reports)
 
 

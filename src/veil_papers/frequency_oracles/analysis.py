@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from veil.datasets import zipf_people
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.mechanisms import BLH, GRR, OLH, OUE, PGR, SHE, SUE, THE, FrequencyOracle, SubsetSelection
 from veil_papers.common.claims import Says, span
 from veil_papers.common.exhibits import Claim, Curve, Panel, Parts, Setting, brief, exhibit
@@ -131,7 +131,7 @@ def measured(setting: Setting, seed: int) -> Parts:
         values, truth = people(size)
         for name, make in _METHODS.items():
             oracle = make(epsilon, size)
-            estimate = oracle.estimate(oracle.tally(oracle.randomize(values, Seeded(seed + run))))
+            estimate = oracle.estimate(oracle.tally(oracle.randomize(values, SeededForExperiments(seed + run))))
             error = float(np.mean(((estimate.frequencies - truth) * PEOPLE) ** 2))
             scores[name] = (error, PEOPLE * star(oracle), PEOPLE * float(np.mean(oracle.noise.variance(truth))))
         return {part: {name: of[i] for name, of in scores.items()} for i, part in enumerate(("error", "3.3", "3.2"))}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from veil import Record
 from veil.datasets import Records, Transactions, adult, kosarak_sets, pos_baskets, us_census
 from veil.engines import InMemory
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.marginals import (
     CALM,
@@ -175,7 +175,7 @@ def ask(study: Any, people: Records, rng: Generator, *ways: Mapping[str, Any]) -
 
 def ask_each(study: Any, people: Records, rng: Generator) -> Answer:
     """The same with reports made person by person, for studies that read reports themselves."""
-    reports = study.survey.reports(people.codes.astype(np.uint64), Seeded(int(rng.integers(1 << 62))))
+    reports = study.survey.reports(people.codes.astype(np.uint64), SeededForExperiments(int(rng.integers(1 << 62))))
     return answers(study.read(InMemory(study.survey, reports)))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from veil import Integers, Record
 from veil.datasets import Tabular
 from veil.domain import Categories
-from veil.entropy import Seeded
+from veil.entropy import SeededForExperiments
 from veil.sql import Design, Grids, Table
 from veil_papers.sql.law import Box
 
@@ -34,7 +34,9 @@ class Collection:
     def __init__(self, data: Tabular, epsilon: float, design: Design, seed: int, measure: str | None = None) -> None:
         self.table = Table(epsilon, schema(data), design=design)
         self.people = data.people
-        columns: Any = self.table.survey.reports(data.private.codes.astype(np.uint64), Seeded(seed)).columns
+        columns: Any = self.table.survey.reports(
+            data.private.codes.astype(np.uint64), SeededForExperiments(seed)
+        ).columns
         weights = np.ones(self.people) if measure is None else data.public[measure].astype(np.float64)
         if "choice" in columns:  # rows of a group stand together, so that a query looks at the groups that it needs
             groups = len(self.table.survey.ask)

@@ -39,8 +39,8 @@ class BatchError(PartyError):
 def permutation(source: Source, count: int) -> NDArray[np.intp]:
     """A uniformly random order of 0 .. count - 1, by Fisher and Yates: exactly uniform, as the draws are.
 
-    >>> from veil.entropy import Seeded
-    >>> sorted(permutation(Seeded(1), 5).tolist())
+    >>> from veil.entropy import SeededForExperiments
+    >>> sorted(permutation(SeededForExperiments(1), 5).tolist())
     [0, 1, 2, 3, 4]
     """
     order = list(range(count))
@@ -67,9 +67,9 @@ def draw_fakes(route: Route, place: int, count: int, source: Source, *, ring: in
 
     Reports are integers of `ring` bits.
 
-    >>> from veil.entropy import Seeded
+    >>> from veil.entropy import SeededForExperiments
     >>> keys = [Key.new().public for _ in range(3)]
-    >>> draw_fakes(Route(b"march", tuple(keys[:2]), keys[2]), 0, 5, Seeded(1)).shape
+    >>> draw_fakes(Route(b"march", tuple(keys[:2]), keys[2]), 0, 5, SeededForExperiments(1)).shape
     (5, 104)
     """
     if not is_int(place) or not 0 <= place < len(route.shufflers):
