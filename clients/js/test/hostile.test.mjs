@@ -4,7 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { readJson } from "../build/canonical.js";
+import { openDatabase } from "../build/database.js";
 import { StorageError } from "../build/errors.js";
+
+import { IDBFactory, IDBObjectStore } from "fake-indexeddb";
 
 import { GRR_TASK } from "./collector.mjs";
 import { World } from "./world.mjs";
@@ -157,6 +160,37 @@ test("an answer that is paid for is queued where the database fails afterwards",
   await client.deliver();
   assert.equal(await client.waiting(), 0);
   assert.equal(new Set(world.collector.posts).size, 1);
+});
+
+test("a database that is full grants nothing and sends nothing", async () => {
+  const factory = new IDBFactory();
+  const world = Object.assign(new World(), { store: await openDatabase(factory, "veil") });
+  const client = await world.open();
+  const { add, put } = IDBObjectStore.prototype;
+  const full = () => {
+    throw new DOMException("full", "QuotaExceededError");
+  };
+  for (const name of ["add", "put"]) {
+    IDBObjectStore.prototype[name] = full;
+    await assert.rejects(client.answer("yes"), refused("storage"));
+    Object.assign(IDBObjectStore.prototype, { add, put });
+    assert.deepEqual([world.collector.posts.length, (await client.account()).left], [0, "1"]);
+  }
+  assert.deepEqual(await client.answer("yes"), { state: "delivered" });
+});
+
+test("a database that another page blocks is an error, and no page waits for it", async () => {
+  const factory = new IDBFactory();
+  const old = await new Promise((resolve, reject) => {
+    const request = factory.open("veil", 1); // an old client's, which does not let go of it
+    request.onupgradeneeded = () => {
+      for (const name of ["charges", "parcels", "surveys"]) request.result.createObjectStore(name);
+    };
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = reject;
+  });
+  await assert.rejects(openDatabase(factory, "veil"), refused("storage"));
+  old.close(); // fake-indexeddb waits for that
 });
 
 // -- a larger eps, signed by the collector -----------------------------------------------------------------------------
