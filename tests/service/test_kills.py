@@ -60,7 +60,7 @@ def test_kills_among_runs_of_ids(make: Callable[[], BlockStore], tmp_path: Path)
     log.touch()
     senders = [start(SENDER, "sender", place, str(log), str(seed)) for seed in range(3)]
     for seed in range(3, 13):
-        goal = log.stat().st_size + 20 * 800
+        goal = log.stat().st_size + 25 * 800
         until(lambda goal=goal: log.stat().st_size > goal)
         time.sleep(chance.uniform(0.0, 0.1))
         killed = senders.pop(0)

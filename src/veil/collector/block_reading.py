@@ -75,20 +75,24 @@ class BlockReader(SqlStore):
         where: str,
         parameters: Sequence[Any],
         limit: int = _NO_END,
+        *,
+        strict: bool = False,
     ) -> list[tuple[Place, Any]]:
         """Return the rows of a table of reports or ids by their place; None in place of a row that cannot be read.
 
-        `where` may only use the columns of the primary key: damage elsewhere does not prevent finding the rows.
+        `where` may only use the columns of the primary key: damage elsewhere does not prevent finding the rows. If
+        `strict`, a row that cannot be read is an error, which may end the transaction of the connection.
         """
         keys = ", ".join(KEYS[name])
         rest = f"FROM {self.table(name, survey)} WHERE survey = ? AND {where} ORDER BY {keys} LIMIT {limit}"
         width = len(KEYS[name])
         try:
-            with self.attempt(connection):
+            with (self.finding_damage if strict else self.attempt)(connection):
                 found = connection.execute(f"SELECT {keys}, {columns} {rest}", (survey, *parameters)).fetchall()
                 return [(tuple(row[:width]), tuple(map(_plain, row[width:]))) for row in found]
         except StoreDamagedError:
-            pass  # look for it row by row
+            if strict:
+                raise
         with self.finding_damage(connection):
             places = [
                 tuple(row) for row in connection.execute(f"SELECT {keys} {rest}", (survey, *parameters)).fetchall()

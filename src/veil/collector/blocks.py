@@ -188,7 +188,9 @@ class BlockStore(BlockReader):
             seen.latest, seen.mark, seen.folds = set(), indexed, folds
         if seen.mark != sequence:
             latest: set[bytes] = set()
-            found = self.read_rows(connection, "blocks", survey, "count, checks, ids", "last > ?", (seen.mark,))
+            found = self.read_rows(
+                connection, "blocks", survey, "count, checks, ids", "last > ?", (seen.mark,), strict=True
+            )
             reached = seen.mark
             for (last,), row in found:
                 if row is None or last - row[0] != reached or not has_ids(survey, last, *row):
@@ -350,7 +352,9 @@ class BlockStore(BlockReader):
             if enough or size >= self.folding.portion(_FOLDED_BYTES):
                 break
         wanted = "count, checks, buckets, ids, payloads"
-        rows = self.read_rows(connection, "blocks", survey, wanted, "last > ? AND last <= ?", (indexed, last))
+        rows = self.read_rows(
+            connection, "blocks", survey, wanted, "last > ? AND last <= ?", (indexed, last), strict=True
+        )
         gathered: list[bytes] = []
         intact: list[tuple[bytes, ...]] = []
         start = reached = indexed

@@ -162,8 +162,8 @@ class PostgresStore(BlockStore):
                     connection = self._connect()
             except IndexError:
                 connection = self._connect()
-            self._check_steady(connection)
             try:
+                self._check_steady(connection)
                 yield _Marked(connection, self._deadlines)  # of each statement: a block may go through all reports
             except BaseException:
                 if connection.broken:  # the server is gone, and what else was open to it is of no use either
@@ -349,9 +349,13 @@ class PostgresStore(BlockStore):
         if self._deadlines.seconds is not None:
             limit = int(1000 * self._deadlines.seconds)
             settings += f"; SET statement_timeout = {limit}; SET lock_timeout = {limit}"
-        with self._deadlines.watch(connection):
-            connection.execute(settings.encode())
-            self._admit(connection)
+        try:
+            with self._deadlines.watch(connection):
+                connection.execute(settings.encode())
+                self._admit(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _admit(self, connection: psycopg.Connection[Any]) -> None:
@@ -363,7 +367,6 @@ class PostgresStore(BlockStore):
         """
         timeline, system = connection.execute(_HISTORY).fetchone() or (None, 0)
         if timeline is None:
-            connection.close()
             raise StoreReadOnlyError(f"{_READ_ONLY}{self._place}")
         history = int(system), int(timeline, 16)
         with self._admitting:
@@ -371,7 +374,6 @@ class PostgresStore(BlockStore):
                 self._history = history
             elif history != self._history:
                 if history[0] == self._history[0] and history < self._history:
-                    connection.close()
                     raise StoreUnreachableError(
                         "the database cannot be used: this server was replaced by another one, and its history is"
                         " older; stop it, or start the collector again if it is the right one"
