@@ -44,22 +44,17 @@ def load_json(data: str | bytes, limits: Limits = DOCUMENT, **hooks: Any) -> Any
     >>> load_json(b'{"labels": ["tea", "coffee"]}')
     {'labels': ['tea', 'coffee']}
     """
-    _check_bytes(len(data), limits)
     raw = data.encode() if isinstance(data, str) else data
-    _check_bytes(len(raw), limits)
-    _check_nodes(raw, limits)
+    opened = raw.count(b"[") + raw.count(b"{")  # with those inside of strings: no fewer than there are
+    if opened > limits.depth or len(raw) > min(limits.bytes, limits.nodes):
+        _check(raw, opened, limits)
     return json.loads(data if isinstance(data, str) else raw.decode(), **hooks)
 
 
-def _check_bytes(size: int, limits: Limits) -> None:
-    if size > limits.bytes:
-        raise WireError(f"expected JSON of at most {limits.bytes:,} bytes, got {size:,}")
-
-
-def _check_nodes(data: bytes, limits: Limits) -> None:
-    opened = data.count(b"[") + data.count(b"{")  # with those inside of strings: no fewer than there are
-    few = len(data) <= limits.nodes or 1 + opened + data.count(b",") + data.count(b":") <= limits.nodes
-    if few and opened <= limits.depth:
+def _check(data: bytes, opened: int, limits: Limits) -> None:
+    if len(data) > limits.bytes:
+        raise WireError(f"expected JSON of at most {limits.bytes:,} bytes, got {len(data):,}")
+    if opened <= limits.depth and 1 + opened + data.count(b",") + data.count(b":") <= limits.nodes:
         return
     inside, depth, nodes, begin = False, 0, 1, 0
     while begin < len(data):
