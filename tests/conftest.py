@@ -36,6 +36,8 @@ LONGEST_FIRST = (
     "e2e/test_mutated_files",
     "e2e/test_stalling_parties",
     "service/test_kills",
+    "service/test_failover",
+    "service/test_kill_points",
     "service/test_study_kills",
     "e2e/test_study_kills",
     "service/test_browser",

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -31,6 +32,22 @@ from veil.errors import StoreError, StoreReadOnlyError, StoreUnreachableError
 
 pytestmark = pytest.mark.skipif(binaries() is None, reason="PostgreSQL is not installed: failover was NOT tested")
 OTHER = Survey(GRR(1.0, 3))
+
+
+@pytest.fixture(autouse=True)
+def _closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close every store in the end."""
+    made: list[PostgresStore] = []
+    make = PostgresStore.__init__
+
+    def noted(self: PostgresStore, *given: Any, **named: Any) -> None:
+        make(self, *given, **named)
+        made.append(self)
+
+    monkeypatch.setattr(PostgresStore, "__init__", noted)
+    yield
+    for store in made:
+        store.close()
 
 
 @pytest.fixture
@@ -162,6 +179,7 @@ def test_what_is_remembered_of_ids_is_not_ahead_of_the_new_server(
     assert len(ids) == len(set(ids)) == store.survey(stored.key).reports == 200
 
 
+@pytest.mark.acceptance
 def test_a_memory_that_outlives_a_failover_would_lose_or_double_reports(
     lagging: tuple[Server, Server], small_runs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +280,7 @@ def test_readiness_says_that_the_server_was_demoted(lagging: tuple[Server, Serve
         collector.kill()
 
 
+@pytest.mark.acceptance
 def test_a_server_that_was_replaced_and_still_runs_is_refused(lagging: tuple[Server, Server]) -> None:
     primary, standby = lagging
     url = url_of_both(primary, standby)
