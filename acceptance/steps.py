@@ -456,6 +456,6 @@ STEPS = {
     "hardening-load": Step(partial(hardening_load, 10.0, 3), 260, hardening_load, 900, alone=True, code=TESTED),
     "collector-kills": Step(collector_kills, 230, code=TESTED),
     "collector-failovers": Step(collector_failovers, 120, code=TESTED),
-    "collector-purges": Step(collector_purges, 300, code=TESTED),
+    "collector-purges": Step(collector_purges, 420, code=TESTED),
     "study-kills": Step(study_kills, 300, code=TESTED),
 }
