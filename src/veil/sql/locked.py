@@ -30,6 +30,7 @@ __all__ = ["DUCKDB_BYTES", "IN_MEMORY", "LockedDuckDB", "is_literal", "select", 
 IN_MEMORY = 128 << 20
 """Reports of so many bytes in all are copied into DuckDB's memory, where a query takes half the time."""
 
+_AGGREGATES = 128  # in one pass: each takes about a megabyte
 DUCKDB_BYTES = 640 * 10**6
 """DuckDB's own memory, at most."""
 _LITERAL = re.compile(r"[\w/.:=+@, -]*")
@@ -172,10 +173,11 @@ class LockedDuckDB:
             return connection.execute(sql).fetchall()
 
     def know(self, connection: duckdb.DuckDBPyConnection, aggregates: Sequence[str]) -> list[Any]:
-        """Aggregates over all rows, which never change here: each is asked for once, all new ones in one pass."""
+        """Aggregates over all rows, which never change here: each is asked for once, many new ones in one pass."""
         asked = [sql for sql in dict.fromkeys(aggregates) if sql not in self.known]
-        if asked:
-            self.known |= dict(zip(asked, self._aggregated(connection, asked), strict=True))
+        for start in range(0, len(asked), _AGGREGATES):
+            some = asked[start : start + _AGGREGATES]
+            self.known |= dict(zip(some, self._aggregated(connection, some), strict=True))
         return [self.known[sql] for sql in aggregates]
 
     def _aggregated(self, connection: duckdb.DuckDBPyConnection, aggregates: Sequence[str]) -> Sequence[Any]:
