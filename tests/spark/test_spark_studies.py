@@ -42,7 +42,7 @@ SOME: list[Study] = [
 ]
 MANY = ", ".join(f"SUM(spent + {i}) AS s{i}" for i in range(10))
 QUERIES = [
-    (HIO(), f"SELECT os, {MANY} FROM people WHERE b < 2 GROUP BY os"),
+    (HIO(), f"SELECT os, {MANY} FROM people WHERE b < 2 GROUP BY os"),  # noqa: S608
     (HIO(), GROUPED),
     (HIO(), "SELECT a, os, COUNT(os), AVG(spent) FROM people GROUP BY a, os ORDER BY os LIMIT 3"),
     (HIO(), "SELECT SUM(CAST(spent AS DOUBLE) / 3) FROM people WHERE (a = 1 OR b < 2) AND os = 'a'"),
