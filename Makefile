@@ -62,11 +62,13 @@ bench: $(READY)
 constraints:
 	$(PYTHON) tools/make_constraints.py
 
-# what a release uploads: the source archive, and the wheel made from it
+# a release: the source archive, the wheel made from it, an SBOM and digests; refused while placeholders are left
 dist: $(READY)
+	$(BIN)/python tools/release.py check
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/release.py describe dist
 
 clean:
 	rm -rf $(VENV) clients/js/node_modules clients/js/build clients/js/dist clients/js/LICENSE build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .hypothesis

@@ -95,10 +95,13 @@ def test_it_has_no_dependencies_and_can_be_published() -> None:
     package = manifest()
     assert not {"dependencies", "peerDependencies", "optionalDependencies", "private"} & set(package)
     assert "npm run" in package["scripts"]["prepack"]
-    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    assert package["bugs"]["url"] == urls["Issues"]
-    assert package["repository"]["url"] == f"git+{urls['Repository']}.git"
-    assert package["homepage"].startswith(urls["Repository"])
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
+    stated = {"homepage", "repository", "bugs"} & set(package)
+    assert stated == ({"homepage", "repository", "bugs"} if urls else set())  # none until the project has an address
+    if urls:
+        assert package["bugs"]["url"] == urls["Issues"]
+        assert package["repository"]["url"] == f"git+{urls['Repository']}.git"
+        assert package["homepage"].startswith(urls["Repository"])
 
 
 def test_what_is_in_the_tarball(tarball: Path) -> None:
