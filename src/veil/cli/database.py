@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import getpass
 import inspect
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from veil.collector.catalogue import Catalogue
     from veil.collector.rounds import Studies
     from veil.collector.settings import Settings
-    from veil.collector.store import Store
+    from veil.collector.store import AuditEntry, Store
 
 __all__ = ["Folder", "On", "SettingsFile", "check_installed", "command", "settings_of"]
 
@@ -57,13 +57,17 @@ class On:
         return facts
 
     def note(self, action: str, given: Document, task: str | None = None) -> None:
-        """Into the audit log: who asks for what, of which task, with which options. Never what comes out."""
+        """Add an audit entry: who asks for what, of which task, with which options. Never the result."""
+        self.store.note(self.entry(action, given, task))
+
+    def entry(self, action: str, given: Document, task: str | None = None) -> AuditEntry:
+        """Return an audit entry by the account of this process, at this moment."""
         from veil.collector.store import AuditEntry
 
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        told = {name: value for name, value in given.items() if not _unsaid(value)}
+        told = {name: value for name, value in given.items() if not _unsaid(value)} | _sudo()
         asked = {name: str(value) if isinstance(value, Path) else value for name, value in told.items()}
-        self.store.note(AuditEntry(now, f"cli:{_account()}", action, task, json.dumps(asked, default=str)))
+        return AuditEntry(now, f"cli:{_account()}", action, task, json.dumps(asked, default=str))
 
     @contextlib.contextmanager
     def noted(self, action: str, given: Document, task: str | None = None) -> Iterator[None]:
@@ -154,11 +158,21 @@ def check_installed() -> None:
 
 
 def _account() -> str:
-    """The account that runs this command."""
+    """Return the account that this process runs as, whatever the environment says."""
+    if sys.platform == "win32":
+        return os.getlogin()  # the process's own there; elsewhere it is that of the terminal
+    import pwd
+
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid-{os.getuid()}" if hasattr(os, "getuid") else "unknown"
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
+
+
+def _sudo() -> Document:
+    """Return the uid that the environment names as the caller of sudo. The key says that it was not verified."""
+    uid = os.environ.get("SUDO_UID", "")
+    return {"sudo_uid_unverified": int(uid)} if uid.isascii() and uid.isdigit() and len(uid) <= 10 else {}
 
 
 def settings_of(path: Path | None, folder: Path | None) -> Settings:

@@ -23,7 +23,7 @@ from veil.cli.completing import experiments, methods
 from veil.cli.database import check_installed
 from veil.cli.inspecting import inspect
 from veil.cli.ledgers import ledger_app
-from veil.cli.operating import key_app, register, token_app
+from veil.cli.operating import audit_app, key_app, register, token_app
 from veil.cli.outcome import EXIT_CODES, AsJson, Document, console, flag, reporting
 from veil.cli.parties import shuffler
 from veil.cli.peos import peos_app
@@ -190,4 +190,5 @@ app.add_typer(survey_app, name="survey")
 app.add_typer(token_app, name="token")
 app.add_typer(key_app, name="key")
 register(app)
+app.add_typer(audit_app, name="audit")
 app.add_typer(peos_app, name="peos")

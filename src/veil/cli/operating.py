@@ -1,12 +1,13 @@
-"""What an operator does with a database: `veil token`, `veil key`, `veil backup`, `restore`, `check` and `audit`."""
+"""What an operator does with a database: `veil token`, `veil key`, `veil audit`, `veil backup`, `restore`, `check`."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from veil.cli import completing
 from veil.cli.database import On, check_installed, command
@@ -16,9 +17,22 @@ from veil.errors import InputError
 if TYPE_CHECKING:
     from veil.collector.blocks import BlockStore
 
-__all__ = ["key_app", "register", "token_app"]
+__all__ = ["audit_app", "key_app", "register", "token_app"]
+
+
+class _ListsByDefault(TyperGroup):
+    """A group that lists where no command is named: `veil audit --last 5` is `veil audit list --last 5`."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        if not args or args[0] not in (*self.commands, "--help"):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
 
 token_app = typer.Typer(help="Make, list and revoke the tokens of analysts.", no_args_is_help=True)
+audit_app = typer.Typer(
+    help="The audit log: who asked what and when. Without a command: `list`, with its options.", cls=_ListsByDefault
+)
 key_app = typer.Typer(help="The key that a collector signs surveys with.", no_args_is_help=True)
 
 
@@ -27,7 +41,6 @@ def register(app: typer.Typer) -> None:
     command(app, "backup", "backup", old=True)(backup)
     command(app, "restore", make=True)(restore)
     command(app, "check")(check)
-    command(app, "audit")(audit)
 
 
 def backup(
@@ -81,7 +94,8 @@ def check(on: On) -> Document:
     return on.said(f"no damage in {plural(reports, 'report')} of {plural(len(surveys), 'survey')}", **facts)
 
 
-def audit(
+@command(audit_app, "list")
+def list_audit(
     on: On, limit: Annotated[int, typer.Option("--last", min=1, help="How many entries to show.")] = 50
 ) -> Document:
     """Show who asked what and when, newest first: analysts by their token, operators by their account."""
@@ -89,6 +103,32 @@ def audit(
     for entry in entries:
         on.said(f"{entry.at}  {entry.token:16} {entry.action:14} {(entry.task or '')[:12]:12} {entry.parameters}")
     return {"entries": [vars(entry) for entry in entries]}
+
+
+@command(audit_app, "prune")
+def prune_audit(
+    on: On,
+    before: Annotated[
+        str, typer.Option(metavar="YYYY-MM-DD", help="Erase the entries of earlier days (UTC); at the latest today.")
+    ],
+) -> Document:
+    """Erase old entries of the audit log, and add one that says who erased how many.
+
+    Entries about earlier pruning stay.
+    """
+    from veil.collector.store import PRUNED
+
+    try:
+        day = date.fromisoformat(before)
+    except ValueError:
+        raise InputError(f"--before: expected a day as 2026-01-31, got {before}") from None
+    if day > (today := datetime.now(UTC).date()):
+        raise InputError(f"--before: expected a day up to today ({today}), got {day}")
+    count = on.store.prune_audit(
+        day.isoformat(), lambda erased: on.entry(PRUNED, {"before": day.isoformat(), "entries": erased})
+    )
+    line = f"erased {plural(count, 'audit entry', 'audit entries')} from before {day}"
+    return on.said(line, before=day.isoformat(), entries=count)
 
 
 @command(token_app, "create")

@@ -71,7 +71,7 @@ class BlockStore(BlockReader):
 
     @abstractmethod
     def guard_audit(self, connection: Connection) -> None:
-        """See to it that the audit log is only added to."""
+        """Let the database refuse to change or delete audit entries."""
 
     @abstractmethod
     def columns(self, connection: Connection, table: str) -> list[str]:

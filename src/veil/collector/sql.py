@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
 from veil.collector.store import (
+    PRUNED,
     AuditEntry,
     Store,
     StoredRound,
@@ -102,6 +103,10 @@ class SqlStore(Store):
     @abstractmethod
     def make_tables(self, connection: Connection, survey: int) -> None:
         """Make room for the reports of a new survey."""
+
+    @abstractmethod
+    def unguarded_audit(self, connection: Connection) -> AbstractContextManager[None]:
+        """Allow audit entries to be deleted within the block. Other transactions never see the log unguarded."""
 
     @abstractmethod
     def lock(self, connection: Connection, survey: int) -> None:
@@ -315,14 +320,21 @@ class SqlStore(Store):
             return connection.execute("UPDATE tokens SET revoked = 1 WHERE name = ?", (name,)).rowcount == 1
 
     def note(self, entry: AuditEntry) -> None:
-        statement = "INSERT INTO audit (at, token, action, task, parameters) VALUES (?, ?, ?, ?, ?)"
         with self.writing() as connection:
-            connection.execute(statement, (entry.at, entry.token, entry.action, entry.task, entry.parameters))
+            _add_entry(connection, entry)
 
     def audit(self, limit: int) -> list[AuditEntry]:
         statement = "SELECT at, token, action, task, parameters FROM audit ORDER BY key DESC LIMIT ?"
         with self.reading() as connection:
             return [AuditEntry(*row) for row in connection.execute(statement, (limit,)).fetchall()]
+
+    def prune_audit(self, before: str, entry: Callable[[int], AuditEntry]) -> int:
+        statement = "DELETE FROM audit WHERE at < ? AND action <> ?"
+        with self.writing() as connection:
+            with self.unguarded_audit(connection):
+                count = connection.execute(statement, (before, PRUNED)).rowcount
+            _add_entry(connection, entry(count))
+        return count
 
     def known(self, name: str) -> str | None:
         with self.reading() as connection:
@@ -352,6 +364,11 @@ def _numbered(connection: Connection, survey: StoredSurvey) -> StoredSurvey:
         return survey
     last = connection.execute("SELECT max(wave) FROM surveys WHERE name = ?", (survey.name,)).fetchone()[0]
     return replace(survey, wave=1 + (last or 0))
+
+
+def _add_entry(connection: Connection, entry: AuditEntry) -> None:
+    statement = "INSERT INTO audit (at, token, action, task, parameters) VALUES (?, ?, ?, ?, ?)"
+    connection.execute(statement, (entry.at, entry.token, entry.action, entry.task, entry.parameters))
 
 
 def _row(survey: StoredSurvey) -> tuple[Any, ...]:

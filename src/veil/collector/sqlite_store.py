@@ -14,7 +14,7 @@ from veil.collector.blocks import BlockStore, Old, Outcome
 from veil.collector.migrating import bring_up_to_date
 from veil.collector.schema import BLOCKS, PER_SURVEY
 from veil.collector.sql import Connection
-from veil.collector.store import Group
+from veil.collector.store import AuditEntry, Group
 from veil.errors import StoreDamagedError, StoreError, StoreTimeoutError
 
 __all__ = ["SqliteStore"]
@@ -111,8 +111,18 @@ class SqliteStore(BlockStore):
 
     def guard_audit(self, connection: Connection) -> None:
         for event in ("UPDATE", "DELETE"):
-            refuse = "SELECT RAISE(ABORT, 'the audit log is only added to')"
-            connection.execute(f"CREATE TRIGGER audit_{event.lower()} BEFORE {event} ON audit BEGIN {refuse}; END")
+            _guard(connection, event)
+
+    @contextlib.contextmanager
+    def unguarded_audit(self, connection: Connection) -> Iterator[None]:
+        connection.execute("DROP TRIGGER IF EXISTS audit_delete")
+        yield
+        _guard(connection, "DELETE")
+
+    def prune_audit(self, before: str, entry: Callable[[int], AuditEntry]) -> int:
+        count = super().prune_audit(before, entry)
+        self._empty_log()
+        return count
 
     def columns(self, connection: Connection, table: str) -> list[str]:
         return [row[1] for row in connection.execute(f"PRAGMA table_info({table})").fetchall()]
@@ -197,7 +207,7 @@ class SqliteStore(BlockStore):
                 if not busy:
                     return
                 time.sleep(_TRUNCATE_SECONDS)
-        raise StoreError("the reports are erased, but somebody reads the database's log: purge again to empty it")
+        raise StoreError("the rows are erased, but somebody reads the database's log: prune or purge again to empty it")
 
     def _keep_log_short(self) -> None:
         """Move committed pages to their place now and then, without holding up the writer.
@@ -246,6 +256,11 @@ class SqliteStore(BlockStore):
             found = connection.execute("PRAGMA user_version").fetchone()[0]
             self.version = bring_up_to_date(self, connection, found, old, **_WORDS)
             connection.execute(f"PRAGMA user_version = {self.version}")
+
+
+def _guard(connection: Connection, event: str) -> None:
+    refuse = "SELECT RAISE(ABORT, 'the audit log is only added to')"
+    connection.execute(f"CREATE TRIGGER audit_{event.lower()} BEFORE {event} ON audit BEGIN {refuse}; END")
 
 
 def _is_damage(problem: sqlite3.Error) -> bool:

@@ -8,7 +8,7 @@ whoever has seen number k will never find a new report below it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,6 +17,7 @@ from typing import Literal
 from veil.errors import StoreDamagedError
 
 __all__ = [
+    "PRUNED",
     "AuditEntry",
     "Chunk",
     "Group",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 Phase = Literal["draft", "waiting", "open", "closed", "expired"]
+PRUNED = "prune-audit"
+"""The action of an audit entry that says which earlier entries were erased."""
 
 
 @dataclass(frozen=True)
@@ -376,6 +379,13 @@ class Store(ABC):
     @abstractmethod
     def audit(self, limit: int) -> list[AuditEntry]:
         """The latest entries of the audit log, newest first."""
+
+    @abstractmethod
+    def prune_audit(self, before: str, entry: Callable[[int], AuditEntry]) -> int:
+        """Erase the audit entries before a time and add `entry(count)`, in one transaction; return the count.
+
+        Entries about earlier pruning (`PRUNED`) stay: they say what is missing from the log.
+        """
 
     @abstractmethod
     def known(self, name: str) -> str | None:
