@@ -228,7 +228,9 @@ def adopt_key(
         return on.said(f"the key is {(mark := fingerprint(key))} already: nothing was changed", fingerprint=mark)
     if not yes:
         raise typer.BadParameter("devices that know only the key before will refuse all surveys: say --yes")
-    return on.said(f"the key is now {(mark := adopt(on.store, load_key(path)))}", fingerprint=mark)
+    mark = adopt(on.store, load_key(path))
+    warn("running collectors still hold the key before and stop publishing surveys: restart every one of them now")
+    return on.said(f"the key is now {mark}", fingerprint=mark)
 
 
 def _blocks(on: On) -> BlockStore:

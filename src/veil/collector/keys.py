@@ -9,7 +9,8 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veil.errors import InputError
+from veil.collector.logs import log
+from veil.errors import InputError, ServiceError
 from veil.tools.durable import make_private_folder, write_secret
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from veil.collector.store import Store
 
 __all__ = [
+    "KeyWatch",
     "adopt",
     "check_key_file",
     "claim",
@@ -32,6 +34,7 @@ __all__ = [
 ]
 
 _FACT = "signing-key"
+_RETRY_SECONDS = 60
 
 
 def load_key(path: Path) -> Ed25519PrivateKey:
@@ -122,6 +125,37 @@ def adopt(store: Store, key: Ed25519PrivateKey) -> str:
 def fingerprint(key: Ed25519PrivateKey) -> str:
     """The first 16 digits of the public key's SHA-256."""
     return hashlib.sha256(public_bytes(key)).hexdigest()[:16]
+
+
+class KeyWatch:
+    """Compares the key that a running collector signs with to the database's, which `veil key adopt` changes.
+
+    Runs at the collector. After a change nothing is signed or published by this process until it is started again.
+    """
+
+    def __init__(self, store: Store, key: Ed25519PrivateKey) -> None:
+        self._store, self._key = store, key
+        self._changed = False
+
+    def look(self) -> None:
+        """Compare the fingerprints; log a change once. Blocks for one read of the database."""
+        own = is_own(self._store, self._key)
+        if own == self._changed:
+            mine, known = fingerprint(self._key), self._store.known(_FACT)
+            level, event = ("info", "key-restored") if own else ("error", "key-changed")
+            log(level, event, signs_with=mine, database=known, advice=None if own else "restart this collector")
+        self._changed = not own
+
+    def check(self) -> None:
+        """Refuse to sign or publish if the key was another one when `look` compared them last."""
+        if self._changed:
+            message = "the signing key of the database was changed: this collector signs nothing until it is restarted"
+            raise ServiceError(503, "unavailable", message, retry_after=_RETRY_SECONDS)
+
+    def confirm(self) -> None:
+        """Compare the fingerprints, and refuse if the key was changed."""
+        self.look()
+        self.check()
 
 
 def _create(path: Path) -> None:

@@ -88,7 +88,7 @@ async def get_published(service: Service, request: Request) -> Response:
     phase = stored.phase(int(time.time()))
     if phase not in ("open", "waiting"):  # a device that got it would pay for a report that nobody takes
         raise refusal_of(phase)
-    return JSONResponse(service.published(stored))
+    return JSONResponse(await service.published(stored))
 
 
 async def get_by_name(service: Service, request: Request) -> Response:
@@ -99,7 +99,7 @@ async def get_by_name(service: Service, request: Request) -> Response:
     phase = stored.phase(int(time.time()))
     if phase not in ("open", "waiting"):
         raise refusal_of(phase)
-    return JSONResponse(service.published(stored))
+    return JSONResponse(await service.published(stored))
 
 
 async def create_survey(service: Service, request: Request) -> Response:
@@ -248,7 +248,7 @@ async def get_round(service: Service, request: Request) -> Response:
     phase = stored.phase(int(time.time()))
     if phase not in ("open", "waiting"):
         raise refusal_of(phase)
-    return JSONResponse(service.published_round(stored, part))
+    return JSONResponse(await service.published_round(stored, part))
 
 
 async def get_export(service: Service, request: Request) -> Response:
@@ -297,10 +297,15 @@ async def get_health(service: Service, request: Request) -> Response:
 
 
 async def get_ready(service: Service, request: Request) -> Response:
-    """Whether it can store and answer; says no, rather than waiting for a database that says nothing."""
+    """Whether it can store, publish and answer; says no, rather than waiting for a database that says nothing."""
+
+    def check() -> None:
+        service.health.check_store()
+        service.key_watch.confirm()
+
     try:
         async with asyncio.timeout(_READY_SECONDS):
-            await asyncio.to_thread(service.health.check_store)
+            await asyncio.to_thread(check)
     except TimeoutError:
         raise ServiceError(503, "unavailable", "the database does not answer in time", retry_after=5) from None
     await asyncio.to_thread(service.health.check_answers)

@@ -1,6 +1,6 @@
 """What the routes work with: the store, the key, the catalogue, the studies, the queue; their life from start to drain.
 
-Beside the requests, tallies are caught up and rounds of studies are moved on, now and then.
+Beside the requests, tallies are caught up, rounds of studies are moved on and the signing key is compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from veil.collector.catalogue import Catalogue, read_by
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round, valid_until
 from veil.collector.health import Health
-from veil.collector.keys import own_key
+from veil.collector.keys import KeyWatch, own_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.readings import Readings
@@ -97,6 +97,7 @@ class Service:
             remove_copies(Path(settings.folder))
         self.health = Health(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
+        self.key_watch = KeyWatch(self.store, self.key)
         self.metrics = Metrics() if metrics is None else metrics
         self._chores, self._clock = chores, clock
         self.catalogue = Catalogue(self.store)
@@ -123,6 +124,7 @@ class Service:
         self._stuck: set[str] = set()  # studies whose next step was refused: tried again when an operator asks for it
         self._tallier: asyncio.Task[None] | None = None
         self._mover: asyncio.Task[None] | None = None
+        self._key_watcher: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to take reports."""
@@ -134,6 +136,7 @@ class Service:
             group_reports=self.settings.group_reports,
             health=self.health,
         )
+        self._key_watcher = asyncio.create_task(self._now_and_then("key", self._watch_key))
         if self._chores:
             self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
             self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
@@ -143,7 +146,7 @@ class Service:
         """Commit what waits, then let go of the store."""
         self._stopping.set()
         self.health.stop()
-        beside = [task for task in (self._tallier, self._mover) if task is not None]
+        beside = [task for task in (self._tallier, self._mover, self._key_watcher) if task is not None]
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)  # however they ended, what waits is committed
@@ -153,20 +156,39 @@ class Service:
         self.store.close()
         log("info", "stopped")
 
-    def published(self, stored: StoredSurvey) -> Json:
+    async def published(self, stored: StoredSurvey) -> Json:
         """Return the signed survey. It is signed once a day, so that the statement about its name stays valid."""
         self._forget_other_servers()
         until = valid_until(self._clock(), self.settings.valid_days)
         if stored.task not in self._published or self._published[stored.task][0] != until:
-            self._published[stored.task] = until, published(stored, self.key, until)
+            epoch = await self._confirm_key()
+            document = published(stored, self.key, until)
+            if epoch != self.store.epoch:  # another server took over meanwhile: remember nothing of the one before
+                return document
+            self._published[stored.task] = until, document
+        self.key_watch.check()
         return self._published[stored.task][1]
 
-    def published_round(self, stored: StoredSurvey, part: RoundPart) -> Json:
+    async def published_round(self, stored: StoredSurvey, part: RoundPart) -> Json:
         """The same for a round of a study, with whom it asks."""
         self._forget_other_servers()
         if stored.task not in self._rounds:
-            self._rounds[stored.task] = published_round(stored, part, self.key)
+            epoch = await self._confirm_key()
+            document = published_round(stored, part, self.key)
+            if epoch != self.store.epoch:
+                return document
+            self._rounds[stored.task] = document
+        self.key_watch.check()
         return self._rounds[stored.task]
+
+    async def _confirm_key(self) -> int:
+        """Refuse to sign if the database's key is another one by now. Return the store's epoch before the look."""
+        epoch = self.store.epoch
+        await self.in_thread(self.key_watch.confirm)
+        return epoch
+
+    async def _watch_key(self) -> None:
+        await self.in_thread(self.key_watch.look)
 
     def _forget_other_servers(self) -> None:
         """Forget what was remembered of a database server that another one replaced: it may be ahead of that."""
