@@ -88,8 +88,9 @@ def follow(page: str, found: list[Block]) -> None:
             for statement in pasted(page, block):
                 exec(statement, names)
             continue
-        # what runs in the background ends with the block, as it would with the reader's shell
-        script = f"set -euo pipefail\ntrap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n{block.code}"
+        # What runs in the background ends with the block, as it would with the reader's shell; the next block may start
+        # it again on the same port.
+        script = f"set -euo pipefail\ntrap 'kill $(jobs -p) 2> /dev/null || true; wait' EXIT\n{block.code}"
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=LIMIT)
         if done.returncode:
             sys.exit(f"{where}: exit code {done.returncode}\n{block.code}\n{done.stdout}\n{done.stderr}")
