@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veil.cli.outcome import SEEDED, AsJson, Document, console, plural, reporting, shell_command, warn
+from veil.cli.outcome import SEEDED, AsJson, Document, console, flag, plural, reporting, shell_command, warn
 
 if TYPE_CHECKING:
     from veil.study import Study
@@ -34,11 +34,21 @@ def inspect(
     study: Annotated[
         Path | None, typer.Option(metavar="STUDY", help="Check the whole file against this study or task.")
     ] = None,
+    assessment: Annotated[
+        bool,
+        flag(
+            "--assessment",
+            "Of a study or task: write templates of an impact assessment and of a notice to people, in Markdown.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> Document:
     """Say in plain words what a file is."""
     from veil.cli.files import load
     from veil.cli.tables import show_facts
+
+    if assessment:
+        return _assessed(file, as_json)
 
     sentence, facts = _inspected(file, None if study is None else load(study).survey)
     screen = console(as_json)
@@ -47,6 +57,19 @@ def inspect(
         warn(SEEDED)
     show_facts(screen, facts)
     return facts | {"file": str(file)}
+
+
+def _assessed(path: Path, as_json: bool) -> Document:
+    from rich.text import Text
+
+    from veil.cli.files import check_inputs, read_study
+    from veil.collector.assessment import assessment, figures
+
+    check_inputs(path)
+    study = read_study(path)
+    text = assessment(study)
+    console(as_json).print(Text(text), soft_wrap=True, end="")
+    return {"kind": "assessment", "file": str(path), "figures": figures(study), "markdown": text}
 
 
 def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:

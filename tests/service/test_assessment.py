@@ -1,0 +1,108 @@
+"""The templates for a privacy officer: their figures are the study's own, and what they say of erasure is so."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.commands import CliRunner
+from tests.unit.test_studies import EVERY
+
+from veil import GRR, Public, Rappor, Study, Survey
+from veil.cli.main import app
+from veil.collector.assessment import assessment, figures
+from veil.collector.settings import Settings
+from veil.histogram import Histogram, Questions
+from veil.study import OneRound
+from veil.tools.text import escape_text
+from veil.wire.frames import encode_report
+
+MORE = [
+    Questions(Survey(GRR(1.0, 3), [Public("region"), Public("spent", 2)])),
+    Questions(Survey(GRR(1.0, 3), wave=2)),
+    Questions(Survey(Rappor(4.0, 3))),
+]
+
+
+@pytest.mark.parametrize("study", [*EVERY, *MORE], ids=lambda study: study.kind)
+def test_the_figures_are_those_of_the_study(study: Study) -> None:
+    known, text, promise, survey = figures(study), assessment(study), study.guarantee, study.survey
+    assert known["task"] == survey.task in text
+    assert known["public_columns"] == [column.name for column in survey.public]
+    assert all(name in text for name in known["public_columns"])
+    assert known["payload_bytes"] == survey.layout.size
+    assert known["rounds"] == (1 if isinstance(study, OneRound) else None)
+    assert Fraction(known["first_share"]) == next(study.rounds()).people
+    assert (known["scope"], known["neighbours"]) == (promise.scope, promise.neighbours)
+    assert (known["precision_seconds"], known["minimum"]) == (Settings().precision, Settings().minimum)
+    assert f"{known['framed_bytes']} with its frame" in text
+    if promise.ratio is None:
+        assert (known["epsilon"], known["odds"], known["guess_percent"]) == (None, None, None)
+        assert "A report alone promises nothing" in text
+        assert "eps = " not in text.replace(str(known["central"]), "")
+        return
+    assert promise.epsilon <= float(known["epsilon"]) <= promise.epsilon * (1 + 1e-5)
+    assert promise.ratio <= Fraction(known["odds"]) <= promise.ratio * Fraction(1001, 1000)
+    assert promise.delta <= Fraction(known["delta"]) <= promise.delta * Fraction(11, 10)
+    advantage = (promise.ratio - 1 + 2 * promise.delta) / (promise.ratio + 1)  # the largest total variation
+    percent = 100 * (1 + advantage) / 2
+    assert percent <= Fraction(known["guess_percent"]) <= percent * Fraction(1001, 1000)
+    assert f"eps = {known['epsilon']}, delta = {known['delta']}" in text
+    assert text.count(f"at most {known['guess_percent']} %") == 2  # in the assessment and in the notice
+    assert ("by a factor of at most" in text) == (promise.delta == 0)
+
+
+def test_the_size_is_that_of_a_report() -> None:
+    survey = Survey(GRR(1.0, 3), [Public("region")])
+    sent = encode_report(survey, survey.randomize([1], public={"region": [7]}), bytes(16))
+    assert len(sent) == figures(Questions(survey))["framed_bytes"]
+
+
+def test_a_figure_is_known_or_it_is_not_there() -> None:
+    study = Histogram(GRR(1.25, 17))
+    known, text = figures(study), assessment(study)
+    given = {f"{value:,}" if isinstance(value, int) else str(value) for value in known.values()}
+    given |= {str(known["precision_seconds"] // 3600), "17", *"1234567"}  # the domain's size; headings
+    text = text.replace(known["task"], "").replace("Article 6(1)(a)", "").replace("Article 11", "")
+    assert set(re.findall(r"\d[\d,.]*\d|\d", text)) <= given
+    assert text.count("[TO FILL IN: ") > 20
+
+
+@pytest.mark.parametrize("name", ["a](http://x)", "<script>", "`**x**`", "\x1b[31m", "two\n# lines", "| a |", "&lt;"])
+def test_names_from_a_study_are_text_in_markdown(name: str) -> None:
+    text = assessment(Questions(Survey(GRR(1.0, 3), [Public(name)])))
+    (line,) = (line for line in text.splitlines() if line.startswith("- Public columns, sent"))
+    written = line.removeprefix("- Public columns, sent and kept in clear: ").partition(". The promise")[0]
+    assert re.sub(r"\\([\\`*_\[\]<>|~&])", r"\1", written) == escape_text(name)
+    assert not re.search(r"(?<!\\)[`*_\[\]<>|~&]", written)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
+    return tmp_path
+
+
+def run(*arguments: Any, code: int = 0) -> str:
+    done = CliRunner().invoke(app, [*map(str, arguments)])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def veil(*arguments: Any, code: int = 0) -> Any:
+    return json.loads(run(*arguments, "--json", code=code))
+
+
+def test_the_command_writes_the_templates(folder: Path) -> None:
+    study = Histogram(GRR(1.0, ["tea", "coffee"]))
+    (folder / "study.json").write_bytes(study.to_bytes())
+    assert run("inspect", folder / "study.json", "--assessment") == assessment(study)
+    document = veil("inspect", folder / "study.json", "--assessment")
+    assert document["markdown"] == assessment(study)
+    assert document["figures"] == json.loads(json.dumps(figures(study)))
+    (folder / "none.bin").write_bytes(b"nothing")
+    assert "error" in veil("inspect", folder / "none.bin", "--assessment", code=5)
