@@ -17,6 +17,7 @@ VeilError
 ├── ServiceError                      the collector refuses a request, with a code and a status of HTTP
 ├── StoreError                        the collector's database is down, full or damaged: nothing was acknowledged
 │   ├── StoreTimeoutError             it did not answer in time
+│   ├── StoreFullError                the disk is full, or the database reached its largest size
 │   ├── StoreDamagedError             a part of what it holds is damaged or missing
 │   └── StoreUnreachableError         no connection to it could be made
 │       └── StoreReadOnlyError        its server takes no writes: a standby, or one that was demoted
@@ -51,6 +52,7 @@ __all__ = [
     "SqlError",
     "StoreDamagedError",
     "StoreError",
+    "StoreFullError",
     "StoreReadOnlyError",
     "StoreTimeoutError",
     "StoreUnreachableError",
@@ -148,6 +150,13 @@ class StoreError(VeilError):
 
 class StoreTimeoutError(StoreError):
     """The collector's database did not answer in time: it hangs, or is locked by somebody else."""
+
+
+class StoreFullError(StoreError):
+    """The disk of the collector's database is full. The message is the same for every cause, and may be logged."""
+
+    def __init__(self) -> None:
+        super().__init__("the database cannot be used: the disk is full")
 
 
 class StoreDamagedError(StoreError):

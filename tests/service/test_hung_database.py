@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ import psycopg
 import pytest
 from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
-from tests.service.postgres import Server
+from tests.service.postgres import Server, new_folder
 from tests.service.test_stores import small_disk  # noqa: F401  # a fixture
 
 from veil.collector.health import Health
 from veil.collector.postgres_store import PostgresStore
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Store
-from veil.errors import ServiceError, StoreError, StoreTimeoutError
+from veil.errors import ServiceError, StoreError, StoreFullError, StoreTimeoutError
 
+FULL = "the database takes no writes: the disk is full"
 FAST = 1.0
 """Seconds that a refusal may take on a busy machine; a call that waits for the database takes longer than its limit."""
 
@@ -192,11 +194,68 @@ def test_readiness_knows_a_full_disk(small_disk: Path) -> None:  # noqa: F811
         while client.post(path, content=framed(SURVEY, [1] * 500), headers=FRAMED).status_code == 200:
             pass
         answer = client.get("/readyz")
-        assert (answer.status_code, answer.json()["error"]["message"]) == (503, "the last write to the database failed")
+        assert (answer.status_code, answer.json()["error"]["message"]) == (503, FULL)
+        assert '"problem": "StoreFullError"' in collector.log
+        assert '"reason": "the disk is full"' in collector.log
         assert client.get("/healthz").status_code == 200
         subprocess.run(["mount", "-o", "remount,size=40m", str(small_disk)], check=True)
         assert client.get("/readyz").status_code == 200  # without a post: nobody sends to what is not ready
         assert client.post(path, content=framed(SURVEY, [1] * 500), headers=FRAMED).status_code == 200
+
+
+@pytest.fixture
+def small_postgres(postgres: Server) -> Iterator[tuple[str, Path]]:
+    """A database of PostgreSQL on a disk of 24 MB, and the folder where that is."""
+    folder = new_folder()
+    command = ["mount", "-t", "tmpfs", "-o", "size=24m,uid=postgres,mode=700", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
+        folder.rmdir()
+        pytest.skip("no right to mount a small disk: a full disk was NOT tested with PostgreSQL")
+    name = postgres.url("small").rpartition("/")[2]
+    try:
+        postgres.execute(f"CREATE TABLESPACE small LOCATION '{folder}'", f"CREATE DATABASE {name} TABLESPACE small")
+        yield postgres.url(name), folder
+    finally:
+        postgres.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", "DROP TABLESPACE IF EXISTS small")
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+        folder.rmdir()
+
+
+def test_readiness_knows_a_full_disk_of_postgresql(small_postgres: tuple[str, Path], tmp_path: Path) -> None:
+    url, disk = small_postgres
+    with (
+        running(tmp_path / "data", VEIL_DATABASE_URL=url) as collector,
+        httpx.Client(base_url=collector.url, timeout=LIMIT) as client,
+    ):
+        path = f"{collector.open_survey()}/reports"
+        assert client.get("/readyz").status_code == 200
+        free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+        (disk / "filler").write_bytes(bytes(free - (1 << 20)))
+        while client.post(path, content=framed(SURVEY, [1] * 5_000), headers=FRAMED).status_code == 200:
+            pass
+        answer = client.get("/readyz")  # the row of a small probe would still find its place
+        assert (answer.status_code, answer.json()["error"]["message"]) == (503, FULL)
+        assert '"reason": "the disk is full"' in collector.log
+        (disk / "filler").unlink()
+        until(lambda: client.get("/readyz").status_code == 200)
+        assert client.post(path, content=framed(SURVEY, [1] * 5_000), headers=FRAMED).status_code == 200
+
+
+def test_a_probe_writes_as_much_as_the_write_that_failed(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "x.sqlite3")
+    store.probe(1 << 16)
+    (pages,) = store._writer.execute("PRAGMA page_count").fetchone()
+    store._writer.execute(f"PRAGMA max_page_count = {pages + 20}")
+    health = Health(store)
+    health.wrote(StoreFullError(), 1 << 20)
+    store.probe(100)  # little still fits
+    with pytest.raises(ServiceError, match="the disk is full"):
+        health.check_store()
+    store._writer.execute("PRAGMA max_page_count = 100000")
+    health.check_store()
+    with store.reading() as connection:
+        assert connection.execute("SELECT count(*) FROM takes").fetchone() == (0,)
+    store.close()
 
 
 class Fails(SqliteStore):
@@ -204,11 +263,11 @@ class Fails(SqliteStore):
 
     left = 0
 
-    def probe(self) -> None:
+    def probe(self, size: int = 0) -> None:
         if self.left > 0:
             self.left -= 1
             raise StoreError("still down")
-        super().probe()
+        super().probe(size)
 
 
 def test_the_way_is_closed_by_a_time_out_and_opened_by_a_probe(tmp_path: Path) -> None:

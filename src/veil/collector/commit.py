@@ -187,7 +187,7 @@ class CommitQueue:
             self._health.wrote()
         except (StoreError, ServiceError) as failed:
             if isinstance(failed, StoreError):
-                self._health.wrote(failed)
+                self._health.wrote(failed, sum(len(group.ids) + len(group.payloads) for group in groups))
             self._metrics.add("veil_commit_failures_total")
             self._log("warning", "unavailable", failed)  # no line is written for a report
             refusal = as_service_error(failed)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from veil.collector.logs import log
 from veil.collector.store import Store
-from veil.errors import ServiceError, StoreError, StoreReadOnlyError, StoreTimeoutError
+from veil.errors import ServiceError, StoreError, StoreFullError, StoreReadOnlyError, StoreTimeoutError
 
 __all__ = ["Health", "count_something"]
 
@@ -32,6 +32,7 @@ class Health:
         self._lock, self._compiling = threading.Lock(), threading.Lock()
         self._hangs = False
         self._failed_write = False
+        self._unwritten = 0  # bytes of the largest write that failed since the last success
         self._answers: bool | None = None
         self._stopping = threading.Event()
 
@@ -45,14 +46,17 @@ class Health:
         if self._hangs:
             raise _refusal("the database does not answer in time: nothing was acknowledged, send it again later")
 
-    def wrote(self, problem: StoreError | None = None) -> None:
-        """How the last write went."""
+    def wrote(self, problem: StoreError | None = None, size: int = 0) -> None:
+        """Record how the last write went, and how many bytes were to be written."""
         self._failed_write = problem is not None
+        self._unwritten = 0 if problem is None else max(self._unwritten, size)
         if problem is not None:
             self.failed(problem)
 
     def failed(self, problem: StoreError) -> None:
         """A call to the database failed; one that timed out closes the way until the database answers again."""
+        if isinstance(problem, StoreFullError):
+            self._failed_write = True
         if not isinstance(problem, StoreTimeoutError):
             return
         with self._lock:
@@ -63,15 +67,17 @@ class Health:
         threading.Thread(target=self._try_again, name="veil-health", daemon=True).start()
 
     def check_store(self) -> None:
-        """Refuse unless the database answers and the last write succeeded, or one succeeds now. Blocks."""
+        """Refuse unless the database answers and the last write succeeded, or one as large succeeds now. Blocks."""
         self.check()
         try:
             self._store.ping()
             if self._failed_write:
-                self._store.probe()
-                self._failed_write = False
+                self._store.probe(self._unwritten)
+                self._failed_write, self._unwritten = False, 0
         except StoreReadOnlyError:
             raise _refusal("the database takes no writes: its server is a standby, or was demoted to one") from None
+        except StoreFullError:
+            raise _refusal("the database takes no writes: the disk is full") from None
         except StoreError as problem:
             self.failed(problem)
             what = "the last write to the database failed" if self._failed_write else "the database cannot be used"
@@ -103,7 +109,7 @@ class Health:
                 self._store.probe()
             except StoreError:
                 continue
-            self._hangs = self._failed_write = False
+            self._hangs = False
             log("info", "database-answers")
             return
 

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from veil.errors import StoreFullError
+
 __all__ = ["Seldom", "log", "set_up"]
 
 _LOGGER = logging.getLogger("veil.collector")
@@ -38,6 +40,8 @@ def log(level: str, event: str, problem: BaseException | None = None, **facts: s
     """Note an event. Of a problem only its kind and place are written: its words may hold what somebody sent."""
     if problem is not None:
         facts["problem"], facts["place"] = type(problem).__name__, _place(problem)
+    if isinstance(problem, StoreFullError):  # its words are our own
+        facts["reason"] = "the disk is full"
     _LOGGER.log(getattr(logging, level.upper()), event, extra={"facts": facts})
 
 

@@ -23,6 +23,7 @@ from veil.errors import (
     InputError,
     StoreDamagedError,
     StoreError,
+    StoreFullError,
     StoreReadOnlyError,
     StoreTimeoutError,
     StoreUnreachableError,
@@ -335,10 +336,6 @@ class PostgresStore(BlockStore):
             while True:
                 self._idle.pop().close()
 
-    def probe(self) -> None:
-        with self.writing() as connection:
-            connection.execute("UPDATE veil_version SET version = version")
-
     def _connect(self) -> psycopg.Connection[Any]:
         try:
             connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS)
@@ -424,6 +421,8 @@ def _translated() -> Iterator[None]:
         raise _damaged(problem) from None
     except psycopg.errors.ReadOnlySqlTransaction:
         raise StoreReadOnlyError(_READ_ONLY) from None
+    except psycopg.errors.DiskFull:
+        raise StoreFullError from None
     except psycopg.Error as problem:
         kind = StoreTimeoutError if isinstance(problem, _LATE) else StoreError
         raise kind(f"the database cannot be used: {type(problem).__name__}") from None

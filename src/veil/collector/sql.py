@@ -5,6 +5,7 @@ Statements are constants; whatever comes from outside is a parameter.
 
 from __future__ import annotations
 
+import os
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -66,6 +67,11 @@ _COUNTED = (
 _MISSING = (
     "INSERT INTO takes (run, mark, round, place, data) VALUES (?, ?, ?, -1, ?) ON CONFLICT (run, mark, round, place) DO"
     " UPDATE SET data = excluded.data WHERE takes.data < excluded.data"
+)
+_PROBE_RUN = "probe"  # the id of no run
+_PROBE = (
+    "INSERT INTO takes (run, mark, round, place, data) VALUES (?, 0, 0, 0, ?) ON CONFLICT (run, mark, round, place) DO"
+    " UPDATE SET data = excluded.data"
 )
 _FORGET_COUNTED = (
     "DELETE FROM counted WHERE survey = ? AND asked NOT IN"
@@ -356,6 +362,12 @@ class SqlStore(Store):
     def ping(self) -> None:
         with self.reading() as connection:
             connection.execute("SELECT 1 FROM surveys LIMIT 1").fetchone()
+
+    def probe(self, size: int = 0) -> None:
+        with self.writing() as connection:  # random, so that nothing compresses it
+            connection.execute(_PROBE, (_PROBE_RUN, os.urandom(max(1, size))))
+        with self.writing() as connection:
+            connection.execute("DELETE FROM takes WHERE run = ?", (_PROBE_RUN,))
 
 
 def _numbered(connection: Connection, survey: StoredSurvey) -> StoredSurvey:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
 import threading
@@ -15,7 +16,7 @@ from veil.collector.migrating import bring_up_to_date
 from veil.collector.schema import BLOCKS, PER_SURVEY
 from veil.collector.sql import Connection
 from veil.collector.store import AuditEntry, Group
-from veil.errors import StoreDamagedError, StoreError, StoreTimeoutError
+from veil.errors import StoreDamagedError, StoreError, StoreFullError, StoreTimeoutError
 
 __all__ = ["SqliteStore"]
 
@@ -233,14 +234,16 @@ class SqliteStore(BlockStore):
                 self._idle.pop().close()
             self._writer.close()
 
-    def probe(self) -> None:
-        with self.writing() as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            connection.execute(f"PRAGMA user_version = {version}")  # the same, but its page is written
+    def probe(self, size: int = 0) -> None:
+        super().probe(size)
+        if self._free_bytes() < _ROOM_BYTES:
+            raise StoreFullError
+
+    def _free_bytes(self) -> float:
         with contextlib.suppress(OSError):
             space = os.statvfs(self._path.parent)
-            if space.f_bavail * space.f_frsize < _ROOM_BYTES:
-                raise StoreError("the database cannot be used: the disk is full")
+            return space.f_bavail * space.f_frsize
+        return math.inf
 
     def _connect(self, seconds: float | None = None) -> sqlite3.Connection:
         wait = _BUSY_SECONDS if seconds is None else seconds
@@ -282,5 +285,7 @@ def _translated() -> Iterator[None]:
     except sqlite3.Error as problem:
         if _is_damage(problem):
             raise _damaged(problem) from None
+        if getattr(problem, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+            raise StoreFullError from None
         locked = getattr(problem, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
         raise (StoreTimeoutError if locked else StoreError)(f"the database cannot be used: {problem}") from None

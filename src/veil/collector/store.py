@@ -404,8 +404,8 @@ class Store(ABC):
         """Raise a StoreError unless the database answers."""
 
     @abstractmethod
-    def probe(self) -> None:
-        """Write something that changes nothing, durably; raise a StoreError where that fails."""
+    def probe(self, size: int = 0) -> None:
+        """Write at least `size` bytes durably and remove them again; raise a StoreError where that fails."""
 
     @abstractmethod
     def close(self) -> None:
