@@ -183,13 +183,13 @@ export class Client {
   }
 
   /**
-   * Sets the ledger's day back to this device's, or to another one ("2026-01-31"), after a wrong clock has set it forward:
+   * Sets the ledger's day back to this device's, or to a later one ("2026-01-31"), after a wrong clock has set it forward:
    * until then no new day would begin. It returns no budget: what was spent on later days counts on this day too. Call it
    * only when the person says that the ledger's day is wrong.
    */
   async moveClockBack(day?: string): Promise<void> {
-    const to = day ?? dayOf(this.#environment.now());
-    await this.#store.commit((charges) => [moveBack(charges, to)], null);
+    const today = dayOf(this.#environment.now());
+    await this.#store.commit((charges) => [moveBack(charges, day ?? today, today)], null);
   }
 
   /** Tries to send what is waiting, now. It is also done by itself, when the network returns and at growing intervals. */

@@ -122,10 +122,13 @@ const CLOCK = "clock:"; // in place of a task: a record that moves the ledger's 
 const isMove = ({ task }: Charge): boolean => task === CLOCK;
 
 // The record that sets the ledger's day back, after a wrong clock has set it forward. No budget is returned.
-export function moveBack(charges: readonly Charge[], day: string): Charge {
+export function moveBack(charges: readonly Charge[], day: string, today: string): Charge {
   const before = latest(charges, "");
   if (!/^\d{4}-\d\d-\d\d$/.test(day) || day >= before) {
     throw new VeilError("clock", `expected a day before ${before || "the first charge"}, the ledger's latest, as 2026-01-31`);
+  }
+  if (day < today) {
+    throw new VeilError("clock", `expected this device's day, ${today}, or a later one, got ${day}`); // else it would not count today
   }
   return { day, task: CLOCK, epsilon: "0", mark: before, kept: new Uint8Array() };
 }

@@ -78,6 +78,7 @@ for (const [name, makeStore] of [
     for (const day of ["9999-12-31", "10000-01-01", "today", ""]) {
       await assert.rejects(client.moveClockBack(day), refused("clock"));
     }
+    await assert.rejects(client.moveClockBack("2026-01-30"), refused("clock")); // a day that is over
     await client.moveClockBack();
     await refusedDay(/daily budget of 1$/); // what was spent in the year 9999 counts today
     world.time += 86_400_000;

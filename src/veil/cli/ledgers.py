@@ -37,7 +37,10 @@ def show(ledger: File = None, as_json: AsJson = False) -> Document:
 def move_clock_back(
     ledger: File = None,
     to: Annotated[
-        str | None, typer.Option(metavar="YYYY-MM-DD", help="The day to move to. Default: this device's, UTC.")
+        str | None,
+        typer.Option(
+            metavar="YYYY-MM-DD", help="The day to move to, not before this device's. Default: this device's, UTC."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> Document:

@@ -232,7 +232,10 @@ class Ledger:
         Durable, and returns no budget: charges of later days count on the day `to` as well as on their own. Call it
         only when a person says that the ledger's day is wrong. Returns the ledger's new day.
         """
-        day = self._today() if to is None else to
+        today = self._today()
+        day = today if to is None else to
+        if day < today:  # charges of later days would count on a day that is over, and not today
+            raise ParameterError(f"to: expected this device's day, {today}, or a later one, got {day}")
 
         def moved(charges: list[Charge]) -> Charge:
             latest = _latest(charges, date.min)
