@@ -23,6 +23,8 @@ ENV PATH=/opt/veil/bin:$PATH \
     VEIL_FOLDER=/var/lib/veil \
     VEIL_HOST=0.0.0.0 \
     VEIL_PORT=8321
+# a new volume begins with these kernels; on another kind of processor the first start compiles its own
+RUN /opt/veil/bin/veil warm && chown --recursive veil:veil /var/lib/veil
 USER 10001:10001
 WORKDIR /var/lib/veil
 VOLUME /var/lib/veil

@@ -106,8 +106,10 @@ class Unit:
 def shipped() -> Unit:
     lines = UNIT.read_text().partition("[Service]")[2].partition("[Install]")[0].splitlines()
     lines = [line for line in lines if line and not line.startswith("#")]
-    start = next(line for line in lines if line.startswith("ExecStart="))
-    return Unit(start.removeprefix("ExecStart=").split(), [line for line in lines if line != start])
+    begin = ("ExecStartPre=", "ExecStart=")
+    first, start = (next(line for line in lines if line.startswith(name)).removeprefix(name) for name in begin)
+    command = ["sh", "-c", f"{first} > /dev/null && exec {start}"]
+    return Unit(command, [line for line in lines if not line.startswith(begin)])
 
 
 def check_possible() -> None:

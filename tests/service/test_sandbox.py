@@ -11,14 +11,21 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 from tests.patience import until
 from tests.service import sandbox
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, values
+from tests.support.commands import CliRunner
 
+from veil.cli.main import app
+from veil.collector import serve
 from veil.collector.health import Health
+from veil.collector.metrics import Metrics
+from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
 from veil.errors import ServiceError
 
@@ -73,6 +80,26 @@ def shipped(tmp_path: Path) -> Iterator[tuple[Collector, subprocess.Popen[bytes]
             process.kill()
 
 
+def test_kernels_are_compiled_before_the_collector_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    service = SimpleNamespace(health=SimpleNamespace(prepare_answers=lambda: events.append("prepared")))
+    listener = SimpleNamespace(listen=lambda backlog: events.append("listens"), getsockname=lambda: ("", 0))
+    monkeypatch.setattr(serve, "_service", lambda *given, **options: service)
+    monkeypatch.setattr(serve, "App", lambda service: SimpleNamespace(service=service))
+    monkeypatch.setattr(serve, "Ingest", lambda app: None)
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: events.append("serves"))
+    serve._serve(Settings(folder=str(tmp_path)), cast("Any", listener), None, Metrics(), files=0)
+    assert events == ["prepared", "listens", "serves"]
+
+
+def test_warm_compiles_and_touches_neither_database_nor_key(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["warm", "--folder", str(tmp_path / "data"), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["seconds"] >= 0
+    assert not (tmp_path / "data" / "collector.sqlite3").exists()
+    assert not (tmp_path / "data" / "signing.key").exists()
+
+
 def _port(log: Path, process: subprocess.Popen[bytes]) -> int:
     assert process.poll() is None, log.read_text()
     lines = [json.loads(line) for line in log.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
@@ -83,6 +110,7 @@ def test_the_shipped_unit_takes_reports_and_answers(tmp_path: Path) -> None:
     with shipped(tmp_path) as (collector, process), httpx.Client(base_url=collector.url, timeout=300) as client:
         mounts = Path(f"/proc/{process.pid}/mounts").read_text()
         assert re.search(r" / \S+ ro,", mounts), mounts  # it runs where we think that it does
+        assert list((collector.folder / "kernels").rglob("*.nbc"))  # compiled before it listened
         sent = client.post(f"/v1/surveys/{SURVEY.task}/reports", content=framed(SURVEY, values(60)), headers=FRAMED)
         assert sent.status_code == 200, sent.text
         ready = client.get("/readyz")

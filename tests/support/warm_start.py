@@ -43,6 +43,7 @@ VEIL = (
     "veil.shuffle.protocols",
     "uvicorn.protocols.http.httptools_impl",
     "uvloop",
+    "tests.support.warm_kernels",
 )
 ROOT = Path(__file__).parents[2]
 COMMAND = "from veil.cli.main import run; run()"

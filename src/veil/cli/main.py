@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from veil import __version__
 from veil.cli.answering import answer
 from veil.cli.asking import merge, randomize, tally
-from veil.cli.collecting import serve, survey_app
+from veil.cli.collecting import serve, survey_app, warm
 from veil.cli.completing import experiments, methods
 from veil.cli.database import check_installed
 from veil.cli.inspecting import inspect
@@ -185,6 +185,7 @@ app.command()(reproduce)
 app.command()(answer)
 app.add_typer(ledger_app, name="ledger")
 app.command()(serve)
+app.command()(warm)
 app.command()(shuffler)
 app.add_typer(survey_app, name="survey")
 app.add_typer(token_app, name="token")

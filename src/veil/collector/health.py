@@ -85,14 +85,15 @@ class Health:
 
     def check_answers(self) -> None:
         """Refuse unless answers can be computed. Blocks: the first time it may have to compile kernels."""
-        if not self._can_answer():
+        if not self.prepare_answers():
             raise _refusal("answers cannot be computed: see the log")
 
     def stop(self) -> None:
         """Try no more."""
         self._stopping.set()
 
-    def _can_answer(self) -> bool:
+    def prepare_answers(self) -> bool:
+        """Load or compile the kernels of answers. Return False, and log why, if answers cannot be computed."""
         with self._compiling:  # one of several who ask at the same time compiles
             if self._answers is None:
                 try:

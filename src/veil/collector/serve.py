@@ -25,7 +25,7 @@ from veil.collector.supervising import supervise
 from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
 from veil.kernels import keep_compiled_in
 
-__all__ = ["serve"]
+__all__ = ["keep_kernels", "serve"]
 
 _LOOK_SECONDS = 1.0
 _GRACE_SECONDS = 10.0
@@ -43,7 +43,7 @@ def serve(settings: Settings) -> None:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     set_up(settings.log_level)
     files = require_files(settings.max_connections)
-    keep_compiled_in(Path(settings.folder).resolve() / "kernels")  # where neither the package nor a home can be written
+    keep_kernels(settings)
     limit = AddressLimit(settings.requests_per_minute) if settings.requests_per_minute else None
     with _bound(settings) as listener:
         if settings.workers == 1:
@@ -56,6 +56,11 @@ def serve(settings: Settings) -> None:
             _serve(settings, listener, limit, Metrics(board.of(number)), files, number, ready)
 
         supervise(work, settings.workers, settings.shutdown_seconds + _GRACE_SECONDS)
+
+
+def keep_kernels(settings: Settings) -> None:
+    """Keep compiled kernels in the collector's folder where neither the package nor a home can be written."""
+    keep_compiled_in(Path(settings.folder).resolve() / "kernels")
 
 
 def _serve(
@@ -71,6 +76,7 @@ def _serve(
 
     sys.setswitchinterval(_SWITCH_SECONDS)
     app = App(_service(settings, metrics, chores=worker == 0))
+    app.service.health.prepare_answers()  # a failure is logged, and readiness tells it: reports are taken all the same
     edge = Edge(settings, metrics, settings.max_connections, limit)
     listener.listen(BACKLOG)
     if worker == 0:
