@@ -135,12 +135,23 @@ class CollectorError(VeilError):
 
 
 class ServiceError(VeilError):
-    """The collector refuses a request. `code` is for programs, `status` is HTTP's, `retry_after` is in seconds."""
+    """The collector refuses a request. `code` is for programs, `status` is HTTP's, `retry_after` is in seconds.
+
+    `limit` names the limit that was met, for metrics.
+    """
 
     def __init__(
-        self, status: int, code: str, message: str, *, expected: str | None = None, retry_after: int | None = None
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        expected: str | None = None,
+        retry_after: int | None = None,
+        limit: str | None = None,
     ) -> None:
         self.status, self.code, self.expected, self.retry_after = status, code, expected, retry_after
+        self.limit = limit
         super().__init__(message)
 
 

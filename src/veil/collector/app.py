@@ -68,7 +68,8 @@ class App:
         try:
             if "veil.wait" in scope:  # the edge says so
                 message = "too many requests came from this address: send it again later"
-                raise ServiceError(429, "too-many-requests", message, retry_after=scope["veil.wait"])
+                wait = scope["veil.wait"]
+                raise ServiceError(429, "too-many-requests", message, retry_after=wait, limit="requests_per_minute")
             if for_devices and scope["method"] == "OPTIONS":
                 await _preflight()(scope, receive, answer)
             elif reports is not None and scope["method"] == "POST":

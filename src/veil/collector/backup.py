@@ -18,6 +18,7 @@ from veil.collector.logs import log
 from veil.collector.schema import LATEST, PER_SURVEY, SHARED
 from veil.collector.sql import Connection
 from veil.collector.sqlite_store import SqliteStore
+from veil.collector.vitals import note_backup
 from veil.errors import InputError, StoreError, WireError
 from veil.tools.durable import make_private_folder, sync_folder
 from veil.tools.scratch import remove_leftovers, scratch_folder
@@ -32,8 +33,8 @@ _ROWS = 64  # of reports or ids at once: a quarter of a megabyte each, and more 
 def back_up(store: BlockStore, out: Path) -> int:
     """Copy everything to a new file, as it is at one moment; reports may come in meanwhile. How many reports it has.
 
-    The file is its owner's alone, and appears once it is whole and on the disk. A database of an earlier version is
-    copied as it is.
+    The file is its owner's alone, and appears once it is whole and on the disk. Then its time is noted in the database,
+    for metrics. A database of an earlier version is copied as it is.
     """
     if out.exists():
         raise InputError(f"{out} is there already: expected a new file")
@@ -44,6 +45,8 @@ def back_up(store: BlockStore, out: Path) -> int:
             os.fsync(whole.fileno())
         made.replace(out)
     sync_folder(out.parent)
+    if store.version == LATEST:
+        note_backup(store)
     return reports
 
 

@@ -39,7 +39,8 @@ async def read_body(service: Service, request: Request) -> bytes:
                 if size + len(part) > limit:
                     raise _too_large(limit)
                 if service.body_bytes + len(part) > service.settings.queue_bytes:
-                    raise ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1)
+                    busy = "the collector is busy: send it again later"
+                    raise ServiceError(429, "busy", busy, retry_after=1, limit="queue_bytes")
                 service.body_bytes += len(part)
                 size += len(part)
                 parts.append(part)
@@ -51,7 +52,8 @@ async def read_body(service: Service, request: Request) -> bytes:
 
 
 def _too_large(limit: int) -> ServiceError:
-    return ServiceError(413, "too-large", "this request is too large", expected=f"at most {limit} bytes")
+    expected = f"at most {limit} bytes"
+    return ServiceError(413, "too-large", "this request is too large", expected=expected, limit="max_body_bytes")
 
 
 async def read_json(service: Service, request: Request) -> dict[str, Any]:

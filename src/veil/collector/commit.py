@@ -89,7 +89,9 @@ class CommitQueue:
         """The same from within the event loop; `done` is called there with None, or with why nothing was stored."""
         self._health.check()
         if self._reports + count > self._most_reports or self._bytes + len(frames) > self._most_bytes:
-            raise ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1)
+            met = "queue_reports" if self._reports + count > self._most_reports else "queue_bytes"
+            message = "the collector is busy: send it again later"
+            raise ServiceError(429, "busy", message, retry_after=1, limit=met)
         pending = _Pending(stored, survey, frames, count, done)
         self._count(count, len(frames))
         with self._changed:

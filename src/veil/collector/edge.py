@@ -112,6 +112,7 @@ class Edge:
         if len(self.connections) < self.most:
             return True
         self._log("warning", "connections-full", most=self.most)
+        self.note_limit("max_connections")
         oldest = min(
             (next(iter(waiting.items())) for waiting, _, _ in self._limits if waiting), key=_since, default=None
         )
@@ -134,6 +135,10 @@ class Edge:
     def count(self, reason: str) -> None:
         """One more connection was closed from here."""
         self._metrics.add("veil_connections_closed_total", reason=reason)
+
+    def note_limit(self, limit: str) -> None:
+        """Count a connection or a head that met a limit."""
+        self._metrics.add("veil_limits_reached_total", limit=limit)
 
     def look(self) -> None:
         """Close what takes too long. The oldest of each kind stand first."""
@@ -454,6 +459,7 @@ class Connection(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def _refuse_head(self) -> None:
+        self.edge.note_limit("head_bytes")
         if self.cycle is not None and not self.cycle.response_complete:  # trailers, or a head behind a pending answer
             self.drop("head-too-large")
             return

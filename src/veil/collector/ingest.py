@@ -136,7 +136,8 @@ class Taken:
         """The body is not whole: what has come counts among all bodies."""
         service, more = self._ingest.service, len(self.body) - self._held
         if service.body_bytes + more > service.settings.queue_bytes:
-            self.done(ServiceError(429, "busy", "the collector is busy: send it again later", retry_after=1))
+            message = "the collector is busy: send it again later"
+            self.done(ServiceError(429, "busy", message, retry_after=1, limit="queue_bytes"))
             return
         service.body_bytes += more
         self._held += more

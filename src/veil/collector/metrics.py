@@ -21,6 +21,7 @@ _HELP = {
     "veil_requests_total": ("counter", "Requests by route and status."),
     "veil_request_seconds": ("histogram", "From a whole head to the answer, by route."),
     "veil_refused_total": ("counter", "Refused requests by code."),
+    "veil_limits_reached_total": ("counter", "Requests and connections that met a limit, by its setting."),
     "veil_commit_failures_total": ("counter", "Commits that the database refused; none of them was acknowledged."),
     "veil_upkeep_failures_total": ("counter", "Runs of ids that could not be made: commits become slower."),
     "veil_damaged_reports": ("gauge", "Stored reports that could not be read because their blocks are damaged."),
@@ -33,6 +34,11 @@ _HELP = {
     "veil_connections_closed_total": ("counter", "Connections that were closed from here, by reason."),
     "veil_queue_reports": ("gauge", "Reports that wait for a commit."),
     "veil_body_bytes": ("gauge", "Bytes of request bodies that are being read."),
+    "veil_build_info": ("gauge", "Always 1; its labels name the versions."),
+    "veil_database_bytes": ("gauge", "Size of the database."),
+    "veil_disk_bytes": ("gauge", "Size of the disk with the collector's folder."),
+    "veil_disk_free_bytes": ("gauge", "Free bytes of the disk with the collector's folder."),
+    "veil_last_backup_timestamp_seconds": ("gauge", "When veil backup last finished, in seconds since 1970; 0: never."),
 }
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _Place = tuple[str, str]
@@ -67,9 +73,10 @@ class Metrics:
         with self._lock:
             self._values[place] = self._values.get(place, 0) + amount
 
-    def set(self, name: str, value: int) -> None:
-        """Where a gauge stands."""
-        self._values[name, ""] = value
+    def set(self, name: str, value: int, **labels: str) -> None:
+        """Set a gauge."""
+        with self._lock:
+            self._values[name, _written(**labels)] = value
 
     def watch(self, name: str, look: Callable[[], int]) -> None:
         """A gauge that is looked at whenever the numbers are told."""
@@ -123,9 +130,8 @@ class Metrics:
         before = board.own()
         if before is not None:
             _join(self._values, self._times, before)
-            for family, (kind, _) in _HELP.items():
-                if kind == "gauge":
-                    self._values.pop((family, ""), None)
+            for place in [place for place in self._values if _HELP[place[0]][0] == "gauge"]:
+                del self._values[place]
 
 
 def _join(values: dict[_Place, int], times: dict[_Place, list[float]], other: bytes) -> None:

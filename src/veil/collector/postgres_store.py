@@ -336,6 +336,11 @@ class PostgresStore(BlockStore):
             while True:
                 self._idle.pop().close()
 
+    def size(self) -> int:
+        with self.reading() as connection:
+            (size,) = connection.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
+        return int(size)
+
     def _connect(self) -> psycopg.Connection[Any]:
         try:
             connection = psycopg.connect(self._url, autocommit=True, connect_timeout=_CONNECT_SECONDS)

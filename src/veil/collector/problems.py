@@ -52,7 +52,7 @@ def as_service_error(problem: BaseException) -> ServiceError:
             503, "unavailable", "this collector lacks a library that the answer needs: tell its operator"
         )
     if isinstance(problem, LimitError):
-        return ServiceError(422, "over-limit", str(problem), expected=problem.expected)
+        return ServiceError(422, "over-limit", str(problem), expected=problem.expected, limit="query")
     for kind, code in _CODES:
         if isinstance(problem, kind):
             return ServiceError(422, code, str(problem))
@@ -63,6 +63,8 @@ def noted(metrics: Metrics, problem: BaseException) -> ServiceError:
     """The same, counted; and logged where nobody foresaw it, but no line for each request: anybody may send many."""
     refusal = as_service_error(problem)
     metrics.add("veil_refused_total", code=refusal.code)
+    if refusal.limit is not None:
+        metrics.add("veil_limits_reached_total", limit=refusal.limit)
     if refusal.status >= 500 and not isinstance(problem, ServiceError):  # those are logged where they arise
         _log("error" if refusal.status == 500 else "warning", refusal.code, problem)
     return refusal

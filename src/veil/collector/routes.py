@@ -78,7 +78,8 @@ def check_count(service: Service, survey: Survey, size: int) -> int:
     count = count_frames(survey, size)
     if count > service.settings.max_reports:
         expected = f"at most {service.settings.max_reports} reports"
-        raise ServiceError(413, "too-large", "these are too many reports for one request", expected=expected)
+        message = "these are too many reports for one request"
+        raise ServiceError(413, "too-large", message, expected=expected, limit="max_reports")
     return count
 
 

@@ -28,6 +28,7 @@ from veil.collector.rounds import Studies
 from veil.collector.settings import Settings
 from veil.collector.store import AuditEntry, Store, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
+from veil.collector.vitals import measure
 from veil.collector.workers import Workers
 from veil.device.rounds import RoundPart
 from veil.errors import InputError, ServiceError, StoreError, VeilError
@@ -296,6 +297,7 @@ class Service:
         if time.monotonic() >= self._look_again:
             self._look_again = time.monotonic() + _RETENTION_SECONDS
             self._forget_due()
+            measure(self.metrics, self.store, Path(self.settings.folder), self.settings.database.partition(":")[0])
         for key in self.store.behind():
             if key in self._untallied:
                 continue

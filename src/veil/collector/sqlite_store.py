@@ -234,6 +234,13 @@ class SqliteStore(BlockStore):
                 self._idle.pop().close()
             self._writer.close()
 
+    def size(self) -> int:
+        total = 0
+        for end in ("", "-wal", "-shm"):
+            with contextlib.suppress(OSError):
+                total += Path(f"{self._path}{end}").stat().st_size
+        return total
+
     def probe(self, size: int = 0) -> None:
         super().probe(size)
         if self._free_bytes() < _ROOM_BYTES:

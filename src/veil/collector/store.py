@@ -400,6 +400,10 @@ class Store(ABC):
         """Say something else under a name."""
 
     @abstractmethod
+    def size(self) -> int:
+        """Return how many bytes the database takes."""
+
+    @abstractmethod
     def ping(self) -> None:
         """Raise a StoreError unless the database answers."""
 

@@ -26,6 +26,7 @@ class Workers:
     """
 
     def __init__(self, name: str, *, threads: int, waiting: int) -> None:
+        self._name = name
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"veil-{name}")
         self._places = threading.Semaphore(threads + waiting)
 
@@ -33,7 +34,7 @@ class Workers:
         """What the work returns; refuses it at once where too much waits already."""
         if not self._places.acquire(blocking=False):
             message = "the collector is busy: ask again later"
-            raise ServiceError(429, "busy", message, retry_after=_RETRY_SECONDS)
+            raise ServiceError(429, "busy", message, retry_after=_RETRY_SECONDS, limit=f"threads-{self._name}")
         try:
             future = self._pool.submit(work, *arguments)
         except RuntimeError:  # it was stopped
