@@ -412,7 +412,7 @@ def test_a_published_survey_must_be_what_the_wire_format_says() -> None:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     key = Ed25519PrivateKey.generate()
-    right = json.loads(documents.unsigned(draft_of(SURVEY, {}, precision=60, minimum=1)))
+    right = json.loads(documents.unsigned(draft_of(SURVEY, {}, precision=3_600, minimum=1)))
 
     def signed(document: bytes) -> Any:
         parts = (document, key.public_key().public_bytes_raw(), key.sign(PURPOSE + document))

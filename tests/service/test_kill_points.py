@@ -243,7 +243,7 @@ def round_begun(copied: tuple[str, Callable[[int], str]]) -> tuple[Callable[[int
     study, people = STUDIES["svim"], held(STUDIES["svim"], 600)
     store = store_at(first)
     studies = Studies(store, Catalogue(store))
-    stored, _ = studies.publish(study, {}, precision=60, minimum=10)
+    stored, _ = studies.publish(study, {}, precision=3_600, minimum=10)
     Catalogue(store).open(stored.task)
     survey = study.survey
     decoded = decode_requests(survey, [reports(survey, people)])

@@ -35,7 +35,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 def named(store: Store, survey: Survey, name: str | None, **options: Any) -> Any:
     given = {**options, **({} if name is None else {"name": name})}
-    return Catalogue(store).create(draft_of(survey, given, precision=60, minimum=1))[0]
+    return Catalogue(store).create(draft_of(survey, given, precision=3_600, minimum=1))[0]
 
 
 def test_the_latest_wave_is_remembered_for_a_moment(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_wrong_names_and_texts_are_refused(wrong: dict[str, Any]) -> None:
 def test_what_is_said_about_a_survey_is_signed_beside_it(tmp_path: Path) -> None:
     store, key = SqliteStore(tmp_path / "x.sqlite3"), load_key(tmp_path / "key")
     public = public_bytes(key)
-    plain = published(draft_of(FIRST, {}, precision=60, minimum=1), key)
+    plain = published(draft_of(FIRST, {}, precision=3_600, minimum=1), key)
     stored = named(store, FIRST, "sleep", texts=TEXTS)
     answer = published(stored, key, 86_400)
     assert {name: answer[name] for name in plain} == plain  # devices that know nothing of names verify it as ever
@@ -146,7 +146,7 @@ def test_rounds_have_no_names(tmp_path: Path) -> None:
 
     store = SqliteStore(tmp_path / "x.sqlite3")
     with pytest.raises(InputError, match="one round"):
-        Studies(store, Catalogue(store)).publish(STUDIES["svim"], {"name": "x"}, precision=60, minimum=1)
+        Studies(store, Catalogue(store)).publish(STUDIES["svim"], {"name": "x"}, precision=3_600, minimum=1)
     store.close()
 
 

@@ -33,7 +33,7 @@ HALF = Fraction(1, 2)
 
 
 def stored(survey: Survey) -> StoredSurvey:
-    return StoredSurvey(1, survey.task, survey.to_bytes(), "open", None, None, 60, 1)
+    return StoredSurvey(1, survey.task, survey.to_bytes(), "open", None, None, 3_600, 1)
 
 
 def asked(

@@ -153,7 +153,7 @@ def test_a_finished_study_is_not_answered_from_too_few(tmp_path: Path) -> None:
     store = open_store(Settings(folder=str(tmp_path / "data")))
     catalogue = Catalogue(store)
     studies, study = Studies(store, catalogue), TwoPhaseVariance(Piecewise, 4.0, Interval(0, 10))
-    first, _ = studies.publish(study, {}, precision=60, minimum=100)
+    first, _ = studies.publish(study, {}, precision=3_600, minimum=100)
     id_ = digest(study.to_json())
     catalogue.open(first.task)
     for number, people in enumerate((200, 2)):

@@ -68,7 +68,7 @@ def published(store: Store, study: Study, people: int = PEOPLE, **options: Any) 
     """A study whose people have reported to its first round."""
     catalogue = Catalogue(store)
     studies = Studies(store, catalogue)
-    stored, _ = studies.publish(study, options, precision=60, minimum=1)
+    stored, _ = studies.publish(study, options, precision=3_600, minimum=1)
     catalogue.open(stored.task)
     fill(store, stored, reports(study.survey, held(study, people)), study.survey)
     return studies, catalogue.look_up(stored.task)

@@ -51,6 +51,8 @@ export interface Terms {
    * answers to one survey; and a delta, without which surveys that need one are refused.
    */
   readonly budget: Budget;
+  /** True to answer also where the collector keeps the times of reports finer than an hour. */
+  readonly allowFineTimes?: boolean;
   /** The name of the database in the browser; "veil" unless told. */
   readonly database?: string;
 }
@@ -81,9 +83,9 @@ export async function openClient(options: Options, environment: Environment): Pr
   try {
     const source = new Source(environment, store, collector, wanted, keys);
     const published = await source.look();
-    checkOpen(published, environment.now());
+    checkOpen(published, environment.now(), options.allowFineTimes);
     published.survey.checkLasting();
-    return new Client(published, source, caps, collector, wanted.name, store, environment);
+    return new Client(published, source, caps, collector, options, store, environment);
   } catch (problem) {
     store.close();
     throw problem;
@@ -97,7 +99,7 @@ export class Client {
   readonly #source: Source;
   readonly #caps: Caps;
   readonly #collector: string;
-  readonly #name: string | undefined; // that was asked for
+  readonly #options: Options;
   readonly #store: Store;
   readonly #environment: Environment;
   readonly #queue: Queue;
@@ -108,7 +110,7 @@ export class Client {
     source: Source,
     caps: Caps,
     collector: string,
-    name: string | undefined,
+    options: Options,
     store: Store,
     environment: Environment,
   ) {
@@ -117,7 +119,7 @@ export class Client {
     this.#source = source;
     this.#caps = caps;
     this.#collector = collector;
-    this.#name = name;
+    this.#options = options;
     this.#store = store;
     this.#environment = environment;
     this.#queue = new Queue(environment, store, collector, (task) => this.#opens(task));
@@ -168,7 +170,8 @@ export class Client {
     beside?: Readonly<Record<string, number | bigint>>,
     occasion?: string,
   ): Promise<Receipt> {
-    checkOpen(await this.#source.current(), this.#environment.now()); // it may have closed since this page was opened
+    const published = await this.#source.current(); // it may have closed since this page was opened
+    checkOpen(published, this.#environment.now(), this.#options.allowFineTimes);
     const survey = this.#survey;
     if (occasion !== undefined && (!survey.longitudinal || typeof occasion !== "string" || !occasion)) {
       throw new DomainError("expected an occasion only for a survey that is answered again and again, named by text");
@@ -251,7 +254,8 @@ export class Client {
     const now = this.#environment.now();
     if (!isPaid) return { day: dayFor(charges, now), task, epsilon: "0", mark, kept };
     const delta = ask.delta[0] ? { delta: fractionText(sum(ask.delta, NOTHING)) } : {};
-    const series = this.#name === undefined ? {} : { series: `${this.#collector} ${this.#name}` };
+    const { name } = this.#options;
+    const series = name === undefined ? {} : { series: `${this.#collector} ${name}` };
     return grant(charges, this.#caps, { task, epsilon: cost, ...delta, ...series, mark, kept }, now);
   }
 

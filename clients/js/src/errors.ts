@@ -36,6 +36,7 @@ export type SurveyProblem =
   | "rollback"
   | "outdated"
   | "ratio"
+  | "fine-times"
   | "not-open"
   | "closed"
   | "unsupported";

@@ -4,12 +4,14 @@ import { readAbout } from "./about.js";
 import type { About } from "./about.js";
 import { encodeText, fromBase64url, join, toBase64url } from "./bytes.js";
 import { integer, malformed, parse, readTime, take, timeText } from "./canonical.js";
-import type { Json } from "./canonical.js";
+import type { Json, JsonObject } from "./canonical.js";
 import { SurveyError, VeilError } from "./errors.js";
 import { Survey } from "./survey.js";
 
 const SURVEY = "veil-published-survey-v1\0";
 const ABOUT = "veil-survey-about-v1\0";
+const HOUR = 3600; // seconds: finer times of reports can show whose they are
+const MAX_KEEP_DAYS = 36_525;
 const CLOCK = 86_400_000; // milliseconds that this device's clock may be ahead of the collector's
 
 // What a page asks for: a survey by its task id, or the latest wave of a name.
@@ -29,6 +31,8 @@ export interface Publication {
   readonly about: About | null; // null where the survey has no name
   readonly opens: number; // milliseconds, -Infinity where it was always open
   readonly closes: number; // Infinity where it does not close
+  readonly precision: number; // seconds to which the times of reports are kept
+  readonly keepDays: number | null; // after which reports are erased, counted from closing; null where nothing is said
 }
 
 // Public keys as base64url, at least one: what the page trusts.
@@ -96,12 +100,17 @@ async function isSigned(
 
 async function read(bytes: Uint8Array): Promise<Omit<Publication, "about" | "key">> {
   try {
-    const document = parse(bytes);
+    const { keep_days: keep, ...document } = parse(bytes) as JsonObject;
     const keys = ["version", "opens", "closes", "precision", "survey"];
     const [version, opens, closes, precision, task] = take(document, "veil-published-survey", ...keys);
     integer(version, 1, 1);
-    integer(precision, 1, Number.MAX_SAFE_INTEGER);
-    return { survey: await Survey.read(task), opens: timeOf(opens) ?? -Infinity, closes: timeOf(closes) ?? Infinity };
+    return {
+      survey: await Survey.read(task),
+      opens: timeOf(opens) ?? -Infinity,
+      closes: timeOf(closes) ?? Infinity,
+      precision: integer(precision, 1, Number.MAX_SAFE_INTEGER),
+      keepDays: keep === undefined ? null : integer(keep, 1, MAX_KEEP_DAYS),
+    };
   } catch (problem) {
     if (problem instanceof VeilError) throw problem;
     throw malformed("a survey that can be read"); // nested too deeply, or larger than this browser can hold
@@ -112,11 +121,14 @@ const timeOf = (document: Json | undefined): number | null => (document === null
 
 export const isOpen = ({ opens, closes }: Publication, now: number): boolean => opens <= now && now < closes;
 
-export function checkOpen({ opens, closes }: Publication, now: number): void {
+export function checkOpen({ opens, closes, precision }: Publication, now: number, allowFineTimes = false): void {
   if (now < opens) {
     throw new SurveyError("not-open", `this survey is not open yet: it takes answers from ${timeText(opens)} on`);
   }
   if (now >= closes) throw new SurveyError("closed", `this survey is closed: it took answers until ${timeText(closes)}`);
+  if (precision < HOUR && !allowFineTimes) {
+    throw new SurveyError("fine-times", `expected times of reports kept to an hour or more, got ${precision} s`);
+  }
 }
 
 // Refuses a statement that the collector has not renewed in time.

@@ -100,6 +100,21 @@ test("another survey of the same collector is refused", async () => {
   await assert.rejects(world.open({ task: asked }), refused("survey-task"));
 });
 
+test("times finer than an hour are refused, unless the page allows them", async () => {
+  const world = new World();
+  const task = await world.collector.publish(GRR_TASK, { precision: 3599 });
+  await assert.rejects(world.open({ task }), refused("survey-fine-times"));
+  assert.equal((await world.store.charges()).length, 0);
+  const client = await world.open({ task, allowFineTimes: true });
+  assert.deepEqual(await client.answer("yes"), { state: "delivered" });
+  await world.collector.publish(GRR_TASK);
+  const coarse = await world.open({ task });
+  await world.collector.publish(GRR_TASK, { precision: 1 }); // the collector signs other terms while the page is open
+  await world.pass(301_000);
+  await assert.rejects(coarse.answer("no"), refused("survey-fine-times"));
+  assert.equal((await world.store.charges()).length, 1);
+});
+
 test("documents of another form are refused though signed", async () => {
   const world = new World();
   const good = {
@@ -117,6 +132,8 @@ test("documents of another form are refused though signed", async () => {
     { ...good, note: "more" },
     { ...good, precision: 0 },
     { ...good, precision: "3600" },
+    { ...good, keep_days: 0 },
+    { ...good, keep_days: null },
     { ...good, opens: "2026-01-31" },
     { ...good, opens: "2026-02-30T00:00:00Z" },
     { ...good, closes: 1 },

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.outcome import AsJson, Document, console, plural, reporting
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
 from veil.errors import DomainError, InputError, ServiceError
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ def answer(
     public: Annotated[
         list[str] | None, typer.Option(metavar="NAME=N", help="A public column beside the answer, once for each.")
     ] = None,
+    allow_fine_times: Annotated[
+        bool, flag("--allow-fine-times", "Answer also where the collector keeps times finer than an hour.")
+    ] = False,
     occasion: Annotated[
         str | None,
         typer.Option(help="For surveys answered again and again (Rappor): the occasion's name; default: the day, UTC."),
@@ -76,7 +79,7 @@ def answer(
 
     collector, survey = _place(url, name)
     budget = Ledger(ledger or default_ledger(), lifetime=lifetime, per_day=per_day, per_survey=per_survey, delta=delta)
-    client = Client.open(collector, key, survey, budget)
+    client = Client.open(collector, key, survey, budget, allow_fine_times=allow_fine_times)
     held = held_value(client.survey.domain, _given(value))
     receipt = client.answer(held, _columns(public), occasion=occasion, patience=patience)
     if receipt.reason is not None:

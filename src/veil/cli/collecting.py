@@ -111,6 +111,9 @@ def create(
     opens: Annotated[str | None, typer.Option(help="Take reports from then on, as in 2026-01-31T12:00:00Z.")] = None,
     closes: Annotated[str | None, typer.Option(help="Take no reports from then on.")] = None,
     precision: Annotated[int | None, typer.Option(help="Truncate times to so many seconds; default: 86400.")] = None,
+    allow_fine_times: Annotated[
+        bool, flag("--allow-fine-times", "Publish a --precision below 3600 (an hour); devices refuse it by default.")
+    ] = False,
     minimum: Annotated[int | None, typer.Option(help="Answer nothing below so many reports; default: 100.")] = None,
     name: Annotated[
         str | None, typer.Option(help="What devices find it by; surveys of the same name are its waves.")
@@ -143,6 +146,7 @@ def create(
         "keep_days": keep_days,
         "people": people,
         "round_seconds": round_seconds,
+        "allow_fine_times": allow_fine_times or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}

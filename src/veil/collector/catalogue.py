@@ -14,16 +14,18 @@ from functools import lru_cache
 from typing import Any
 
 from veil.collector.store import Store, StoredSurvey
-from veil.device.verification import NAME, read_time, written_time
+from veil.device.verification import FINEST_PRECISION, NAME, read_time, written_time
 from veil.errors import InputError, ServiceError, WireError
 from veil.study import Study
 from veil.study.registry import study_from_json
 from veil.survey import MOST_WAVES, Survey
+from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, canonical, parse
 
 __all__ = [
     "Catalogue",
     "both_named",
+    "check_allowed",
     "draft_of",
     "is_digest",
     "parsed",
@@ -87,6 +89,27 @@ def draft_of(
         survey = _of_wave(survey, wave)
     draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
     return replace(draft, keep_days=keep, name=name, texts=texts, wave=wave)
+
+
+def check_allowed(options: Json, *, precision: int) -> None:
+    """Refuse terms that need an option of their own to be published; these options are removed.
+
+    `precision` is that of surveys that do not say.
+    """
+    fine = _flag(options, "allow_fine_times")
+    seconds = options.get("precision", precision)
+    if not fine and is_int(seconds) and seconds < FINEST_PRECISION:
+        raise InputError(
+            f"precision: expected at least {FINEST_PRECISION} (1 hour), got {seconds}: finer times can show whose"
+            " a report is, and devices refuse them; allow_fine_times (--allow-fine-times) publishes them all the same"
+        )
+
+
+def _flag(options: Json, name: str) -> bool:
+    given = options.pop(name, False)
+    if not isinstance(given, bool):
+        raise InputError(f"{name}: expected true or false")
+    return given
 
 
 def task_wanted(survey: Survey, options: Json) -> str:

@@ -32,6 +32,7 @@ def unsigned(stored: StoredSurvey) -> bytes:
         "opens": written_time(stored.opens),
         "closes": written_time(stored.closes),
         "precision": stored.precision,
+        **({} if stored.keep_days is None else {"keep_days": stored.keep_days}),
     }
     return canonical(document)
 

@@ -88,6 +88,7 @@ def _survey_paths() -> Node:
         "opens": TIME,
         "closes": TIME,
         "precision": {"type": "integer", "minimum": 1, "maximum": 31_622_400},
+        "allow_fine_times": {"type": "boolean", "description": "Publish a precision below 3,600 seconds."},
         "minimum": {"type": "integer", "minimum": 1, "maximum": 2**40},
         "keep_days": {"type": "integer", "minimum": 1, "maximum": 36_525},
         "name": NAME,

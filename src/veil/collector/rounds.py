@@ -17,6 +17,7 @@ from functools import partial
 from veil.collector.catalogue import (
     Catalogue,
     both_named,
+    check_allowed,
     draft_of,
     is_digest,
     parsed_study,
@@ -56,6 +57,7 @@ class Studies:
         A `bare` task says what is asked and not how it is read: a study that is there already stays.
         """
         survey, options = study.survey, dict(options)
+        check_allowed(options, precision=precision)
         people, seconds = options.pop("people", None), options.pop("round_seconds", None)
         if isinstance(study, OneRound):
             if people is not None or seconds is not None:

@@ -60,21 +60,28 @@ class Client:
             raise BudgetError("this survey promises nothing on its own: it needs a shuffler")
 
     @staticmethod
-    def open(url: str, key: str | bytes | Sequence[str | bytes], name: str, ledger: Ledger) -> OnlineClient:
+    def open(
+        url: str,
+        key: str | bytes | Sequence[str | bytes],
+        name: str,
+        ledger: Ledger,
+        *,
+        allow_fine_times: bool = False,
+    ) -> OnlineClient:
         """Runs on the device: a client that fetches a survey from a collector, and sends its answers there.
 
         `key` is the collector's public key (base64url, as `veil survey show` prints it), or several while keys change;
         `name` is the survey's task id, or its name: then it is the latest wave of that name that takes reports, and the
         name must be signed, too. Refuses a survey that is not signed with the key, not open, not the one asked for, or
-        that promises less than the ledger's budget grants. What could not be sent waits in a private file beside the
-        ledger.
+        that promises less than the ledger's budget grants, or whose collector keeps times finer than an hour, unless
+        `allow_fine_times`. What could not be sent waits in a private file beside the ledger.
 
             client = veil.Client.open("https://collector.example", key, task, veil.Ledger("ledger", lifetime=2.0))
             receipt = client.answer("coffee")           # delivered, queued or refused
         """
         from veil.device.online import open_client
 
-        return open_client(url, key, name, ledger)
+        return open_client(url, key, name, ledger, allow_fine_times=allow_fine_times)
 
     def answer(
         self,

@@ -57,14 +57,22 @@ class Clock:
 
 
 def open_client(
-    url: str, key: str | bytes | Sequence[str | bytes], name: str, ledger: Ledger, clock: Clock | None = None
+    url: str,
+    key: str | bytes | Sequence[str | bytes],
+    name: str,
+    ledger: Ledger,
+    clock: Clock | None = None,
+    *,
+    allow_fine_times: bool = False,
 ) -> OnlineClient:
     """Runs on the device: see `Client.open`."""
     if not isinstance(name, str) or not (_TASK.fullmatch(name) or NAME.fullmatch(name)):
         raise ParameterError("expected the task id of a survey (64 hex digits), or its name: small letters, digits, -")
     ledger = checked_ledger(ledger)
     outbox = Outbox(None if ledger.path is None else ledger.path.with_name(f"{ledger.path.name}.outbox"))
-    client = OnlineClient(Web(url), _read_keys(key), name, ledger, outbox, clock or Clock())
+    client = OnlineClient(
+        Web(url), _read_keys(key), name, ledger, outbox, clock or Clock(), fine_times=allow_fine_times
+    )
     client.look()
     ledger.check(client.survey.guarantee)
     return client
@@ -74,11 +82,19 @@ class OnlineClient:
     """Answers one survey of one collector for one person. `Client.open` makes it."""
 
     def __init__(
-        self, web: Web, keys: tuple[bytes, ...], name: str, ledger: Ledger, outbox: Outbox, clock: Clock
+        self,
+        web: Web,
+        keys: tuple[bytes, ...],
+        name: str,
+        ledger: Ledger,
+        outbox: Outbox,
+        clock: Clock,
+        *,
+        fine_times: bool,
     ) -> None:
         self._web, self._keys, self._name, self._clock = web, keys, name, clock
         self._task = name if _TASK.fullmatch(name) else None
-        self.ledger, self.outbox = ledger, outbox
+        self.ledger, self.outbox, self._fine_times = ledger, outbox, fine_times
         self._client: Client | None = None
         self._key = b""
         self._about: Json | None = None
@@ -181,7 +197,7 @@ class OnlineClient:
 
     def _use(self, published: Json) -> None:
         key = _known_key(published, self._keys)
-        survey = verified(published, key, self._task, self._clock.now())
+        survey = verified(published, key, self._task, self._clock.now(), allow_fine_times=self._fine_times)
         about = read_about(published, key, survey.task)
         if self._task is None:
             if about is None or about["name"] != self._name:

@@ -71,7 +71,9 @@ class RoundPart:
         return cls(study, number, task, begin, end)
 
 
-def verified_round(answer: Json, key: bytes, study: str, now: float | None = None) -> tuple[Survey, RoundPart]:
+def verified_round(
+    answer: Json, key: bytes, study: str, now: float | None = None, *, allow_fine_times: bool = False
+) -> tuple[Survey, RoundPart]:
     """Runs on the device: the survey of a study's current round and whom it asks, both signed with the key.
 
     Refuses all that section 7 of the wire format does not allow, and the round of another study or with another task.
@@ -79,17 +81,18 @@ def verified_round(answer: Json, key: bytes, study: str, now: float | None = Non
     part = RoundPart.from_json(read_signed(answer.get("part"), key, ROUND_PURPOSE, _MEMBERS))
     if part.study != study:
         raise MismatchError("this is a round of another study than the one that was asked for")
-    return verified(answer, key, part.task, now), part
+    return verified(answer, key, part.task, now, allow_fine_times=allow_fine_times), part
 
 
 class RoundClient:
     """Answers one round of a study of several rounds for one person, and no second one.
 
-    `study` is the study's id and `key` the collector's public key, both known from elsewhere.
+    `study` is the study's id and `key` the collector's public key, both known from elsewhere. Rounds whose times are
+    finer than an hour are refused unless `allow_fine_times`.
     """
 
-    def __init__(self, study: str, ledger: Ledger, key: bytes) -> None:
-        self.study, self.ledger, self.key = study, ledger, key
+    def __init__(self, study: str, ledger: Ledger, key: bytes, *, allow_fine_times: bool = False) -> None:
+        self.study, self.ledger, self.key, self.allow_fine_times = study, ledger, key, allow_fine_times
 
     @property
     def number(self) -> Fraction:
@@ -103,7 +106,7 @@ class RoundClient:
         `published` is what the collector says of the round that is open now. The same answer again is the same bytes; a
         changed one is refused, as every other round is from then on: also where the ledger could not pay for the first.
         """
-        survey, part = verified_round(published, self.key, self.study, now)
+        survey, part = verified_round(published, self.key, self.study, now, allow_fine_times=self.allow_fine_times)
         if not part.begin <= self.number < part.end:
             return None
         client = Client(survey, self.ledger)

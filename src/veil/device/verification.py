@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import re
 import time
+from collections.abc import Set
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,13 +20,16 @@ from veil.tools.canonical import Json, canonical, parse
 __all__ = [
     "ABOUT_KIND",
     "ABOUT_PURPOSE",
+    "FINEST_PRECISION",
     "KIND",
     "NAME",
     "PURPOSE",
     "VERSION",
     "check_valid",
+    "duration",
     "opening",
     "read_about",
+    "read_published",
     "read_signed",
     "read_time",
     "verified",
@@ -41,9 +45,15 @@ ABOUT_KIND = "veil-survey-about"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 """What surveys may be called; shorter than a task id, so that none looks like one."""
 
+FINEST_PRECISION = 3_600
+"""Seconds. Finer times of reports can show whose they are; a device refuses them unless its owner allows them."""
+
 _MEMBERS = {"kind", "version", "survey", "opens", "closes", "precision"}
+_OPTIONAL = {"keep_days"}
+_MAX_KEEP_DAYS = 36_525
 _ABOUT = {"kind", "version", "task", "name", "wave", "texts", "valid_until"}
 _CLOCK_SECONDS = 86_400  # how far a device's clock may be ahead of the collector's
+_UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 
 
@@ -72,27 +82,58 @@ def read_time(text: Any) -> int | None:
         raise InputError("a time names a day and an hour that exist") from None
 
 
-def verified(answer: Json, key: bytes | None = None, task: str | None = None, now: float | None = None) -> Survey:
+def verified(
+    answer: Json,
+    key: bytes | None = None,
+    task: str | None = None,
+    now: float | None = None,
+    *,
+    allow_fine_times: bool = False,
+) -> Survey:
     """Runs on the device: the survey in a published one; refuses all that section 7 of the wire format does not allow.
 
     With a key, the signature must be of that one; with a task id, the survey must be the one that was asked for. One
-    that is right, but not open at this time, is a CollectorError.
+    that is right, but not open at this time or with times finer than an hour, is a CollectorError.
     """
-    document = read_signed(answer, key, PURPOSE, _MEMBERS)
-    if document["kind"] != KIND or document["version"] != VERSION or not is_int(document["version"]):
-        raise WireError(f"expected a published survey of version {VERSION}")
-    if not is_int(document["precision"]) or document["precision"] < 1:
-        raise WireError("the precision of a published survey is an integer of at least 1")
+    document = read_published(answer, key)
     survey = Survey.from_json(document["survey"])
     if task is not None and survey.task != task:
         raise MismatchError("this is another survey than the one that was asked for")
     _check_open(document, time.time() if now is None else now)
+    if document["precision"] < FINEST_PRECISION and not allow_fine_times:
+        raise CollectorError(
+            f"the collector keeps the times of this survey's reports to {duration(document['precision'])}: expected"
+            f" {duration(FINEST_PRECISION)} or more, unless this device's owner allows finer times"
+        )
     return survey
+
+
+def read_published(answer: Json, key: bytes | None = None) -> Json:
+    """Runs on the device: return a published survey's signed document; survey and times are not checked."""
+    document = read_signed(answer, key, PURPOSE, _MEMBERS, _OPTIONAL)
+    if document["kind"] != KIND or document["version"] != VERSION or not is_int(document["version"]):
+        raise WireError(f"expected a published survey of version {VERSION}")
+    if not is_int(document["precision"]) or document["precision"] < 1:
+        raise WireError("the precision of a published survey is an integer of at least 1")
+    keep = document.get("keep_days", 1)
+    if not is_int(keep) or not 1 <= keep <= _MAX_KEEP_DAYS:
+        raise WireError(f"the keep_days of a published survey are an integer from 1 to {_MAX_KEEP_DAYS}")
+    return document
+
+
+def duration(seconds: int) -> str:
+    """Return a number of seconds in the largest unit that divides it.
+
+    >>> duration(86_400), duration(5_400), duration(1)
+    ('1 day', '90 minutes', '1 second')
+    """
+    size, unit = next((size, unit) for size, unit in _UNITS if seconds % size == 0)
+    return f"{seconds // size} {unit}{'s' if seconds != size else ''}"
 
 
 def opening(answer: Json, key: bytes) -> int | None:
     """Runs on the device: when a published survey opens, as its signed document says, whether or not it is open now."""
-    return read_time(read_signed(answer, key, PURPOSE, _MEMBERS)["opens"])
+    return read_time(read_published(answer, key)["opens"])
 
 
 def read_about(answer: Json, key: bytes | None, task: str) -> Json | None:
@@ -132,7 +173,9 @@ def check_valid(about: Json, now: float) -> None:
         )
 
 
-def read_signed(answer: Any, key: bytes | None, purpose: bytes, members: set[str]) -> Json:
+def read_signed(
+    answer: Any, key: bytes | None, purpose: bytes, members: set[str], optional: Set[str] = frozenset()
+) -> Json:
     """Runs on the device: a signed document in canonical form with exactly these members; refuses any other.
 
     Without a key, the signature may be of the one that stands beside it.
@@ -149,7 +192,7 @@ def read_signed(answer: Any, key: bytes | None, purpose: bytes, members: set[str
     except (InvalidSignature, KeyError, TypeError, ValueError):
         raise WireError("this survey is not signed with the expected key") from None
     document = parse(signed)
-    if canonical(document) != signed or set(document) != members:
+    if canonical(document) != signed or set(document) - optional != members:
         raise WireError("expected a published survey in canonical form")
     return document
 
