@@ -272,6 +272,17 @@ def test_pages_of_the_file_may_be_damaged(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_schema_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    """SQLite quotes the schema in its message, which Python then cannot decode."""
+    path = tmp_path / "x.sqlite3"
+    SqliteStore(path).close()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE TABLE surveys", b"CREATE\x96\xc5ABLE surveys"))
+    assert path.read_bytes() != data
+    with pytest.raises(StoreDamagedError, match="its schema is not UTF-8"):
+        SqliteStore(path)
+
+
 def test_the_command_names_what_is_damaged(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = make()
     if isinstance(store, PostgresStore):

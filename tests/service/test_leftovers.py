@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,6 +91,29 @@ def test_a_copy_that_a_running_restore_writes_stays(tmp_path: Path) -> None:
             assert own.is_dir()
         assert not other.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("locks_files", [True, False])
+def test_backups_are_made_where_folders_cannot_be_locked(
+    locks_files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def of_nfs(handle: int, operation: int) -> None:  # it locks only files that are open for writing
+        if not locks_files or stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        flock(handle, operation)
+
+    monkeypatch.setattr(fcntl, "flock", of_nfs)
+    store = SqliteStore(tmp_path / "x.sqlite3")
+    store.append([group(opened(store), os.urandom(16 * 20))], 1_000)
+    back_up(store, tmp_path / "saved.sqlite3")
+    store.close()
+    assert (tmp_path / "saved.sqlite3").is_file()
+    assert copies(tmp_path) == []
+    with scratch_folder(".veil-restore-", tmp_path) as own:
+        assert remove_leftovers(".veil-restore-", tmp_path) == []
+        assert own.is_dir()
 
 
 def test_only_our_own_folders_are_removed(tmp_path: Path) -> None:

@@ -255,7 +255,11 @@ class SqliteStore(BlockStore):
     def _connect(self, seconds: float | None = None) -> sqlite3.Connection:
         wait = _BUSY_SECONDS if seconds is None else seconds
         connection = sqlite3.connect(self._path, timeout=wait, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode = WAL")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")  # the first statement reads the schema
+        except UnicodeDecodeError:  # Python cannot decode SQLite's message, which quotes the schema
+            connection.close()
+            raise StoreDamagedError("the database is damaged: its schema is not UTF-8") from None
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA secure_delete = ON")  # what is purged is overwritten, not just forgotten
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")

@@ -28,16 +28,19 @@ except ImportError:  # Windows: folders are not locked, and leftovers stay
 def scratch_folder(prefix: str, parent: Path) -> Iterator[Path]:
     """Make a private folder for the length of the block, after the removal of leftovers with the same prefix."""
     remove_leftovers(prefix, parent)
-    with _locked_parent(parent):
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # NFS locks no folders: there nobody removes leftovers
+            stack.enter_context(_locked_parent(parent))
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a lock that cannot be taken is not free for others either
+                fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         yield folder
     finally:
+        os.close(lock)  # first: NFS keeps files that are open
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
 
 
 def remove_leftovers(prefix: str, parent: Path) -> list[Path]:
@@ -48,7 +51,7 @@ def remove_leftovers(prefix: str, parent: Path) -> list[Path]:
     removed: list[Path] = []
     if fcntl is None:
         return removed
-    with contextlib.suppress(OSError), _locked_parent(parent):  # a parent that cannot be read has no leftovers of ours
+    with contextlib.suppress(OSError), _locked_parent(parent):  # a parent that cannot be read or locked keeps them
         for entry in sorted(parent.iterdir()):
             if entry.name.startswith(prefix) and _is_own_folder(entry) and _is_abandoned(entry):
                 shutil.rmtree(entry, ignore_errors=True)
