@@ -150,7 +150,7 @@ def test_estimates_are_post_processed_on_request(tmp_path: Path, task: Path, hel
     assert all(row["stderr"] is None for row in rows) == (post != "norm")
     if post in ("auto", "norm-sub", "norm"):
         assert sum(row["frequency"] for row in rows) == pytest.approx(1.0)
-    assert "people, " in veil("estimate", task, tmp_path / "t.bin", "--set", f"post={post}").stdout
+    assert "reports, " in veil("estimate", task, tmp_path / "t.bin", "--set", f"post={post}").stdout
     veil("estimate", task, tmp_path / "t.bin", "--set", "post=no-such-method", code=3)
 
 

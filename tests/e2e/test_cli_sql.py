@@ -88,7 +88,7 @@ def test_answers_are_written_and_drawn(folder: Path, tmp_path: Path) -> None:
 
 def test_queries_from_standard_input(folder: Path) -> None:
     typed = f"-- two queries\n{COUNTED};\n\n{GROUPED}\n;\n"
-    assert run("sql", folder, typed=typed).stdout.count("4,000 people") >= 2
+    assert run("sql", folder, typed=typed).stdout.count("4,000 reports") >= 2
     found = json.loads(run("sql", folder, "--format", "json", typed=typed).stdout)
     assert [len(answer["rows"]) for answer in found["answers"]] == [1, 2]
     assert run("sql", folder, "--format", "csv", typed=typed).stdout.count("\n\n") == 1
@@ -255,7 +255,7 @@ def shell(folder: Path, typed: str, monkeypatch: pytest.MonkeyPatch, state: Path
 
 def test_a_query_over_several_lines(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     text = shell(folder, "SELECT COUNT(*) AS n\rFROM people\rWHERE age < 50;\r\\q\r", monkeypatch, tmp_path)
-    assert "people: 4,000 people." in text
+    assert "people: 4,000 reports." in text
     assert "n, 95 % interval" in text
     assert "WHERE age < 50;" in (tmp_path / "veil" / "sql_history").read_text()
 

@@ -311,7 +311,7 @@ def test_inspect_reads_saved_results_and_exports(tmp_path: Path) -> None:
     save(estimate, tmp_path / "result.json")
     facts = veil_json("inspect", tmp_path / "result.json")
     assert (facts["kind"], facts["result"], facts["people"]) == ("result", "frequencies", 800)
-    assert "from 800 people" in veil("inspect", tmp_path / "result.json").stdout
+    assert "from 800 reports" in veil("inspect", tmp_path / "result.json").stdout
     study, values = save_study(tmp_path, Histogram(OLH(2.0, 8))), small(tmp_path, "held\n" + "1\n2\n" * 40)
     whole, table = tmp_path / "o.result.json", tmp_path / "o.json"
     shown = veil("simulate", study, values, "-o", whole, "--seed", 1).stdout

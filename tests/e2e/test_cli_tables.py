@@ -94,11 +94,11 @@ def test_a_name_that_ends_in_parquet_is_one_file(files: Path) -> None:
 
 def test_the_same_reports_count_once(files: Path) -> None:
     first = ("randomize", "TABLE", "PEOPLE", "-o", "FOLDER", "--seed", "5")
-    assert f"now has {PEOPLE:,} people in 1 file" in veil_(files, *first).output
+    assert f"now has {PEOPLE:,} reports in 1 file" in veil_(files, *first).output
     again = veil_(files, *first)
     assert again.exit_code == 3
     assert "already" in again.output
-    assert "now has 1,800 people in 2 files" in veil_(files, *first[:-1], "6").output
+    assert "now has 1,800 reports in 2 files" in veil_(files, *first[:-1], "6").output
     (part,) = list((files / "folder").glob("part-*.parquet"))[:1]
     (files / "folder" / "copy.parquet").write_bytes(part.read_bytes())
     (files / "folder" / "old").mkdir()

@@ -162,7 +162,7 @@ def test_a_finished_study_is_not_answered_from_too_few(tmp_path: Path) -> None:
         store.want_rounds(id_, number + 1)
         studies.advance(id_)
     assert studies.look_up(id_).finished
-    with pytest.raises(ServiceError, match="too few people") as refused:
+    with pytest.raises(ServiceError, match="too few reports") as refused:
         prepare(store, studies, catalogue.look_up(first.task), Query()).read()
     assert refused.value.code == "too-few-reports"
     store.close()

@@ -85,9 +85,9 @@ def test_frequencies_change() -> None:
 
 
 def test_people_who_answered_twice_are_not_added_up() -> None:
-    assert APRIL.difference(MARCH).answered() == "4,000 people before, 4,000 people after"
-    assert "4,000 people before, 4,000 people after" in to_html(APRIL.difference(MARCH))
-    assert MARCH.answered() == "4,000 people"
+    assert APRIL.difference(MARCH).answered() == "4,000 reports before, 4,000 reports after"
+    assert "4,000 reports before, 4,000 reports after" in to_html(APRIL.difference(MARCH))
+    assert MARCH.answered() == "4,000 reports"
 
 
 def test_the_other_way_round_is_the_same_with_other_signs() -> None:

@@ -278,7 +278,7 @@ def test_coefficients() -> None:
     assert table["pair"].to_pylist() == [0, 1, 2]
     assert np.allclose(found.stderr**2, (found.moment - found.differences**2) / 20_000)
     assert np.all(found.interval(0.99)[:, 0] < found.interval()[:, 0])
-    assert repr(found) == "Coefficients(3 pairs from 20000 people, HaarResponse(epsilon=4))"
+    assert repr(found) == "Coefficients(3 pairs from 20000 reports, HaarResponse(epsilon=4))"
     alone = simulate(HaarResponse(40.0, 2), [1], seed=1)  # a difference of -1 with next to no noise
     assert alone.differences == pytest.approx([-1.0])
     assert (alone.variance >= 0).all()

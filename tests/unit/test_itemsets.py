@@ -383,7 +383,7 @@ def test_items_are_found_with_their_labels_and_history() -> None:
     assert found.rows[0].count == pytest.approx(found.rows[0].frequency * 7_000)
     assert found.table().column("value").to_pylist() == found.items
     assert len(found) == 2
-    assert "3 rounds of 7000 people" in repr(found)
+    assert "3 rounds of 7000 reports" in repr(found)
 
 
 def test_a_small_universe_is_not_pruned() -> None:

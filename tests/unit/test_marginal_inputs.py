@@ -234,7 +234,7 @@ def test_attributes_may_have_any_name() -> None:
         shown = replace(found, shown=names)
         headings = [cells.heading for cells in result_cells(shown.summary_table(truth=[0.25] * 4), 0.95)]
         assert len(headings) == 2 + 5
-        assert headings[2:4] == ["share", "people"]
+        assert headings[2:4] == ["share", "count"]
         assert [heading.strip() for heading in headings[:2]] == [name.replace("_", " ") for name in names]
         assert key_texts(table) == ["0, 0", "0, 1", "1, 0", "1, 1"]
         assert [row.frequency for row in marginal] == marginal.frequencies.tolist()

@@ -58,7 +58,7 @@ def test_post_pos_answers_alike_at_every_door() -> None:
 def test_a_processed_estimate_is_printed_in_a_line() -> None:
     assert (
         repr(RAW.post("auto"))
-        == "Estimate(100 values from 1000 people, OLH(epsilon=1) > calibrate(learned) > norm-sub)"
+        == "Estimate(100 values from 1000 reports, OLH(epsilon=1) > calibrate(learned) > norm-sub)"
     )
     with pytest.raises(InputError, match="standard error"):
         _ = RAW.post("norm-sub").total([0, 1]).stderr

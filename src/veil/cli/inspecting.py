@@ -261,5 +261,5 @@ def _result(path: Path) -> tuple[str, Document]:
     facts = {"people": found.n, "population": found.population, "lineage": list(found.lineage), **found.facts()}
     if seeded:
         facts["seeded"] = True
-    many = plural(found.n, "person", "people")
-    return f"A result of kind {found.kind}, from {many}.", {"kind": "result", "result": found.kind, **facts}
+    said = f"A result of kind {found.kind}, from {plural(found.n, 'report')}."
+    return said, {"kind": "result", "result": found.kind, **facts}

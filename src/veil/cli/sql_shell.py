@@ -61,8 +61,7 @@ class Shell:
         """Go on until \\q or the end of the input; `terminal` may name another `input` and `output`, for tests."""
         session = self._session(**terminal)
         table = self._database.table
-        people = self._database.people
-        self._screen.print(f"{table.name}: {people:,} {'person' if people == 1 else 'people'}.")
+        self._screen.print(f"{table.name}: {plural(self._database.people, 'report')}.")
         self._screen.print("A query ends with a semicolon; \\d shows the columns, \\? what else there is.")
         while True:
             try:

@@ -45,8 +45,7 @@ def added(folder: Path, table: Table, reports: Iterable[Reports], found: Folder 
 
 def now_holds(found: Folder) -> str:
     """How many people and files a table has, in words."""
-    people = plural(found.people, "person", "people")
-    return f"the table in {found.path} now has {people} in {plural(len(found.files), 'file')}"
+    return f"the table in {found.path} now has {plural(found.people, 'report')} in {plural(len(found.files), 'file')}"
 
 
 def report_files(survey: Survey, paths: Sequence[Path]) -> list[Path]:

@@ -1,6 +1,6 @@
 """Answers for analysts: what a study found in the reports of its survey, in the form that was asked for.
 
-Refused where too few people reported, and where an answer would be too long. Not here: how a result is written down
+Refused where there are too few reports, and where an answer would be too long. Not here: how a result is written down
 (`veil.results`), and who computes it when (`readings`).
 """
 
@@ -214,7 +214,7 @@ def _checked(found: Result, stored: StoredSurvey) -> Result:
 
 
 def _too_few(stored: StoredSurvey) -> ServiceError:
-    message = f"too few people have reported for an answer: expected at least {stored.minimum:,}"
+    message = f"too few reports for an answer: expected at least {stored.minimum:,}"
     return ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")
 
 

@@ -15,7 +15,7 @@ _REFUSALS = {
     404: "There is no such survey or study.",
     405: "The path has no such method.",
     408: "The head or the body did not come in time.",
-    409: "The survey or the study is in another state, or too few people reported.",
+    409: "The survey or the study is in another state, or there are too few reports.",
     410: "The survey is closed, its time is over, or the study is finished.",
     413: "The body is too large, or has too many reports.",
     415: "The content type is another, or the body is encoded.",

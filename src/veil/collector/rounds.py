@@ -264,5 +264,5 @@ class Studies:
 def _check_minimum(stored: StoredSurvey) -> None:
     """Refuse a round that fewer people answered than the survey's minimum."""
     if stored.reports < stored.minimum:
-        message = "too few people have answered a round of this study"
+        message = "too few reports in a round of this study"
         raise ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")

@@ -96,7 +96,7 @@ def _result() -> Node:
     """Any result: what all of them say, its facts beside it, and its rows; or one result per question."""
     properties = {
         "kind": _TEXT,
-        "people": _WHOLE,
+        "people": {**_WHOLE, "description": "The number of reports."},
         "population": _WHOLE,
         "lineage": listed(_TEXT),
         "guarantee": {"type": ["object", "null"]},

@@ -339,4 +339,4 @@ def _doubted(estimate: Estimate, step: Step, level: float, sure: float) -> list[
 
 
 def _rounds(history: tuple[Step, ...]) -> str:
-    return f"{len(history)} rounds of {sum(step.people for step in history)} people"
+    return f"{len(history)} rounds of {sum(step.people for step in history)} reports"

@@ -151,9 +151,9 @@ class Result(ABC):
         return [(None, self)]
 
     def answered(self) -> str:
-        """Who answered, in words."""
-        many = f"{self.n:,}" if self.n == self.population else f"{self.n:,} of {self.population:,}"
-        return f"{many} {'person' if self.population == 1 else 'people'}"
+        """Return the number of reports in words, and the number of people that they stand for if it is another one."""
+        reports = f"{self.n:,} report{'s' if self.n != 1 else ''}"
+        return reports if self.n == self.population else f"{reports} for {self.population:,} people"
 
     def difference(self, before: Result) -> Result:
         """What changed from another result of the same question to this one, with intervals and a test: two months,

@@ -21,7 +21,7 @@ __all__ = ["Cells", "Shown", "fact_lists", "fact_pairs", "result_cells", "show"]
 MOST_LISTED = 20
 """How many rows are shown of a list beside the table: quantiles, rounds, rules."""
 
-_HEADINGS = {"frequency": "share", "count": "people", "stderr": "standard error", "std": "standard deviation"}
+_HEADINGS = {"frequency": "share", "stderr": "standard error", "std": "standard deviation"}
 
 
 @dataclass(frozen=True)

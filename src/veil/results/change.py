@@ -134,7 +134,7 @@ class FrequencyChange(Change):
         return len(self.after)
 
     def __repr__(self) -> str:
-        return f"FrequencyChange({len(self)} values, {self.after.n} people less {self.before.n})"
+        return f"FrequencyChange({len(self)} values, {self.after.n} reports less {self.before.n})"
 
     @property
     def values(self) -> list[Any]:
@@ -236,7 +236,7 @@ class MeanChange(Change):
         return 1
 
     def __repr__(self) -> str:
-        return f"MeanChange({self.difference_number:g}, {self.after.n} people less {self.before.n})"
+        return f"MeanChange({self.difference_number:g}, {self.after.n} reports less {self.before.n})"
 
     @property
     def difference_number(self) -> float:

@@ -47,7 +47,7 @@ class Coefficients(Result):
         return len(self.differences)
 
     def __repr__(self) -> str:
-        return f"Coefficients({len(self)} pairs from {self.n} people, {' > '.join(self.lineage)})"
+        return f"Coefficients({len(self)} pairs from {self.n} reports, {' > '.join(self.lineage)})"
 
     @property
     def variance(self) -> Floats:

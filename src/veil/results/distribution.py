@@ -84,7 +84,7 @@ class Distribution(Result):
         return len(self.masses)
 
     def __repr__(self) -> str:
-        return f"Distribution({len(self)} buckets from {self.n} people, {' > '.join(self.lineage)})"
+        return f"Distribution({len(self)} buckets from {self.n} reports, {' > '.join(self.lineage)})"
 
     # -- the histogram ---------------------------------------------------------------------------------------------
 
@@ -248,7 +248,7 @@ class Distribution(Result):
         if self.fit is not None and not self.fit.converged:
             said.append(f"The reconstruction did not converge within {self.fit.iterations:,} iterations.")
         if self.n < _FEW:
-            said.append(f"Only {self.n:,} people answered: the shape of a distribution needs some thousands.")
+            said.append(f"Only {self.n:,} reports: the shape of a distribution needs some thousands.")
         if self.bands is not None:
             said.append(self.bands.rests_on)
         return said

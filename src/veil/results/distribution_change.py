@@ -46,7 +46,7 @@ class DistributionChange(Change):
         return len(self._cuts) - 1
 
     def __repr__(self) -> str:
-        return f"DistributionChange({len(self)} ranges, {self.after.n} people less {self.before.n})"
+        return f"DistributionChange({len(self)} ranges, {self.after.n} reports less {self.before.n})"
 
     @cached_property
     def _cuts(self) -> NDArray[np.int64]:

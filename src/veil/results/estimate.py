@@ -102,7 +102,7 @@ class Estimate(Result):
         return len(self.frequencies)
 
     def __repr__(self) -> str:
-        return f"Estimate({len(self)} values from {self.n} people, {' > '.join(self.lineage)})"
+        return f"Estimate({len(self)} values from {self.n} reports, {' > '.join(self.lineage)})"
 
     @cached_property
     def values(self) -> list[Any]:

@@ -174,7 +174,7 @@ class Answer(Result):
         return len(self.people)
 
     def __repr__(self) -> str:
-        return f"Answer({len(self)} rows from {self.n} people: {self.query!r})"
+        return f"Answer({len(self)} rows from {self.n} reports: {self.query!r})"
 
     # -- numbers by name ---------------------------------------------------------------------------------------------
 

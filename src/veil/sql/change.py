@@ -53,7 +53,7 @@ class AnswerChange(Change):
         return len(self._rows) * len(self.after.outputs)
 
     def __repr__(self) -> str:
-        return f"AnswerChange({len(self)} numbers, {self.after.n} people less {self.before.n})"
+        return f"AnswerChange({len(self)} numbers, {self.after.n} reports less {self.before.n})"
 
     @property
     def _sides(self) -> tuple[Answer, Answer]:

@@ -125,7 +125,7 @@ def admit(cost: Cost) -> None:
         return
     raise LimitError(
         f"this query needs {cost}, with {_counted(cost.sums, 'sum')}, {_counted(cost.outputs, 'output')} and "
-        f"{_counted(cost.rows, 'group')} of {cost.people:,} people",
+        f"{_counted(cost.rows, 'group')} of {cost.people:,} reports",
         f"at most {limits.megabytes:,} MB and {limits.seconds:g} s (query_megabytes, query_seconds): "
         + _what_fits(cost, fits),
     )

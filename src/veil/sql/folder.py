@@ -155,8 +155,8 @@ class Folder(Rows):
             same = self._same(temporary.stat().st_size, digest)
             if same is not None:
                 raise InputError(
-                    f"these very reports are in {self.path} already, as {same.name}: added again, people would count "
-                    "twice"
+                    f"these very reports are in {self.path} already, as {same.name}: added again, they would count"
+                    " twice"
                 )
             target = self.path / f"part-{time.time_ns():020d}-{digest}.parquet"
             settle(temporary, target)

@@ -286,7 +286,7 @@ class Survey:
             raise EmptyError(f"nobody answered question {index}: expected at least one report")
         people = tally.people if population is None else population
         if not is_int(people) or people < tally.people:
-            raise InputError(f"a population is at least the {tally.people} people who reported")
+            raise InputError(f"population: expected at least the number of reports, {tally.people}")
         found = question.mechanism.estimate(part, population=int(people), scale=question.view.scale)
         return found.of(question.view.values) if isinstance(found, Estimate) else found
 
