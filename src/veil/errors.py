@@ -11,6 +11,7 @@ VeilError
 ├── MismatchError (also ValueError)   reports, tallies or files of another task
 ├── WireError (also ValueError)       bytes that are truncated, foreign or out of range
 ├── BudgetError                       the ledger refuses to spend
+│   └── AnsweredError                 the survey was answered before: nothing is drawn or paid again
 ├── LedgerError                       the ledger's file cannot be trusted, so nothing is spent
 ├── EntropyError                      a source of randomness ran dry
 ├── CollectorError                    a device cannot reach the collector, or cannot trust what it says
@@ -32,6 +33,7 @@ EngineWarning (UserWarning)           what should count is not there, and someth
 from __future__ import annotations
 
 __all__ = [
+    "AnsweredError",
     "BudgetError",
     "CollectorError",
     "DomainError",
@@ -120,6 +122,10 @@ class WireError(VeilError, ValueError):
 
 class BudgetError(VeilError):
     """The ledger refuses: the answer would spend more than the person allowed."""
+
+
+class AnsweredError(BudgetError):
+    """The survey was answered before, and perhaps with this answer: nothing is drawn or paid again unasked."""
 
 
 class LedgerError(VeilError):

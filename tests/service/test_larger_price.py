@@ -50,8 +50,9 @@ def beside(survey: Survey, name: str) -> Survey:
     return Survey(survey.ask, [Public(name)], wave=survey.wave)
 
 
-def answered(collector: Collector, name: str, ledger: Ledger, value: str = "tea") -> Any:
-    return Client.open(collector.url, key_of(collector), name, ledger).answer(value, {name: [7]}).state
+def answered(collector: Collector, name: str, ledger: Ledger, value: str = "tea", *, changed: bool = False) -> Any:
+    client = Client.open(collector.url, key_of(collector), name, ledger)
+    return client.answer(value, {name: [7]}, changed=changed).state
 
 
 def second(collector: Collector, name: str) -> None:
@@ -69,13 +70,16 @@ def test_a_later_wave_costs_no_more_than_the_first_unless_a_person_says_so(
         answered(collector, name, ledger)
     assert float(ledger.spent) == pytest.approx(1)
     assert Client.open(collector.url, key_of(collector), name, ledger).outbox.parcels() == []
+    with pytest.raises(BudgetError, match="per_survey: expected none"):
+        Ledger(tmp_path / "ledger", lifetime=20.0, per_survey=8.0)
+    ledger.raise_caps(per_survey=7.9)
     with pytest.raises(BudgetError, match="one survey"):
-        answered(collector, name, Ledger(tmp_path / "ledger", lifetime=20.0, per_survey=7.9))
-    granted = Ledger(tmp_path / "ledger", lifetime=20.0, per_survey=8.0)
-    assert answered(collector, name, granted) == "delivered"
-    assert answered(collector, name, ledger) == "delivered"  # paid for: the same bytes cost nothing
+        answered(collector, name, ledger)
+    ledger.raise_caps(per_survey=8.0)
+    assert answered(collector, name, ledger) == "delivered"
+    assert answered(collector, name, ledger) == "delivered"  # paid for: nothing more is drawn
     with pytest.raises(BudgetError, match="one survey"):
-        answered(collector, name, granted, "coffee")
+        answered(collector, name, ledger, "coffee", changed=True)
     assert float(ledger.spent) == pytest.approx(9)
 
 
@@ -89,7 +93,10 @@ def test_veil_answer_refuses_a_larger_price(collector: Collector, name: str, tmp
     second(collector, name)
     refused = answer()
     assert (refused.exit_code, "costs eps 8" in refused.output) == (6, True), refused.output
-    assert answer("--per-survey", "8").exit_code == 0
+    assert answer("--per-survey", "8").exit_code == 6
+    raised = CliRunner().invoke(app, ["ledger", "raise", str(tmp_path / "ledger"), "--per-survey", "8"])
+    assert raised.exit_code == 0, raised.output
+    assert answer().exit_code == 0
 
 
 def test_a_survey_costs_what_its_tree_promises_not_what_its_parts_declare(tmp_path: Path) -> None:

@@ -103,9 +103,9 @@ def test_an_answer_is_delivered_and_the_same_again_counts_once(
     assert client.waiting == 0
     assert len(collector.stored_ids(fresh)) == 1
     assert len(client.ledger.charges) == 1
-    assert client.answer("coffee", beside(fresh)).state == "delivered"
+    assert client.answer("coffee", beside(fresh), changed=True).state == "delivered"
     with pytest.raises(BudgetError):
-        client.answer("water", beside(fresh))
+        client.answer("water", beside(fresh), changed=True)
     assert len(collector.stored_ids(fresh)) == 2
     assert client.outbox.parcels() == []  # nothing is left of what was refused by the budget
 
@@ -313,9 +313,9 @@ from veil import Client, Ledger
 url, key, task, path, when = sys.argv[1:]
 client = Client.open(url, key, task, Ledger(path, lifetime=2.0))
 pay = Ledger.spend_once
-def killed(*given):
+def killed(*given, **more):
     if when == "after":
-        pay(*given)
+        pay(*given, **more)
     os._exit(9)
 Ledger.spend_once = killed
 client.answer("tea", {column.name: [7] for column in client.survey.public})
@@ -343,12 +343,13 @@ def test_a_process_killed_while_it_pays(
 
 def test_many_threads_deliver_each_report_once(collector: Collector, fresh: Survey, tmp_path: Path) -> None:
     def answer(value: str) -> str:
-        client = Client.open(collector.url, key_of(collector), fresh.task, ledger_in(tmp_path, 100.0))
+        client = Client.open(collector.url, key_of(collector), fresh.task, ledger_in(tmp_path / value, 100.0))
         return client.answer(value, beside(fresh)).state
 
     with ThreadPoolExecutor(6) as pool:
         assert set(pool.map(answer, ["tea", "coffee", "water"] * 4)) == {"delivered"}
     assert len(collector.stored_ids(fresh)) == 3
+    assert [len(ledger_in(tmp_path / value, 100.0).charges) for value in ("tea", "coffee", "water")] == [1, 1, 1]
 
 
 def test_a_value_is_in_no_error_and_no_file(collector: Collector, middleman: Middleman, tmp_path: Path) -> None:
@@ -360,7 +361,7 @@ def test_a_value_is_in_no_error_and_no_file(collector: Collector, middleman: Mid
     client.answer(secrets[0], patience=0)
     for value in secrets[1:]:  # outside of the domain, or beyond the budget
         with pytest.raises((DomainError, BudgetError)) as caught:
-            client.answer(value)
+            client.answer(value, changed=True)
         shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(client.outbox.parcels())
         assert not any(str(secret) in shown for secret in secrets)
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir() if file.is_file())
@@ -529,7 +530,8 @@ def test_an_answer_from_a_shell(collector: Collector, tmp_path: Path) -> None:
     assert len(collector.stored_ids(survey)) == 1
     for name in ("ledger", "ledger.outbox"):
         assert stat.S_IMODE((tmp_path / "veil" / name).stat().st_mode) == 0o600
-    changed = shell(tmp_path, *options, "--value", "water")
+    assert "an earlier answer" in again.stdout
+    changed = shell(tmp_path, *options, "--value", "water", "--changed")
     assert (changed.exit_code, changed.stdout) == (6, "")
     wrong = shell(tmp_path, *options, "--value", "-", given="secret-drink")
     assert wrong.exit_code == 3
@@ -579,4 +581,4 @@ def test_a_value_from_text_that_is_none_is_refused_without_showing_it(domain: Do
 
 def test_what_open_returns_has_no_other_names() -> None:
     public = {name for name in dir(OnlineClient) if not name.startswith("_")}
-    assert public == {"answer", "deliver", "look", "statements", "survey", "text", "waiting", "wave"}
+    assert public == {"answer", "deliver", "look", "survey", "text", "waiting", "wave"}

@@ -124,7 +124,7 @@ def test_a_wave_that_was_shown_before_a_later_one_is_refused(collector: Collecto
     shutil.copy(device.folder / "ledger", copy)
     device.folder = copy  # the person's new device
     device.refuses(old)
-    assert device.open(new).answer("coffee", beside(second)).state == "delivered"
+    assert device.open(new).answer("coffee", beside(second), changed=True).state == "delivered"
     assert [charge.task for charge in device.ledger.charges] == [first.task, second.task, second.task]
 
 
@@ -183,7 +183,7 @@ write = os.write
 def torn(file, data):
     write(file, data[: len(data) // 2])
     os._exit(9)
-def killed(*given):
+def killed(*given, **more):
     os._exit(9)
 if when == "remembering":
     os.write = torn

@@ -215,20 +215,6 @@ def test_a_longitudinal_answer_given_again_on_the_same_occasion_is_the_same_byte
         Client(COLOURS, Ledger(lifetime=1.0)).answer("red", occasion="today")
 
 
-def test_a_person_of_an_older_version_stays_in_the_cohort_of_their_first_memo(tmp_path: Path) -> None:
-    """Such a ledger has nothing but the memos that were paid for, each with a cohort of its own."""
-    survey = Survey(Rappor(1.0, 10, cohorts=200))
-    mechanism = survey.question(0).mechanism
-    ledger = Ledger(tmp_path / "ledger", lifetime=10.0)
-    memos = [mechanism.permanent([value]) for value in (8, 9)]
-    for memo, value in zip(memos, (8, 9), strict=True):
-        note = base64.urlsafe_b64encode(memo.to_bytes()).decode()
-        ledger.spend_once(survey.task, survey.guarantee, Client(survey, ledger).mark(value), note)
-    sent = [decode_report(survey, Client(survey, ledger).answer(value))[1].columns for value in (9, 8, 1, 2)]
-    assert [report["bits"].tobytes() for report in sent[:2]] == [memo.columns["bits"].tobytes() for memo in memos[::-1]]
-    assert [int(report["cohort"][0]) for report in sent[1:]] == [int(memos[0].columns["cohort"][0])] * 3
-
-
 def test_a_longitudinal_answer_that_fails_costs_nothing() -> None:
     ledger = Ledger(lifetime=2.0)
     for value, public in (("ultraviolet", {"day": [1]}), ("red", None), ("red", {"day": [1, 2]})):

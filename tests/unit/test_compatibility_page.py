@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veil.collector.schema import LATEST
-from veil.device import ledger, outbox
+from veil.device import journal, outbox
 from veil.study import study
 from veil.wire import frames
 
@@ -22,7 +22,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
         ("a report, a batch, a tally", r"the version byte, now (\d+)", frames.VERSION),
         ("a study file", r'"veil-study"`, version (\d+)', study.VERSION),
         ("what a device keeps", r'"veil-outbox"` version (\d+)', outbox._VERSION),
-        ("what a device keeps", r"`(veil-ledger \d+)`", ledger._HEADER),
+        ("what a device keeps", r"`(veil-ledger \d+)`", journal.HEADER),
     ],
 )
 def test_the_page_names_the_version_that_the_code_writes(row: str, version: str, written: object) -> None:

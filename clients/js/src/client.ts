@@ -1,7 +1,8 @@
 // One person's device: it checks the survey, pays, randomizes, remembers, and delivers.
 //
 // The same answer to the same survey is sent again as the very same bytes, at no cost: the collector counts it once, by
-// its report id. A changed answer is a new report and is paid for again, or refused by the budget. Where the mechanism
+// its report id. A changed answer is a new report and is paid for again, or refused by the budget. Once an answer is
+// delivered, the device forgets what recognises it: then only an answer that the page calls changed is drawn and paid. Where the mechanism
 // is longitudinal, what is paid for is the permanent step of a value, and the same answer is a fresh report on every new
 // occasion: each day, unless the page names occasions (lasting.ts).
 
@@ -14,13 +15,23 @@ import type { Code } from "./domains.js";
 import type { Environment } from "./environment.js";
 import { DomainError, VeilError } from "./errors.js";
 import { lastingReport } from "./lasting.js";
-import { dayFor, dayOf, deltaLeft, fractionText, grant, left, moveBack, readBudget } from "./ledger.js";
+import {
+  capsOf,
+  changeCaps,
+  dayFor,
+  dayOf,
+  deltaLeft,
+  fractionText,
+  grant,
+  isForgotten,
+  left,
+  moveBack,
+  readBudget,
+} from "./ledger.js";
 import type { Budget, Caps } from "./ledger.js";
 import { checkOpen, readKeys } from "./publication.js";
 import type { Publication, Wanted } from "./publication.js";
 import { Queue } from "./queue.js";
-import { termsOf } from "./promise.js";
-import type { Terms } from "./promise.js";
 import { NOTHING, numberOf, sum } from "./ratio.js";
 import { Source } from "./source.js";
 import type { Charge, Parcel, Refusal, Store } from "./store.js";
@@ -29,7 +40,7 @@ import type { Survey } from "./survey.js";
 import { Words } from "./words.js";
 
 /** Which survey, where it is, and what the person grants. */
-export type Options = Common & (ByTask | ByName);
+export type Options = Terms & (ByTask | ByName);
 
 export interface ByTask {
   /** The task id: 64 hex digits that name the survey and everything in it. */
@@ -43,14 +54,15 @@ export interface ByName {
   readonly task?: never;
 }
 
-export interface Common {
+export interface Terms {
   /** The collector's address, as "https://collector.example". */
   readonly collector: string;
   /** The collector's public key, 32 bytes as base64url; or several, while keys change. */
   readonly key: string | readonly string[];
   /**
    * What the person grants to all surveys of this page's origin together: epsilon over a lifetime, and per day; for all
-   * answers to one survey; and a delta, without which surveys that need one are refused.
+   * answers to one survey; and a delta, without which surveys that need one are refused. It is stored with the first
+   * opening. Later a smaller cap lowers it for good, a larger one is refused (`raiseCaps`), and one left out stays.
    */
   readonly budget: Budget;
   /** True to answer also where the collector keeps the times of reports finer than an hour. */
@@ -59,14 +71,15 @@ export interface Common {
   readonly database?: string;
 }
 
-/** What became of an answer. It is paid for in every case. */
-export type Receipt =
-  /** The collector has acknowledged it. */
-  | { readonly state: "delivered" }
-  /** It waits on this device, and is sent when the collector can be reached. */
-  | { readonly state: "queued" }
-  /** The collector will not take it, and it is not sent again. */
-  | { readonly state: "refused"; readonly reason: Refusal };
+/**
+ * What became of an answer. It is paid for in every case. `earlier`: the survey was answered before, and what recognises
+ * that answer is forgotten. So nothing was drawn, paid or sent now, and the rest is about that answer.
+ */
+export type Receipt = { readonly earlier?: true } & (
+  | /** The collector has acknowledged it. */ { readonly state: "delivered" }
+  | /** It waits on this device, and is sent when the collector can be reached. */ { readonly state: "queued" }
+  | /** The collector will not take it, and it is not sent again. */ { readonly state: "refused"; readonly reason: Refusal }
+);
 
 /** What is spent and what is left, as exact decimals; where the survey has a delta, its own, and what is left of it. */
 export interface Account {
@@ -78,7 +91,7 @@ export interface Account {
 
 /** @internal */
 export async function openClient(options: Options, environment: Environment): Promise<Client> {
-  const [caps, keys] = [readBudget(options.budget), readKeys(options.key)];
+  const [asked, keys] = [readBudget(options.budget), readKeys(options.key)];
   const collector = readAddress(options.collector);
   const wanted = readWanted(options);
   const store = await environment.open(options.database ?? "veil");
@@ -87,7 +100,8 @@ export async function openClient(options: Options, environment: Environment): Pr
     const published = await source.look();
     checkOpen(published, environment.now(), options.allowFineTimes);
     published.survey.checkLasting();
-    return new Client(published, source, caps, collector, options, store, environment);
+    await store.commit((charges) => changeCaps(charges, asked, "lowered", dayOf(environment.now())), null);
+    return new Client(published, source, collector, options, store, environment);
   } catch (problem) {
     store.close();
     throw problem;
@@ -98,9 +112,7 @@ export class Client {
   // Truly private: no page can reach the entropy or the ledger through a client.
   readonly #survey: Survey; // the task id names everything in it: it never changes, only its times may
   readonly #about: About | null;
-  readonly #terms: Terms;
   readonly #source: Source;
-  readonly #caps: Caps;
   readonly #collector: string;
   readonly #options: Options;
   readonly #store: Store;
@@ -109,19 +121,16 @@ export class Client {
 
   /** @internal */
   constructor(
-    published: Publication,
+    { survey, about }: Publication,
     source: Source,
-    caps: Caps,
     collector: string,
     options: Options,
     store: Store,
     environment: Environment,
   ) {
-    this.#survey = published.survey;
-    this.#about = published.about;
-    this.#terms = termsOf(published, collector);
+    this.#survey = survey;
+    this.#about = about;
     this.#source = source;
-    this.#caps = caps;
     this.#collector = collector;
     this.#options = options;
     this.#store = store;
@@ -153,18 +162,13 @@ export class Client {
     return structuredClone(this.#survey.domain.json);
   }
 
-  /** What the survey promises, what goes with an answer in clear and what is kept of it: for `statements`. */
-  get terms(): Terms {
-    return structuredClone(this.#terms);
-  }
-
   /** What one answer costs, and what is left of the lifetime's budget. */
   async account(): Promise<Account> {
     const { cost, ask } = this.#survey;
-    const charges = await this.#store.charges();
-    const epsilon = { cost, left: left(charges, this.#caps) };
+    const charges = await this.#store.charges(true);
+    const epsilon = { cost, left: left(charges) };
     if (!ask.delta[0]) return epsilon;
-    return { ...epsilon, delta: numberOf(ask.delta), deltaLeft: numberOf(deltaLeft(charges, this.#caps)) };
+    return { ...epsilon, delta: numberOf(ask.delta), deltaLeft: numberOf(deltaLeft(charges)) };
   }
 
   /**
@@ -173,11 +177,15 @@ export class Client {
    * The charge and the report are on the disk before anything leaves this device. A survey that may be answered again and
    * again (Rappor) gets one report for each `occasion`; the same answer on the same occasion is the same bytes. Without a
    * name, the occasion is the day (UTC).
+   *
+   * An answer that was delivered, or refused for good, is forgotten. After it, only one that the person has `changed` is
+   * drawn, paid and sent: one more report. While the earlier one waits, a changed answer is recognised as such.
    */
   async answer(
     value: unknown,
     beside?: Readonly<Record<string, number | bigint>>,
     occasion?: string,
+    changed = false,
   ): Promise<Receipt> {
     const published = await this.#source.current(); // it may have closed since this page was opened
     checkOpen(published, this.#environment.now(), this.#options.allowFineTimes);
@@ -188,10 +196,24 @@ export class Client {
     const code = survey.domain.encode(value);
     const columns = survey.readPublic(beside);
     const named = occasion ?? dayOf(this.#environment.now());
-    let sent = await this.#pay(code, columns, named);
-    while (sent === null) sent = await this.#pay(code, columns, named); // another tab paid for the same answer
+    let sent = await this.#pay(code, columns, named, changed);
+    while (sent === null) sent = await this.#pay(code, columns, named, changed); // another tab paid for the same answer
     await this.#queue.deliver(true).catch(() => undefined); // it is paid for, and waits: what fails now is tried again
     return this.#receipt(sent);
+  }
+
+  /**
+   * Raises what the person grants, and records it with the day. Call it only when the person says so. A cap per survey that
+   * is given for the first time is a raise, too: with it, a name's later survey may cost more than the first answer.
+   */
+  async raiseCaps(budget: Budget): Promise<void> {
+    const asked = readBudget(budget);
+    await this.#store.commit((charges) => changeCaps(charges, asked, "raised", dayOf(this.#environment.now())), null);
+  }
+
+  /** What the person grants: all caps since the ledger was created, the last ones in force. */
+  async caps(): Promise<Caps[]> {
+    return capsOf(await this.#store.charges(true));
   }
 
   /**
@@ -221,21 +243,24 @@ export class Client {
     this.#store.close();
   }
 
-  // The id of the report that is now queued; null if something of it was written down meanwhile, and must be read again.
-  async #pay(code: Code, beside: bigint[], occasion: string): Promise<string | null> {
+  // The id of the report that is now queued; "" where an earlier answer was forgotten; null if something of this one was
+  // written down meanwhile, and must be read again.
+  async #pay(code: Code, beside: bigint[], occasion: string, changed: boolean): Promise<string | null> {
     const { task } = this.#survey;
     const mine = (await this.#store.charges()).filter((charge) => charge.task === task);
     const { report, fresh, paid } = await this.#drawn(code, beside, occasion, mine);
-    let overtaken = false;
+    let [overtaken, forgotten] = [false, false];
     const decide = (charges: Charge[]): Charge[] => {
       overtaken = charges.some((charge) => charge.task === task && fresh.has(charge.mark));
-      if (overtaken) throw new VeilError("overtaken", "this answer was paid for meanwhile");
+      forgotten = !changed && fresh.has(paid) && isForgotten(charges, task);
+      if (overtaken || forgotten) throw new VeilError("overtaken", "this answer was paid for");
       return [...fresh].map(([mark, kept]) => this.#charged(charges, mark, kept, mark === paid));
     };
     try {
       await this.#store.commit(decide, parcelOf(this.#collector, task, report));
     } catch (problem) {
       if (overtaken) return null;
+      if (forgotten) return "";
       throw problem;
     }
     return reportId(report);
@@ -245,7 +270,6 @@ export class Client {
   async #drawn(code: Code, beside: bigint[], occasion: string, mine: Charge[]): Promise<Drawing> {
     const survey = this.#survey;
     const kept = (mark: string) => mine.find((charge) => charge.mark === mark)?.kept;
-    const first = () => mine.find(({ epsilon }) => epsilon !== "0")?.kept;
     const words = new Words(this.#environment.fill);
     if (!survey.longitudinal) {
       const paid = await this.#mark(code, beside);
@@ -255,7 +279,7 @@ export class Client {
     }
     const [paid, given] = [await this.#mark(code, []), await this.#mark(code, beside, occasion)];
     const marks = { person: "person", value: paid, occasion: given };
-    return { ...(await lastingReport(survey, code, beside, marks, { kept, first }, words)), paid };
+    return { ...(await lastingReport(survey, code, beside, marks, { kept }, words)), paid };
   }
 
   #charged(charges: Charge[], mark: string, kept: Uint8Array<ArrayBuffer>, isPaid: boolean): Charge {
@@ -265,7 +289,7 @@ export class Client {
     const delta = ask.delta[0] ? { delta: fractionText(sum(ask.delta, NOTHING)) } : {};
     const { name } = this.#options;
     const series = name === undefined ? {} : { series: `${this.#collector} ${name}` };
-    return grant(charges, this.#caps, { task, epsilon: cost, ...delta, ...series, mark, kept }, now);
+    return grant(charges, { task, epsilon: cost, ...delta, ...series, mark, kept }, now);
   }
 
   // When a survey opens that the collector calls not open yet, in milliseconds; 0 where this client cannot know.
@@ -278,9 +302,12 @@ export class Client {
   }
 
   async #receipt(id: string): Promise<Receipt> {
-    const parcel = (await this.#store.parcels()).find((other) => other.id === id);
-    if (parcel === undefined) return { state: "delivered" };
-    return parcel.refusal === null ? { state: "queued" } : { state: "refused", reason: parcel.refusal };
+    const mine = (await this.#store.parcels()).filter((parcel) => (id ? parcel.id === id : parcel.task === this.task));
+    const refusals = mine.map(({ refusal }) => refusal);
+    const reason = refusals.includes(null) ? null : refusals[0];
+    const earlier = id ? {} : { earlier: true as const };
+    if (reason) return { state: "refused", reason, ...earlier };
+    return { state: mine.length ? "queued" : "delivered", ...earlier };
   }
 
   // Recognises an answer given before, by its code. It stays on the device, like the answer itself.

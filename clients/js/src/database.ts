@@ -4,10 +4,10 @@
 // tabs, so that two tabs cannot spend the same budget; and `durability: "strict"` asks for the disk, not for its cache.
 
 import { StorageError, VeilError } from "./errors.js";
-import { joined } from "./store.js";
+import { isCaps, joined } from "./store.js";
 import type { Charge, Parcel, Store } from "./store.js";
 
-const VERSION = 2;
+const VERSION = 3;
 const [CHARGES, PARCELS, SURVEYS, WAVES] = ["charges", "parcels", "surveys", "waves"];
 
 export function openDatabase(factory: IDBFactory | undefined, name: string): Promise<Store> {
@@ -17,12 +17,11 @@ export function openDatabase(factory: IDBFactory | undefined, name: string): Pro
         if (factory === undefined) throw new Error();
         const request = factory.open(name, VERSION);
         request.onupgradeneeded = ({ oldVersion }) => {
-          if (oldVersion < 1) {
-            request.result.createObjectStore(CHARGES, { autoIncrement: true });
-            request.result.createObjectStore(PARCELS, { keyPath: "id" });
-            request.result.createObjectStore(SURVEYS);
-          }
-          request.result.createObjectStore(WAVES); // version 2
+          if (oldVersion) throw new Error(); // of an older version, whose ledger has no caps
+          request.result.createObjectStore(CHARGES, { autoIncrement: true });
+          request.result.createObjectStore(PARCELS, { keyPath: "id" });
+          request.result.createObjectStore(SURVEYS);
+          request.result.createObjectStore(WAVES);
         };
         request.onerror = request.onblocked = reject;
         request.onsuccess = () => {
@@ -46,8 +45,9 @@ async function guarded<Result>(run: () => Promise<Result>): Promise<Result> {
 class Database implements Store {
   constructor(private readonly database: IDBDatabase) {}
 
-  charges(): Promise<Charge[]> {
-    return this.#read(CHARGES, (store) => store.getAll()).then(checkCharges);
+  async charges(withCaps = false): Promise<Charge[]> {
+    const all = checkCharges(await this.#read(CHARGES, (store) => store.getAll()));
+    return all.filter((charge) => withCaps || !isCaps(charge));
   }
 
   commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel | null): Promise<void> {
@@ -63,6 +63,23 @@ class Database implements Store {
         } catch (problem) {
           refuse(problem);
         }
+      };
+    });
+  }
+
+  forget(change: (charge: Charge) => Charge | null, id: string, left?: Parcel): Promise<void> {
+    return this.#write([CHARGES, PARCELS], (transaction) => {
+      const [charges, parcels] = [transaction.objectStore(CHARGES), transaction.objectStore(PARCELS)];
+      if (left) parcels.put(left);
+      else parcels.delete(id);
+      const request = charges.openCursor();
+      request.onsuccess = () => {
+        const cursor = request.result;
+        if (cursor === null) return;
+        const changed = change(cursor.value as Charge);
+        if (changed === null) cursor.delete();
+        else if (changed !== cursor.value) cursor.update(changed);
+        cursor.continue();
       };
     });
   }

@@ -8,8 +8,7 @@ import type { Client as Device, Options } from "./client.js";
 import { browser } from "./environment.js";
 
 export type { Account, Options, Receipt } from "./client.js";
-export type { Budget } from "./ledger.js";
-export type { Terms } from "./promise.js";
+export type { Budget, Caps } from "./ledger.js";
 export type { Refusal } from "./store.js";
 export { BudgetError, CollectorError, DomainError, StorageError, SurveyError, VeilError } from "./errors.js";
 

@@ -18,10 +18,9 @@ export interface Marks {
   readonly occasion: string; // of the value and its public columns, on this occasion
 }
 
-// What is kept already, by its mark; and the first permanent step that was paid for, which tells an older version's person.
+// What is kept already, by its mark.
 export interface Known {
   kept(mark: string): Bytes | undefined;
-  first(): Bytes | undefined;
 }
 
 // The report of a value on an occasion, and what must be written down before it is sent. Draw order: as for one report.
@@ -41,8 +40,7 @@ export async function lastingReport(
   function personOf(): Drawn {
     const kept = known.kept(marks.person);
     if (kept) return unpack(personal, kept);
-    const first = known.first();
-    const drawn = first ? unpack(mechanism.columns, first) : person(words);
+    const drawn = person(words);
     keep(marks.person, pack(personal, drawn));
     return drawn;
   }

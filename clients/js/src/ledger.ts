@@ -1,23 +1,32 @@
 // What a person has spent, in exact decimals and fractions: ten charges of 0.1 are 1.
 
+import { hex } from "./bytes.js";
 import { decimalText } from "./canonical.js";
 import { BudgetError, VeilError } from "./errors.js";
 import { NOTHING, exceeds, fractionOf, sum } from "./ratio.js";
 import type { Fraction } from "./ratio.js";
+import { CAPS, isCaps } from "./store.js";
 import type { Charge } from "./store.js";
 
 // Epsilon over a lifetime, and if wanted per day (UTC) and for all answers to one survey together; a plain number is a
 // lifetime. `delta` is what all answers together may have of it over the lifetime: none, unless it is given.
 export type Budget =
   | number
-  | { readonly lifetime: number; readonly perDay?: number; readonly perSurvey?: number; readonly delta?: number };
+  | { readonly lifetime?: number; readonly perDay?: number; readonly perSurvey?: number; readonly delta?: number };
 
+/** What the ledger grants since a day, as exact decimals, and how that came: the caps were created, lowered or raised. */
 export interface Caps {
+  readonly change: "created" | "lowered" | "raised";
+  readonly day: string;
   readonly lifetime: string;
   readonly perDay: string | null;
   readonly perSurvey: string | null;
-  readonly delta: Fraction;
+  readonly delta: string;
 }
+
+// The caps that a page states, by name.
+type Name = "lifetime" | "perDay" | "perSurvey" | "delta";
+type Asked = { [name in Name]?: string };
 
 const PLACES = 400; // more than the decimal of any double has
 
@@ -28,22 +37,17 @@ const exact = (text: string): bigint => {
 
 const total = (charges: readonly Charge[]): bigint => charges.reduce((sum, { epsilon }) => sum + exact(epsilon), 0n);
 
-export function readBudget(budget: unknown): Caps {
-  const { lifetime, perDay, perSurvey, delta } = (typeof budget === "object" && budget !== null ? budget : { lifetime: budget }) as {
-    lifetime: unknown;
-    perDay?: unknown;
-    perSurvey?: unknown;
-    delta?: unknown;
-  };
+export function readBudget(budget: unknown): Asked {
+  const given = (typeof budget === "object" && budget !== null ? budget : { lifetime: budget }) as Record<Name, unknown>;
+  const { delta } = given;
   if (delta !== undefined && (typeof delta !== "number" || !(0 <= delta && delta < 1))) {
     throw new BudgetError("expected a delta of at least 0 and below 1");
   }
-  return {
-    lifetime: cap(lifetime),
-    perDay: perDay === undefined ? null : cap(perDay),
-    perSurvey: perSurvey === undefined ? null : cap(perSurvey),
-    delta: delta === undefined ? NOTHING : fractionOf(decimalText(delta)),
-  };
+  const asked: Asked = delta === undefined ? {} : { delta: decimalText(delta) };
+  for (const name of ["lifetime", "perDay", "perSurvey"] as const) {
+    if (given[name] !== undefined) asked[name] = cap(given[name]);
+  }
+  return asked;
 }
 
 function cap(epsilon: unknown): string {
@@ -53,6 +57,48 @@ function cap(epsilon: unknown): string {
   return decimalText(epsilon);
 }
 
+// All caps since the ledger was created; the last ones are in force, in all tabs.
+export const capsOf = (charges: readonly Charge[]): Caps[] =>
+  charges.filter(isCaps).map(({ mark }) => JSON.parse(mark) as Caps);
+
+// Every client that is open has recorded caps: without, the ledger is damaged, and what follows fails.
+const inForce = (charges: readonly Charge[]): Caps => capsOf(charges).at(-1) as Caps;
+
+// Where there is no cap per day, each one is smaller. Where there is none per survey, each one is larger: with one, a name's
+// later survey may cost more than the first answer under that name.
+const order = (own: string | null, name: string, cap: string): number =>
+  own === null ? (name === "perDay" ? -1 : 1) : Number(exact(cap) > exact(own)) - Number(exact(cap) < exact(own));
+
+// What to record when the ledger is opened with these caps: smaller ones are kept, for good. Or when a person raises them.
+export function changeCaps(charges: readonly Charge[], asked: Asked, change: "lowered" | "raised", day: string): Charge[] {
+  const own = inForce(charges) as Caps | undefined;
+  const raise = change === "raised";
+  const names = Object.keys(asked) as Name[];
+  const orders = names.map((name) => (own ? order(own[name], name, asked[name] as string) : -1));
+  if (orders.some((by) => (raise ? by < 1 : by > 0)) || (raise && !names.length) || !(own ?? asked.lifetime)) {
+    const parts = names.map((name) => `${name} ${raise ? "above" : "at most"} ${own?.[name] ?? "none"}`);
+    throw new BudgetError(`expected ${parts.join(", ") || "a lifetime's budget"}; client.raiseCaps() raises what the ledger keeps`);
+  }
+  if (own && !orders.some(Boolean)) return [];
+  const caps = { perDay: null, perSurvey: null, delta: "0", ...own, ...asked, change: own ? change : "created", day };
+  // a record of caps has no day of its own, which would move the day on which budgets count
+  return [{ day: "", task: CAPS, epsilon: "0", mark: JSON.stringify(caps), kept: new Uint8Array() }];
+}
+
+// What a charge becomes once its answer is delivered, or refused for good: without what recognises and repeats it. Without
+// a report, that is done with all answers to a task, and what belongs to the person there goes (null).
+export const forgetting =
+  (task: string, report?: Uint8Array) =>
+  (charge: Charge): Charge | null => {
+    const free = charge.epsilon === "0";
+    if (charge.task !== task || (report && (free || hex(charge.kept) !== hex(report)))) return charge;
+    return free ? null : { ...charge, mark: "", kept: new Uint8Array() };
+  };
+
+// Whether an answer to the task was paid for and forgotten: nobody can tell whether another one is the same.
+export const isForgotten = (charges: readonly Charge[], task: string): boolean =>
+  charges.some((charge) => charge.task === task && charge.epsilon !== "0" && charge.mark === "");
+
 const totalDelta = (charges: readonly Charge[]): Fraction =>
   charges.flatMap(({ delta }) => (delta === undefined ? [] : [readFraction(delta)])).reduce(sum, NOTHING);
 
@@ -61,12 +107,14 @@ export const fractionText = ([above, under]: Fraction): string => `${above}/${un
 const readFraction = (text: string): Fraction => text.split("/").map(BigInt) as [bigint, bigint];
 
 // The charge, with its day, or a refusal.
-export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charge, "day">, now: number): Charge {
+export function grant(charges: readonly Charge[], charge: Omit<Charge, "day">, now: number): Charge {
+  const caps = inForce(charges);
+  const delta = fractionOf(caps.delta);
   const day = dayFor(charges, now);
   const cost = exact(charge.epsilon);
   if (charge.delta !== undefined) {
-    if (!caps.delta[0]) throw new BudgetError("this survey keeps its epsilon only up to a delta, and the budget has none");
-    if (exceeds(sum(totalDelta(charges), readFraction(charge.delta)), caps.delta)) {
+    if (!delta[0]) throw new BudgetError("this survey keeps its epsilon only up to a delta, and the budget has none");
+    if (exceeds(sum(totalDelta(charges), readFraction(charge.delta)), delta)) {
       throw new BudgetError("this answer would exceed the delta of the lifetime's budget");
     }
   }
@@ -79,8 +127,8 @@ export function grant(charges: readonly Charge[], caps: Caps, charge: Omit<Charg
     const ahead =
       day === today
         ? ""
-        : `; the ledger is at ${day} and this device's clock at ${today}, and no new day begins before the ledger's is` +
-          " over. If the ledger's day is wrong, move it back with client.moveClockBack()";
+        : `; the ledger is at ${day} and this device's clock at ${today}. If the ledger's day is wrong, move it back with` +
+          " client.moveClockBack()";
     throw new BudgetError(`this answer would exceed the daily budget of ${caps.perDay}${ahead}`);
   }
   return { ...charge, day };
@@ -99,7 +147,7 @@ function checkSurvey(charges: readonly Charge[], { perSurvey }: Caps, { task, ep
   if (more || exact(epsilon) > exact(first.epsilon)) {
     throw new BudgetError(
       `an answer costs eps ${epsilon} and delta ${delta ?? 0}; to the first survey of this name it cost ${first.epsilon} and` +
-        ` ${first.delta ?? 0}. To answer all the same, state what one survey may cost (perSurvey)`,
+        ` ${first.delta ?? 0}. To answer all the same, client.raiseCaps({ perSurvey })`,
     );
   }
 }
@@ -136,15 +184,15 @@ export function moveBack(charges: readonly Charge[], day: string, today: string)
 export const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10);
 
 // Delta left over the lifetime.
-export function deltaLeft(charges: readonly Charge[], caps: Caps): Fraction {
+export function deltaLeft(charges: readonly Charge[]): Fraction {
   const [above, under] = totalDelta(charges);
-  const rest = sum(caps.delta, [-above, under]);
+  const rest = sum(fractionOf(inForce(charges).delta), [-above, under]);
   return rest[0] < 0n ? NOTHING : rest;
 }
 
 // Epsilon left over the lifetime, as a decimal.
-export function left(charges: readonly Charge[], caps: Caps): string {
-  const rest = exact(caps.lifetime) - total(charges);
+export function left(charges: readonly Charge[]): string {
+  const rest = exact(inForce(charges).lifetime) - total(charges);
   const digits = String(rest < 0n ? 0n : rest).padStart(PLACES + 1, "0");
   return `${digits.slice(0, -PLACES)}.${digits.slice(-PLACES)}`.replace(/\.?0+$/, "");
 }

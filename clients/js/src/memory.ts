@@ -1,21 +1,27 @@
 // A store that forgets when the page does: for tests, and for node.
 
-import { joined } from "./store.js";
+import { isCaps, joined } from "./store.js";
 import type { Charge, Parcel, Store } from "./store.js";
 
 export class MemoryStore implements Store {
-  readonly #charges: Charge[] = [];
+  #charges: Charge[] = [];
   readonly #parcels = new Map<string, Parcel>();
   readonly #envelopes = new Map<string, unknown>();
   readonly #waves = new Map<string, number>();
 
-  async charges(): Promise<Charge[]> {
-    return [...this.#charges];
+  async charges(withCaps = false): Promise<Charge[]> {
+    return this.#charges.filter((charge) => withCaps || !isCaps(charge));
   }
 
   async commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel | null): Promise<void> {
     this.#charges.push(...decide([...this.#charges]));
     if (parcel !== null) this.#parcels.set(parcel.id, joined(this.#parcels.get(parcel.id), parcel));
+  }
+
+  async forget(change: (charge: Charge) => Charge | null, id: string, left?: Parcel): Promise<void> {
+    this.#charges = this.#charges.map(change).filter((charge) => charge !== null);
+    if (left) this.#parcels.set(id, left);
+    else this.#parcels.delete(id);
   }
 
   async parcels(): Promise<Parcel[]> {

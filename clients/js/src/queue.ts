@@ -2,9 +2,11 @@
 //
 // What the collector may take later (no network, 408, 429, 5xx) is tried again, at growing intervals and not before its
 // Retry-After. A survey that is not open yet (409) makes its own reports wait until it opens, and no others. What the
-// collector will never take (any other 4xx) is not tried again; its reason is kept.
+// collector will never take (any other 4xx) is not tried again; its reason is kept. In the same step as a report goes, the
+// ledger forgets what recognises and repeats its answer.
 
 import type { Environment } from "./environment.js";
+import { forgetting } from "./ledger.js";
 import { exchange, isPassing } from "./requests.js";
 import type { Parcel, Refusal, Store } from "./store.js";
 
@@ -67,8 +69,13 @@ export class Queue {
 
   async #attempt(parcel: Parcel): Promise<Outcome["state"]> {
     const outcome = await this.#post(parcel);
-    if (outcome.state === "delivered") await this.store.remove(parcel.id);
-    if (outcome.state === "refused") await this.store.update({ ...parcel, refusal: outcome.refusal });
+    const { id, task, report } = parcel;
+    if (outcome.state === "delivered") await this.store.forget(forgetting(task, report), id);
+    if (outcome.state === "refused") {
+      const { refusal } = outcome;
+      const change = forgetting(task, refusal.status === 410 ? undefined : report); // 410: the survey is closed
+      await this.store.forget(change, id, { ...parcel, report: new Uint8Array(), refusal });
+    }
     if (outcome.state === "later" || outcome.state === "early") {
       const wait = Math.min(FIRST * 2 ** parcel.attempts, LONGEST) * (0.5 + this.#uniform());
       const held = outcome.state === "early" ? { opens: outcome.opens } : { heldUntil: outcome.heldUntil };

@@ -2,6 +2,7 @@
 
 import type { Environment } from "./environment.js";
 import { CollectorError, SurveyError } from "./errors.js";
+import { forgetting } from "./ledger.js";
 import { checkValid, isOpen, verify } from "./publication.js";
 import type { Envelope, Publication, Wanted } from "./publication.js";
 import { exchange, isPassing } from "./requests.js";
@@ -41,6 +42,8 @@ export class Source {
     }
     if (answer.status === 410) {
       this.#latest = null;
+      const kept = await this.store.envelope(address);
+      if (kept !== undefined) await this.store.forget(forgetting((await verify(kept, this.keys, wanted)).survey.task), "");
       await this.store.keepEnvelope(address, undefined); // nor may it be answered when the network is gone
       throw new SurveyError("closed", "this survey is closed: the collector takes no more answers");
     }

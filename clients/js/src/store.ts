@@ -31,10 +31,16 @@ export interface Refusal {
   readonly message: string;
 }
 
+// In place of a task: a record of what the person grants, which is its mark.
+export const CAPS = "caps:";
+export const isCaps = ({ task }: Charge): boolean => task === CAPS;
+
 export interface Store {
-  charges(): Promise<Charge[]>;
-  // Durably, all or nothing, and alone: `decide` sees all charges, and returns the new ones or throws to refuse.
+  charges(withCaps?: boolean): Promise<Charge[]>;
+  // Durably, all or nothing, and alone: `decide` sees all charges and caps, and returns the new ones or throws to refuse.
   commit(decide: (charges: Charge[]) => readonly Charge[], parcel: Parcel | null): Promise<void>;
+  // Changes each charge, or removes it where that is null; and puts a parcel in the place of the one with this id, or none.
+  forget(change: (charge: Charge) => Charge | null, id: string, left?: Parcel): Promise<void>;
   parcels(): Promise<Parcel[]>;
   update(parcel: Parcel): Promise<void>;
   remove(id: string): Promise<void>;

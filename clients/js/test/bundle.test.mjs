@@ -61,7 +61,7 @@ test("the bundle itself, in a browser's clothes: answers, and hides what it work
   client.domain.labels.length = 0; // a copy: what the page does to it is its own affair
   assert.deepEqual(client.domain, GRR_TASK.domain);
   assert.deepEqual(await client.answer("yes"), { state: "delivered" });
-  await assert.rejects(client.answer("no"), { name: "BudgetError", code: "budget" });
+  await assert.rejects(client.answer("no", {}, undefined, true), { name: "BudgetError", code: "budget" });
   assert.equal(collector.reports.size, 1);
   assert.deepEqual(Reflect.ownKeys(client), []);
   client.close();

@@ -97,7 +97,7 @@ for (const [name, error] of [
     const client = await world.open({ budget: 2 }, { fetch });
     const { state, reason } = await client.answer("yes");
     assert.deepEqual([state, reason], ["refused", { status: 422, code: "422", message: "" }]);
-    assert.deepEqual(await client.answer("no"), { state: "delivered" });
+    assert.deepEqual(await client.answer("no", {}, undefined, true), { state: "delivered" });
   });
 }
 
@@ -215,11 +215,13 @@ for (const [name, second] of [
     assert.match(problem.message, /costs eps .* it cost 1 .*perSurvey/);
     assert.equal((await client.account()).left, "19");
     assert.equal(await client.waiting(), 0);
-    await assert.rejects((await open({ lifetime: 20, perSurvey: 7.9 })).answer("yes"), refused("budget"));
-    const granted = await open({ lifetime: 20, perSurvey: 8 });
-    assert.deepEqual(await granted.answer("yes"), { state: "delivered" });
-    assert.deepEqual(await client.answer("yes"), { state: "delivered" }); // paid for: the same bytes cost nothing
-    await assert.rejects(granted.answer("no"), refused("budget"));
+    await assert.rejects(open({ lifetime: 20, perSurvey: 8 }), refused("budget")); // it would lift the rule: a raise
+    await client.raiseCaps({ perSurvey: 7.9 });
+    await assert.rejects(client.answer("yes"), refused("budget"));
+    await client.raiseCaps({ perSurvey: 8 });
+    assert.deepEqual(await client.answer("yes"), { state: "delivered" });
+    assert.deepEqual(await client.answer("yes"), { state: "delivered", earlier: true }); // nothing more is drawn
+    await assert.rejects(client.answer("no", {}, undefined, true), refused("budget"));
     assert.equal(world.collector.reports.size, 2);
     const task = await world.collector.publish({ ...second, wave: 3 }); // asked for by its id, which names its eps
     assert.deepEqual(await (await world.open({ task, budget: { lifetime: 20 } })).answer("yes"), { state: "delivered" });
@@ -230,7 +232,7 @@ test("a budget per survey is for all answers to it", async () => {
   const world = new World();
   const client = await world.open({ budget: { lifetime: 9, perSurvey: 1 } });
   await client.answer("yes");
-  await assert.rejects(client.answer("no"), refused("budget"));
+  await assert.rejects(client.answer("no", {}, undefined, true), refused("budget"));
   for (const perSurvey of [0, -1, Infinity, "1", null]) {
     await assert.rejects(world.open({ budget: { lifetime: 9, perSurvey } }), refused("budget"));
   }

@@ -25,8 +25,9 @@ test("every wave is paid for, and a retry within one is not", async () => {
     const task = await world.collector.publishWave("really", wave(number), TEXTS);
     const client = await world.open({ name: "really", budget });
     assert.deepEqual([client.task, client.wave, client.text("de-CH")], [task, number, "Wirklich?"]);
-    for (const again of [client, client, await world.open({ name: "really", budget })]) {
-      assert.deepEqual(await again.answer("yes"), { state: "delivered" });
+    assert.deepEqual(await client.answer("yes"), { state: "delivered" });
+    for (const again of [client, await world.open({ name: "really", budget })]) {
+      assert.deepEqual(await again.answer("yes"), { state: "delivered", earlier: true });
     }
     assert.equal(world.collector.reports.size, number);
     assert.deepEqual((await world.store.charges()).map((charge) => charge.task).slice(number - 1), [task]);
@@ -93,7 +94,7 @@ for (const [where, device] of Object.entries(STORES)) {
 
     assert.equal((await world.open({ ...options, name: undefined, task: first })).wave, 1); // by its id it is no other
     world.collector.replace(second, latest);
-    assert.deepEqual(await (await world.open(options)).answer("no"), { state: "delivered" });
+    assert.deepEqual(await (await world.open(options)).answer("no", {}, undefined, true), { state: "delivered" });
   });
 
   test(`${where}: a tab with an earlier wave is refused once another tab has seen a later one`, async () => {
@@ -157,10 +158,10 @@ test("a statement that was not renewed is refused, and the clock may be a day of
   world.time += 301_000;
   await assert.rejects(client.answer("no"), refused("survey-outdated"));
   assert.deepEqual([(await world.store.charges()).length, world.collector.posts.length], [1, posts]);
-  assert.equal((await world.open({ task })).wave, 1); // by its task id nothing else can be shown in its place
+  assert.equal((await world.open({ task, budget: options.budget })).wave, 1); // by its task id nothing else can be shown in its place
   const renewed = world.collector.about({ name: "really", task, valid_until: "2026-04-01T00:00:00Z" });
   world.collector.replace(task, { ...world.collector.published(task), about: renewed });
-  await (await world.open(options)).answer("no");
+  await (await world.open(options)).answer("no", {}, undefined, true);
   assert.equal((await world.store.charges()).length, 2);
 });
 
@@ -181,22 +182,19 @@ test("without a network an answer is given while the statement on the device is 
   assert.equal(world.collector.reports.size, 1);
 });
 
-test("a database of version 1 keeps its charges, and remembers waves from then on", async () => {
+test("a database of an older version has no caps: nothing is spent, and it stays as it is", async () => {
   const factory = new IDBFactory();
-  const charge = { day: "2026-01-30", task: "t", epsilon: "1", mark: "m", kept: new Uint8Array(2) };
-  await new Promise((resolve, reject) => {
-    const request = factory.open("veil", 1);
-    request.onerror = reject;
-    request.onupgradeneeded = () => {
-      request.result.createObjectStore("charges", { autoIncrement: true }).add(charge);
-      request.result.createObjectStore("parcels", { keyPath: "id" });
-      request.result.createObjectStore("surveys");
-    };
-    request.onsuccess = () => resolve(request.result.close());
-  });
-  const store = await openDatabase(factory, "veil");
-  assert.deepEqual(await store.charges(), [charge]);
-  assert.deepEqual([await store.seeWave("a", 2), await store.seeWave("a", 1), await store.seeWave("b", 1)], [2, 2, 1]);
+  const opened = (version) =>
+    new Promise((resolve, reject) => {
+      const request = factory.open("veil", version);
+      request.onerror = reject;
+      request.onupgradeneeded = () => request.result.createObjectStore("charges", { autoIncrement: true });
+      request.onsuccess = () => resolve(request.result);
+    });
+  (await opened(2)).close();
+  await assert.rejects(openDatabase(factory, "veil"), refused("storage"));
+  const { version, objectStoreNames } = await opened();
+  assert.deepEqual([version, [...objectStoreNames]], [2, ["charges"]]);
 });
 
 test("what is said about a survey is signed with the survey's key, not with another that the page knows", async () => {

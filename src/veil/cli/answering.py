@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
 from veil.errors import DomainError, InputError, ServiceError
 
 if TYPE_CHECKING:
@@ -31,21 +31,25 @@ def answer(
             " collector's: https://collector.example.",
         ),
     ],
-    key: Annotated[
-        list[str],
-        typer.Option(help="The collector's public key, as `veil survey show` prints it; several while keys change."),
-    ],
-    lifetime: Annotated[float, typer.Option(help="The budget: eps for all answers together that this ledger pays.")],
     value: Annotated[
-        str | None,
+        str,
         typer.Option(
             help="What to answer; - reads it from standard input, so that neither the list of processes nor the shell's"
             " history shows it. Items of a set with ; between them, a record as JSON, nothing for a missing value.",
         ),
+    ],
+    key: Annotated[
+        list[str],
+        typer.Option(help="The collector's public key, as `veil survey show` prints it; several while keys change."),
+    ],
+    lifetime: Annotated[
+        float | None,
+        typer.Option(
+            help="The budget: eps for all answers together that this ledger pays. A new ledger needs it and stores"
+            " it, as it does the other budgets; a smaller one lowers it for good, a larger one is refused: see veil"
+            " ledger raise."
+        ),
     ] = None,
-    preview: Annotated[
-        bool, flag("--preview", "Say what an answer would tell, and what becomes of it. Nothing is paid or sent.")
-    ] = False,
     name: Annotated[
         str | None, typer.Option(help="The survey's name: its latest wave that takes answers is answered.")
     ] = None,
@@ -53,7 +57,7 @@ def answer(
     per_survey: Annotated[
         float | None, typer.Option(help="The budget of one survey: eps for all answers to it together.")
     ] = None,
-    delta: Annotated[float, typer.Option(help="The delta that all answers together may have.")] = 0.0,
+    delta: Annotated[float | None, typer.Option(help="The delta that all answers together may have.")] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(help="The ledger's file; default: veil/ledger below XDG_STATE_HOME or ~/.local/state."),
@@ -68,6 +72,12 @@ def answer(
         str | None,
         typer.Option(help="For surveys answered again and again (Rappor): the occasion's name; default: the day, UTC."),
     ] = None,
+    changed: Annotated[
+        bool,
+        typer.Option(
+            "--changed", help="The answer was changed after it was delivered: send and pay for one more report."
+        ),
+    ] = False,
     patience: Annotated[
         float, typer.Option(min=0.0, help="For how many seconds to try again; what is left waits for the next answer.")
     ] = 30.0,
@@ -76,37 +86,33 @@ def answer(
     """Answer a survey of a collector: check what it promises, pay for it, randomize, and send.
 
     The answer itself never leaves this machine. A report that could not be sent waits in a private file beside the
-    ledger, and is sent with the next answer; given again, an answer is the same bytes and counts once.
+    ledger, and is sent with the next answer; given again, an answer is the same bytes and counts once. Once delivered,
+    an answer is forgotten: nothing more is sent or paid, except with --changed.
     """
     from veil.device import Client, Ledger
 
-    if value is None and not preview:
-        raise typer.BadParameter("expected --value, or --preview")
     collector, survey = _place(url, name)
-    budget = Ledger(ledger or default_ledger(), lifetime=lifetime, per_day=per_day, per_survey=per_survey, delta=delta)
+    path = ledger or default_ledger()
+    if lifetime is None and not path.exists():
+        raise typer.BadParameter(f"there is no ledger {path} yet: expected its budget", param_hint="--lifetime")
+    budget = Ledger(path, lifetime=lifetime, per_day=per_day, per_survey=per_survey, delta=delta)
     client = Client.open(collector, key, survey, budget, allow_fine_times=allow_fine_times)
-    screen, told = console(as_json), client.statements
-    if preview:
-        for sentence in told.values():
-            screen.print_line(sentence)
-        return {"task": client.survey.task, "wave": client.wave, "statements": told}
-    if "weak" in told:
-        warn(told["weak"])
-    if client.survey.public:
-        warn(told["public"])
-    if allow_fine_times:
-        warn(told["time"])
-    held = held_value(client.survey.domain, _given(value or ""))
-    receipt = client.answer(held, _columns(public), occasion=occasion, patience=patience)
+    held = held_value(client.survey.domain, _given(value))
+    receipt = client.answer(held, _columns(public), occasion=occasion, changed=changed, patience=patience)
     if receipt.reason is not None:
         said = f"the collector will not take this report, and it is not sent again: {receipt.reason.message}"
         raise ServiceError(receipt.reason.status, receipt.reason.code, said)
     facts: Document = {"state": receipt.state, "task": client.survey.task, "wave": client.wave}
     facts |= {"cost": client.survey.guarantee.epsilon, "left": float(budget.left), "waiting": client.waiting}
+    if receipt.earlier:
+        facts["earlier"] = True
+    screen = console(as_json)
     if survey != client.survey.task:
         screen.print_line(_asked(survey, client.wave, client.text(_language())))
     screen.print_line(_SAID[receipt.state])
-    left = f"an answer costs eps {facts['cost']:g}; {facts['left']:g} of {lifetime:g} left"
+    if receipt.earlier:
+        screen.print_line(_EARLIER)
+    left = f"an answer costs eps {facts['cost']:g}; {facts['left']:g} of {budget.lifetime:g} left"
     screen.print_line(f"{left}; {plural(client.waiting, 'report')} waiting")
     return facts
 
@@ -115,6 +121,11 @@ _SAID = {
     "delivered": "delivered: the collector has acknowledged the report",
     "queued": "kept: the collector cannot take the report now; it is sent with the next answer",
 }
+
+_EARLIER = (
+    "that was an earlier answer, which this device has forgotten; nothing was drawn, paid or sent now. If the answer"
+    " has changed, send and pay for one more report: --changed"
+)
 
 
 def _place(url: str, name: str | None) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""`veil ledger`: what a person's ledger has on record, and its day after a wrong clock."""
+"""`veil ledger`: what a person's ledger has on record, its caps, and its day after a wrong clock."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from veil.cli.outcome import AsJson, Document, console, plural, reporting
 
 if TYPE_CHECKING:
     from veil.device import Ledger
+    from veil.device.caps import Caps
 
 __all__ = ["ledger_app"]
 
-ledger_app = typer.Typer(help="A person's ledger: what was spent, and its day.", no_args_is_help=True)
+ledger_app = typer.Typer(help="A person's ledger: its caps, what was spent, and its day.", no_args_is_help=True)
 
 File = Annotated[
     Path | None,
@@ -28,7 +29,7 @@ File = Annotated[
 @ledger_app.command("show")
 @reporting
 def show(ledger: File = None, as_json: AsJson = False) -> Document:
-    """Show what was spent, and the day on which the next answer counts."""
+    """Show the caps, what was spent, and the day on which the next answer counts."""
     return _said(_opened(ledger), as_json)
 
 
@@ -56,6 +57,22 @@ def move_clock_back(
     return _said(budget, as_json)
 
 
+@ledger_app.command("raise")
+@reporting
+def raise_caps(
+    ledger: File = None,
+    lifetime: Annotated[float | None, typer.Option(help="Eps for all answers together.")] = None,
+    per_day: Annotated[float | None, typer.Option(help="Eps for a day (UTC).")] = None,
+    per_survey: Annotated[float | None, typer.Option(help="Eps for all answers to one survey together.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The delta that all answers together may have.")] = None,
+    as_json: AsJson = False,
+) -> Document:
+    """Raise caps of the ledger. The person whose ledger it is decides; the change is recorded in the file."""
+    budget = _opened(ledger)
+    budget.raise_caps(lifetime=lifetime, per_day=per_day, per_survey=per_survey, delta=delta)
+    return _said(budget, as_json)
+
+
 def _opened(path: Path | None) -> Ledger:
     from veil.cli.answering import default_ledger
     from veil.device import Ledger
@@ -64,13 +81,15 @@ def _opened(path: Path | None) -> Ledger:
     file = path or default_ledger()
     if not file.exists():
         raise InputError(f"there is no ledger {file}")
-    return Ledger(file, lifetime=1.0)  # what is granted stands nowhere in the file, and is not asked here
+    return Ledger(file)
 
 
 def _said(ledger: Ledger, as_json: bool) -> Document:
     answers = sum(charge.cost > 0 for charge in ledger.charges)
     spent, today, day, device = float(ledger.spent), float(ledger.spent_today), ledger.day, ledger.today
     screen = console(as_json)
+    for caps in ledger.caps_history:
+        screen.print(f"{caps.change} on {caps.day}: {_granted(caps)}", markup=False)
     screen.print(f"eps {spent:g} spent on {plural(answers, 'answer')}", markup=False)
     screen.print(f"the next answer counts on {day}, with eps {today:g} spent on that day", markup=False)
     if day > device:
@@ -87,4 +106,23 @@ def _said(ledger: Ledger, as_json: bool) -> Document:
         "day": day.isoformat(),
         "spent_on_day": today,
         "device_day": device.isoformat(),
+        **_named(ledger.caps),
+        "caps": [{"change": caps.change, "day": caps.day.isoformat(), **_named(caps)} for caps in ledger.caps_history],
     }
+
+
+def _named(caps: Caps) -> Document:
+    return {
+        "lifetime": float(caps.lifetime),
+        "per_day": None if caps.per_day is None else float(caps.per_day),
+        "per_survey": None if caps.per_survey is None else float(caps.per_survey),
+        "delta": float(caps.delta),
+    }
+
+
+def _granted(caps: Caps) -> str:
+    """Return the caps for people."""
+    parts = [f"eps {caps.lifetime:g} for a lifetime"]
+    parts += [] if caps.per_day is None else [f"{caps.per_day:g} per day"]
+    parts += [] if caps.per_survey is None else [f"{caps.per_survey:g} per survey"]
+    return ", ".join([*parts, f"delta {float(caps.delta):g}"])

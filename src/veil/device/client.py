@@ -2,8 +2,10 @@
 
 The same answer to the same survey is sent again as the very same bytes, at no cost, also where several threads or
 processes give it at once: the collector counts it once, by its report id. A changed answer is a new report and is paid
-for again. Where the survey's mechanism is longitudinal, what is paid for is the permanent step of a value, and the same
-answer is a fresh report on every new occasion: each day, unless the caller names occasions (`veil.device.lasting`).
+for again. Once an answer is delivered, the device forgets what recognises it: nothing is then drawn or paid unless the
+caller says that the answer is changed. Where the survey's mechanism is longitudinal, what is paid for is the permanent
+step of a value, and the same answer is a fresh report on every new occasion: each day, unless the caller names
+occasions (`veil.device.lasting`).
 """
 
 from __future__ import annotations
@@ -89,22 +91,33 @@ class Client:
         public: Any = None,
         *,
         occasion: str | None = None,
+        changed: bool = False,
         drawn: Callable[[bytes], None] = lambda report: None,
     ) -> bytes:
         """Runs on the device: the framed report to send. Paid for durably before it is returned.
 
         Where the mechanism is longitudinal, an answer on the same `occasion` is the same bytes, and on another one a
         fresh report; without a name, the occasion is the day (UTC). `drawn` is given a new report before it is paid.
+        Once an answer was `delivered`, another one is refused (`AnsweredError`), unless `changed` is true: then it is
+        one more report, and paid for.
         """
         codes, beside = self._encoded(value, public)
         if self._lasting is None:
             if occasion is not None:
                 raise ParameterError("an occasion goes with surveys that are answered again and again")
             mark = self._mark(codes, *beside.values())
-            return self._once(mark, lambda: normative_report(self.survey, value, System(), public), drawn)
+            self.ledger.check_answered(self.survey.task, mark, changed=changed)
+            return self._once(mark, lambda: normative_report(self.survey, value, System(), public), drawn, changed)
         named = self.ledger.today.isoformat() if occasion is None else _checked(occasion)
         marks = self._mark(codes), self._mark(codes, *beside.values(), occasion=named)
-        return self._lasting.report(codes, beside, marks, System(), drawn)
+        return self._lasting.report(codes, beside, marks, System(), drawn, changed)
+
+    def delivered(self, report: bytes) -> None:
+        """Forget what recognises and repeats the answer of this report: the collector has acknowledged it.
+
+        Its charge stays. What a longitudinal mechanism must repeat stays, too.
+        """
+        self.ledger.forget(self.survey.task, written(report))
 
     @property
     def lasting(self) -> bool:
@@ -123,14 +136,14 @@ class Client:
         except DomainError as problem:
             raise DomainError(problem.expected) from None
 
-    def _once(self, mark: str, draw: Callable[[], bytes], drawn: Callable[[bytes], None]) -> bytes:
+    def _once(self, mark: str, draw: Callable[[], bytes], drawn: Callable[[bytes], None], changed: bool) -> bytes:
         """What is kept of this answer: drawn and paid for now, or before, or by another thread or process meanwhile."""
         task = self.survey.task
         kept = self.ledger.recall(task, mark)
         if kept is None:
             report = draw()
             drawn(report)
-            kept = self.ledger.spend_once(task, self.survey.guarantee, mark, written(report))
+            kept = self.ledger.spend_once(task, self.survey.guarantee, mark, written(report), changed=changed)
         return read_kept(kept)
 
     def _mark(self, codes: Codes, *public: NDArray[np.int64], occasion: str | None = None) -> str:

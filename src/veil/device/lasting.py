@@ -4,7 +4,9 @@
     of each value     the permanent step: paid for once, and the same whenever the value is held again
     of each occasion  the report: asked again on the same occasion, the same bytes are sent again, and count once
 
-All three stand in the ledger before anything leaves the device. Not here: the occasion itself, which the client names.
+All three stand in the ledger before anything leaves the device, and stay there until the survey is closed: without the
+permanent step a value would be drawn again, and each draw tells more. So who reads the ledger can tell the values. Not
+here: the occasion itself, which the client names.
 """
 
 from __future__ import annotations
@@ -71,6 +73,7 @@ class Lasting:
         marks: tuple[str, str],
         source: Source,
         drawn: Callable[[bytes], None],
+        changed: bool = False,
     ) -> bytes:
         """Runs on the device: the framed report of a value on an occasion, in the draw order of `normative_report`.
 
@@ -81,33 +84,30 @@ class Lasting:
         name = f"report:{self.survey.task}:{of_occasion}"
         kept = self.ledger.noted(name)
         if kept is None:
-            instant = self.mechanism.draw_instant(self._memo(codes, of_value, source), source)
+            instant = self.mechanism.draw_instant(self._memo(codes, of_value, source, changed), source)
             report = Reports(self.survey.task, self.survey.layout, instant | public)
             framed = encode_report(self.survey, report, source.token(ID_BYTES))
             drawn(framed)
             kept = self.ledger.remember(name, written(framed))
         return read_kept(kept)
 
-    def _memo(self, codes: Codes, mark: str, source: Source) -> Columns:
+    def _memo(self, codes: Codes, mark: str, source: Source, changed: bool) -> Columns:
         """The permanent step of a value: drawn and paid for now, or before."""
         task, layout = self.survey.task, self.mechanism.memo_layout
         kept = self.ledger.recall(task, mark)
         if kept is None:
+            self.ledger.check_answered(task, mark, changed=changed)
             shown = self.question.view.apply(codes, source)
             columns = self.mechanism.draw_permanent(shown, source, self._person(source))
-            kept = self.ledger.spend_once(task, self.survey.guarantee, mark, written(layout.pack(columns)))
+            memo = written(layout.pack(columns))
+            kept = self.ledger.spend_once(task, self.survey.guarantee, mark, memo, changed=changed)
         return layout.unpack(read_kept(kept))
 
     def _person(self, source: Source) -> Columns:
-        """What belongs to the person. A ledger of an older version has it in its first memo of this survey."""
+        """What belongs to the person: drawn with the first value, and kept."""
         name, layout = f"person:{self.survey.task}", self.mechanism.person_layout
         kept = self.ledger.noted(name)
         if kept is None:
-            memos = self.ledger.kept(self.survey.task)
-            columns = (
-                self.mechanism.person_of(self.mechanism.memo_layout.unpack(read_kept(memos[0])))
-                if memos
-                else self.mechanism.draw_person(1, source)
-            )
+            columns = self.mechanism.draw_person(1, source)
             kept = self.ledger.remember(name, written(layout.pack(columns)))
         return layout.unpack(read_kept(kept))

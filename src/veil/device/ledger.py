@@ -1,44 +1,40 @@
 """What a person has spent, in a file on their device. It fails closed: when in doubt, nothing is spent.
 
-The file is a journal: one line per charge, each with a checksum that covers all lines before it, flushed to the disk
-before the charge counts. A process killed while writing leaves at most an unfinished last line, of a charge that was
-never granted. Any other damage, an empty file and a foreign one are refused.
+The file is a journal of charges (`veil.device.journal`), flushed to the disk before a charge counts. It begins with the
+caps, and each change of them has a line (`veil.device.caps`): the last one is in force, for all processes that share
+the file. Once an answer is delivered, `forget` writes the file anew without what recognises and repeats it; its charge
+stays.
 
 Ratios multiply, so their logarithms add: a charge costs ln(ratio) of what was really promised, rounded up at the 70th
 place, and costs are added exactly. Ten charges of 0.1 are within 1, and so are fifteen of `split_epsilon(1.0, 15)`,
-although fifteen times its decimal is not. A line of an older version has a shorter decimal, and counts as what it says.
+although fifteen times its decimal is not.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
 
-from veil.errors import BudgetError, LedgerError, ParameterError
-from veil.privacy import Guarantee, decimal_text, fraction_text, ln_above, read_fraction
-from veil.tools.durable import make_private, open_regular, write_secret
+from veil.device.caps import Caps, read_asked
+from veil.device.journal import CAPS, Charge, append, create, open_locked, read, rewrite, shown
+from veil.errors import AnsweredError, BudgetError, LedgerError, ParameterError
+from veil.privacy import Guarantee, fraction_text, ln_above, read_fraction
 from veil.tools.processes import ProcessLock, process_mark
 
-try:
-    import fcntl
-except ImportError:  # not on Windows: one process per ledger there
-    fcntl = None  # type: ignore[assignment]
+__all__ = ["ANSWERED", "Charge", "Ledger"]
 
-__all__ = ["Charge", "Ledger"]
-
-_HEADER = "veil-ledger 1"
 _WAVE = "wave:"  # begins the name of a note about waves; a task id has 64 hex digits
 _PRICE = "price:"  # begins the name of a note of what the first answer to a series of surveys cost
+ANSWERED = "answered:"  # begins the name of a note of which round of a study was answered: its number, task and mark
 _CLOCK = "clock:"  # the name of a note that moves the ledger's day back; the note is the day before
+_LASTING = ("report", "person")  # before a task, the names of notes of answers that are given again and again
 _EXACT = Context(prec=200, traps=[Inexact, InvalidOperation])  # the ambient context may round
 
 
@@ -46,31 +42,15 @@ def _today() -> date:
     return datetime.now(UTC).date()
 
 
-@dataclass(frozen=True)
-class Charge:
-    """One answer that was paid for: when, for which task, how much, and a note (the client's memory of its answer).
-
-    `cost` is ln(ratio) of what was promised, rounded up at the 70th place. A note that was kept at no cost has its name
-    in place of a task, and a cost of 0.
-    """
-
-    day: date
-    task: str
-    cost: Decimal
-    note: str = field(default="", repr=False)  # it recognises an answer, so it is not for printing
-    delta: Fraction = Fraction(0)
-
-    @property
-    def epsilon(self) -> Decimal:
-        """The cost for people to read: rounded up to the decimal of a double."""
-        return _shown(self.cost)
-
-
 class Ledger:
     """A budget of epsilon over a lifetime and per day (UTC), kept in a file or, without a path, in memory.
 
     `per_survey` is for all answers to one task together. `delta` is what all answers together may have of it over the
     lifetime. Default: 0, pure guarantees only.
+
+    A new file stores these caps. Opening it again with a smaller cap lowers that cap for good, with a larger one is
+    refused (`BudgetError`), and a cap that is not stated stays as it is stored: `Ledger(path)` changes nothing. Only
+    `raise_caps` raises.
 
     >>> ledger = Ledger(lifetime=1.0, per_day=0.5)
     >>> ledger.spend("a-task", Guarantee(ratio=None))
@@ -87,26 +67,22 @@ class Ledger:
         self,
         path: str | os.PathLike[str] | None = None,
         *,
-        lifetime: float,
+        lifetime: float | None = None,
         per_day: float | None = None,
         per_survey: float | None = None,
-        delta: float = 0.0,
+        delta: float | None = None,
         today: Callable[[], date] = _today,
     ) -> None:
-        self.lifetime = Decimal(decimal_text(_check_cap(lifetime)))
-        self.per_day = None if per_day is None else Decimal(decimal_text(_check_cap(per_day)))
-        self.per_survey = None if per_survey is None else Decimal(decimal_text(_check_cap(per_survey)))
-        if isinstance(delta, bool) or not isinstance(delta, (int, float)) or not 0 <= delta < 1:
-            raise ParameterError("a delta is at least 0 and below 1")
-        self.delta = Fraction(decimal_text(delta))
+        asked = read_asked(lifetime, per_day, per_survey, delta)
         self._path = None if path is None else Path(path)
         self._today = today
         self._memory: list[Charge] = []
         self._thread, self._process = ProcessLock(), process_mark()
-        if self._path is not None:
-            _create(self._path)
-            with self._locked() as file:
-                self._charges(file)  # damage is refused now, not with the first answer
+        if self._path is None:
+            self._memory.append(_noted_caps(Caps.created(asked, today())))
+        elif not self._path.exists():
+            create(self._path, _noted_caps(Caps.created(asked, today())))
+        self._set_caps(lambda caps: caps.opened(asked, today()))  # damage is refused now, not with the first answer
 
     @property
     def today(self) -> date:
@@ -114,10 +90,42 @@ class Ledger:
         return self._today()
 
     @property
-    def charges(self) -> list[Charge]:
-        """All charges and notes, without waves that this device has seen, prices of series and moves of the clock."""
+    def caps(self) -> Caps:
+        """The caps in force. They may have been changed by another process."""
+        return self.caps_history[-1]
+
+    @property
+    def caps_history(self) -> list[Caps]:
+        """All caps since the ledger was created, with their days: the last ones are in force."""
         with self._locked() as file:
-            return [charge for charge in self._charges(file)[0] if not charge.task.startswith((_WAVE, _PRICE, _CLOCK))]
+            return _all_caps(self._charges(file)[0])
+
+    @property
+    def lifetime(self) -> Decimal:
+        """Epsilon granted for a lifetime."""
+        return self.caps.lifetime
+
+    @property
+    def per_day(self) -> Decimal | None:
+        """Epsilon granted per day (UTC), if there is such a cap."""
+        return self.caps.per_day
+
+    @property
+    def per_survey(self) -> Decimal | None:
+        """Epsilon granted for all answers to one survey together, if there is such a cap."""
+        return self.caps.per_survey
+
+    @property
+    def delta(self) -> Fraction:
+        """Delta granted for a lifetime."""
+        return self.caps.delta
+
+    @property
+    def charges(self) -> list[Charge]:
+        """All charges and notes, without caps, waves that were seen, prices of series and moves of the clock."""
+        own = (CAPS, _WAVE, _PRICE, _CLOCK)
+        with self._locked() as file:
+            return [charge for charge in self._charges(file)[0] if not charge.task.startswith(own)]
 
     @property
     def day(self) -> date:
@@ -130,12 +138,12 @@ class Ledger:
         """Epsilon that counts on the ledger's `day`, rounded up to the decimal of a double."""
         with self._locked() as file:
             charges = self._charges(file)[0]
-            return _shown(_total(_counted(charges, _latest(charges, self._today()))))
+            return shown(_total(_counted(charges, _latest(charges, self._today()))))
 
     @property
     def spent(self) -> Decimal:
         """Epsilon spent over the lifetime, rounded up to the decimal of a double."""
-        return _shown(_total(self.charges))
+        return shown(_total(self.charges))
 
     @property
     def left(self) -> Decimal:
@@ -154,22 +162,65 @@ class Ledger:
 
     def check(self, guarantee: Guarantee) -> None:
         """Refuse a promise that this budget would not grant even if nothing were spent yet."""
-        self._granted([], self._asked("task", guarantee, ""))
+        self._granted([_noted_caps(self.caps)], self._asked("task", guarantee, ""))
 
     def spend(self, task: str, guarantee: Guarantee, note: str = "") -> None:
         """Pay for one answer, durably, or refuse. Call it before the answer leaves the device."""
         asked = self._asked(task, guarantee, note)
         self._add(lambda charges: None, lambda charges: self._granted(charges, asked))
 
-    def spend_once(self, task: str, guarantee: Guarantee, mark: str, kept: str) -> str:
+    def spend_once(self, task: str, guarantee: Guarantee, mark: str, kept: str, *, changed: bool = False) -> str:
         """Pay for one answer, unless one with this mark is paid for already. Returns what is kept of the one that is.
 
         To look and to pay are one step, for all threads and processes that share the ledger: of several that draw the
-        same answer at once, one pays, and all of them get what that one drew.
+        same answer at once, one pays, and all of them get what that one drew. Where an earlier answer was forgotten,
+        nobody can tell whether this is the same one: raises `AnsweredError`, unless `changed` says that it is another.
         """
         asked = self._asked(task, guarantee, f"{mark}:{kept}")
-        found = self._add(lambda charges: _paid(charges, task, mark), lambda charges: self._granted(charges, asked))
+
+        def paid(charges: list[Charge]) -> str | None:
+            _check_answered(charges, task, mark, changed=changed)
+            return _paid(charges, task, mark)
+
+        found = self._add(paid, lambda charges: self._granted(charges, asked))
         return kept if found is None else found
+
+    def check_answered(self, task: str, mark: str, *, changed: bool = False) -> None:
+        """Refuse an answer as `spend_once` would because of earlier ones, before it is drawn."""
+        _check_answered(self.charges, task, mark, changed=changed)
+
+    def forget(self, task: str, kept: str | None = None) -> None:
+        """Forget what recognises and repeats an answer: when it was delivered, or refused for good. Its charge stays.
+
+        The file is written anew without it, and takes the old one's place. Without `kept`, forgets all answers to a
+        task: when its survey is closed.
+        """
+        with self._locked() as file:
+            charges, _ = self._charges(file)
+            marks = _marks(charges, task, kept)
+            left = [_forgotten(charge, task, marks) for charge in charges if kept or not _is_lasting(charge, task)]
+            if left == charges:
+                return
+            if self._path is None:
+                self._memory = left
+            else:
+                rewrite(Path(os.path.realpath(self._path)), left)
+
+    def raise_caps(
+        self,
+        *,
+        lifetime: float | None = None,
+        per_day: float | None = None,
+        per_survey: float | None = None,
+        delta: float | None = None,
+    ) -> Caps:
+        """Raise caps, durably, and record it with the day. Call it only when the person says so. Returns the new caps.
+
+        A cap per survey that is stated for the first time is a raise, too: with it, a name's later survey may cost more
+        than the first answer under that name.
+        """
+        asked = read_asked(lifetime, per_day, per_survey, delta)
+        return self._set_caps(lambda caps: caps.raised(asked, self._today()))
 
     def recall(self, task: str, mark: str) -> str | None:
         """What was kept when the answer with this mark was paid for; None if it never was."""
@@ -216,14 +267,14 @@ class Ledger:
         price = f"{asked.cost:f}:{fraction_text(asked.delta)}"
         noted = Charge(date.min, asked.task, Decimal(0), price)
         first = self._add(lambda charges: _noted(charges, asked.task), lambda charges: noted)
-        if first is None or self.per_survey is not None:
+        if first is None or self.caps.per_survey is not None:
             return
         cost, _, delta = first.partition(":")
         if asked.cost > Decimal(cost) or asked.delta > read_fraction(delta):
             raise BudgetError(
                 f"an answer costs eps {asked.epsilon} and delta {float(asked.delta):g}; to the first survey of this"
-                f" name it cost {_shown(Decimal(cost))} and {float(read_fraction(delta)):g}. To answer all the"
-                " same, state what one survey may cost (per_survey)"
+                f" name it cost {shown(Decimal(cost))} and {float(read_fraction(delta)):g}. To answer all the"
+                " same, set what one survey may cost: veil ledger raise --per-survey, or raise_caps(per_survey=...)"
             )
 
     def move_clock_back(self, to: date | None = None) -> date:
@@ -246,6 +297,16 @@ class Ledger:
         self._add(lambda charges: None, moved)
         return self.day
 
+    def _set_caps(self, change: Callable[[Caps], Caps]) -> Caps:
+        """Record caps in place of those in force, if they differ."""
+        with self._locked() as file:
+            charges, last = self._charges(file)
+            caps = _all_caps(charges)[-1]
+            new = change(caps)
+            if new != caps:
+                self._append(file, _noted_caps(new), last)
+            return new
+
     def _asked(self, task: str, guarantee: Guarantee, note: str) -> Charge:
         if guarantee.ratio is None:
             raise BudgetError("this task promises nothing on its own: it needs a shuffler")
@@ -258,30 +319,33 @@ class Ledger:
             charges, last = self._charges(file)
             found = known(charges)
             if found is None:
-                charge = new(charges)
-                if file is None:
-                    self._memory.append(charge)
-                else:
-                    _write(file, _line(_text(charge), last))
+                self._append(file, new(charges), last)
             return found
 
+    def _append(self, file: int | None, charge: Charge, last: str) -> None:
+        if file is None:
+            self._memory.append(charge)
+        else:
+            append(file, charge, last)
+
     def _charges(self, file: int | None) -> tuple[list[Charge], str]:
-        return (list(self._memory), "") if file is None else _read(file)
+        return (list(self._memory), "") if file is None else read(file)
 
     def _granted(self, charges: list[Charge], asked: Charge) -> Charge:
+        caps = _all_caps(charges)[-1]
         day = _latest(charges, asked.day)
-        if asked.delta and not self.delta:
+        if asked.delta and not caps.delta:
             raise BudgetError("this task promises its eps only up to a delta, and this ledger grants none")
-        if asked.delta and _total_delta(charges) + asked.delta > self.delta:
-            raise BudgetError(f"this answer would exceed the delta of {float(self.delta):g} granted for a lifetime")
-        if _total([*charges, asked]) > self.lifetime:
-            raise BudgetError(f"this answer would exceed the lifetime budget of {self.lifetime}")
+        if asked.delta and _total_delta(charges) + asked.delta > caps.delta:
+            raise BudgetError(f"this answer would exceed the delta of {float(caps.delta):g} granted for a lifetime")
+        if _total([*charges, asked]) > caps.lifetime:
+            raise BudgetError(f"this answer would exceed the lifetime budget of {caps.lifetime}")
         mine = [charge for charge in charges if charge.task == asked.task]
-        if self.per_survey is not None and _total([*mine, asked]) > self.per_survey:
-            raise BudgetError(f"this answer would exceed the budget of {self.per_survey} for one survey")
-        if self.per_day is not None and _total([*_counted(charges, day), asked]) > self.per_day:
+        if caps.per_survey is not None and _total([*mine, asked]) > caps.per_survey:
+            raise BudgetError(f"this answer would exceed the budget of {caps.per_survey} for one survey")
+        if caps.per_day is not None and _total([*_counted(charges, day), asked]) > caps.per_day:
             ahead = "" if day == asked.day else _ahead(day, asked.day)
-            raise BudgetError(f"this answer would exceed the daily budget of {self.per_day}{ahead}")
+            raise BudgetError(f"this answer would exceed the daily budget of {caps.per_day}{ahead}")
         return replace(asked, day=day)
 
     @contextlib.contextmanager
@@ -296,28 +360,60 @@ class Ledger:
                 yield None
                 return
             try:
-                file = open_regular(self._path, os.O_RDWR)
+                file = open_locked(self._path)
             except OSError as problem:
                 raise LedgerError(f"the ledger cannot be opened, so nothing is spent: {problem.strerror}") from None
             try:
-                make_private(file)  # one that was copied here may be open to others
-                if fcntl is not None:
-                    fcntl.flock(file, fcntl.LOCK_EX)
                 yield file
             finally:
                 os.close(file)
-
-
-def _check_cap(epsilon: float) -> float:
-    if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 0 < epsilon < math.inf:
-        raise ParameterError("a budget is a finite epsilon above 0")
-    return float(epsilon)
 
 
 def _checked_text(text: str) -> str:
     if not text or not text.isprintable() or " " in text:
         raise ParameterError("a task and a note in the ledger are text without spaces")
     return text
+
+
+def _noted_caps(caps: Caps) -> Charge:
+    """Return the line of caps. It has no day of its own, which would move the day on which budgets count."""
+    return Charge(date.min, CAPS, Decimal(0), caps.text())
+
+
+def _all_caps(charges: list[Charge]) -> list[Caps]:
+    return [Caps.from_text(charge.note) for charge in charges if charge.task == CAPS]
+
+
+def _check_answered(charges: list[Charge], task: str, mark: str, *, changed: bool) -> None:
+    notes = [charge.note for charge in charges if charge.task == task and charge.cost > 0]
+    if "" in notes and not changed and not any(note.startswith(f"{mark}:") for note in notes):
+        raise AnsweredError(
+            "this survey was answered, and the answer is forgotten since it was delivered or refused: a changed answer"
+            " is one more report, and is paid for again (changed)"
+        )
+
+
+def _marks(charges: list[Charge], task: str, kept: str | None) -> set[str]:
+    """Return the marks of the answers to a task that were paid for, or of the one with this kept."""
+    notes = (charge.note.partition(":") for charge in charges if charge.task == task and charge.cost > 0)
+    return {mark for mark, _, its in notes if mark and kept in (None, its)}
+
+
+def _forgotten(charge: Charge, task: str, marks: set[str]) -> Charge:
+    """Return a charge or a note without what recognises and repeats an answer, if it has one of the marks."""
+    mark = charge.note.partition(":")[0]
+    if charge.task == task and charge.cost > 0 and mark in marks:
+        return replace(charge, note="")
+    round_, _, mark = charge.note.rpartition(":")
+    if charge.task.startswith(ANSWERED) and mark in marks:
+        return replace(charge, note=round_)
+    return charge
+
+
+def _is_lasting(charge: Charge, task: str) -> bool:
+    """Whether it is a note about one person's answers to a task over time."""
+    kind, _, rest = charge.task.partition(":")
+    return kind in _LASTING and rest.partition(":")[0] == task
 
 
 def _latest(charges: list[Charge], today: date) -> date:
@@ -353,90 +449,5 @@ def _total(charges: list[Charge]) -> Decimal:
     return functools.reduce(_EXACT.add, (charge.cost for charge in charges), Decimal(0))
 
 
-def _shown(cost: Decimal) -> Decimal:
-    """The smallest decimal of a double that is not below the cost."""
-    nearest = float(cost)
-    candidates = (math.nextafter(nearest, 0.0), nearest, math.nextafter(nearest, math.inf))
-    return next(shown for x in candidates if (shown := Decimal(decimal_text(x))) >= cost)
-
-
 def _total_delta(charges: list[Charge]) -> Fraction:
     return sum((charge.delta for charge in charges), start=Fraction(0))
-
-
-def _text(charge: Charge) -> str:
-    delta = f" {fraction_text(charge.delta)}" if charge.delta else ""
-    return f"{charge.day.isoformat()} {charge.task} {charge.cost:f} {charge.note or '-'}{delta}"
-
-
-def _line(text: str, before: str) -> bytes:
-    """A line of the journal; its checksum covers the one before it."""
-    return f"{text} {hashlib.sha256(f'{before} {text}'.encode()).hexdigest()[:16]}\n".encode()
-
-
-def _create(path: Path) -> None:
-    """A new ledger appears with its header in it: an empty file is never one of ours."""
-    if path.exists():
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):  # another process was first
-            write_secret(path, _line(_HEADER, ""), replace=False)
-    except OSError as problem:
-        raise LedgerError(f"the ledger cannot be created, so nothing is spent: {problem.strerror}") from None
-
-
-def _write(file: int, data: bytes) -> None:
-    """At the end of the file, and on the disk before this returns."""
-    try:
-        os.lseek(file, 0, os.SEEK_END)
-        if os.write(file, data) != len(data):
-            raise OSError(0, "short write")
-        os.fsync(file)
-    except OSError as problem:
-        raise LedgerError(f"the ledger cannot be written, so nothing is spent: {problem.strerror}") from None
-
-
-def _read(file: int) -> tuple[list[Charge], str]:
-    """All charges, and the last checksum. Cuts off an unfinished last line; changes nothing else."""
-    os.lseek(file, 0, os.SEEK_SET)
-    data = b""
-    while part := os.read(file, 1 << 20):
-        data += part
-    if not data.startswith(_line(_HEADER, "")):
-        raise LedgerError("this file is not a ledger of this version, so nothing is spent")
-    charges: list[Charge] = []
-    last = ""
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines[:-1], 1):
-        text, last = _verified(line, last, number)
-        if number > 1:
-            charges.append(_charge(text, number))
-    if lines[-1]:
-        _cut_unfinished(file, lines[-1], last, len(data))
-    return charges, last
-
-
-def _cut_unfinished(file: int, tail: bytes, last: str, size: int) -> None:
-    """A line that was being written when the process died was never granted. One that is whole but for its end was."""
-    for whole in (tail, tail[:-1]):
-        text, _, checksum = whole.decode("utf-8", errors="replace").rpartition(" ")
-        if checksum and _line(text, last) == whole + b"\n":
-            raise LedgerError("the last line of the ledger is damaged, so nothing is spent")
-    os.ftruncate(file, size - len(tail))
-
-
-def _verified(line: bytes, before: str, number: int) -> tuple[str, str]:
-    text, _, checksum = line.decode("utf-8", errors="replace").rpartition(" ")
-    if _line(text, before) != line + b"\n":
-        raise LedgerError(f"line {number} of the ledger is damaged, so nothing is spent")
-    return text, checksum
-
-
-def _charge(text: str, number: int) -> Charge:
-    try:
-        day, task, epsilon, note, *deltas = text.split(" ")
-        (delta,) = [read_fraction(written) for written in deltas] or [Fraction(0)]
-        return Charge(date.fromisoformat(day), task, Decimal(epsilon), "" if note == "-" else note, delta)
-    except (ValueError, ArithmeticError):
-        raise LedgerError(f"line {number} of the ledger cannot be read, so nothing is spent") from None

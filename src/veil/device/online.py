@@ -20,10 +20,9 @@ from veil.device.languages import best_text
 from veil.device.lasting import written
 from veil.device.ledger import Ledger
 from veil.device.outbox import Outbox, Parcel, Refusal
-from veil.device.statements import statements
-from veil.device.verification import NAME, check_valid, opening, read_about, verified
+from veil.device.verification import NAME, check_valid, opening, published_task, read_about, verified
 from veil.device.web import Answer, UntrustedError, Web
-from veil.errors import CollectorError, MismatchError, ParameterError, VeilError, WireError
+from veil.errors import AnsweredError, CollectorError, MismatchError, ParameterError, VeilError, WireError
 from veil.survey import Survey
 from veil.tools.canonical import Json
 
@@ -41,11 +40,13 @@ class Receipt:
     """What became of an answer. It is paid for in every case.
 
     `delivered`: the collector has acknowledged it. `queued`: it is kept, and sent later. `refused`: the collector will
-    never take it, for the reason given; it is not sent again.
+    never take it, for the reason given; it is not sent again. `earlier`: the survey was answered before, and what
+    recognises that answer is forgotten. So nothing was drawn, paid or sent now, and the rest is about that answer.
     """
 
     state: Literal["delivered", "queued", "refused"]
     reason: Refusal | None = None
+    earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,6 @@ class OnlineClient:
         self._client: Client | None = None
         self._key = b""
         self._about: Json | None = None
-        self._published: Json = {}
         self._seen = 0.0
 
     @property
@@ -121,20 +121,25 @@ class OnlineClient:
         return best_text({} if self._about is None else self._about["texts"], languages)
 
     @property
-    def statements(self) -> dict[str, str]:
-        """What to tell the person before they answer, by topic (`veil.device.statements`)."""
-        return statements(self._published, self._web.address, self._key)
-
-    @property
     def waiting(self) -> int:
         """How many reports wait for this collector."""
         return len(self._waiting())
 
-    def answer(self, value: Any, public: Any = None, *, occasion: str | None = None, patience: float = 30.0) -> Receipt:
+    def answer(
+        self,
+        value: Any,
+        public: Any = None,
+        *,
+        occasion: str | None = None,
+        changed: bool = False,
+        patience: float = 30.0,
+    ) -> Receipt:
         """Runs on the device: randomize an answer, pay for it, and send it, trying again for `patience` seconds.
 
         Everything is on the disk before anything leaves the device. What could not be sent is sent by the next answer
         or `deliver`, also of another process. `occasion` is for surveys that are answered again and again (`Client`).
+        An answer that was delivered, or refused for good, is forgotten; after it, only one that the person calls
+        `changed` is drawn, paid and sent. See `Receipt.earlier`.
         """
         if abs(self._clock.now() - self._seen) > _FRESH:
             self.look()  # it may have closed since this client was opened
@@ -148,11 +153,14 @@ class OnlineClient:
             drafts.append(self.outbox.put(self._parcel(report)).id)
 
         try:
-            report = self._client.answer(value, public, occasion=occasion, drawn=draft)
-        except VeilError:
+            report = self._client.answer(value, public, occasion=occasion, changed=changed, drawn=draft)
+        except VeilError as problem:
             for id_ in drafts:
                 self.outbox.discard(id_)
-            raise
+            if not isinstance(problem, AnsweredError):
+                raise
+            self.deliver(patience)
+            return self._earlier()
         parcel = self.outbox.put(replace(self._parcel(report), paid=True))
         for id_ in drafts:
             self.outbox.discard(id_)  # of a thread or process that was first with the same answer
@@ -161,6 +169,14 @@ class OnlineClient:
         if left is None:
             return Receipt("delivered")
         return Receipt("queued") if left.refusal is None else Receipt("refused", left.refusal)
+
+    def _earlier(self) -> Receipt:
+        """What became of the answers to this survey that were given before."""
+        mine = [parcel for parcel in self.outbox.parcels() if parcel.task == self.survey.task and parcel.paid]
+        if any(parcel.waits for parcel in mine):
+            return Receipt("queued", earlier=True)
+        reason = next((parcel.refusal for parcel in reversed(mine)), None)
+        return Receipt("delivered" if reason is None else "refused", reason, earlier=True)
 
     def deliver(self, patience: float = 0.0) -> int:
         """Runs on the device: send what waits for this collector, for so long at most. Returns how many are left."""
@@ -185,13 +201,20 @@ class OnlineClient:
             self._use(kept)
             return
         if answer.status == 410:
-            self.outbox.keep_survey(address, None)  # nor may it be answered when the network is gone
+            self._forget_closed(address)
             raise CollectorError("this survey is closed: the collector takes no more answers")
         if answer.status != 200:
             raise CollectorError(f"the collector does not publish this survey (status {answer.status})")
         self._use(answer.document)
         self._seen = self._clock.now()
         self.outbox.keep_survey(address, _checked_part(answer.document))
+
+    def _forget_closed(self, address: str) -> None:
+        """Forget the copy of a closed survey, which may not be answered without a network, and its answers."""
+        kept = self.outbox.survey(address)
+        if kept is not None:
+            self.ledger.forget(published_task(kept, _known_key(kept, self._keys)))
+            self.outbox.keep_survey(address, None)
 
     def _asked(self, path: str) -> Answer | None:
         """None where the collector cannot be reached. One that cannot be trusted is no such case."""
@@ -214,7 +237,6 @@ class OnlineClient:
         if self._client is not None and self.survey.task != survey.task:
             raise MismatchError("another wave of this name is open now: open it anew, and ask again")
         self._client, self._key, self._about = Client(survey, self.ledger), key, about
-        self._published = published
 
     def _check_wave(self, key: bytes, about: Json | None) -> None:
         """Record that this device sees a wave. Where a name is asked for, refuse one before the highest seen.
@@ -283,11 +305,13 @@ class OnlineClient:
             return False
         now = self._clock.now()
         if answer.status == 200 and answer.document.get("acknowledged") == 1:
+            self.ledger.forget(parcel.task, parcel.report)  # first: after a kill in between, it is sent again
             self.outbox.remove(parcel.id)
         elif answer.status == 409:
             self._postpone(parcel, opens=max(answer.retry_after(now), self._opens(parcel.task)))
         elif answer.status >= 400 and not answer.passing:
-            self.outbox.update(replace(parcel, refusal=_refusal(answer)))
+            self.ledger.forget(parcel.task, None if answer.status == 410 else parcel.report)  # 410: closed
+            self.outbox.update(replace(parcel, report="", refusal=_refusal(answer)))
         else:
             self._postpone(parcel, held_until=answer.retry_after(now))
             return False

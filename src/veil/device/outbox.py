@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from veil.device.lasting import read_kept
 from veil.errors import LedgerError
 from veil.tools.canonical import Json
-from veil.tools.durable import open_private, open_regular, write_secret
+from veil.tools.durable import open_private, open_regular, remove_leftovers, write_secret
 from veil.tools.processes import ProcessLock
 
 try:
@@ -43,7 +43,10 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Parcel:
-    """One framed report, as base64url text, and how its delivery stands. Times are seconds since 1970."""
+    """One framed report, as base64url text, and how its delivery stands. Times are seconds since 1970.
+
+    Of one that the collector refuses for good the report is forgotten: an empty text.
+    """
 
     id: str
     collector: str
@@ -103,8 +106,11 @@ class Outbox:
         self._change(lambda parcels: parcels.update({parcel.id: parcel}) if parcel.id in parcels else None)
 
     def remove(self, id_: str) -> None:
-        """Forget a parcel."""
+        """Forget a parcel, also where a process was killed while it wrote it down."""
         self._change(lambda parcels: parcels.pop(id_, None))
+        if self._path is not None:
+            with self._locked():
+                remove_leftovers(self._path)
 
     def discard(self, id_: str) -> None:
         """Forget a parcel, unless it is paid for."""

@@ -11,10 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from veil.device.client import Client
-from veil.device.ledger import Ledger
+from veil.device.lasting import written
+from veil.device.ledger import ANSWERED, Ledger
 from veil.device.verification import read_signed, verified
 from veil.entropy import System
-from veil.errors import BudgetError, MismatchError, WireError
+from veil.errors import AnsweredError, MismatchError, WireError
 from veil.privacy import fraction_text, read_fraction
 from veil.survey import Survey
 from veil.tools.arguments import is_int
@@ -103,14 +104,20 @@ class RoundClient:
     def answer(self, published: Json, value: Any, public: Any = None, now: float | None = None) -> bytes | None:
         """Runs on the device: the framed report to send, or None where this round asks other people.
 
-        `published` is what the collector says of the round that is open now. The same answer again is the same bytes; a
-        changed one is refused, as every other round is from then on: also where the ledger could not pay for the first.
+        `published` is what the collector says of the round that is open now. The same answer again is the same bytes,
+        until it was `delivered`; a changed one is refused. So is every other round from then on, also where the ledger
+        could not pay for the first.
         """
         survey, part = verified_round(published, self.key, self.study, now, allow_fine_times=self.allow_fine_times)
         if not part.begin <= self.number < part.end:
             return None
         client = Client(survey, self.ledger)
         given = f"{part.number}:{part.task}:{client.mark(value, public)}"
-        if self.ledger.remember(f"answered:{self.study}", given) != given:
-            raise BudgetError("this study was answered before: a person answers one of its rounds, once")
-        return client.answer(value, public, occasion=f"round {part.number}" if client.lasting else None)
+        if self.ledger.remember(f"{ANSWERED}{self.study}", given) != given:
+            raise AnsweredError("this study was answered before: a person answers one of its rounds, once")
+        occasion = f"round {part.number}" if client.lasting else None
+        return client.answer(value, public, occasion=occasion, changed=True)  # another study may have the same task
+
+    def delivered(self, report: bytes) -> None:
+        """Forget what recognises and repeats the answer of this report: the collector has acknowledged it."""
+        self.ledger.forget(report[1:33].hex(), written(report))  # the task id follows the version

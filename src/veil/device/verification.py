@@ -28,6 +28,7 @@ __all__ = [
     "check_valid",
     "duration",
     "opening",
+    "published_task",
     "read_about",
     "read_published",
     "read_signed",
@@ -134,6 +135,11 @@ def duration(seconds: int) -> str:
 def opening(answer: Json, key: bytes) -> int | None:
     """Runs on the device: when a published survey opens, as its signed document says, whether or not it is open now."""
     return read_time(read_published(answer, key)["opens"])
+
+
+def published_task(answer: Json, key: bytes) -> str:
+    """Runs on the device: return the task id of a published survey, whether or not it is open."""
+    return Survey.from_json(read_signed(answer, key, PURPOSE, _MEMBERS)["survey"]).task
 
 
 def read_about(answer: Json, key: bytes | None, task: str) -> Json | None:

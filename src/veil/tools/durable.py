@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ __all__ = [
     "make_private_folder",
     "open_private",
     "open_regular",
+    "remove_leftovers",
     "replacing",
     "settle",
     "sync_folder",
@@ -99,6 +101,14 @@ def write_secret(path: Path, data: bytes, *, replace: bool = True) -> None:
         sync_folder(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove the temporary files that killed processes left beside `path`, where no other one is writing it now."""
+    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}{re.escape(path.suffix)}")
+    for other in path.parent.iterdir():
+        if pattern.fullmatch(other.name):
+            other.unlink(missing_ok=True)
 
 
 def open_private(path: str | os.PathLike[str], flags: int = os.O_RDWR | os.O_CREAT) -> int:

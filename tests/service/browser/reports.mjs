@@ -25,7 +25,7 @@ const held = (value) => {
 
 async function reportsOf(survey, life) {
   const [kept, sent] = [new Map(), []];
-  const known = { kept: (mark) => kept.get(mark), first: () => undefined };
+  const known = { kept: (mark) => kept.get(mark) };
   for (const [value, occasion, entropy] of life) {
     const own = JSON.stringify(value);
     const marks = { person: "person", value: own, occasion: `${own} ${occasion}` };
