@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.database import Folder, On, SettingsFile, check_installed, command, settings_of
+from veil.cli.database import Folder, New, On, SettingsFile, check_installed, check_owner, command, settings_of
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -79,7 +79,9 @@ def serve(
 
     options: dict[str, Any] = {"host": host, "port": port, "workers": workers}
     given = {name: value for name, value in options.items() if value is not None}
-    run(replace(settings_of(settings, folder), **given))
+    chosen = replace(settings_of(settings, folder), **given)
+    check_owner(chosen)
+    run(chosen)
     return {"stopped": True}
 
 
@@ -104,7 +106,7 @@ def warm(settings: SettingsFile = None, folder: Folder = None, as_json: AsJson =
     return {"seconds": seconds}
 
 
-@command(survey_app, "create", make=True)
+@command(survey_app, "create")
 def create(
     on: On,
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study: a file of `veil plan`, or a bare task.")],
@@ -131,6 +133,7 @@ def create(
     ] = None,
     people: Annotated[int | None, typer.Option(help="Close a round once its share of so many people answered.")] = None,
     round_seconds: Annotated[int | None, typer.Option(help="Close a round after so many seconds.")] = None,
+    new: New = False,
     open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
 ) -> Document:
     """Publish a study: its survey is kept as a draft. Another reading of the same task replaces the one before."""
