@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def create(*options: str) -> Any:
-    return CliRunner().invoke(app, ["survey", "create", "study.json", *options, "--json"])
+    return CliRunner().invoke(app, ["survey", "create", "study.json", "--new", *options, "--json"])
 
 
 def test_a_survey_with_fine_times_is_published_on_request_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
