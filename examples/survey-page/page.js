@@ -13,6 +13,7 @@ const SAID = {
   sending: "Sending.",
   delivered: "Thank you. Your answer has arrived, behind its veil.",
   queued: "Thank you. The collector cannot be reached now: your answer is kept on this device, and sent later.",
+  earlier: "You have answered before, and that answer has arrived. What it was is forgotten here; nothing was sent now.",
   budget: "Nothing was sent: this answer would tell more about you than you have allowed.",
 };
 
@@ -68,8 +69,9 @@ try {
     fieldset.disabled = true;
     say("sending");
     try {
-      const { state, reason } = await client.answer(chosen);
-      say(state, reason ? `The collector did not take this answer: ${reason.message}` : undefined);
+      const { state, reason, earlier } = await client.answer(chosen, {}, undefined, event.submitter === find("change"));
+      find("change").hidden = !earlier; // to change an answer is one more report, at the same cost
+      say(earlier && state === "delivered" ? "earlier" : state, reason ? `The collector did not take this answer: ${reason.message}` : undefined);
     } catch (problem) {
       say(problem.code ?? "failed", SAID[problem.code] ?? problem.message);
     }
