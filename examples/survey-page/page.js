@@ -1,6 +1,7 @@
-// A page that asks one question. `veil.js` is the file that `npm run build` in clients/js puts into dist.
+// A page that asks one question. `npm run build` in clients/js puts `veil.js` and `statements.js` into dist.
 
 import { Client } from "./veil.js";
+import { statements } from "./statements.js";
 import { budget, collector, key, survey } from "./settings.js";
 
 const find = (id) => document.getElementById(id);
@@ -49,6 +50,17 @@ function drawAnswers(domain) {
   );
 }
 
+// What an answer tells, and what becomes of it: made from the signed survey.
+function drawStatements(client) {
+  const items = Object.entries(statements(client.terms)).map(([topic, text]) => {
+    const item = document.createElement("li");
+    item.dataset.topic = topic;
+    item.textContent = text;
+    return item;
+  });
+  find("statements").replaceChildren(...items);
+}
+
 async function showAccount(client) {
   const { cost, left } = await client.account();
   find("cost").textContent = cost;
@@ -59,6 +71,7 @@ try {
   const client = await Client.open({ collector, key, ...survey, budget });
   drawQuestion(client);
   drawAnswers(client.domain);
+  drawStatements(client);
   await showAccount(client);
   fieldset.disabled = false;
   say("ready");

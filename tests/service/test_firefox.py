@@ -50,8 +50,8 @@ def pages(asked: Asking, address: str, people: int, script: str = "") -> Iterato
             self.wfile.write(written.encode())
 
         def translate_path(self, path: str) -> str:
-            if path == "/veil.js":
-                return str(ROOT / "clients" / "js" / "dist" / "veil.js")
+            if path in ("/veil.js", "/statements.js"):
+                return str(ROOT / "clients" / "js" / "dist" / path[1:])
             return super().translate_path(path)
 
         def log_message(self, *_: Any) -> None:
@@ -132,6 +132,9 @@ def one_person(firefox: Firefox, page: str, asked: Asking, middleman: Middleman)
     assert firefox.run("return [...document.querySelectorAll('label')].map((l) => l.textContent.trim())") == LABELS
     said = "return ['question', 'wave'].map((id) => document.getElementById(id).textContent)"
     assert firefox.run(said) == [ABOUT["texts"]["en"], "drinks, wave 1"]
+    told = firefox.run("return [...document.querySelectorAll('#statements li')].map((l) => l.textContent)")
+    assert (len(told), "at most 2.72 times as likely" in told[0]) == (6, True)
+    assert told[2] == "The time of your report is kept to 1 hour."
     assert answer(firefox, "coffee") == "delivered"
     assert answer(firefox, "coffee") == "earlier"
     assert answer(firefox, "tea") == "earlier"

@@ -116,6 +116,9 @@ def create(
     allow_fine_times: Annotated[
         bool, flag("--allow-fine-times", "Publish a --precision below 3600 (an hour); devices refuse it by default.")
     ] = False,
+    allow_weak_privacy: Annotated[
+        bool, flag("--allow-weak-privacy", "Publish an eps above 10 per report, which protects hardly anybody.")
+    ] = False,
     minimum: Annotated[int | None, typer.Option(help="Answer nothing below so many reports; default: 100.")] = None,
     name: Annotated[
         str | None, typer.Option(help="What devices find it by; surveys of the same name are its waves.")
@@ -140,6 +143,8 @@ def create(
     from veil.cli.files import read_published
     from veil.collector.catalogue import task_wanted
     from veil.collector.documents import for_devices
+    from veil.device.verification import FINEST_PRECISION, duration
+    from veil.privacy import weakness
 
     options: dict[str, Any] = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
     options |= {
@@ -150,6 +155,7 @@ def create(
         "people": people,
         "round_seconds": round_seconds,
         "allow_fine_times": allow_fine_times or None,
+        "allow_weak_privacy": allow_weak_privacy or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
@@ -160,6 +166,12 @@ def create(
             stored = on.catalogue.open(stored.task)
     if not made and stored.wave is not None and stored.state != "draft":
         warn(f"this is {_called(stored)}, published before: to ask again under this name, say --wave {stored.wave + 1}")
+    if (weak := weakness(loaded.guarantee)) is not None:
+        warn(weak)
+    if stored.precision < FINEST_PRECISION:
+        warn(f"times of reports are kept to {duration(stored.precision)}, which can show whose a report is")
+    if public := [column.name for column in loaded.survey.public]:
+        warn(f"sent and stored in clear beside each report, and may identify people: {', '.join(public)}")
     devices = for_devices(on.settings, on.store, stored) if open_now else {}
     return on.shown({**on.catalogue.describe(stored), **devices, "database": on.settings.place})
 

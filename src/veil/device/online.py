@@ -20,6 +20,7 @@ from veil.device.languages import best_text
 from veil.device.lasting import written
 from veil.device.ledger import Ledger
 from veil.device.outbox import Outbox, Parcel, Refusal
+from veil.device.statements import statements
 from veil.device.verification import NAME, check_valid, opening, published_task, read_about, verified
 from veil.device.web import Answer, UntrustedError, Web
 from veil.errors import AnsweredError, CollectorError, MismatchError, ParameterError, VeilError, WireError
@@ -100,6 +101,7 @@ class OnlineClient:
         self._client: Client | None = None
         self._key = b""
         self._about: Json | None = None
+        self._published: Json = {}
         self._seen = 0.0
 
     @property
@@ -119,6 +121,11 @@ class OnlineClient:
         None where the collector says nothing about the survey.
         """
         return best_text({} if self._about is None else self._about["texts"], languages)
+
+    @property
+    def statements(self) -> dict[str, str]:
+        """What to tell the person before they answer, by topic (`veil.device.statements`)."""
+        return statements(self._published, self._web.address, self._key)
 
     @property
     def waiting(self) -> int:
@@ -237,6 +244,7 @@ class OnlineClient:
         if self._client is not None and self.survey.task != survey.task:
             raise MismatchError("another wave of this name is open now: open it anew, and ask again")
         self._client, self._key, self._about = Client(survey, self.ledger), key, about
+        self._published = published
 
     def _check_wave(self, key: bytes, about: Json | None) -> None:
         """Record that this device sees a wave. Where a name is asked for, refuse one before the highest seen.

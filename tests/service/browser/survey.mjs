@@ -25,7 +25,7 @@ const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
 // The example page, on an origin of its own; only its settings are the test's.
 const server = createServer(async (request, response) => {
   const name = request.url === "/" ? "index.html" : request.url.slice(1);
-  const file = name === "veil.js" ? "clients/js/dist/veil.js" : `examples/survey-page/${name}`;
+  const file = ["veil.js", "statements.js"].includes(name) ? `clients/js/dist/${name}` : `examples/survey-page/${name}`;
   try {
     const body = name === "settings.js" ? settings : await readFile(new URL(file, root));
     response.writeHead(200, { "Content-Type": TYPES[name.split(".").pop()] }).end(body);
