@@ -198,6 +198,7 @@ def test_a_survey_goes_from_draft_to_open_to_closed(collector: Collector, client
             "opens": None,
             "closes": "2999-01-01T00:00:00Z",
             "precision": 3600,
+            "step": 5,
         }
     )
     for member in published:
@@ -534,7 +535,8 @@ def test_long_work_has_few_threads_and_few_places_to_wait() -> None:
 def test_an_export_of_long_reports_reads_few_at_a_time(tmp_path: Path) -> None:
     asked: list[int] = []
     store: Any = SimpleNamespace(
-        survey=lambda key: SimpleNamespace(sequence=0, reports=0),
+        survey=lambda key: SimpleNamespace(mark=0),
+        steady=contextlib.nullcontext,
         buckets=lambda key, until: [],
         chunk=lambda key, after, rows, until: asked.append(rows),
     )

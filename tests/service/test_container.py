@@ -180,7 +180,6 @@ def test_a_study_reaches_the_container_through_a_pipe(tmp_path: Path) -> None:
         "create",
         "/dev/stdin",
         "--open",
-        "--new",
         "--folder",
         tmp_path,
         "--json",

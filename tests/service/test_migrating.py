@@ -78,7 +78,7 @@ def test_only_a_collector_brings_a_database_up_to_date(tmp_path: Path, monkeypat
     Service(Settings(folder=str(tmp_path))).store.close()
     assert CliRunner().invoke(app, ["audit"]).exit_code == 0
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "again"))
-    assert CliRunner().invoke(app, ["restore", str(tmp_path / "copy.sqlite3"), "--new"]).exit_code == 0
+    assert CliRunner().invoke(app, ["restore", str(tmp_path / "copy.sqlite3")]).exit_code == 0
 
 
 def ids(name: str, count: int) -> list[bytes]:
@@ -155,7 +155,7 @@ def test_a_collector_of_version_3_that_still_runs_takes_nothing_more(database: C
     store = database(FIXTURES / "v3")()
     with store.snapshot() as connection:
         columns = store.columns(connection, "counters")
-    assert sorted(columns) == ["indexed", "revision", "sequence", "survey"]  # it was folds
+    assert sorted(columns) == ["edition", "indexed", "sequence", "survey"]  # it was folds
     store.close()
 
 

@@ -162,7 +162,7 @@ def test_alerts_and_panels_read_metrics_that_exist(tmp_path: Path) -> None:
 
 def test_labels_that_expressions_read_are_those_of_the_collector() -> None:
     """Labels in `by` and in legends: a misspelt one gives an empty panel, and no error."""
-    labels = {"instance", "le", "outcome", "route", "status", "code", "reason", "limit", "version"}
+    labels = {"instance", "le", "outcome", "route", "status", "code", "reason", "limit", "version", "task"}
     for expression in expressions():
         for listed in re.findall(r"\bby \(([^)]*)\)", expression):
             assert {label.strip() for label in listed.split(",")} <= labels, expression

@@ -32,8 +32,6 @@ import type { Budget, Caps } from "./ledger.js";
 import { checkOpen, readKeys } from "./publication.js";
 import type { Publication, Wanted } from "./publication.js";
 import { Queue } from "./queue.js";
-import { termsOf } from "./promise.js";
-import type { Terms } from "./promise.js";
 import { NOTHING, numberOf, sum } from "./ratio.js";
 import { Source } from "./source.js";
 import type { Charge, Parcel, Refusal, Store } from "./store.js";
@@ -42,7 +40,7 @@ import type { Survey } from "./survey.js";
 import { Words } from "./words.js";
 
 /** Which survey, where it is, and what the person grants. */
-export type Options = Common & (ByTask | ByName);
+export type Options = Terms & (ByTask | ByName);
 
 export interface ByTask {
   /** The task id: 64 hex digits that name the survey and everything in it. */
@@ -56,7 +54,7 @@ export interface ByName {
   readonly task?: never;
 }
 
-export interface Common {
+export interface Terms {
   /** The collector's address, as "https://collector.example". */
   readonly collector: string;
   /** The collector's public key, 32 bytes as base64url; or several, while keys change. */
@@ -114,7 +112,7 @@ export class Client {
   // Truly private: no page can reach the entropy or the ledger through a client.
   readonly #survey: Survey; // the task id names everything in it: it never changes, only its times may
   readonly #about: About | null;
-  readonly #terms: Terms;
+  readonly #step: number;
   readonly #source: Source;
   readonly #collector: string;
   readonly #options: Options;
@@ -124,16 +122,16 @@ export class Client {
 
   /** @internal */
   constructor(
-    published: Publication,
+    { survey, about, step }: Publication,
     source: Source,
     collector: string,
     options: Options,
     store: Store,
     environment: Environment,
   ) {
-    this.#survey = published.survey;
-    this.#about = published.about;
-    this.#terms = termsOf(published, collector);
+    this.#survey = survey;
+    this.#about = about;
+    this.#step = step;
     this.#source = source;
     this.#collector = collector;
     this.#options = options;
@@ -161,14 +159,14 @@ export class Client {
     return bestText(this.#about?.texts ?? new Map<string, string>(), languages);
   }
 
+  /** How many new reports the collector's answers count at a time, as it signed. */
+  get step(): number {
+    return this.#step;
+  }
+
   /** What the survey asks about: the domain as it stands in the task, for a page that draws its own form. */
   get domain(): Json {
     return structuredClone(this.#survey.domain.json);
-  }
-
-  /** What the survey promises, what goes with an answer in clear and what is kept of it: for `statements`. */
-  get terms(): Terms {
-    return structuredClone(this.#terms);
   }
 
   /** What one answer costs, and what is left of the lifetime's budget. */

@@ -32,6 +32,7 @@ export interface Publication {
   readonly opens: number; // milliseconds, -Infinity where it was always open
   readonly closes: number; // Infinity where it does not close
   readonly precision: number; // seconds to which the times of reports are kept
+  readonly step: number; // how many new reports answers count at a time
   readonly keepDays: number | null; // after which reports are erased, counted from closing; null where nothing is said
 }
 
@@ -100,7 +101,7 @@ async function isSigned(
 
 async function read(bytes: Uint8Array): Promise<Omit<Publication, "about" | "key">> {
   try {
-    const { keep_days: keep, ...document } = parse(bytes) as JsonObject;
+    const { keep_days: keep, step, ...document } = parse(bytes) as JsonObject;
     const keys = ["version", "opens", "closes", "precision", "survey"];
     const [version, opens, closes, precision, task] = take(document, "veil-published-survey", ...keys);
     integer(version, 1, 1);
@@ -109,6 +110,7 @@ async function read(bytes: Uint8Array): Promise<Omit<Publication, "about" | "key
       opens: timeOf(opens) ?? -Infinity,
       closes: timeOf(closes) ?? Infinity,
       precision: integer(precision, 1, Number.MAX_SAFE_INTEGER),
+      step: step === undefined ? 1 : integer(step, 1, Number.MAX_SAFE_INTEGER),
       keepDays: keep === undefined ? null : integer(keep, 1, MAX_KEEP_DAYS),
     };
   } catch (problem) {

@@ -85,6 +85,18 @@ test("a key that the page did not pin is refused, and several may be pinned", as
   (await world.open({ key: [other, world.collector.key] })).close();
 });
 
+test("the step of answers is shown as it was signed", async () => {
+  const world = new World();
+  for (const [terms, step] of [
+    [{}, 1],
+    [{ step: 100 }, 100],
+  ]) {
+    const client = await world.open({ task: await world.collector.publish(GRR_TASK, terms) });
+    assert.equal(client.step, step);
+    client.close();
+  }
+});
+
 test("another survey of the same collector is refused", async () => {
   const world = new World();
   const asked = await world.collector.publish(GRR_TASK);
@@ -133,6 +145,9 @@ test("documents of another form are refused though signed", async () => {
     { ...good, precision: 0 },
     { ...good, precision: "3600" },
     { ...good, keep_days: 0 },
+    { ...good, step: 0 },
+    { ...good, step: "5" },
+    { ...good, step: null },
     { ...good, keep_days: null },
     { ...good, opens: "2026-01-31" },
     { ...good, opens: "2026-02-30T00:00:00Z" },

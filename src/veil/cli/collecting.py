@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.database import Folder, New, On, SettingsFile, check_installed, check_owner, command, settings_of
+from veil.cli.database import Folder, On, SettingsFile, check_installed, command, settings_of
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -79,9 +79,7 @@ def serve(
 
     options: dict[str, Any] = {"host": host, "port": port, "workers": workers}
     given = {name: value for name, value in options.items() if value is not None}
-    chosen = replace(settings_of(settings, folder), **given)
-    check_owner(chosen)
-    run(chosen)
+    run(replace(settings_of(settings, folder), **given))
     return {"stopped": True}
 
 
@@ -106,7 +104,7 @@ def warm(settings: SettingsFile = None, folder: Folder = None, as_json: AsJson =
     return {"seconds": seconds}
 
 
-@command(survey_app, "create")
+@command(survey_app, "create", make=True)
 def create(
     on: On,
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study: a file of `veil plan`, or a bare task.")],
@@ -116,10 +114,13 @@ def create(
     allow_fine_times: Annotated[
         bool, flag("--allow-fine-times", "Publish a --precision below 3600 (an hour); devices refuse it by default.")
     ] = False,
-    allow_weak_privacy: Annotated[
-        bool, flag("--allow-weak-privacy", "Publish an eps above 10 per report, which protects hardly anybody.")
-    ] = False,
     minimum: Annotated[int | None, typer.Option(help="Answer nothing below so many reports; default: 100.")] = None,
+    step: Annotated[
+        int | None,
+        typer.Option(
+            help="Let answers count so many new reports at a time; part of what is signed; default: --minimum."
+        ),
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="What devices find it by; surveys of the same name are its waves.")
     ] = None,
@@ -136,26 +137,23 @@ def create(
     ] = None,
     people: Annotated[int | None, typer.Option(help="Close a round once its share of so many people answered.")] = None,
     round_seconds: Annotated[int | None, typer.Option(help="Close a round after so many seconds.")] = None,
-    new: New = False,
     open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
 ) -> Document:
     """Publish a study: its survey is kept as a draft. Another reading of the same task replaces the one before."""
     from veil.cli.files import read_published
     from veil.collector.catalogue import task_wanted
     from veil.collector.documents import for_devices
-    from veil.device.verification import FINEST_PRECISION, duration
-    from veil.privacy import weakness
 
     options: dict[str, Any] = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
     options |= {
         "name": name,
         "wave": wave,
+        "step": step,
         "texts": _spoken(texts),
         "keep_days": keep_days,
         "people": people,
         "round_seconds": round_seconds,
         "allow_fine_times": allow_fine_times or None,
-        "allow_weak_privacy": allow_weak_privacy or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
@@ -166,12 +164,6 @@ def create(
             stored = on.catalogue.open(stored.task)
     if not made and stored.wave is not None and stored.state != "draft":
         warn(f"this is {_called(stored)}, published before: to ask again under this name, say --wave {stored.wave + 1}")
-    if (weak := weakness(loaded.guarantee)) is not None:
-        warn(weak)
-    if stored.precision < FINEST_PRECISION:
-        warn(f"times of reports are kept to {duration(stored.precision)}, which can show whose a report is")
-    if public := [column.name for column in loaded.survey.public]:
-        warn(f"sent and stored in clear beside each report, and may identify people: {', '.join(public)}")
     devices = for_devices(on.settings, on.store, stored) if open_now else {}
     return on.shown({**on.catalogue.describe(stored), **devices, "database": on.settings.place})
 
@@ -182,7 +174,7 @@ def open_(on: On, task: TaskId) -> Document:
     from veil.collector.documents import for_devices
 
     stored = on.catalogue.open(on.catalogue.chosen(task).task)
-    return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, on.store, stored)})
+    return on.shown({**_described(on, stored), **for_devices(on.settings, on.store, stored)})
 
 
 @command(survey_app, "close", "close")
@@ -200,13 +192,13 @@ def show(on: On, task: SurveyOrStudy) -> Document:
     if study is not None and study.startswith(task):
         return on.shown(on.studies.describe(study))
     stored = on.catalogue.chosen(task)
-    return on.shown({**on.catalogue.describe(stored), **for_devices(on.settings, on.store, stored)})
+    return on.shown({**_described(on, stored), **for_devices(on.settings, on.store, stored)})
 
 
 @command(survey_app, "list")
 def list_surveys(on: On) -> Document:
     """List all surveys, oldest first, and the studies that some of them are rounds of."""
-    surveys = [on.catalogue.describe(stored) for stored in on.store.surveys()]
+    surveys = [_described(on, stored) for stored in on.store.surveys()]
     studies = [on.studies.describe(study.id) for study in on.store.studies()]
     for one in surveys:
         called = f"  {one['name']}, wave {one['wave']}" if one["name"] else ""
@@ -246,7 +238,7 @@ def answer(
     out: TableOut = None,
     plot: Picture = None,
 ) -> Document:
-    """Say what the study of a survey found in the reports so far, as `veil estimate` does with files."""
+    """Say what the study of a survey found in the reports up to its mark, as `veil estimate` does with files."""
     from veil.cli.files import Loaded
     from veil.cli.showing import Wanted, remarked
     from veil.collector.answers import Query, prepare, without
@@ -280,7 +272,7 @@ def export(
         bool, flag("--folders", "Several files, as Spark and others read them: task=.../day=YYYY-MM-DD/part-*.parquet.")
     ] = False,
 ) -> Document:
-    """Write a survey's reports to Parquet, without ids and in no order of arrival."""
+    """Write a survey's reports up to its mark to Parquet, without ids and in no order of arrival."""
     from veil.cli.files import check_output
     from veil.collector.exporting import export_folder, export_parquet
 
@@ -298,7 +290,7 @@ def export(
 
 @command(survey_app, "rebuild", "rebuild")
 def rebuild(on: On, task: TaskId) -> Document:
-    """Count all reports again, and put the tally right if it was not."""
+    """Count all reports up to the mark again, and put the tally right if it was not."""
     from veil.collector.catalogue import read_by
     from veil.collector.tallying import is_maintained
     from veil.collector.tallying import rebuild as count_again
@@ -329,6 +321,11 @@ def purge(
 def _called(stored: StoredSurvey) -> str:
     """A survey in a line for people: by its name and wave, or by the beginning of its task id."""
     return f"{stored.name}, wave {stored.wave}" if stored.name else f"survey {stored.task[:12]}"
+
+
+def _described(on: On, stored: StoredSurvey) -> Document:
+    """A survey for the operator, who has the database: all its reports, also those that answers do not count yet."""
+    return {**on.catalogue.describe(stored), "reports": stored.reports}
 
 
 def _named(stored: StoredSurvey) -> Document:

@@ -2,9 +2,10 @@
 
 A block holds the reports of a commit: their ids and payloads, end to end, and their coarse times. Once 65,536 reports
 have come, their ids become a run (`seen`) and their payloads larger blocks without ids, in one transaction: from then
-on nothing says which id sent which payload. Whether an id is there is decided within the transaction that would store
-it, while the survey's counter is locked, against what the database holds at that moment. What is known of runs is read
-before that transaction, and after it runs are made (`upkeep`): neither may break it.
+on nothing says which id sent which payload. With fewer reports that is done every hour, and when a survey closes.
+Whether an id is there is decided within the transaction that would store it, while the survey's counter is locked,
+against what the database holds at that moment. What is known of runs is read before that transaction, and after it runs
+are made (`upkeep`): neither may break it.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from veil.collector.seen import Head, Memory, Seen, cut_into_runs, names_of, pag
 from veil.collector.sql import Connection
 from veil.collector.store import Group, Phase, StoredSurvey
 from veil.collector.upkeep import Upkeep
-from veil.errors import StoreDamagedError
+from veil.errors import StoreDamagedError, StoreError
 from veil.wire.frames import ID_BYTES
 
 __all__ = ["BlockStore", "Old", "fold_blocks"]
 
 _BLOCK_BYTES = 256 << 10
 _STANDING = (
-    "SELECT task, state, opens, closes, precision, sequence, indexed, revision FROM surveys"
+    "SELECT task, state, opens, closes, ended, precision, sequence, indexed, edition FROM surveys"
     " JOIN counters ON survey = key WHERE key = ?"
+)
+_UNFOLDED = (
+    "SELECT indexed FROM surveys JOIN counters ON survey = key"
+    " WHERE sequence > indexed AND purged IS NULL AND purging IS NULL"
 )
 _FOLDED_BYTES = 16 << 20  # of payloads in one transaction
 _HEAD = 0  # the page of a run that says what is known of it
@@ -162,8 +167,8 @@ class BlockStore(BlockReader):
             group.task and found[0] != group.task
         ):  # another server took over, which lacks this survey
             return "draft"
-        _, state, opens, closes, precision, *counters = found
-        survey = StoredSurvey(group.survey, "", b"", state, opens, closes, precision, 1)
+        _, state, opens, closes, ended, precision, *counters = found
+        survey = StoredSurvey(group.survey, "", b"", state, opens, closes, precision, 1, ended=ended)
         if (phase := survey.phase(now)) != "open":
             return phase
         seen = self._current(connection, group.survey, *counters)
@@ -215,7 +220,7 @@ class BlockStore(BlockReader):
         """
         seen = self._memory.of(survey)
         listing = f"SELECT run FROM {self.table('runs', survey)} WHERE survey = ? AND page = ?"  # noqa: S608
-        standing = "SELECT revision, indexed, state FROM surveys JOIN counters ON survey = key WHERE key = ?"
+        standing = "SELECT edition, indexed, state FROM surveys JOIN counters ON survey = key WHERE key = ?"
         with self.steady() as epoch, self.snapshot() as connection, self.finding_damage(connection):
             if seen.epoch != epoch:  # what is known may be ahead of what this server has
                 seen.doubt()
@@ -227,8 +232,9 @@ class BlockStore(BlockReader):
             listed = {run for (run,) in connection.execute(listing, (survey, _HEAD)).fetchall()}
             if seen.loaded < 0 and state == "open":  # of others the ids may be half purged
                 listed |= self._runs_with_ids(connection, survey, indexed)
-            if seen.runs - listed:
+            if seen.runs.isdisjoint(listed):
                 seen.forget()
+            seen.drop(seen.runs - listed)
             missing = sorted(listed - seen.runs)
             for start in range(0, len(missing), _HEADS_AT_ONCE):
                 self._load_heads(connection, survey, seen, missing[start : start + _HEADS_AT_ONCE])
@@ -329,7 +335,8 @@ class BlockStore(BlockReader):
         """Make a run of the latest ids, and larger blocks of their payloads, if there are enough of them."""
         with self.writing() as connection:
             indexed, seen = self._locked(connection, survey)
-            folded = seen is not None and self._fold(connection, survey, seen, indexed)
+            full = seen is not None and seen.mark - indexed >= seen_ids.FOLDED
+            folded = full and seen is not None and self._fold(connection, survey, seen.key, indexed)
         if folded and seen is not None:
             seen.latest = set()
             seen.doubt()
@@ -338,12 +345,49 @@ class BlockStore(BlockReader):
     def _locked(self, connection: Connection, survey: int) -> tuple[int, Seen | None]:
         """Up to which number ids are in runs, and what is known of them; None where its reports may be being erased."""
         self.lock(connection, survey)
-        _, state, _, _, _, *counters = connection.execute(_STANDING, (survey,)).fetchone()
+        _, state, _, _, _, _, *counters = connection.execute(_STANDING, (survey,)).fetchone()
         return counters[1], self._current(connection, survey, *counters) if state == "open" else None
 
-    def _fold(self, connection: Connection, survey: int, seen: Seen, indexed: int) -> bool:
-        if seen.mark - indexed < seen_ids.FOLDED:
-            return False
+    def unfolded(self, *, final: bool) -> list[int]:
+        return [survey for survey in super().unfolded(final=final) if survey not in self._unfoldable]
+
+    def fold_all(self, surveys: Sequence[int]) -> None:
+        for survey in surveys:
+            try:
+                while self._fold_latest(survey):
+                    pass
+            except StoreDamagedError:
+                self._unfoldable.add(survey)
+        self.settle_folds()
+
+    def settle_folds(self) -> None:
+        """Remove what folded blocks left behind in the database's files, as far as it can."""
+
+    def _fold_latest(self, survey: int) -> bool:
+        """Fold ids of a survey, however few they are; False if none are left, or its reports are being erased.
+
+        This does not need what is known of its runs, which may be large: another process may take its reports.
+        """
+        with self.writing() as connection:
+            self.lock(connection, survey)
+            found = connection.execute(f"{_UNFOLDED} AND key = ?", (survey,)).fetchone()
+            return found is not None and self._fold(connection, survey, self._filter_key(connection, survey), found[0])
+
+    def _filter_key(self, connection: Connection, survey: int) -> bytes:
+        """The key of the filters of a survey's runs; a new one where there is no run, or the latest is damaged."""
+        listed = f"SELECT coalesce(max(run), 0) FROM {self.table('runs', survey)} WHERE survey = ?"  # noqa: S608
+        (run,) = connection.execute(listed, (survey,)).fetchone()
+        if not run:
+            return Seen().key
+        try:
+            with self.attempt(connection):
+                ((_, head),) = self.read_pages(connection, survey, [(run, _HEAD)])
+                return Head.from_bytes(head).key
+        except StoreError:
+            return Seen().key
+
+    def _fold(self, connection: Connection, survey: int, key: bytes, indexed: int) -> bool:
+        """Fold as many of the ids beyond `indexed` as one transaction takes; False if there are none."""
         table, last, size = self.table("blocks", survey), indexed, 0
         listed = f"SELECT last, length(payloads) FROM {table} WHERE survey = ? AND last > ? ORDER BY last"  # noqa: S608
         for number, each in connection.execute(listed, (survey, indexed)).fetchall():
@@ -355,7 +399,10 @@ class BlockStore(BlockReader):
         rows = self.read_rows(
             connection, "blocks", survey, wanted, "last > ? AND last <= ?", (indexed, last), strict=True
         )
-        gathered: list[bytes] = []
+        if not rows:
+            return False
+        self.erase_ids(connection, survey, indexed, last)
+        gathered, run = self._take_small_run(connection, survey)
         intact: list[tuple[bytes, ...]] = []
         start = reached = indexed
         for (number,), row in rows:
@@ -373,7 +420,7 @@ class BlockStore(BlockReader):
                 intact, start = [], number
             reached = number
         self._replace_blocks(connection, survey, intact, start, reached)
-        self.write_runs(connection, survey, b"".join(gathered), seen.key)
+        self.write_runs(connection, survey, b"".join(gathered), key, run)
         connection.execute("UPDATE counters SET indexed = ? WHERE survey = ?", (last, survey))
         self.note_folded(connection, survey)
         return True
@@ -388,11 +435,42 @@ class BlockStore(BlockReader):
             connection.execute(erase, (survey, start, last))
             self.insert_blocks(connection, survey, fold_blocks(rows, start))
 
-    def write_runs(self, connection: Connection, survey: int, ids: bytes, key: bytes) -> None:
-        """Keep ids as a run, or as several where they are many; the key is that of the survey's filters."""
+    def erase_ids(self, connection: Connection, survey: int, start: int, last: int) -> None:
+        """Overwrite the ids of blocks that are replaced next, where a database would leave copies of them."""
+
+    def _take_small_run(self, connection: Connection, survey: int) -> tuple[list[bytes], int]:
+        """Remove the latest run if it is small, and return its ids; and the latest run's number.
+
+        Without this a survey would have a run for every hour, and an id would be looked for in all of them.
+        """
         table = self.table("runs", survey)
-        latest = f"SELECT coalesce(max(run), 0) FROM {table} WHERE survey = ?"  # noqa: S608
-        (last,) = connection.execute(latest, (survey,)).fetchone()
+        (run,) = connection.execute(
+            f"SELECT coalesce(max(run), 0) FROM {table} WHERE survey = ?",  # noqa: S608
+            (survey,),
+        ).fetchone()
+        listed = f"SELECT page, length(data) FROM {table} WHERE survey = ? AND run = ? AND page > 0 ORDER BY page"  # noqa: S608
+        pages = connection.execute(listed, (survey, run)).fetchall()
+        small = 3 * sum(size for _, size in pages) < 2 * seen_ids.FOLDED * ID_BYTES
+        is_whole = [page for page, _ in pages] == list(range(1, len(pages) + 1))
+        if not (pages and small and is_whole) or self.folding.portion(seen_ids.FOLDED) < seen_ids.FOLDED:
+            return [], run
+        try:
+            with self.attempt(connection):
+                ids = [data for _, data in self.read_pages(connection, survey, [(run, page) for page, _ in pages])]
+        except StoreDamagedError:  # it stays as it is
+            return [], run
+        connection.execute(f"DELETE FROM {table} WHERE survey = ? AND run = ?", (survey, run))  # noqa: S608
+        return ids, run
+
+    def write_runs(self, connection: Connection, survey: int, ids: bytes, key: bytes, last: int | None = None) -> None:
+        """Keep ids as a run, or as several where they are many, with numbers beyond `last`.
+
+        The key is that of the survey's filters.
+        """
+        table = self.table("runs", survey)
+        if last is None:
+            latest = f"SELECT coalesce(max(run), 0) FROM {table} WHERE survey = ?"  # noqa: S608
+            (last,) = connection.execute(latest, (survey,)).fetchone()
         statement = f"INSERT INTO {table} (survey, run, page, checks, data) VALUES (?, ?, ?, ?, ?)"  # noqa: S608
         for run, some in enumerate(cut_into_runs(ids), last + 1):
             names = sorted_names(some)
@@ -403,7 +481,7 @@ class BlockStore(BlockReader):
 
     def note_folded(self, connection: Connection, survey: int) -> None:
         """A survey has other runs than before: whoever knows them reads the new ones."""
-        connection.execute("UPDATE counters SET revision = revision + 1 WHERE survey = ?", (survey,))
+        connection.execute("UPDATE counters SET edition = edition + 1 WHERE survey = ?", (survey,))
 
 
 def fold_blocks(rows: Sequence[tuple[bytes, ...]], start: int) -> Iterator[Block]:

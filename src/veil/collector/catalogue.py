@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from veil.collector.store import Store, StoredSurvey
 from veil.device.verification import FINEST_PRECISION, NAME, read_time, written_time
-from veil.errors import InputError, ServiceError, WireError
-from veil.privacy import MAX_EPSILON, Guarantee, weakness
+from veil.errors import InputError, ServiceError, StoreError, WireError
 from veil.study import Study
 from veil.study.registry import study_from_json
 from veil.survey import MOST_WAVES, Survey
@@ -39,7 +39,7 @@ __all__ = [
 _REMEMBERED_SECONDS = 1.0  # the transaction that stores a report looks again: this only saves it the way
 _MOST_REMEMBERED = 1_000
 _MOST_SECONDS = 2**40
-_KEYS = ("opens", "closes", "precision", "minimum", "keep_days", "name", "texts", "wave")
+_KEYS = ("opens", "closes", "precision", "minimum", "step", "keep_days", "name", "texts", "wave")
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 _MOST_LANGUAGES = 100
 _MOST_TEXT = 2_000
@@ -80,6 +80,7 @@ def draft_of(
         raise InputError("a survey closes after it opens")
     precision = whole_number(options.get("precision", precision), "precision", 366 * 86_400)
     minimum = whole_number(options.get("minimum", minimum), "minimum", _MOST_SECONDS)
+    step = whole_number(options.get("step", minimum), "step", _MOST_SECONDS)
     keep = options.get("keep_days")
     keep = None if keep is None else whole_number(keep, "keep_days", _MOST_DAYS)
     name, texts = _about(options.get("name"), options.get("texts"))
@@ -89,20 +90,15 @@ def draft_of(
             raise InputError("a wave goes with a name, which all waves share")
         survey = _of_wave(survey, wave)
     draft = StoredSurvey(0, survey.task, survey.to_bytes(), "draft", opens, closes, precision, minimum, study=study)
-    return replace(draft, keep_days=keep, name=name, texts=texts, wave=wave)
+    return replace(draft, step=step, keep_days=keep, name=name, texts=texts, wave=wave)
 
 
-def check_allowed(guarantee: Guarantee, options: Json, *, precision: int) -> None:
+def check_allowed(options: Json, *, precision: int) -> None:
     """Refuse terms that need an option of their own to be published; these options are removed.
 
     `precision` is that of surveys that do not say.
     """
-    fine, weak = _flag(options, "allow_fine_times"), _flag(options, "allow_weak_privacy")
-    if not weak and guarantee.epsilon > MAX_EPSILON:
-        raise InputError(
-            f"epsilon: expected at most {MAX_EPSILON:g} per report: {weakness(guarantee)}; allow_weak_privacy"
-            " (--allow-weak-privacy) publishes it all the same"
-        )
+    fine = _flag(options, "allow_fine_times")
     seconds = options.get("precision", precision)
     if not fine and is_int(seconds) and seconds < FINEST_PRECISION:
         raise InputError(
@@ -242,7 +238,9 @@ class Catalogue:
         if not made and self._store.find(draft.task) is None:  # somebody else's survey took the wave meanwhile
             self._check_wave(draft)
         found = self.look_up(draft.task)
-        terms = [(s.opens, s.closes, s.precision, s.minimum, s.keep_days, s.name, s.texts) for s in (draft, found)]
+        terms = [
+            (s.opens, s.closes, s.precision, s.minimum, s.step, s.keep_days, s.name, s.texts) for s in (draft, found)
+        ]
         if not made and terms[0] != terms[1]:
             message = "this survey is there already, with other times, limits or texts"
             if draft.name:
@@ -271,8 +269,12 @@ class Catalogue:
         return self._moved(task, "draft", "open")
 
     def close(self, task: str) -> StoredSurvey:
-        """From open to closed. Again is fine; a draft cannot be closed."""
-        return self._moved(task, "open", "closed")
+        """From open to closed. Again is fine; a draft cannot be closed. Nothing links ids and payloads after that."""
+        before, closed = self.look_up(task), self._moved(task, "open", "closed")
+        if before.state != "closed":
+            with suppress(StoreError):  # it is closed all the same, and a collector that runs tries again
+                self._store.fold_all([closed.key])
+        return closed
 
     def _moved(self, task: str, before: str, after: str) -> StoredSurvey:
         self._names.clear()
@@ -284,7 +286,7 @@ class Catalogue:
         return self.look_up(task)
 
     def describe(self, stored: StoredSurvey) -> Json:
-        """A survey for an analyst."""
+        """A survey for an analyst, whose `reports` go in steps."""
         survey, run = parsed(stored.document), self._store.study_of(stored.task)
         document = (stored.study or stored.document) if run is None else run.document
         return {
@@ -299,9 +301,10 @@ class Catalogue:
             "closes": written_time(stored.closes),
             "precision": stored.precision,
             "minimum": stored.minimum,
+            "step": stored.step,
             "keep_days": stored.keep_days,
             "purged": written_time(stored.purged),
-            "reports": stored.reports,
+            "reports": stored.mark,
             "questions": len(survey.questions),
             "payload_bytes": survey.layout.size,
             "epsilon": survey.guarantee.epsilon,

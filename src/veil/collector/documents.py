@@ -33,6 +33,7 @@ def unsigned(stored: StoredSurvey) -> bytes:
         "closes": written_time(stored.closes),
         "precision": stored.precision,
         **({} if stored.keep_days is None else {"keep_days": stored.keep_days}),
+        **({} if stored.step == 1 else {"step": stored.step}),
     }
     return canonical(document)
 

@@ -50,7 +50,7 @@ def _unseen(rows: int) -> None:
 
 
 def export_parquet(store: Store, stored: StoredSurvey, out: Path, advance: Advance = _unseen) -> int:
-    """Write all reports of a survey to a Parquet file. Returns how many."""
+    """Write the reports of a survey up to its mark to a Parquet file. Returns how many."""
     survey, written = read_by(stored), 0
     with (
         _dealt(store, stored, survey, out.parent, by_day=False) as dealt,
@@ -64,7 +64,7 @@ def export_parquet(store: Store, stored: StoredSurvey, out: Path, advance: Advan
 
 
 def export_folder(store: Store, stored: StoredSurvey, out: Path, advance: Advance = _unseen) -> int:
-    """Write all reports to a folder of Parquet files, `task=.../day=YYYY-MM-DD/part-*.parquet`. Returns how many.
+    """Write the same to a folder of Parquet files, `task=.../day=YYYY-MM-DD/part-*.parquet`. Returns how many.
 
     The names of the folders are columns for Spark, DuckDB and others that know Hive's way. The folder appears once it
     is whole.
@@ -94,7 +94,7 @@ def export_folder(store: Store, stored: StoredSurvey, out: Path, advance: Advanc
 
 
 def open_export(store: Store, stored: StoredSurvey, folder: Path) -> BinaryIO:
-    """A file of all reports, open and without a name: whatever becomes of the reader, nothing is left of it."""
+    """A file of the same, open and without a name: whatever becomes of the reader, nothing is left of it."""
     make_private_folder(folder)
     with tempfile.TemporaryDirectory(prefix="export-", dir=folder) as private:  # its owner alone may enter
         path = Path(private) / "reports.parquet"
@@ -144,9 +144,9 @@ class _Dealt:
 
 @contextmanager
 def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, by_day: bool) -> Iterator[_Dealt]:
-    """All reports up to now, dealt out; what is written to the disk for that is gone at the end."""
+    """All reports up to the survey's mark, dealt out; what is written to the disk for that is gone at the end."""
     size, now = survey.layout.size, store.survey(stored.key)
-    mark = now.sequence
+    mark = now.mark
     kind = np.dtype([("time", "<i8"), ("payload", "u1", (size,))])
     each = _PART_ROWS if size <= _LONG_PAYLOAD else _PART_ROWS // 2
     days: dict[int, int] = {}
@@ -170,7 +170,7 @@ def _dealt(store: Store, stored: StoredSurvey, survey: Survey, folder: Path, *, 
             for day in np.unique(of).tolist():
                 dealt.deal(day, rows[of == day])
             found += len(rows)
-        if found < now.reports:
+        if found < mark:
             raise InputError("the reports of this survey were purged: there are none to export")
         yield dealt
 

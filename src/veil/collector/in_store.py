@@ -71,7 +71,7 @@ class InStore(Streamed):
         self._store, self._stored, self._check, self._limited = store, stored, check, limited
         self._kept: SurveyTally | None = None
         self._note, self.missing = note, 0
-        self.mark, self._reports = stored.sequence, stored.reports
+        self.mark = self._reports = stored.mark
         if is_maintained(survey):
             self._kept, self.mark = caught_up(store, stored, survey)
             self._reports = 0 if self._kept is None else self._kept.people

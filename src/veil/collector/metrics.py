@@ -2,6 +2,9 @@
 
 Of several worker processes each counts for itself, and lays its numbers open on a board that all of them share:
 whichever is asked tells the sums of all. Numbers are integers; only the seconds of a histogram's sum are not.
+
+What would tell of single reports is shown in steps, like answers (`StoredSurvey.mark`): rounded down, which gives the
+same numbers whichever process is asked and whenever it was asked before.
 """
 
 from __future__ import annotations
@@ -9,8 +12,9 @@ from __future__ import annotations
 import json
 import threading
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import accumulate, pairwise
 
 from veil.collector.board import Board
 
@@ -33,6 +37,7 @@ _HELP = {
     "veil_connections": ("gauge", "Open connections."),
     "veil_connections_closed_total": ("counter", "Connections that were closed from here, by reason."),
     "veil_queue_reports": ("gauge", "Reports that wait for a commit."),
+    "veil_survey_reports": ("gauge", "Reports of each survey, as many as its answers count: these go in steps."),
     "veil_body_bytes": ("gauge", "Bytes of request bodies that are being read."),
     "veil_build_info": ("gauge", "Always 1; its labels name the versions."),
     "veil_database_bytes": ("gauge", "Size of the database."),
@@ -41,6 +46,12 @@ _HELP = {
     "veil_last_backup_timestamp_seconds": ("gauge", "When veil backup last finished, in seconds since 1970; 0: never."),
 }
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_MIDDLES = [(low + high) / 2 for low, high in zip((0.0, *_BOUNDS), (*_BOUNDS, _BOUNDS[-1]), strict=True)]
+_IN_STEPS = {
+    *("veil_reports_total", "veil_requests_total", "veil_request_seconds", "veil_commit_seconds"),
+    *("veil_connections", "veil_connections_closed_total", "veil_queue_reports"),
+}
+"""What changes with a single report. Failures and refusals do not count here: nothing was stored with them."""
 _Place = tuple[str, str]
 
 
@@ -104,19 +115,29 @@ class Metrics:
         told = [[*place, value] for place, value in values.items()], [[*place, of] for place, of in times.items()]
         self._board.write(json.dumps(told).encode())
 
-    def text(self) -> str:
-        """Prometheus's text format, version 0.0.4; sums over all processes."""
+    def text(self, step: int | None = 1, surveys: Sequence[tuple[str, int]] = ()) -> str:
+        """Prometheus's text format, version 0.0.4; sums over all processes.
+
+        What changes with single reports is rounded down to multiples of `step`, and left out if that is None. `surveys`
+        are tasks and how many of their reports may be shown.
+        """
         values, times = self._now()
+        values |= {("veil_survey_reports", _written(task=task)): mark for task, mark in surveys}
         for other in () if self._board is None else self._board.others():
             _join(values, times, other)
         lines: list[str] = []
         for family, (kind, what) in _HELP.items():
+            each = step if family in _IN_STEPS else 1
+            if each is None:
+                continue
             lines += [f"# HELP {family} {what}", f"# TYPE {family} {kind}"]
             if kind == "histogram":
                 for labels, of in sorted((place[1], of) for place, of in times.items() if place[0] == family):
-                    lines += _histogram(family, labels, of)
+                    lines += _histogram(family, labels, of, each)
             else:
-                found = sorted((place[1], value) for place, value in values.items() if place[0] == family)
+                found = sorted(
+                    (place[1], value // each * each) for place, value in values.items() if place[0] == family
+                )
                 lines += [f"{family}{{{labels}}} {value}" if labels else f"{family} {value}" for labels, value in found]
         return "\n".join(lines) + "\n"
 
@@ -143,7 +164,12 @@ def _join(values: dict[_Place, int], times: dict[_Place, list[float]], other: by
         times[name, labels] = of if mine is None else [a + b for a, b in zip(mine, of, strict=True)]
 
 
-def _histogram(family: str, labels: str, of: list[float]) -> list[str]:
+def _histogram(family: str, labels: str, of: list[float], step: int) -> list[str]:
+    """A histogram's lines; in steps its sum is that of the middles of its buckets, because every request changes it."""
+    if step > 1:
+        totals = [int(total) // step * step for total in accumulate(of[:-1])]
+        counts = [after - before for before, after in pairwise((0, *totals))]
+        of = [*counts, sum(count * middle for count, middle in zip(counts, _MIDDLES, strict=True))]
     lines, total = [], 0
     beside = f"{labels}," if labels else ""
     for bound, number in zip([*map(str, _BOUNDS), "+Inf"], of, strict=False):

@@ -57,7 +57,7 @@ class Studies:
         A `bare` task says what is asked and not how it is read: a study that is there already stays.
         """
         survey, options = study.survey, dict(options)
-        check_allowed(study.guarantee, options, precision=precision)
+        check_allowed(options, precision=precision)
         people, seconds = options.pop("people", None), options.pop("round_seconds", None)
         if isinstance(study, OneRound):
             if people is not None or seconds is not None:
@@ -144,7 +144,7 @@ class Studies:
         for one in self._store.rounds(id_):
             stored = self._catalogue.look_up(one.task)
             phase = stored.phase(int(self._clock()))
-            row = {"round": one.number, "task": one.task, "state": phase, "reports": stored.reports}
+            row = {"round": one.number, "task": one.task, "state": phase, "reports": stored.mark}
             # which people it is for, where every device draws a number between 0 and 1 once
             described.append({**row, "from": float(before), "to": float(before + one.share)})
             before += one.share
@@ -263,6 +263,6 @@ class Studies:
 
 def _check_minimum(stored: StoredSurvey) -> None:
     """Refuse a round that fewer people answered than the survey's minimum."""
-    if stored.reports < stored.minimum:
+    if stored.mark < stored.minimum:
         message = "too few reports in a round of this study"
         raise ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")

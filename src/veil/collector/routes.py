@@ -26,7 +26,7 @@ from veil.collector.readings import Reading
 from veil.collector.service import Service
 from veil.collector.store import StoredSurvey, TokenRecord
 from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
-from veil.errors import InputError, ServiceError, WireError
+from veil.errors import InputError, ServiceError, StoreError, WireError
 from veil.study.registry import study_from_json
 from veil.survey import Survey
 from veil.tools.arguments import is_int
@@ -289,7 +289,12 @@ async def get_metrics(service: Service, request: Request) -> Response:
     """Numbers for Prometheus."""
     if not service.settings.metrics_open:
         await _authorised(service, request, "metrics:read", None)
-    return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+    with contextlib.suppress(StoreError, ServiceError):  # what was known before is shown: this must answer
+        service.marks = await service.in_thread(service.store.marks)
+    marks = service.marks
+    step = None if marks is None else max((step for *_, step in marks), default=1)  # no finer than any survey's
+    text = service.metrics.text(step, [(task, mark) for task, mark, _ in marks or ()])
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def get_health(service: Service, request: Request) -> Response:

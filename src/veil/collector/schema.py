@@ -64,7 +64,14 @@ _CHECKED = """
 ALTER TABLE counters RENAME COLUMN changes TO revision;
 ALTER TABLE surveys ADD COLUMN purging {int};
 """
-_VERSIONS = (_FIRST, _STUDIES, _BLOCKS, _FILTERS, _CHECKED)
+# Readings go in steps; a survey of before was published without one, and what is signed never changes. A collector of
+# the version before would read every report: the renamed column makes it fail.
+_STEPS = """
+ALTER TABLE counters RENAME COLUMN revision TO edition;
+ALTER TABLE surveys ADD COLUMN step {int} NOT NULL DEFAULT 1;
+ALTER TABLE surveys ADD COLUMN ended {int};
+"""
+_VERSIONS = (_FIRST, _STUDIES, _BLOCKS, _FILTERS, _CHECKED, _STEPS)
 LATEST = len(_VERSIONS)
 BLOCKS = 1 + _VERSIONS.index(_BLOCKS)
 """The first version that has reports in blocks."""

@@ -65,7 +65,7 @@ def _survey() -> Node:
             "state": _STATE,
             "opens": TIME,
             "closes": TIME,
-            **dict.fromkeys(("precision", "minimum", "reports", "questions", "payload_bytes"), _WHOLE),
+            **dict.fromkeys(("precision", "minimum", "step", "reports", "questions", "payload_bytes"), _WHOLE),
             "keep_days": {"type": ["integer", "null"], "description": "Reports are erased so many days after closing."},
             "purged": {**TIME, "description": "When its reports were erased; their number stays."},
             "epsilon": {"type": ["number", "null"]},

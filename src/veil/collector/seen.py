@@ -2,10 +2,11 @@
 
 Random ids land all over a sorted index, so that the index of a large survey is written anew with every commit. Here
 ids are written once as they come, and once more in sorted runs: 65,536 reports make a run, which is never touched
-again. In memory a run is a filter of four bytes per id and the first id of each of its pages; a filter never misses an
-id, and takes about one in a million others for one of its own, which is then looked for in a page in vain. The filters
-of 64 runs stand side by side (`Columns`), so that an id is looked for in all of them at once. What is here is a copy of
-what the database holds up to a mark, and is checked against it within every transaction (`blocks`).
+again. After an hour fewer do: a small run is joined with the next ids. In memory a run is a filter of four bytes per id
+and the first id of each of its pages; a filter never misses an id, and takes about one in a million others for one of
+its own, which is then looked for in a page in vain. The filters of 64 runs stand side by side (`Columns`), so that an
+id is looked for in all of them at once. What is here is a copy of what the database holds up to a mark, and is checked
+against it within every transaction (`blocks`).
 """
 
 from __future__ import annotations
@@ -138,19 +139,32 @@ class Columns:
         self.key, self.size = key, size
         self.words: NDArray[Any] = np.zeros(size, dtype=np.uint8)
         self._runs: list[tuple[int, list[bytes]]] = []
+        self._free: list[int] = []
 
     @property
     def has_room(self) -> bool:
         """Whether another run fits."""
-        return len(self._runs) < max(_WIDTHS)
+        return bool(self._free) or len(self._runs) < max(_WIDTHS)
 
     def add(self, number: int, head: Head) -> None:
         """Take a run, of the same key and size."""
         bit, width = len(self._runs), 8 * self.words.itemsize
+        if self._free:
+            bit = self._free.pop()
+            self._runs[bit] = number, head.firsts
+        else:
+            self._runs.append((number, head.firsts))
         if bit >= width:
             self.words = self.words.astype(_WIDTHS[2 * width])
         self.words |= np.unpackbits(head.bits).astype(self.words.dtype) << self.words.dtype.type(bit)
-        self._runs.append((number, head.firsts))
+
+    def drop(self, number: int) -> None:
+        """Forget a run, if it is here."""
+        for bit, (run, _) in enumerate(self._runs):
+            if run == number:
+                self.words &= ~self.words.dtype.type(1 << bit)
+                self._runs[bit] = 0, []  # runs are counted from 1
+                self._free.append(bit)
 
     def may_hold(self, places: NDArray[np.int64]) -> NDArray[Any]:
         """The runs where each id may be, as bits, by the ids' places; a run that holds an id always has its bit."""
@@ -169,8 +183,9 @@ class Seen:
     """The ids of one survey up to a mark. The database counts in `folds` how often its runs changed.
 
     The runs known here are those of the count `loaded`, and `latest` holds what came after those of the count `folds`.
-    A run never changes, so that what was read of one stays right when a commit fails, or a connection breaks. Only when
-    another server takes over (another `epoch` of the store), all is read again.
+    A run never changes (a small one is replaced, under another number), so that what was read of one stays right when a
+    commit fails, or a connection breaks. Only when another server takes over (another `epoch` of the store), all is
+    read again.
     """
 
     mark: int = 0
@@ -190,6 +205,13 @@ class Seen:
         self.loaded = -1
         self.runs.clear()
         self.columns.clear()
+
+    def drop(self, runs: set[int]) -> None:
+        """Forget runs that others have replaced."""
+        for number in runs:
+            for columns in self.columns:
+                columns.drop(number)
+        self.runs -= runs
 
     def add(self, number: int, head: Head) -> None:
         """Take a run as it was read."""

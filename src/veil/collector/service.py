@@ -20,7 +20,7 @@ from veil.collector.catalogue import Catalogue, read_by
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round, valid_until
 from veil.collector.health import Health
-from veil.collector.keys import KeyWatch, fingerprint, is_signed_for, own_key
+from veil.collector.keys import KeyWatch, own_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.readings import Readings
@@ -45,12 +45,13 @@ __all__ = ["Service", "open_store"]
 T = TypeVar("T")
 
 _RETENTION_SECONDS = 60.0
+_FOLD_PAUSE = 60.0  # after a failure
 
 
 def open_store(
     settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True, old: Old = "refuse"
 ) -> Store:
-    """The store that the settings name, made ready for use; without `make`, an empty or missing one is refused.
+    """The store that the settings name, made ready for use; where none may be made, a file must be there.
 
     A `hurried` one gives up on a server that does not answer in time: devices wait for it. Of several processes one
     does the `chores`: it moves what SQLite wrote from its log to its place. One of an earlier version is brought up to
@@ -58,20 +59,17 @@ def open_store(
     """
     url, path = settings.database, settings.database_file
     if path is not None and not make and not path.exists():
-        raise InputError(
-            f"there is no database {path}: name its folder with --folder, or its settings with --settings; --new of"
-            " veil survey create and veil restore makes one"
-        )
+        raise InputError(f"there is no database {path}: name its folder with --folder, or its settings with --settings")
     store: BlockStore
     if path is not None:
         from veil.collector.sqlite_store import SqliteStore
 
         make_private_folder(path.parent)
-        store = SqliteStore(path, keep_log_short=chores, old=old, make=make)
+        store = SqliteStore(path, keep_log_short=chores, old=old)
     elif url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
 
-        store = PostgresStore(url, settings.database_seconds if hurried else None, old=old, make=make)
+        store = PostgresStore(url, settings.database_seconds if hurried else None, old=old)
     else:
         raise InputError("database_url must begin with sqlite:/// or postgresql://")
     store.remember(settings.ids_megabytes)
@@ -100,17 +98,16 @@ class Service:
         if chores:
             remove_copies(Path(settings.folder))
         self.health = Health(self.store)
-        new = not is_signed_for(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
-        if new:  # an operator who named the wrong folder sees it here
-            log("warning", "new-database", database=settings.place, key=fingerprint(self.key))
         self.key_watch = KeyWatch(self.store, self.key)
         self.metrics = Metrics() if metrics is None else metrics
         self._chores, self._clock = chores, clock
         self.catalogue = Catalogue(self.store)
         self.studies = Studies(self.store, self.catalogue)
         self.body_bytes = 0
-        self.metrics.watch("veil_body_bytes", lambda: self.body_bytes)
+        largest = settings.max_body_bytes  # in steps of it: no single body shows
+        self.metrics.watch("veil_body_bytes", lambda: self.body_bytes // largest * largest)
+        self.marks: list[tuple[str, int, int]] | None = None  # of surveys, for metrics, as they were seen last
         self.metrics.watch("veil_damaged_reports", self.store.missing)
         # Analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them.
         # What goes through reports again and again has threads of its own, and so has what reads a kept tally.
@@ -125,6 +122,8 @@ class Service:
         self._rounds: dict[str, Json] = {}
         self._epoch = self.store.epoch
         self._look_again = 0.0  # when to look for reports that are to be erased
+        self._fold_again = 0.0  # not before, after a failure
+        self._folded = -1  # the period whose reports are folded
         self._purging: set[int] = set()  # surveys whose end the audit log knows of
         self._untallied: set[int] = set()  # surveys for which no tally is kept
         self._moves: dict[str, asyncio.Task[None]] = {}
@@ -300,6 +299,8 @@ class Service:
 
     def _caught_up(self) -> None:
         self._forget_other_servers()
+        for key in self.store.to_end(int(self._clock())):
+            self.store.end(key, int(self._clock()))
         if time.monotonic() >= self._look_again:
             self._look_again = time.monotonic() + _RETENTION_SECONDS
             self._forget_due()
@@ -315,3 +316,20 @@ class Service:
             start = time.perf_counter()
             catch_up(self.store, stored, survey)
             self.metrics.observe("veil_tally_seconds", time.perf_counter() - start)
+        self._fold_due()
+
+    def _fold_due(self) -> None:
+        """Take the links between ids and payloads away: of surveys that take no more reports, and of all now and then.
+
+        No time of a report is needed for that: what came before the end of a period is folded after it. What a process
+        before this one left is folded at once.
+        """
+        period, now = int(self._clock()) // self.settings.fold_seconds, time.monotonic()
+        if now < self._fold_again:
+            return
+        final = self.store.unfolded(final=True)
+        if period == self._folded and not final:
+            return
+        self._fold_again = now + _FOLD_PAUSE
+        self.store.fold_all(final if period == self._folded else self.store.unfolded(final=False))
+        self._folded, self._fold_again = period, 0.0

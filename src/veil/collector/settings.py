@@ -23,7 +23,7 @@ _OTHERS = ("SETTINGS", "DATA", "ENGINE", "THREADS", "TRACEBACK", "CHROMIUM", "FI
 _MOST_DAYS = 36_525
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
-    *("ids_megabytes", "body_seconds", "close_seconds", "shutdown_seconds", "precision", "workers"),
+    *("ids_megabytes", "body_seconds", "close_seconds", "shutdown_seconds", "precision", "fold_seconds", "workers"),
     *("query_megabytes", "query_seconds"),
 )
 
@@ -55,6 +55,7 @@ class Settings:
     close_seconds: int = 5
     shutdown_seconds: int = 20
     tally_seconds: float = 1.0
+    fold_seconds: int = 3_600
     database_seconds: float = 5.0
     database_wait_seconds: int = 60
     query_megabytes: int = 1_024

@@ -29,16 +29,28 @@ __all__ = ["Connection", "SqlStore"]
 
 _SURVEY = (
     "SELECT key, task, document, state, opens, closes, precision, minimum, sequence, study, closed, keep_days, name,"
-    " wave, texts, purged, purging FROM surveys JOIN counters ON survey = key"
+    " wave, texts, purged, purging, step, ended FROM surveys JOIN counters ON survey = key"
 )
 _CREATE = (
     "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, study, keep_days, name, wave,"
-    " texts) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    " texts, step) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+# what StoredSurvey.mark computes
+_MARK = (
+    "CASE WHEN surveys.state = 'closed' OR surveys.ended IS NOT NULL THEN counters.sequence"
+    " ELSE counters.sequence / surveys.step * surveys.step END"
 )
 _BEHIND = (
-    "SELECT counters.survey FROM counters LEFT JOIN tallies ON tallies.survey = counters.survey"
-    " WHERE counters.sequence > coalesce(tallies.sequence, 0)"
+    "SELECT counters.survey FROM counters JOIN surveys ON surveys.key = counters.survey"  # noqa: S608  # our own constant
+    f" LEFT JOIN tallies ON tallies.survey = counters.survey WHERE {_MARK} > coalesce(tallies.sequence, 0)"
 )
+_MARKS = f"SELECT task, {_MARK}, step FROM surveys JOIN counters ON survey = key WHERE state <> 'draft' ORDER BY key"  # noqa: S608
+_UNFOLDED = (
+    "SELECT key FROM surveys JOIN counters ON survey = key WHERE sequence > indexed AND purged IS NULL"
+    " AND purging IS NULL"
+)
+_FINAL = " AND (state = 'closed' OR ended IS NOT NULL)"
+_TO_END = "SELECT key FROM surveys WHERE state = 'open' AND ended IS NULL AND closes <= ? ORDER BY key"
 # the current round of each study with something to do, or with a rule that may say so
 _UNDER_WAY = (
     "SELECT studies.id, rounds.task FROM studies JOIN rounds ON rounds.study = studies.id"
@@ -164,6 +176,25 @@ class SqlStore(Store):
             statement = "UPDATE surveys SET state = ?, closed = ? WHERE key = ? AND state = ?"
             closed = now if after == "closed" else None
             return connection.execute(statement, (after, closed, survey, before)).rowcount == 1
+
+    def end(self, survey: int, now: int) -> None:
+        statement = "UPDATE surveys SET ended = ? WHERE key = ? AND state = 'open' AND ended IS NULL AND closes <= ?"
+        with self.writing() as connection:
+            self.lock(connection, survey)
+            connection.execute(statement, (now, survey, now))
+
+    def to_end(self, now: int) -> list[int]:
+        with self.reading() as connection:
+            return [key for (key,) in connection.execute(_TO_END, (now,)).fetchall()]
+
+    def marks(self) -> list[tuple[str, int, int]]:
+        with self.reading() as connection:
+            return [(task, mark, step) for task, mark, step in connection.execute(_MARKS).fetchall()]
+
+    def unfolded(self, *, final: bool) -> list[int]:
+        with self.reading() as connection:
+            found = connection.execute(f"{_UNFOLDED}{_FINAL if final else ''} ORDER BY key").fetchall()
+        return [key for (key,) in found]
 
     def set_reading(self, survey: int, study: bytes) -> None:
         with self.writing() as connection:
@@ -385,7 +416,7 @@ def _add_entry(connection: Connection, entry: AuditEntry) -> None:
 
 def _row(survey: StoredSurvey) -> tuple[Any, ...]:
     terms = (survey.opens, survey.closes, survey.precision, survey.minimum)
-    about = (survey.keep_days, survey.name, survey.wave, survey.texts)
+    about = (survey.keep_days, survey.name, survey.wave, survey.texts, survey.step)
     return (survey.task, survey.document, survey.state, *terms, survey.study, *about)
 
 

@@ -37,9 +37,7 @@ _TRUNCATE_SECONDS = 0.1  # for each, while nobody can write; and between them
 class SqliteStore(BlockStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
-    def __init__(
-        self, path: str | Path, *, keep_log_short: bool = True, old: Old = "update", make: bool = True
-    ) -> None:
+    def __init__(self, path: str | Path, *, keep_log_short: bool = True, old: Old = "update") -> None:
         super().__init__()
         # in full: SQLite may take a relative path for a URI ("file:...") or for ":memory:"
         self._path, self._keeps_log_short = Path(path).absolute(), keep_log_short
@@ -55,7 +53,7 @@ class SqliteStore(BlockStore):
                 Path(f"{self._path}{ending}").chmod(0o600)
         with _translated():
             self._writer = self._connect()
-            self._prepare(old, make)
+            self._prepare(old)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -160,6 +158,16 @@ class SqliteStore(BlockStore):
         with self.writing() as connection:  # not before: what is noted is not looked for again
             self.note_purged(connection, survey)
         return forgotten
+
+    def erase_ids(self, connection: Connection, survey: int, start: int, last: int) -> None:
+        # In place, while each row is still where it was written: rows that are deleted are moved to other pages first,
+        # and leave copies of themselves behind.
+        table = self.table("blocks", survey)
+        statement = f"UPDATE {table} SET ids = zeroblob(length(ids)) WHERE survey = ? AND last > ? AND last <= ?"  # noqa: S608
+        connection.execute(statement, (survey, start, last))
+
+    def settle_folds(self) -> None:
+        self._empty_log()
 
     @staticmethod
     def _giving_way(erase: Callable[[], int]) -> Iterator[int]:
@@ -267,10 +275,10 @@ class SqliteStore(BlockStore):
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         return connection
 
-    def _prepare(self, old: Old, make: bool) -> None:
+    def _prepare(self, old: Old) -> None:
         with self.writing() as connection:
             found = connection.execute("PRAGMA user_version").fetchone()[0]
-            self.version = bring_up_to_date(self, connection, found, old, make=make, **_WORDS)
+            self.version = bring_up_to_date(self, connection, found, old, **_WORDS)
             connection.execute(f"PRAGMA user_version = {self.version}")
 
 

@@ -64,6 +64,22 @@ class StoredSurvey:
     purged: int | None = None
     purging: int | None = None
     """The time when the purge began. Its reports count as purged from then on, whatever is still stored."""
+    step: int = 1
+    ended: int | None = None
+    """When a collector recorded that its time is over. It takes no report from then on, whatever a clock says."""
+
+    @property
+    def mark(self) -> int:
+        """How many reports analysts see: the latest multiple of `step`, and all once no more can come.
+
+        It follows from the number of reports, which only grows: it is the same for several collectors and after a
+        restart, and does not depend on what was purged or sent twice.
+
+        >>> StoredSurvey(1, "t", b"", "open", None, None, 1, minimum=10, sequence=29, step=10).mark
+        20
+        """
+        is_final = self.state == "closed" or self.ended is not None
+        return self.sequence if is_final else self.sequence // self.step * self.step
 
     @property
     def is_purged(self) -> bool:
@@ -78,7 +94,7 @@ class StoredSurvey:
         """
         if self.state != "open":
             return self.state
-        if self.closes is not None and now >= self.closes:
+        if self.ended is not None or (self.closes is not None and now >= self.closes):
             return "expired"
         return "waiting" if self.opens is not None and now < self.opens else "open"
 
@@ -215,11 +231,34 @@ class Store(ABC):
 
     @abstractmethod
     def behind(self) -> list[int]:
-        """The keys of surveys with reports beyond their tally, or without one: as cheap for many surveys as for few."""
+        """The keys of surveys with a mark beyond their tally, or without one: as cheap for many surveys as for few."""
 
     @abstractmethod
     def move(self, survey: int, before: str, after: str, now: int | None = None) -> bool:
         """Change a state, if it is still what it was; no report is stored after it was closed."""
+
+    @abstractmethod
+    def end(self, survey: int, now: int) -> None:
+        """Record that the time of an open survey is over, if it is; no report is stored after that."""
+
+    @abstractmethod
+    def to_end(self, now: int) -> list[int]:
+        """The keys of open surveys whose time is over, and of which that is not recorded yet."""
+
+    @abstractmethod
+    def marks(self) -> list[tuple[str, int, int]]:
+        """The task of each survey that is no draft, how many of its reports analysts see, and its step."""
+
+    @abstractmethod
+    def unfolded(self, *, final: bool) -> list[int]:
+        """The keys of surveys with ids beside payloads; only of those that take no more reports, if `final`."""
+
+    @abstractmethod
+    def fold_all(self, surveys: Sequence[int]) -> None:
+        """Move the ids of all reports of these surveys into runs: nothing says then which id sent which payload.
+
+        Damaged surveys are left out, and surveys whose reports are being erased.
+        """
 
     @abstractmethod
     def set_reading(self, survey: int, study: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Tallies at the collector: kept up to a high-water mark, caught up from there, or rebuilt from all reports.
+"""Tallies at the collector: kept up to the mark that analysts see, caught up from there, or rebuilt from all reports.
 
 Sums of integers do not depend on the order or on the split: catching up and rebuilding give the same ones.
 """
@@ -33,7 +33,7 @@ def is_maintained(survey: Survey) -> bool:
 
 
 def catch_up(store: Store, stored: StoredSurvey, survey: Survey) -> SurveyTally | None:
-    """Runs at the collector: the tally of all reports so far, stored with its new mark. None without reports."""
+    """Runs at the collector: the tally of the reports up to the survey's mark, stored with it. None without any."""
     return caught_up(store, stored, survey)[0]
 
 
@@ -45,11 +45,12 @@ def caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[Surve
 
 def _caught_up(store: Store, stored: StoredSurvey, survey: Survey) -> tuple[SurveyTally | None, int]:
     survey = survey.first  # whichever wave it is: the tally is that of a stored survey, which knows its wave
+    end = store.survey(stored.key).mark
     while True:
         before = store.tally(stored.key)
         total = None if before is None else decode_tally(survey, before.encoded)
         mark = old = 0 if before is None else before.sequence
-        for chunk in _chunks(store, stored, survey, mark):
+        for chunk in _chunks(store, stored, survey, mark, end):
             if chunk.payloads:
                 total = _added(total, survey.tally(_reports(survey, chunk)))
             mark = chunk.last

@@ -19,6 +19,7 @@ from veil.version import VERSION
 __all__ = ["last_backup", "measure", "note_backup"]
 
 _BACKUP = "last-backup"
+_COARSE = 64 << 20  # bytes: every commit changes sizes, and finer ones would show when single reports came
 
 
 def measure(metrics: Metrics, store: Store, folder: Path, database: str) -> None:
@@ -30,9 +31,9 @@ def measure(metrics: Metrics, store: Store, folder: Path, database: str) -> None
     metrics.set("veil_build_info", 1, **labels)
     with suppress(OSError):
         disk = os.statvfs(folder)
-        metrics.set("veil_disk_free_bytes", disk.f_bavail * disk.f_frsize)
+        metrics.set("veil_disk_free_bytes", disk.f_bavail * disk.f_frsize // _COARSE * _COARSE)
         metrics.set("veil_disk_bytes", disk.f_blocks * disk.f_frsize)
-    metrics.set("veil_database_bytes", store.size())
+    metrics.set("veil_database_bytes", -(-store.size() // _COARSE) * _COARSE)
     metrics.set("veil_last_backup_timestamp_seconds", last_backup(store))
 
 

@@ -20,8 +20,15 @@ from veil.device.languages import best_text
 from veil.device.lasting import written
 from veil.device.ledger import Ledger
 from veil.device.outbox import Outbox, Parcel, Refusal
-from veil.device.statements import statements
-from veil.device.verification import NAME, check_valid, opening, published_task, read_about, verified
+from veil.device.verification import (
+    NAME,
+    check_valid,
+    opening,
+    published_task,
+    read_about,
+    read_published,
+    verified,
+)
 from veil.device.web import Answer, UntrustedError, Web
 from veil.errors import AnsweredError, CollectorError, MismatchError, ParameterError, VeilError, WireError
 from veil.survey import Survey
@@ -101,8 +108,7 @@ class OnlineClient:
         self._client: Client | None = None
         self._key = b""
         self._about: Json | None = None
-        self._published: Json = {}
-        self._seen = 0.0
+        self._seen, self._step = 0.0, 1
 
     @property
     def survey(self) -> Survey:
@@ -115,17 +121,17 @@ class OnlineClient:
         """Which wave of its name the survey is, counted from 1; None where it has no name."""
         return None if self._about is None else int(self._about["wave"])
 
+    @property
+    def step(self) -> int:
+        """How many new reports the collector's answers count at a time, as it signed."""
+        return self._step
+
     def text(self, *languages: str) -> str | None:
         """The question for people, in the first of these languages that it has; else in English, else in any.
 
         None where the collector says nothing about the survey.
         """
         return best_text({} if self._about is None else self._about["texts"], languages)
-
-    @property
-    def statements(self) -> dict[str, str]:
-        """What to tell the person before they answer, by topic (`veil.device.statements`)."""
-        return statements(self._published, self._web.address, self._key)
 
     @property
     def waiting(self) -> int:
@@ -235,7 +241,7 @@ class OnlineClient:
     def _use(self, published: Json) -> None:
         key = _known_key(published, self._keys)
         survey = verified(published, key, self._task, self._clock.now(), allow_fine_times=self._fine_times)
-        about = read_about(published, key, survey.task)
+        about, step = read_about(published, key, survey.task), read_published(published, key).get("step", 1)
         if self._task is None:
             if about is None or about["name"] != self._name:
                 raise MismatchError("this is a survey of another name than the one that was asked for")
@@ -243,8 +249,7 @@ class OnlineClient:
         self._check_wave(key, about)
         if self._client is not None and self.survey.task != survey.task:
             raise MismatchError("another wave of this name is open now: open it anew, and ask again")
-        self._client, self._key, self._about = Client(survey, self.ledger), key, about
-        self._published = published
+        self._client, self._key, self._about, self._step = Client(survey, self.ledger), key, about, step
 
     def _check_wave(self, key: bytes, about: Json | None) -> None:
         """Record that this device sees a wave. Where a name is asked for, refuse one before the highest seen.

@@ -50,7 +50,7 @@ FINEST_PRECISION = 3_600
 """Seconds. Finer times of reports can show whose they are; a device refuses them unless its owner allows them."""
 
 _MEMBERS = {"kind", "version", "survey", "opens", "closes", "precision"}
-_OPTIONAL = {"keep_days"}
+_OPTIONAL = {"keep_days", "step"}
 _MAX_KEEP_DAYS = 36_525
 _ABOUT = {"kind", "version", "task", "name", "wave", "texts", "valid_until"}
 _CLOCK_SECONDS = 86_400  # how far a device's clock may be ahead of the collector's
@@ -119,6 +119,9 @@ def read_published(answer: Json, key: bytes | None = None) -> Json:
     keep = document.get("keep_days", 1)
     if not is_int(keep) or not 1 <= keep <= _MAX_KEEP_DAYS:
         raise WireError(f"the keep_days of a published survey are an integer from 1 to {_MAX_KEEP_DAYS}")
+    step = document.get("step", 1)
+    if not is_int(step) or step < 1:
+        raise WireError("the step of a published survey is an integer of at least 1")
     return document
 
 
