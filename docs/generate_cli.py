@@ -138,9 +138,9 @@ empty cell is an empty set.
 The same with a service between the devices and the analyst ([docs/collector](collector/service.md)):
 
 ```sh
-veil serve &                                                   # takes reports over HTTP
-veil survey create study.json --open
+veil survey create study.json --open --new                     # --new makes the database and the key
 veil token create --scope answers:read
+veil serve &                                                   # takes reports over HTTP
 ```
 
 Rows that are not significant are hidden where they were picked out of many, as noise alone may look like them: of heavy

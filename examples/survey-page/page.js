@@ -1,6 +1,7 @@
-// A page that asks one question. `veil.js` is the file that `npm run build` in clients/js puts into dist.
+// A page that asks one question. `npm run build` in clients/js puts `veil.js` and `statements.js` into dist.
 
 import { Client } from "./veil.js";
+import { statements } from "./statements.js";
 import { budget, collector, key, survey } from "./settings.js";
 
 const find = (id) => document.getElementById(id);
@@ -13,6 +14,7 @@ const SAID = {
   sending: "Sending.",
   delivered: "Thank you. Your answer has arrived, behind its veil.",
   queued: "Thank you. The collector cannot be reached now: your answer is kept on this device, and sent later.",
+  earlier: "You have answered before, and that answer has arrived. What it was is forgotten here; nothing was sent now.",
   budget: "Nothing was sent: this answer would tell more about you than you have allowed.",
 };
 
@@ -48,6 +50,17 @@ function drawAnswers(domain) {
   );
 }
 
+// What an answer tells, and what becomes of it: made from the signed survey.
+function drawStatements(client) {
+  const items = Object.entries(statements(client.terms)).map(([topic, text]) => {
+    const item = document.createElement("li");
+    item.dataset.topic = topic;
+    item.textContent = text;
+    return item;
+  });
+  find("statements").replaceChildren(...items);
+}
+
 async function showAccount(client) {
   const { cost, left } = await client.account();
   find("cost").textContent = cost;
@@ -58,6 +71,7 @@ try {
   const client = await Client.open({ collector, key, ...survey, budget });
   drawQuestion(client);
   drawAnswers(client.domain);
+  drawStatements(client);
   await showAccount(client);
   fieldset.disabled = false;
   say("ready");
@@ -68,8 +82,9 @@ try {
     fieldset.disabled = true;
     say("sending");
     try {
-      const { state, reason } = await client.answer(chosen);
-      say(state, reason ? `The collector did not take this answer: ${reason.message}` : undefined);
+      const { state, reason, earlier } = await client.answer(chosen, {}, undefined, event.submitter === find("change"));
+      find("change").hidden = !earlier; // to change an answer is one more report, at the same cost
+      say(earlier && state === "delivered" ? "earlier" : state, reason ? `The collector did not take this answer: ${reason.message}` : undefined);
     } catch (problem) {
       say(problem.code ?? "failed", SAID[problem.code] ?? problem.message);
     }

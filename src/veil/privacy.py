@@ -19,6 +19,8 @@ from typing import Any, Literal, get_args
 from veil.errors import ParameterError, WireError
 
 __all__ = [
+    "MAX_EPSILON",
+    "WEAK_EPSILON",
     "WORD",
     "Guarantee",
     "check_epsilon",
@@ -31,13 +33,21 @@ __all__ = [
     "largest_epsilon",
     "ln_above",
     "log_above",
+    "odds",
     "read_fraction",
     "root_below",
     "split_epsilon",
+    "weakness",
 ]
 
 WORD = 2**64
 """A coin is an integer threshold out of this many."""
+
+WEAK_EPSILON = 3.0
+"""Above this eps per report, planning, publishing and devices warn."""
+
+MAX_EPSILON = 10.0
+"""Above this eps per report, a collector publishes a survey only where that is asked for."""
 
 _DIGITS = 60
 _PLACES = 70  # of a logarithm: an e^epsilon of 60 digits, rounded down, is below epsilon by more than its last place
@@ -134,6 +144,24 @@ def log_above(ratio: Fraction) -> float:
     upper = ln_above(ratio)
     nearest = float(upper)
     return nearest if Fraction(nearest) >= Fraction(upper) else math.nextafter(nearest, math.inf)
+
+
+def odds(ratio: Fraction) -> tuple[str, str]:
+    """Return a likelihood ratio for people, rounded up: the ratio itself, and the certainty that equal odds rise to.
+
+    >>> odds(exp_below(1.0)), odds(exp_below(10.0))
+    (('2.72', 'at most 73.2 %'), ('22,027', 'almost 100 %'))
+    """
+    scale = 100 if ratio < 10 else 10 if ratio < 100 else 1
+    permille = math.ceil(1000 * ratio / (ratio + 1))
+    sure = "almost 100 %" if permille == 1000 else f"at most {_decimal(permille, 10)} %"
+    return _decimal(math.ceil(ratio * scale), scale), sure
+
+
+def _decimal(scaled: int, scale: int) -> str:
+    whole, rest = divmod(scaled, scale)
+    part = f"{rest:0{len(str(scale)) - 1}}".rstrip("0") if rest else ""
+    return f"{whole:,}.{part}" if part else f"{whole:,}"
 
 
 def exp_near(power: Fraction) -> Fraction:
@@ -314,6 +342,26 @@ class Guarantee:
     def together(parts: Iterable[Guarantee]) -> Guarantee:
         """Of several answers by one person, side by side or in several rounds: ratios multiply, deltas add."""
         return _combine(list(parts), product=True)
+
+
+def weakness(guarantee: Guarantee) -> str | None:
+    """Return a warning where a report promises little, or None.
+
+    >>> weakness(Guarantee.of(3.0)) is None
+    True
+    >>> print(weakness(Guarantee.of(5.0)))
+    eps = 5 per report is weak: a report can make its sender's answer 149 times as likely as another
+    """
+    if guarantee.ratio is None:
+        return "a report promises nothing on its own: it needs a shuffler"
+    if guarantee.epsilon <= WEAK_EPSILON:
+        return None
+    little = "weak" if guarantee.epsilon <= MAX_EPSILON else "hardly any protection"
+    times, _ = odds(guarantee.ratio)
+    return (
+        f"eps = {guarantee.epsilon:.6g} per report is {little}: a report can make its sender's answer {times} times as"
+        " likely as another"
+    )
 
 
 def _combine(parts: list[Guarantee], *, product: bool) -> Guarantee:

@@ -126,12 +126,12 @@ class Walk:
 
     def collector(self) -> None:
         on = ("--folder", self(" collector"))
-        created = json.loads(self.run("survey", "create", self(".json"), "--open", *on, "--json"))
+        created = json.loads(self.run("survey", "create", self(".json"), "--open", "--new", *on, "--json"))
         self.run("survey", "list", *on)
         self.run("survey", "export", created["task"], "-o", self(".export.parquet"), *on)
         self.run("survey", "export", created["task"], "--folders", "-o", self(" exported"), *on)
         self.run("backup", self(".backup"), *on)
-        self.run("restore", self(".backup"), "--folder", self(" restored"))
+        self.run("restore", self(".backup"), "--new", "--folder", self(" restored"))
         assert (self(" restored") / "collector.sqlite3").stat().st_size > 0
         self.run("audit", *on)
         self.run("key", "make", self(".key"))

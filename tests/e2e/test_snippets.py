@@ -30,11 +30,17 @@ PAGES = sorted(
 MECHANISMS = [page for page in PAGES if page.startswith("docs/mechanisms/")]
 SQL, DEVICES, BROWSER = "docs/sql.md", "docs/devices.md", "clients/js/README.md"
 # Pages that a test of their own follows: what commands print, a collector, a browser.
-ELSEWHERE = {SQL: "tests/e2e/test_sql_page.py", DEVICES: "tests/service/test_js_package.py"}
+INSTALL = "docs/collector/install.md"
+ELSEWHERE = {
+    SQL: "tests/e2e/test_sql_page.py",
+    DEVICES: "tests/service/test_js_package.py",
+    INSTALL: "tests/service/test_install_page.py",
+}
 FOLLOWED = [page for page in PAGES if page not in (*MECHANISMS, *ELSEWHERE)]
 # Where something is not run: it needs a GPU, a database server, several machines or many minutes.
 LEFT_OUT = {
     "docs/collector/deployment.md",
+    INSTALL,
     "docs/collector/service.md",
     "docs/engines.md",
     "docs/peos.md",

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,11 +29,26 @@ OTHERWISE = {
     "NoNewPrivileges=yes": "setpriv",
     "LimitNOFILE=65536": "ulimit",
     "MemoryMax=1G": "looked at in the end",
+    "SystemCallFilter=@system-service": "the same filter, made by libseccomp",
+    "SystemCallFilter=~@privileged @resources": "the same filter",
+    "SystemCallErrorNumber=EPERM": "the same filter",
 }
 NOT_HERE = {
     "Restart=always",
     "RestartSec=1",
     "TimeoutStopSec=30",
+    "EnvironmentFile=-/etc/veil/veil.env",  # there is none
+    "UMask=0077",  # veil sets it as well
+    "CapabilityBoundingSet=",  # setpriv leaves none to another account
+    "PrivateUsers=yes",
+    "ProtectProc=invisible",
+    "ProtectClock=yes",
+    "ProtectHostname=yes",
+    "ProtectKernelLogs=yes",
+    "RestrictRealtime=yes",
+    "RestrictSUIDSGID=yes",
+    "RemoveIPC=yes",
+    "SystemCallArchitectures=native",
     "ProtectKernelTunables=yes",
     "ProtectKernelModules=yes",
     "ProtectControlGroups=yes",
@@ -95,6 +111,43 @@ exec "$@"
 """
 
 
+# Loads a filter of system calls and runs a command: a call that is not allowed fails with EPERM.
+FILTER = r"""
+import ctypes, errno, os, sys
+allowed, command = sys.argv[1].split(","), sys.argv[2:]
+lib = ctypes.CDLL("libseccomp.so.2")
+lib.seccomp_init.restype = ctypes.c_void_p
+fails = 0x00050000 | errno.EPERM
+context = ctypes.c_void_p(lib.seccomp_init(ctypes.c_uint32(fails)))
+for name in allowed:
+    number = lib.seccomp_syscall_resolve_name(name.encode())
+    if number >= 0:  # others are calls of other machines
+        assert lib.seccomp_rule_add(context, ctypes.c_uint32(0x7FFF0000), number, 0) == 0, name
+assert lib.seccomp_load(context) == 0
+os.execvp(command[0], command)
+"""
+
+
+def allowed_calls(lines: list[str]) -> list[str] | None:
+    """Return the system calls that a unit allows, or None where systemd or libseccomp is not here to say."""
+    if shutil.which("systemd-analyze") is None or find_library("seccomp") is None:
+        return None
+    allowed: set[str] = set()
+    for line in lines:
+        if line.startswith("SystemCallFilter="):
+            words = line.removeprefix("SystemCallFilter=").removeprefix("~").split()
+            calls = set().union(*map(_calls_of, words))
+            allowed = allowed - calls if "=~" in line else allowed | calls
+    return sorted(allowed)
+
+
+def _calls_of(group: str) -> set[str]:
+    command = ["systemd-analyze", "syscall-filter", group]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    words = [line.strip() for line in listed if line.startswith("    ") and not line.strip().startswith("#")]
+    return set().union(*(_calls_of(word) if word.startswith("@") else {word} for word in words))
+
+
 @dataclass(frozen=True)
 class Unit:
     """The lines of a unit's section [Service]."""
@@ -141,5 +194,7 @@ def command(scratch: Path, data: Path, toml: Path) -> list[str]:
         order.append("protect_system")
     script = SCRIPT.replace("STEPS", "\n".join(order))
     account = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--no-new-privs", "--"]
+    if (allowed := allowed_calls(unit.lines)) is not None:
+        account += [sys.executable, "-c", FILTER, ",".join(allowed)]
     given = [str(scratch), str(data), sys.prefix, sys.base_prefix, str(toml)]
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", *given, *account, *unit.command]

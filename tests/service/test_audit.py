@@ -94,7 +94,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("LOGNAME", "USER", "SUDO_UID"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "task.json").write_bytes(SURVEY.to_bytes())
-    veil("survey", "create", tmp_path / "task.json")
+    veil("survey", "create", tmp_path / "task.json", "--new")
     return tmp_path
 
 

@@ -297,7 +297,7 @@ def test_commands_are_in_the_audit_log(tmp_path: Path, monkeypatch: pytest.Monke
         done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
         return json.loads(done.stdout) if done.stdout else None
 
-    veil("survey", "create", tmp_path / "task.json", "--keep-days", 9, "--open")
+    veil("survey", "create", tmp_path / "task.json", "--keep-days", 9, "--open", "--new")
     made = veil("token", "create", "--scope", "answers:read", "--days", 3, "--name", "ann")
     assert veil("token", "list")["tokens"][0]["expires"] == made["expires"]
     veil("survey", "close", SURVEY.task[:9])
@@ -312,7 +312,7 @@ def test_commands_are_in_the_audit_log(tmp_path: Path, monkeypatch: pytest.Monke
     assert made["token"] not in json.dumps(entries)
     assert veil("survey", "show", SURVEY.task[:9])["keep_days"] == 9
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "again"))
-    assert veil("restore", tmp_path / "b.sqlite3")["reports"] == 0
+    assert veil("restore", tmp_path / "b.sqlite3", "--new")["reports"] == 0
     store = open_store(Settings(folder=str(tmp_path / "again")))
     assert [one.action for one in store.audit(2)] == ["restore", "backup"]
     store.close()

@@ -180,6 +180,7 @@ def test_a_study_reaches_the_container_through_a_pipe(tmp_path: Path) -> None:
         "create",
         "/dev/stdin",
         "--open",
+        "--new",
         "--folder",
         tmp_path,
         "--json",

@@ -45,7 +45,7 @@ def test_a_purge_leaves_the_tally_exports_and_backups(folder: Path, monkeypatch:
     actions = [entry["action"] for entry in veil("audit")["entries"]]
     assert {"purge", "export", "backup", "answer"} <= set(actions)
     monkeypatch.setenv("VEIL_FOLDER", str(folder / "restored"))
-    assert veil("restore", folder / "backup.sqlite3")["reports"] == 200
+    assert veil("restore", folder / "backup.sqlite3", "--new")["reports"] == 200
 
 
 def test_counts_of_candidates_stay_after_a_purge(folder: Path) -> None:

@@ -94,7 +94,7 @@ def test_the_operator_publishes_and_searches(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
     search, file, out = PEM(4.0, Text(3), 2, 2**12), tmp_path / "study.json", tmp_path / "out.parquet"
     file.write_bytes(search.to_bytes())
-    shown = veil_json("survey", "create", file, "--open")
+    shown = veil_json("survey", "create", file, "--new", "--open")
     assert (shown["state"], shown["task"], shown["kind"]) == ("open", search.survey.task, "pem")
     veil("survey", "export", search.survey.task, "-o", out)
     assert "at least one report" in veil("estimate", file, out, code=3).stderr

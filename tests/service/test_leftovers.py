@@ -56,7 +56,7 @@ def serve(folder: Path) -> None:
 
 def restore_again(folder: Path) -> None:
     saved = folder.parent / "backups" / "saved.sqlite3"
-    assert CliRunner().invoke(app, ["restore", str(saved), "--folder", str(folder)]).exit_code == 0
+    assert CliRunner().invoke(app, ["restore", str(saved), "--new", "--folder", str(folder)]).exit_code == 0
 
 
 @pytest.mark.parametrize("next_start", [serve, restore_again])
@@ -64,7 +64,7 @@ def test_the_next_start_removes_the_copy_of_a_killed_restore(
     saved: Path, tmp_path: Path, next_start: Callable[[Path], None]
 ) -> None:
     folder = tmp_path / "data"
-    killed = start(KILLED, "veil", "restore", str(saved), "--folder", str(folder))
+    killed = start(KILLED, "veil", "restore", str(saved), "--new", "--folder", str(folder))
     assert killed.wait() == -9
     assert len(copies(folder)) == 1
     assert copies(saved.parent) == []

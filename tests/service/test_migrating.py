@@ -78,7 +78,7 @@ def test_only_a_collector_brings_a_database_up_to_date(tmp_path: Path, monkeypat
     Service(Settings(folder=str(tmp_path))).store.close()
     assert CliRunner().invoke(app, ["audit"]).exit_code == 0
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "again"))
-    assert CliRunner().invoke(app, ["restore", str(tmp_path / "copy.sqlite3")]).exit_code == 0
+    assert CliRunner().invoke(app, ["restore", str(tmp_path / "copy.sqlite3"), "--new"]).exit_code == 0
 
 
 def ids(name: str, count: int) -> list[bytes]:

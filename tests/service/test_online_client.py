@@ -581,4 +581,4 @@ def test_a_value_from_text_that_is_none_is_refused_without_showing_it(domain: Do
 
 def test_what_open_returns_has_no_other_names() -> None:
     public = {name for name in dir(OnlineClient) if not name.startswith("_")}
-    assert public == {"answer", "deliver", "look", "step", "survey", "text", "waiting", "wave"}
+    assert public == {"answer", "deliver", "look", "step", "statements", "survey", "text", "waiting", "wave"}

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow.parquet as pq
 import pytest
-from tests.service.harness import SURVEY, framed, values
+from tests.service.harness import SURVEY, framed, running, values
 from tests.service.people import STUDIES
+from tests.service.postgres import Server
 from tests.support.commands import CliRunner
 
 from veil import GRR, Survey
 from veil.cli.demo_online import _serving
 from veil.cli.main import app
 from veil.collector.decoding import decode_requests
-from veil.collector.keys import load_key, public_bytes
+from veil.collector.keys import fingerprint, load_key, public_bytes
 from veil.collector.service import open_store
-from veil.collector.settings import Settings
+from veil.collector.settings import Settings, load_settings
 from veil.collector.store import Group, StoredTally
 from veil.collector.tallying import rebuild
 from veil.errors import InputError
@@ -29,6 +33,7 @@ from veil.tools.canonical import digest
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "data"))
+    open_store(Settings(folder=str(tmp_path / "data"))).close()
     (tmp_path / "task.json").write_bytes(SURVEY.to_bytes())
     return tmp_path
 
@@ -119,7 +124,7 @@ def test_a_database_of_another_kind_is_refused(folder: Path, monkeypatch: pytest
     veil("survey", "list", code=3)
     monkeypatch.setenv("VEIL_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     assert "nobody" not in json.dumps(veil("survey", "list", code=7))
-    (folder / "data").mkdir()
+    (folder / "data").mkdir(exist_ok=True)
     (folder / "data" / "foreign.sqlite3").write_bytes(b"not a database at all" * 100)
     monkeypatch.setenv("VEIL_DATABASE_URL", f"sqlite:///{folder / 'data' / 'foreign.sqlite3'}")
     veil("survey", "list", code=7)
@@ -152,11 +157,21 @@ def test_no_key_is_made_beside_a_database_that_has_one(folder: Path) -> None:
 
 def test_a_folder_is_named_as_for_serve_and_never_made_by_chance(folder: Path) -> None:
     other = folder / "other"
-    for command in (["survey", "list"], ["survey", "open", "a"], ["token", "list"], ["token", "revoke", "x"]):
+    create = ["survey", "create", folder / "task.json", "--open"]
+    restore = ["restore", folder / "b.sqlite3"]
+    veil("backup", folder / "b.sqlite3")
+    for command in (
+        create,
+        restore,
+        ["survey", "list"],
+        ["survey", "open", "a"],
+        ["token", "list"],
+        ["token", "revoke", "x"],
+    ):
         error = veil(*command, "--folder", other, code=3)["error"]["message"]
         assert str(other / "collector.sqlite3") in error
     assert not other.exists()
-    made = veil("survey", "create", folder / "task.json", "--folder", other)
+    made = veil("survey", "create", folder / "task.json", "--new", "--folder", other)
     assert made["database"] == str(other / "collector.sqlite3")
     assert other.stat().st_mode & 0o777 == 0o700
     opened = veil("survey", "open", SURVEY.task[:8], "--folder", other)
@@ -329,3 +344,41 @@ def test_a_database_that_is_not_empty_is_named_where_a_backup_is_restored(folder
     veil("backup", folder / "b.sqlite3")
     said = veil("restore", folder / "b.sqlite3", code=3)["error"]["message"]
     assert f"{folder / 'data' / 'collector.sqlite3'} has surveys" in said
+
+
+def test_an_empty_database_of_a_server_is_made_only_when_asked(
+    folder: Path, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VEIL_DATABASE_URL", postgres.database())
+    for command in (["survey", "list"], ["token", "create", "--scope", "answers:read"], ["survey", "create"]):
+        given = [folder / "task.json"] if command[-1] == "create" else []
+        assert "--new" in veil(*command, *given, code=3)["error"]["message"]
+    with psycopg.connect(load_settings().database) as connection:
+        tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'"
+        assert connection.execute(tables).fetchone() == (0,)
+    veil("survey", "create", folder / "task.json", "--new")
+    assert len(veil("survey", "list")["surveys"]) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_another_account_than_the_folders_is_refused(folder: Path) -> None:
+    data = folder / "data"
+    before = sorted(data.iterdir())
+    os.chown(data, 65_534, 65_534)
+    for command in (["survey", "create", folder / "task.json"], ["survey", "list"], ["serve"], ["key", "adopt"]):
+        message = veil(*command, code=3)["error"]["message"]
+        assert message.startswith("account: expected nobody, the owner of ")
+        assert "sudo -u nobody veil" in message
+    assert sorted(data.iterdir()) == before
+    os.chown(data, 0, 0)
+    os.chown(data / "collector.sqlite3", 65_534, 65_534)
+    assert "account: expected nobody" in veil("survey", "list", code=3)["error"]["message"]
+
+
+def test_a_new_database_is_logged_once_with_its_key(tmp_path: Path) -> None:
+    with running(tmp_path / "data") as collector:
+        assert collector.stop() in (0, -signal.SIGTERM)
+        collector.start()
+        (line,) = [json.loads(line) for line in collector.log.splitlines() if '"new-database"' in line]
+        key = load_key(collector.settings.key_path)
+    assert (line["key"], line["database"]) == (fingerprint(key), str(tmp_path / "data" / "collector.sqlite3"))

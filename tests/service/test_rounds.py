@@ -231,7 +231,7 @@ def test_the_operator_leads_a_study(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert result.exit_code == code, (result.output, result.exception)
         return json.loads(result.stdout)
 
-    shown = veil("survey", "create", file, "--open", "--minimum", 10)
+    shown = veil("survey", "create", file, "--new", "--open", "--minimum", 10)
     task, id_ = shown["task"], shown["study"]
     veil("survey", "next", task[:8], code=7)  # nobody has answered
     store = open_store(Settings(folder=str(tmp_path / "data")))

@@ -29,7 +29,7 @@ from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
 from veil.errors import ServiceError
 
-PAGE = sandbox.ROOT / "docs" / "collector" / "deployment.md"
+PAGE = sandbox.ROOT / "docs" / "collector" / "install.md"
 
 
 def block(kind: str) -> str:
@@ -110,6 +110,9 @@ def test_the_shipped_unit_takes_reports_and_answers(tmp_path: Path) -> None:
     with shipped(tmp_path) as (collector, process), httpx.Client(base_url=collector.url, timeout=300) as client:
         mounts = Path(f"/proc/{process.pid}/mounts").read_text()
         assert re.search(r" / \S+ ro,", mounts), mounts  # it runs where we think that it does
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        filtered = sandbox.allowed_calls(sandbox.shipped().lines) is not None
+        assert ("Seccomp:\t2\n" in status) is filtered
         assert list((collector.folder / "kernels").rglob("*.nbc"))  # compiled before it listened
         sent = client.post(f"/v1/surveys/{SURVEY.task}/reports", content=framed(SURVEY, values(60)), headers=FRAMED)
         assert sent.status_code == 200, sent.text

@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def create(*options: str) -> Any:
-    return CliRunner().invoke(app, ["survey", "create", "study.json", *options, "--json"])
+    return CliRunner().invoke(app, ["survey", "create", "study.json", "--new", *options, "--json"])
 
 
 def test_a_survey_with_fine_times_is_published_on_request_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,7 +49,7 @@ def test_a_survey_with_fine_times_is_published_on_request_alone(folder: Path, mo
     assert create().exit_code == 3
     assert create("--precision", "3600").exit_code == 0
     (folder / "study.json").write_bytes(Survey(GRR(2.0, DRINKS)).to_bytes())
-    assert json.loads(create("--precision", "1", "--allow-fine-times").output)["precision"] == 1
+    assert json.loads(create("--precision", "1", "--allow-fine-times").stdout)["precision"] == 1
 
 
 def test_a_request_for_fine_times_says_so(tmp_path: Path) -> None:

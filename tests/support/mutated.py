@@ -85,7 +85,7 @@ COMMANDS = [
     _c("survey create ages.json --folder base", "ages.json base/*", "base", outputs="base"),
     _c("survey list --folder base", "base/*", "base", outputs="base"),
     _c("survey show {task} --folder base", "base/*", "base", outputs="base"),
-    _c("restore backup.db --folder new", "backup.db", outputs="new"),
+    _c("restore backup.db --new --folder new", "backup.db", outputs="new"),
     _c(
         "answer http://127.0.0.1:9/v1/surveys/{task} --value tea --key {key} --lifetime 8 --ledger ledger --patience 0",
         "ledger",
@@ -161,7 +161,7 @@ def build_corpus(folder: Path) -> Corpus:
     veil("estimate drinks.json drinks.bin -o answers.json --all")
     veil("next run words.json")
     veil("randomize run words.csv -o words.arrow --seed 1")
-    veil("survey create drinks.json --folder base --open --minimum 1")
+    veil("survey create drinks.json --new --folder base --open --minimum 1")
     veil("backup backup.db --folder base")
     return Corpus(folder, _by_library(folder))
 

@@ -258,7 +258,7 @@ def test_a_missing_matplotlib_is_noticed_before_the_work(
     study = tmp_path / "study.json"
     study.write_bytes(Survey(GRR(1.0, 3)).to_bytes())
     (tmp_path / "values.csv").write_text("held\n1\n")
-    CliRunner().invoke(app, ["survey", "create", str(study), "--folder", str(tmp_path / "base")])
+    CliRunner().invoke(app, ["survey", "create", str(study), "--new", "--folder", str(tmp_path / "base")])
     paths = {name: tmp_path / name for name in ("tally", "folder", "base", "out")}
     paths |= {"study": study, "values": tmp_path / "values.csv"}
     monkeypatch.setattr("veil.plot.axes.find_spec", lambda name: None)

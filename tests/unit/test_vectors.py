@@ -286,10 +286,12 @@ def flip(text: str, pattern: str) -> str:
         ("primitives", r'"spread": "([0-9a-f]+)"'),
         ("bad_tasks", r'"ratio": "(abov)e"'),
         ("published", r'"outcome": "(rollbac)k"'),
+        ("statements", r"at most ([0-9.]+) times"),
     ],
 )
 def test_node_fails_on_one_flipped_digit(name: str, pattern: str, tmp_path: Path) -> None:
     empty = {"primitives": {}, "lasting": {"people": []}, "bad_tasks": {"cases": []}, "published": {"steps": []}}
+    empty["statements"] = {"cases": []}
     for other in VECTORS.glob("*.json"):  # the file alone: all others would be gone through for nothing
         (tmp_path / other.name).write_text(json.dumps(empty.get(other.stem, {"surveys": []})))
     path = tmp_path / f"{name}.json"

@@ -32,6 +32,8 @@ import type { Budget, Caps } from "./ledger.js";
 import { checkOpen, readKeys } from "./publication.js";
 import type { Publication, Wanted } from "./publication.js";
 import { Queue } from "./queue.js";
+import { termsOf } from "./promise.js";
+import type { Terms } from "./promise.js";
 import { NOTHING, numberOf, sum } from "./ratio.js";
 import { Source } from "./source.js";
 import type { Charge, Parcel, Refusal, Store } from "./store.js";
@@ -40,7 +42,7 @@ import type { Survey } from "./survey.js";
 import { Words } from "./words.js";
 
 /** Which survey, where it is, and what the person grants. */
-export type Options = Terms & (ByTask | ByName);
+export type Options = Common & (ByTask | ByName);
 
 export interface ByTask {
   /** The task id: 64 hex digits that name the survey and everything in it. */
@@ -54,7 +56,7 @@ export interface ByName {
   readonly task?: never;
 }
 
-export interface Terms {
+export interface Common {
   /** The collector's address, as "https://collector.example". */
   readonly collector: string;
   /** The collector's public key, 32 bytes as base64url; or several, while keys change. */
@@ -112,6 +114,7 @@ export class Client {
   // Truly private: no page can reach the entropy or the ledger through a client.
   readonly #survey: Survey; // the task id names everything in it: it never changes, only its times may
   readonly #about: About | null;
+  readonly #terms: Terms;
   readonly #step: number;
   readonly #source: Source;
   readonly #collector: string;
@@ -122,16 +125,17 @@ export class Client {
 
   /** @internal */
   constructor(
-    { survey, about, step }: Publication,
+    published: Publication,
     source: Source,
     collector: string,
     options: Options,
     store: Store,
     environment: Environment,
   ) {
-    this.#survey = survey;
-    this.#about = about;
-    this.#step = step;
+    this.#survey = published.survey;
+    this.#about = published.about;
+    this.#terms = termsOf(published, collector);
+    this.#step = published.step;
     this.#source = source;
     this.#collector = collector;
     this.#options = options;
@@ -167,6 +171,11 @@ export class Client {
   /** What the survey asks about: the domain as it stands in the task, for a page that draws its own form. */
   get domain(): Json {
     return structuredClone(this.#survey.domain.json);
+  }
+
+  /** What the survey promises, what goes with an answer in clear and what is kept of it: for `statements`. */
+  get terms(): Terms {
+    return structuredClone(this.#terms);
   }
 
   /** What one answer costs, and what is left of the lifetime's budget. */

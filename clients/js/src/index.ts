@@ -9,6 +9,7 @@ import { browser } from "./environment.js";
 
 export type { Account, Options, Receipt } from "./client.js";
 export type { Budget, Caps } from "./ledger.js";
+export type { Terms } from "./promise.js";
 export type { Refusal } from "./store.js";
 export { BudgetError, CollectorError, DomainError, StorageError, SurveyError, VeilError } from "./errors.js";
 

@@ -9,13 +9,16 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
-import { encodeText, hex, littleEndian } from "../build/bytes.js";
+import { encodeText, fromBase64url, hex, littleEndian } from "../build/bytes.js";
 import { canonical, digest, parse } from "../build/canonical.js";
 import { openClient } from "../build/client.js";
 import { readDomain } from "../build/domains.js";
 import { bucketOf, splitmix64, spreadBytes } from "../build/hash.js";
 import { lastingReport } from "../build/lasting.js";
 import { MemoryStore } from "../build/memory.js";
+import { termsOf } from "../build/promise.js";
+import { verify } from "../build/publication.js";
+import { statements } from "../build/statements.js";
 import { Survey } from "../build/survey.js";
 import { readView } from "../build/views.js";
 import { Words } from "../build/words.js";
@@ -205,6 +208,17 @@ export async function reproduce(folder, failed) {
         ({ code }) => ({ "survey-outdated": "outdated", "survey-rollback": "rollback" })[code] ?? "refused",
       );
       equal(found, outcome);
+    });
+  }
+
+  const told = read("statements");
+  for (const { name, published, statements: wanted } of told.cases) {
+    await check(`statements: ${name}`, async (equal) => {
+      const { document } = published;
+      const task = await digest(parse(fromBase64url(document)).survey);
+      const terms = termsOf(await verify(published, [told.key], { task }), told.collector);
+      const found = statements(terms);
+      equal(JSON.stringify(found), JSON.stringify(wanted));
     });
   }
 

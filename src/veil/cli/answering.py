@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting
+from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, warn
 from veil.errors import DomainError, InputError, ServiceError
 
 if TYPE_CHECKING:
@@ -31,13 +31,6 @@ def answer(
             " collector's: https://collector.example.",
         ),
     ],
-    value: Annotated[
-        str,
-        typer.Option(
-            help="What to answer; - reads it from standard input, so that neither the list of processes nor the shell's"
-            " history shows it. Items of a set with ; between them, a record as JSON, nothing for a missing value.",
-        ),
-    ],
     key: Annotated[
         list[str],
         typer.Option(help="The collector's public key, as `veil survey show` prints it; several while keys change."),
@@ -50,6 +43,16 @@ def answer(
             " ledger raise."
         ),
     ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(
+            help="What to answer; - reads it from standard input, so that neither the list of processes nor the shell's"
+            " history shows it. Items of a set with ; between them, a record as JSON, nothing for a missing value.",
+        ),
+    ] = None,
+    preview: Annotated[
+        bool, flag("--preview", "Say what an answer would tell, and what becomes of it. Nothing is paid or sent.")
+    ] = False,
     name: Annotated[
         str | None, typer.Option(help="The survey's name: its latest wave that takes answers is answered.")
     ] = None,
@@ -91,13 +94,26 @@ def answer(
     """
     from veil.device import Client, Ledger
 
+    if value is None and not preview:
+        raise typer.BadParameter("expected --value, or --preview")
     collector, survey = _place(url, name)
     path = ledger or default_ledger()
     if lifetime is None and not path.exists():
         raise typer.BadParameter(f"there is no ledger {path} yet: expected its budget", param_hint="--lifetime")
     budget = Ledger(path, lifetime=lifetime, per_day=per_day, per_survey=per_survey, delta=delta)
     client = Client.open(collector, key, survey, budget, allow_fine_times=allow_fine_times)
-    held = held_value(client.survey.domain, _given(value))
+    screen, told = console(as_json), client.statements
+    if preview:
+        for sentence in told.values():
+            screen.print_line(sentence)
+        return {"task": client.survey.task, "wave": client.wave, "statements": told}
+    if "weak" in told:
+        warn(told["weak"])
+    if client.survey.public:
+        warn(told["public"])
+    if allow_fine_times:
+        warn(told["time"])
+    held = held_value(client.survey.domain, _given(value or ""))
     receipt = client.answer(held, _columns(public), occasion=occasion, changed=changed, patience=patience)
     if receipt.reason is not None:
         said = f"the collector will not take this report, and it is not sent again: {receipt.reason.message}"
@@ -106,7 +122,6 @@ def answer(
     facts |= {"cost": client.survey.guarantee.epsilon, "left": float(budget.left), "waiting": client.waiting}
     if receipt.earlier:
         facts["earlier"] = True
-    screen = console(as_json)
     if survey != client.survey.task:
         screen.print_line(_asked(survey, client.wave, client.text(_language())))
     screen.print_line(_SAID[receipt.state])

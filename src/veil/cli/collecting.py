@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.database import Folder, On, SettingsFile, check_installed, command, settings_of
+from veil.cli.database import Folder, New, On, SettingsFile, check_installed, check_owner, command, settings_of
 from veil.cli.options import (
     Candidates,
     Changes,
@@ -79,7 +79,9 @@ def serve(
 
     options: dict[str, Any] = {"host": host, "port": port, "workers": workers}
     given = {name: value for name, value in options.items() if value is not None}
-    run(replace(settings_of(settings, folder), **given))
+    chosen = replace(settings_of(settings, folder), **given)
+    check_owner(chosen)
+    run(chosen)
     return {"stopped": True}
 
 
@@ -104,7 +106,7 @@ def warm(settings: SettingsFile = None, folder: Folder = None, as_json: AsJson =
     return {"seconds": seconds}
 
 
-@command(survey_app, "create", make=True)
+@command(survey_app, "create")
 def create(
     on: On,
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="The study: a file of `veil plan`, or a bare task.")],
@@ -113,6 +115,9 @@ def create(
     precision: Annotated[int | None, typer.Option(help="Truncate times to so many seconds; default: 86400.")] = None,
     allow_fine_times: Annotated[
         bool, flag("--allow-fine-times", "Publish a --precision below 3600 (an hour); devices refuse it by default.")
+    ] = False,
+    allow_weak_privacy: Annotated[
+        bool, flag("--allow-weak-privacy", "Publish an eps above 10 per report, which protects hardly anybody.")
     ] = False,
     minimum: Annotated[int | None, typer.Option(help="Answer nothing below so many reports; default: 100.")] = None,
     step: Annotated[
@@ -137,12 +142,15 @@ def create(
     ] = None,
     people: Annotated[int | None, typer.Option(help="Close a round once its share of so many people answered.")] = None,
     round_seconds: Annotated[int | None, typer.Option(help="Close a round after so many seconds.")] = None,
+    new: New = False,
     open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
 ) -> Document:
     """Publish a study: its survey is kept as a draft. Another reading of the same task replaces the one before."""
     from veil.cli.files import read_published
     from veil.collector.catalogue import task_wanted
     from veil.collector.documents import for_devices
+    from veil.device.verification import FINEST_PRECISION, duration
+    from veil.privacy import weakness
 
     options: dict[str, Any] = {"opens": opens, "closes": closes, "precision": precision, "minimum": minimum}
     options |= {
@@ -154,6 +162,7 @@ def create(
         "people": people,
         "round_seconds": round_seconds,
         "allow_fine_times": allow_fine_times or None,
+        "allow_weak_privacy": allow_weak_privacy or None,
     }
     given = {name: value for name, value in options.items() if value is not None}
     terms = {"precision": on.settings.precision, "minimum": on.settings.minimum}
@@ -164,6 +173,12 @@ def create(
             stored = on.catalogue.open(stored.task)
     if not made and stored.wave is not None and stored.state != "draft":
         warn(f"this is {_called(stored)}, published before: to ask again under this name, say --wave {stored.wave + 1}")
+    if (weak := weakness(loaded.guarantee)) is not None:
+        warn(weak)
+    if stored.precision < FINEST_PRECISION:
+        warn(f"times of reports are kept to {duration(stored.precision)}, which can show whose a report is")
+    if public := [column.name for column in loaded.survey.public]:
+        warn(f"sent and stored in clear beside each report, and may identify people: {', '.join(public)}")
     devices = for_devices(on.settings, on.store, stored) if open_now else {}
     return on.shown({**on.catalogue.describe(stored), **devices, "database": on.settings.place})
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from veil.cli.outcome import AsJson, Document, console, reporting
+from veil.cli.outcome import AsJson, Document, console, flag, reporting
 from veil.errors import InputError, StoreError, VeilError
 from veil.tools.extras import missing
 
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from veil.collector.settings import Settings
     from veil.collector.store import AuditEntry, Store
 
-__all__ = ["Folder", "On", "SettingsFile", "check_installed", "command", "settings_of"]
+__all__ = ["Folder", "New", "On", "SettingsFile", "check_installed", "check_owner", "command", "settings_of"]
 
 SettingsFile = Annotated[
     Path | None,
     typer.Option("--settings", help="The settings, a TOML file; default: VEIL_SETTINGS, or veil.toml if it is there."),
 ]
 Folder = Annotated[Path | None, typer.Option(help="The folder of the database and the key; default: veil-collector.")]
+New = Annotated[bool, flag("--new", "Make the database and its key if there are none; without it, that is an error.")]
 
 
 @dataclass(frozen=True)
@@ -107,13 +108,13 @@ def _shared(*, settings: SettingsFile = None, folder: Folder = None, as_json: As
 
 
 def command(
-    app: typer.Typer, name: str, action: str | None = None, *, make: bool = False, old: bool = False
+    app: typer.Typer, name: str, action: str | None = None, *, old: bool = False
 ) -> Callable[[Callable[..., Document]], None]:
     """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
 
-    Only where one may be made, an empty database does not pass for the collector's; and only where an `old` one may be
-    used, one of an earlier version is not refused. With an `action`, the audit log says that it was asked for, by whom,
-    of which survey and with which options, before anything is done.
+    A command with a parameter `new` may make the database if that is true; every other one refuses an empty or missing
+    one. A database of an earlier version is refused unless an `old` one may be used. With an `action`, the audit log
+    says that it was asked for, by whom, of which survey and with which options, before anything is done.
     """
 
     def register(work: Callable[..., Document]) -> None:
@@ -124,7 +125,8 @@ def command(
             from veil.collector.service import open_store
 
             chosen = settings_of(settings, folder)
-            store = open_store(chosen, make=make, old="keep" if old else "refuse")
+            check_owner(chosen)
+            store = open_store(chosen, make=bool(given.get("new")), old="keep" if old else "refuse")
             try:
                 catalogue = Catalogue(store)
                 on = On(chosen, store, catalogue, Studies(store, catalogue), console(as_json))
@@ -144,6 +146,26 @@ def command(
     return register
 
 
+def check_owner(settings: Settings) -> None:
+    """Refuse to work in another account's folder: what is written there could not be used by the collector any more.
+
+    A folder of root in which this account may write is one that was mounted for it.
+    """
+    if sys.platform == "win32":
+        return
+    mine = os.geteuid()
+    file = settings.database_file
+    for path in [Path(settings.folder), *([file.parent, file] if file is not None else [])]:
+        with contextlib.suppress(OSError):
+            owner = path.stat().st_uid
+            if owner != mine and not (owner == 0 and path.is_dir() and os.access(path, os.W_OK)):
+                name = _name_of(owner)
+                as_owner = f"sudo -u {name.replace('uid-', '#')} veil ..."
+                raise InputError(
+                    f"account: expected {name}, the owner of {path}, got {_name_of(mine)}: run it as in {as_owner}"
+                )
+
+
 def _unsaid(value: Any) -> bool:
     """Whether an option has nothing to tell; 0 tells something."""
     return value is None or value is False or value in ("", [], ())
@@ -159,14 +181,18 @@ def check_installed() -> None:
 
 def _account() -> str:
     """Return the account that this process runs as, whatever the environment says."""
+    return os.getlogin() if sys.platform == "win32" else _name_of(os.getuid())  # there it is the process's own
+
+
+def _name_of(uid: int) -> str:
     if sys.platform == "win32":
-        return os.getlogin()  # the process's own there; elsewhere it is that of the terminal
+        return f"uid-{uid}"
     import pwd
 
     try:
-        return pwd.getpwuid(os.getuid()).pw_name
+        return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return f"uid-{os.getuid()}"
+        return f"uid-{uid}"
 
 
 def _sudo() -> Document:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from veil.cli import completing
-from veil.cli.database import On, check_installed, command
+from veil.cli.database import New, On, check_installed, command
 from veil.cli.outcome import AsJson, Document, Verdict, console, flag, plural, reporting, warn
 from veil.errors import InputError
 
@@ -39,7 +39,7 @@ key_app = typer.Typer(help="The key that a collector signs surveys with.", no_ar
 def register(app: typer.Typer) -> None:
     """Add the commands that stand by themselves."""
     command(app, "backup", "backup", old=True)(backup)
-    command(app, "restore", make=True)(restore)
+    command(app, "restore")(restore)
     command(app, "check")(check)
 
 
@@ -61,6 +61,7 @@ def backup(
 def restore(
     on: On,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `veil backup` wrote, of this version or before.")],
+    new: New = False,
 ) -> Document:
     """Copy a backup into an empty database, SQLite or PostgreSQL, whichever it was made of."""
     from veil.collector.backup import restore as copy_back

@@ -149,6 +149,7 @@ def plan(
         return show_goals(screen)
     from veil.cli.files import check_output
     from veil.planning import Wishes, goal_of
+    from veil.privacy import weakness
     from veil.tools.durable import write_atomically
 
     goal = goal_of(kind)
@@ -210,6 +211,8 @@ def plan(
         screen.print(f"Planned for {many:,} people, {known_from}: --users says another number.")
     if central is not None:
         _warn_of_shuffler(choice, central)
+    elif (weak := weakness(choice.study.guarantee)) is not None:
+        warn(weak)
     if file is not None:
         warn(
             f"names and values of these columns of {file} stand in the study, which is public: may everybody see them?"

@@ -17,6 +17,7 @@ from typing import Any
 from veil.collector.store import Store, StoredSurvey
 from veil.device.verification import FINEST_PRECISION, NAME, read_time, written_time
 from veil.errors import InputError, ServiceError, StoreError, WireError
+from veil.privacy import MAX_EPSILON, Guarantee, weakness
 from veil.study import Study
 from veil.study.registry import study_from_json
 from veil.survey import MOST_WAVES, Survey
@@ -93,12 +94,17 @@ def draft_of(
     return replace(draft, step=step, keep_days=keep, name=name, texts=texts, wave=wave)
 
 
-def check_allowed(options: Json, *, precision: int) -> None:
+def check_allowed(guarantee: Guarantee, options: Json, *, precision: int) -> None:
     """Refuse terms that need an option of their own to be published; these options are removed.
 
     `precision` is that of surveys that do not say.
     """
-    fine = _flag(options, "allow_fine_times")
+    fine, weak = _flag(options, "allow_fine_times"), _flag(options, "allow_weak_privacy")
+    if not weak and guarantee.epsilon > MAX_EPSILON:
+        raise InputError(
+            f"epsilon: expected at most {MAX_EPSILON:g} per report: {weakness(guarantee)}; allow_weak_privacy"
+            " (--allow-weak-privacy) publishes it all the same"
+        )
     seconds = options.get("precision", precision)
     if not fine and is_int(seconds) and seconds < FINEST_PRECISION:
         raise InputError(

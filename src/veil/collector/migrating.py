@@ -19,7 +19,7 @@ from veil.collector.checksums import page_checksum, sum_block
 from veil.collector.schema import BLOCKS, CHECKED, LATEST, PER_SURVEY, statements
 from veil.collector.seen import Seen
 from veil.collector.sql import Connection
-from veil.errors import StoreError
+from veil.errors import InputError, StoreError
 from veil.wire.frames import ID_BYTES
 
 __all__ = ["bring_up_to_date"]
@@ -28,8 +28,15 @@ _NO_END = 2**63 - 1
 _ROWS = 64  # at once, of a quarter of a megabyte at most
 
 
-def bring_up_to_date(store: BlockStore, connection: Connection, version: int, old: Old, **words: str) -> int:
-    """From a version (0: an empty database) to the latest; refuses what a later veil wrote. The version that it has."""
+def bring_up_to_date(
+    store: BlockStore, connection: Connection, version: int, old: Old, *, make: bool = True, **words: str
+) -> int:
+    """Bring a database from `version` to the latest one, and return the version that it has then.
+
+    Version 0 is an empty database, which is refused unless one may be made. What a later veil wrote is refused.
+    """
+    if version == 0 and not make:
+        raise InputError("database: expected the collector's, got an empty one: check the settings, or make it (--new)")
     if not 0 <= version <= LATEST:
         raise StoreError(
             f"this database was written by another version of veil: its schema is {version}, and this one knows"

@@ -89,6 +89,7 @@ def _survey_paths() -> Node:
         "closes": TIME,
         "precision": {"type": "integer", "minimum": 1, "maximum": 31_622_400},
         "allow_fine_times": {"type": "boolean", "description": "Publish a precision below 3,600 seconds."},
+        "allow_weak_privacy": {"type": "boolean", "description": "Publish an eps above 10 per report."},
         "minimum": {"type": "integer", "minimum": 1, "maximum": 2**40},
         "step": {"type": "integer", "minimum": 1, "maximum": 2**40},
         "keep_days": {"type": "integer", "minimum": 1, "maximum": 36_525},

@@ -27,6 +27,7 @@ from veil.errors import (
     StoreReadOnlyError,
     StoreTimeoutError,
     StoreUnreachableError,
+    VeilError,
 )
 
 __all__ = ["PostgresStore"]
@@ -113,7 +114,7 @@ class PostgresStore(BlockStore):
     `seconds` is how long a call may take, whether the server is busy, waits for a lock, or has stopped answering.
     """
 
-    def __init__(self, url: str, seconds: float | None = None, *, old: Old = "update") -> None:
+    def __init__(self, url: str, seconds: float | None = None, *, old: Old = "update", make: bool = True) -> None:
         super().__init__()
         given = psycopg.conninfo.conninfo_to_dict(url)
         self._url = psycopg.conninfo.make_conninfo(url, **{k: v for k, v in _DEFAULTS.items() if k not in given})
@@ -129,8 +130,8 @@ class PostgresStore(BlockStore):
         self._warned = False
         try:
             with self.writing(patient=True) as connection:
-                self._prepare(connection, old)
-        except StoreError:
+                self._prepare(connection, old, make)
+        except VeilError:
             self.close()
             raise
 
@@ -392,12 +393,12 @@ class PostgresStore(BlockStore):
                 log("warning", "database-server-changed", timeline=history[1])
             self._epochs[connection] = self._epoch
 
-    def _prepare(self, connection: _Marked, old: Old) -> None:
+    def _prepare(self, connection: _Marked, old: Old, make: bool) -> None:
         connection.execute("SELECT pg_advisory_xact_lock(?)", (_SCHEMA_LOCK,))
         connection.execute("CREATE TABLE IF NOT EXISTS veil_version (version integer NOT NULL)")
         found = connection.execute("SELECT version FROM veil_version").fetchone()
         version = 0 if found is None else found[0]
-        self.version = bring_up_to_date(self, connection, version, old, **_WORDS)
+        self.version = bring_up_to_date(self, connection, version, old, make=make, **_WORDS)
         if version != self.version:
             connection.execute("DELETE FROM veil_version")
             connection.execute("INSERT INTO veil_version (version) VALUES (?)", (self.version,))

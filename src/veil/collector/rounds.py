@@ -57,7 +57,7 @@ class Studies:
         A `bare` task says what is asked and not how it is read: a study that is there already stays.
         """
         survey, options = study.survey, dict(options)
-        check_allowed(options, precision=precision)
+        check_allowed(study.guarantee, options, precision=precision)
         people, seconds = options.pop("people", None), options.pop("round_seconds", None)
         if isinstance(study, OneRound):
             if people is not None or seconds is not None:

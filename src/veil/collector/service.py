@@ -20,7 +20,7 @@ from veil.collector.catalogue import Catalogue, read_by
 from veil.collector.commit import CommitQueue
 from veil.collector.documents import published, published_round, valid_until
 from veil.collector.health import Health
-from veil.collector.keys import KeyWatch, own_key
+from veil.collector.keys import KeyWatch, fingerprint, is_signed_for, own_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
 from veil.collector.readings import Readings
@@ -51,7 +51,7 @@ _FOLD_PAUSE = 60.0  # after a failure
 def open_store(
     settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True, old: Old = "refuse"
 ) -> Store:
-    """The store that the settings name, made ready for use; where none may be made, a file must be there.
+    """The store that the settings name, made ready for use; without `make`, an empty or missing one is refused.
 
     A `hurried` one gives up on a server that does not answer in time: devices wait for it. Of several processes one
     does the `chores`: it moves what SQLite wrote from its log to its place. One of an earlier version is brought up to
@@ -59,17 +59,20 @@ def open_store(
     """
     url, path = settings.database, settings.database_file
     if path is not None and not make and not path.exists():
-        raise InputError(f"there is no database {path}: name its folder with --folder, or its settings with --settings")
+        raise InputError(
+            f"there is no database {path}: name its folder with --folder, or its settings with --settings; --new of"
+            " veil survey create and veil restore makes one"
+        )
     store: BlockStore
     if path is not None:
         from veil.collector.sqlite_store import SqliteStore
 
         make_private_folder(path.parent)
-        store = SqliteStore(path, keep_log_short=chores, old=old)
+        store = SqliteStore(path, keep_log_short=chores, old=old, make=make)
     elif url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
 
-        store = PostgresStore(url, settings.database_seconds if hurried else None, old=old)
+        store = PostgresStore(url, settings.database_seconds if hurried else None, old=old, make=make)
     else:
         raise InputError("database_url must begin with sqlite:/// or postgresql://")
     store.remember(settings.ids_megabytes)
@@ -98,7 +101,10 @@ class Service:
         if chores:
             remove_copies(Path(settings.folder))
         self.health = Health(self.store)
+        new = not is_signed_for(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
+        if new:  # an operator who named the wrong folder sees it here
+            log("warning", "new-database", database=settings.place, key=fingerprint(self.key))
         self.key_watch = KeyWatch(self.store, self.key)
         self.metrics = Metrics() if metrics is None else metrics
         self._chores, self._clock = chores, clock

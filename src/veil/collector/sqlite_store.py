@@ -37,7 +37,9 @@ _TRUNCATE_SECONDS = 0.1  # for each, while nobody can write; and between them
 class SqliteStore(BlockStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
-    def __init__(self, path: str | Path, *, keep_log_short: bool = True, old: Old = "update") -> None:
+    def __init__(
+        self, path: str | Path, *, keep_log_short: bool = True, old: Old = "update", make: bool = True
+    ) -> None:
         super().__init__()
         # in full: SQLite may take a relative path for a URI ("file:...") or for ":memory:"
         self._path, self._keeps_log_short = Path(path).absolute(), keep_log_short
@@ -53,7 +55,7 @@ class SqliteStore(BlockStore):
                 Path(f"{self._path}{ending}").chmod(0o600)
         with _translated():
             self._writer = self._connect()
-            self._prepare(old)
+            self._prepare(old, make)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -275,10 +277,10 @@ class SqliteStore(BlockStore):
         connection.execute(f"PRAGMA wal_autocheckpoint = {_PAGES_BEFORE_CHECKPOINT}")
         return connection
 
-    def _prepare(self, old: Old) -> None:
+    def _prepare(self, old: Old, make: bool) -> None:
         with self.writing() as connection:
             found = connection.execute("PRAGMA user_version").fetchone()[0]
-            self.version = bring_up_to_date(self, connection, found, old, **_WORDS)
+            self.version = bring_up_to_date(self, connection, found, old, make=make, **_WORDS)
             connection.execute(f"PRAGMA user_version = {self.version}")
 
 

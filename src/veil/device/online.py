@@ -20,6 +20,7 @@ from veil.device.languages import best_text
 from veil.device.lasting import written
 from veil.device.ledger import Ledger
 from veil.device.outbox import Outbox, Parcel, Refusal
+from veil.device.statements import statements
 from veil.device.verification import (
     NAME,
     check_valid,
@@ -108,6 +109,7 @@ class OnlineClient:
         self._client: Client | None = None
         self._key = b""
         self._about: Json | None = None
+        self._published: Json = {}
         self._seen, self._step = 0.0, 1
 
     @property
@@ -132,6 +134,11 @@ class OnlineClient:
         None where the collector says nothing about the survey.
         """
         return best_text({} if self._about is None else self._about["texts"], languages)
+
+    @property
+    def statements(self) -> dict[str, str]:
+        """What to tell the person before they answer, by topic (`veil.device.statements`)."""
+        return statements(self._published, self._web.address, self._key)
 
     @property
     def waiting(self) -> int:
@@ -249,6 +256,7 @@ class OnlineClient:
         self._check_wave(key, about)
         if self._client is not None and self.survey.task != survey.task:
             raise MismatchError("another wave of this name is open now: open it anew, and ask again")
+        self._published = published
         self._client, self._key, self._about, self._step = Client(survey, self.ledger), key, about, step
 
     def _check_wave(self, key: bytes, about: Json | None) -> None:

@@ -30,7 +30,6 @@ _CLASS_BYTES, _PART_BYTES, _CELL_BYTES, _CHOICE_BYTES = 4_000, 4_000, 24, 200
 _FIXED_BYTES = 40_000_000
 _BATCH_NUMBERS, _NUMBER_BYTES = 1 << 21, 80  # weights of a batch of rows, with their limbs
 _EXPRESSION_BYTES = 400_000  # vectors of DuckDB's threads
-_SAMPLES = 200
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ const TYPES = { html: "text/html", js: "text/javascript", css: "text/css" };
 // The example page, on an origin of its own; only its settings are the test's.
 const server = createServer(async (request, response) => {
   const name = request.url === "/" ? "index.html" : request.url.slice(1);
-  const file = name === "veil.js" ? "clients/js/dist/veil.js" : `examples/survey-page/${name}`;
+  const file = ["veil.js", "statements.js"].includes(name) ? `clients/js/dist/${name}` : `examples/survey-page/${name}`;
   try {
     const body = name === "settings.js" ? settings : await readFile(new URL(file, root));
     response.writeHead(200, { "Content-Type": TYPES[name.split(".").pop()] }).end(body);
@@ -104,10 +104,10 @@ async function visit(context) {
   return { page, posts, acknowledged };
 }
 
-async function answer(page, label) {
+async function answer(page, label, button = "Answer") {
   await page.getByLabel(label).check();
-  await page.getByRole("button", { name: "Answer" }).click();
-  await stateOf(page, "delivered", "queued", "refused", "budget", "storage", "failed");
+  await page.getByRole("button", { name: button }).click();
+  await stateOf(page, "delivered", "earlier", "queued", "refused", "budget", "storage", "failed");
   return page.locator("#status").getAttribute("data-state");
 }
 
@@ -117,7 +117,10 @@ const watch = (context) => {
   context.on("weberror", (error) => seen.problems.push(String(error.error())));
 };
 
-// 1. A person answers; the report arrives. The same answer again is the same bytes; another one is refused.
+const CHANGE = "I have changed my mind";
+
+// 1. A person answers; the report arrives. After that the device cannot tell another answer from the same; a changed one
+// is refused by the ledger.
 let context = await launch("first");
 watch(context);
 {
@@ -131,7 +134,8 @@ watch(context);
   seen.first = await answer(page, "coffee");
   seen.afterFirst = await counted();
   seen.same = await answer(page, "coffee");
-  seen.changed = await answer(page, "tea");
+  seen.other = await answer(page, "tea");
+  seen.changed = await answer(page, "tea", CHANGE);
   seen.posts = posts;
   seen.left = await page.locator("#left").textContent();
   seen.afterChanged = await counted();
@@ -145,6 +149,7 @@ watch(context);
   const { page, posts } = await visit(context);
   await stateOf(page, "ready");
   seen.restarted = await answer(page, "water");
+  seen.restartedChanged = await answer(page, "water", CHANGE);
   seen.restartedPosts = posts.length;
 }
 await context.close();
@@ -228,7 +233,8 @@ watch(context);
   await stateOf(page, "ready");
   seen.afterKill = (await counted()).reports;
   seen.leftAfterKill = await page.locator("#left").textContent();
-  seen.changedAfterKill = await answer(page, "tea");
+  seen.otherAfterKill = await answer(page, "tea");
+  seen.changedAfterKill = await answer(page, "tea", CHANGE);
 }
 await context.close();
 server.close();

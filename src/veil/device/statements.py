@@ -1,0 +1,70 @@
+"""What a person is told before they answer, made from the signed survey alone.
+
+The browser client has the same in `clients/js/src/statements.ts`; `vectors/statements.json` holds both to one text.
+"""
+
+from __future__ import annotations
+
+import math
+
+from veil.device.verification import FINEST_PRECISION, duration, read_published
+from veil.privacy import MAX_EPSILON, WEAK_EPSILON, Guarantee, odds
+from veil.survey import Survey
+from veil.tools.canonical import Json
+
+__all__ = ["statements"]
+
+
+def statements(published: Json, collector: str, key: bytes | None = None) -> dict[str, str]:
+    """Runs on the device: return what a published survey means for the person who answers it, by topic.
+
+    `odds` says what a report can tell, exactly; `weak` is there if that is much. `public` names what is sent in clear,
+    `time` how precise a time is kept, `kept` who keeps the report and for how long; `withdrawal` and `address` say what
+    cannot be undone or hidden.
+    """
+    document = read_published(published, key)
+    survey = Survey.from_json(document["survey"])
+    weak, public = _weak(survey.guarantee), ", ".join(column.name for column in survey.public)
+    told = {"odds": _odds(survey.guarantee)}
+    if weak is not None:
+        told["weak"] = weak
+    told["public"] = (
+        f"Sent and stored in clear beside your report: {public}. This can identify you."
+        if public
+        else "Your report carries nothing else about you in clear."
+    )
+    seconds = document["precision"]
+    fine = " This is finer than an hour, and can show which report is yours." if seconds < FINEST_PRECISION else ""
+    told["time"] = f"The time of your report is kept to {duration(seconds)}.{fine}"
+    told["kept"] = f"The collector at {collector} keeps the report{_until(document.get('keep_days'))}"
+    told["withdrawal"] = "Once your report is counted, it cannot be withdrawn."
+    told["address"] = "While your device sends it, the collector and the network see your device's address."
+    return told
+
+
+def _until(days: int | None) -> str:
+    if days is None:
+        return ". It names no day on which it erases it."
+    return f" until {days} {'day' if days == 1 else 'days'} after the survey is closed. Counts stay, and backups may."
+
+
+def _odds(guarantee: Guarantee) -> str:
+    if guarantee.ratio is None:
+        return "Your report promises nothing on its own."
+    times, sure = odds(guarantee.ratio)
+    reports = "All reports of one answer together" if guarantee.scope == "lifetime" else "Your report"
+    failing = ""
+    if guarantee.delta:
+        failing = f" With a probability of at most 1 in {math.floor(1 / guarantee.delta):,} it is more."
+    return (
+        f"{reports} can make your answer at most {times} times as likely as another: whoever holds the two for equally"
+        f" likely can then be {sure} sure.{failing} A changed answer is one more report, and tells more."
+    )
+
+
+def _weak(guarantee: Guarantee) -> str | None:
+    if guarantee.epsilon > MAX_EPSILON:
+        return f"This hardly protects your answer: eps is above {MAX_EPSILON:g}."
+    if guarantee.epsilon > WEAK_EPSILON:
+        return f"This protects your answer weakly: eps is above {WEAK_EPSILON:g}."
+    return None
