@@ -12,9 +12,13 @@ from pathlib import Path
 import pytest
 from tests.service import sandbox
 from tests.service.installing import PAGE, ROOT, follow, has_nginx, page_blocks, without_tls
+from tests.service.postgres import binaries, server
 from tests.support.snippets import blocks
 
+import veil
+from veil.collector.postgres_store import PostgresStore
 from veil.collector.settings import load_settings
+from veil.errors import StoreError
 
 DEPLOY = ROOT / "deploy"
 SHOWN = {"ini": "veil.service", "toml": "veil.toml", "nginx": "nginx/veil.conf"}
@@ -32,8 +36,8 @@ def test_the_page_shows_what_it_installs(language: str) -> None:
 
 def test_a_collector_can_be_installed_and_backed_up(tmp_path: Path) -> None:
     sandbox.check_possible()
-    begin = page_blocks()[:3]
-    (backup,) = [block for block in page_blocks() if "systemctl start veil-backup" in block]
+    begin = page_blocks()[:4]
+    (backup,) = [block for block in page_blocks() if "now veil-backup.timer" in block]
     last = """
 test "$(stat -c '%U %a' /var/lib/veil /var/backups/veil /var/backups/veil/*.sqlite3 | sort | uniq -c | tr -s ' ')" = "\
  1 veil 600
@@ -49,18 +53,23 @@ test "$(stat -c '%U %a' /var/lib/veil /var/backups/veil /var/backups/veil/*.sqli
 def test_the_page_can_be_followed(tmp_path: Path) -> None:
     sandbox.check_possible()
     code = page_blocks() if has_nginx() else without_tls(page_blocks())
+    (stopped,) = [place for place, block in enumerate(code) if "/opt/veil.before" in block and "readlink" in block]
+    newer = 'cp -R "$(readlink /opt/veil)" /opt/veil-99\nln -sfn /opt/veil-99 /opt/veil'
+    code.insert(stopped + 2, newer)  # after the backup
+    code.insert(stopped + 4, 'test "$(readlink /opt/veil)" = /opt/veil-99')
     last = r"""
 test "$(stat -c '%U %a' /var/lib/veil /var/backups/veil | sort -u)" = "veil 700"
 cd /var/lib/veil
 test "$(stat -c '%U %a' signing.key collector.sqlite3 /var/backups/veil/*.sqlite3 | sort -u)" = "veil 600"
 test "$(stat -c '%U %a' /etc/veil/veil.env)" = "root 600"
-test "$(ls /var/backups/veil | wc -l)" = 1
+test "$(ls /var/backups/veil | wc -l)" = 2
+test "$(readlink /opt/veil)" = "/opt/veil-VERSION"
 test ! -e veil-collector
 veil-admin survey list --json | tee /dev/stderr | grep -q '"name": *"drinks"'
 """
-    done = follow(tmp_path, [*code, last])
+    done = follow(tmp_path, [*code, last.replace("VERSION", veil.__version__)])
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    assert done.stdout.count('{"status":"ok"}') == 3 + has_nginx()
+    assert done.stdout.count('{"status":"ok"}') == 4 + has_nginx()
     assert "no damage" in done.stdout
     assert "restoring /var/backups/veil/veil-" in done.stdout
     if not has_nginx():
@@ -147,3 +156,51 @@ def test_the_timer_runs_daily(tmp_path: Path) -> None:
         for at in re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?= UTC)", said)
     ]
     assert max(times) - min(times) in (86_400.0, 82_800.0, 90_000.0)
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """Make a certificate for 127.0.0.1 that is its own authority."""
+    made = folder / f"{name}.pem"
+    options = "-x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=db.example"
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(made.with_suffix(".key")), "-out", str(made)]
+    subprocess.run(["openssl", "req", *options.split(), *names], check=True, capture_output=True)
+    return made
+
+
+def test_the_database_is_reached_by_tls_alone(tmp_path: Path) -> None:
+    if binaries() is None or shutil.which("openssl") is None:
+        refuse("PostgreSQL or openssl is not installed: TLS to the database was NOT tested")
+    text = PAGE.read_text(encoding="utf-8")
+    (line,) = [one.code.strip() for one in blocks(text) if one.code.startswith("VEIL_DATABASE_URL=postgresql://")]
+    (allowed,) = re.findall(r"`(hostssl [^`]+)`", text)
+    ours, others = certificate(tmp_path, "ours"), certificate(tmp_path, "others")
+    with server() as one:
+        one.execute("CREATE DATABASE veil", "ALTER ROLE veil PASSWORD 'secret'")
+        for file in (ours, ours.with_suffix(".key")):
+            shutil.copy(file, one.folder / "data" / file.name)
+            (one.folder / "data" / file.name).chmod(0o600)
+            if os.geteuid() == 0:
+                shutil.chown(one.folder / "data" / file.name, "postgres", "postgres")
+        one.execute(
+            "ALTER SYSTEM SET ssl = on",
+            "ALTER SYSTEM SET ssl_cert_file = 'ours.pem'",
+            "ALTER SYSTEM SET ssl_key_file = 'ours.key'",
+        )
+        (one.folder / "data" / "pg_hba.conf").write_text(allowed.replace("10.0.0.0/8", "127.0.0.1/32") + "\n")
+        one.stop()
+        one.start()
+        url = line.partition("=")[2].replace("PASSWORD", "secret").replace("db.example", f"127.0.0.1:{one.port}")
+        url = url.replace("/etc/veil/database-ca.pem", str(ours))
+        store = PostgresStore(url)
+        with store.reading() as connection:
+            (encrypted,) = (
+                connection.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").fetchone() or ()
+            )
+        store.close()
+        assert encrypted is True
+        wrongs = {url.replace(str(ours), str(others)): "TLS", url.replace("verify-full", "disable"): "pg_hba.conf"}
+        for wrong, why in wrongs.items():
+            with pytest.raises(StoreError) as refused:
+                PostgresStore(wrong).ping()
+            assert why in str(refused.value)
+            assert "secret" not in str(refused.value)
