@@ -174,3 +174,18 @@ def test_combinations_of_very_many_groups_are_not_listed() -> None:
     for text in (query, f"EXPLAIN {query}"):
         with pytest.raises(InputError, match="400,000,000 groups, more than 100,000"):
             table.asking(text).read(InMemory(table.survey, made))
+
+
+def test_conditions_of_many_boxes_look_whether_they_are_to_stop() -> None:
+    """The variance takes time with the square of the number of boxes: a limit of 8 s ended one after 25 s."""
+    made = TABLE.survey.randomize({"age": [1, 2], "salary": [3, 4]}, SeededForExperiments(1), public={"m": [5, 6]})
+    looks = []
+
+    def count(boxes: int) -> int:
+        looks.clear()
+        holes = " AND ".join(f"(age <> {2 * i} OR salary <> {2 * i})" for i in range(boxes))
+        with limited(Limits(10**6, 10**6, lambda: looks.append(1))):
+            replace(TABLE, query=f"SELECT COUNT(*) FROM people WHERE {holes}").read(InMemory(TABLE.survey, [made]))
+        return len(looks)
+
+    assert count(40) - count(10) > 300  # a watching thread alone looks 20 times a second

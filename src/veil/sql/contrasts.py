@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
 from veil.sql.query import Box, Runs
+from veil.tools.limits import check
 from veil.tree import Tree
 
 __all__ = ["Combination", "Read", "Side", "contrasts_read", "contrasts_variance", "nodes_read"]
@@ -267,6 +268,7 @@ def _read(
     pieces: dict[int, list[tuple[Ints, Floats]]] = {}
     for j, (groups, weight) in zip(chosen.contrasts, chosen.pairs, strict=True):
         for group in groups.tolist():
+            check()
             level = combination.levels[group]
             factor = people * combination.information[group] / weight
             for sides in boxes:
@@ -298,6 +300,7 @@ def _mean_square(boxes: list[list[Side]], j: tuple[int, ...]) -> float:
     """The mean over all cells of the square of contrast j of the boxes together."""
     total = 0.0
     for a, sides in enumerate(boxes):
+        check()  # thousands of boxes make millions of pairs
         for b, others in enumerate(boxes[: a + 1]):
             both = 1.0
             for side, other, level in zip(sides, others, j, strict=True):
