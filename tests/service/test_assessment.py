@@ -12,10 +12,11 @@ import pytest
 from tests.support.commands import CliRunner
 from tests.unit.test_studies import EVERY
 
-from veil import GRR, Public, Rappor, Study, Survey
+from veil import GRR, Client, Ledger, Public, Rappor, Study, Survey
 from veil.cli.main import app
 from veil.collector.assessment import assessment, figures
 from veil.collector.settings import Settings
+from veil.errors import BudgetError
 from veil.histogram import Histogram, Questions
 from veil.study import OneRound
 from veil.tools.text import escape_text
@@ -54,6 +55,23 @@ def test_the_figures_are_those_of_the_study(study: Study) -> None:
     assert f"eps = {known['epsilon']}, delta = {known['delta']}" in text
     assert text.count(f"at most {known['guess_percent']} %") == 2  # in the assessment and in the notice
     assert ("by a factor of at most" in text) == (promise.delta == 0)
+
+
+def test_the_unit_of_privacy_is_the_one_on_its_page(tmp_path: Path) -> None:
+    """docs/privacy-unit.md: one answer replaced, one report, and eps that add up over waves and changed answers."""
+    assert {(study.guarantee.neighbours, study.guarantee.scope) for study in EVERY} == {("replace", "report")}
+    assert Survey(Rappor(4.0, 3)).guarantee.scope == "lifetime"
+    ledger = Ledger(tmp_path / "ledger", lifetime=3.0)
+    first, second = (Client(Survey(GRR(1.0, 3), wave=wave).to_bytes(), ledger) for wave in (1, 2))
+    first.answer(0)
+    first.answer(0)  # the same report
+    first.answer(1)
+    assert 1.9 < float(ledger.spent) <= 2
+    second.answer(1)
+    with pytest.raises(BudgetError):
+        second.answer(2)
+    other = Client(Survey(GRR(1.0, 3)).to_bytes(), Ledger(tmp_path / "another device", lifetime=3.0))
+    other.answer(2)  # another ledger knows nothing of the first one
 
 
 def test_the_size_is_that_of_a_report() -> None:
