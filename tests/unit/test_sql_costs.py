@@ -15,7 +15,7 @@ from veil import Integers, Record
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, LimitError
-from veil.sql import Measure, Table
+from veil.sql import HIO, Measure, Table
 from veil.sql.costs import Cost, admit
 from veil.sql.locked import LockedDuckDB
 from veil.sql.rows import CollectedRows
@@ -190,3 +190,14 @@ def test_conditions_of_many_boxes_look_whether_they_are_to_stop() -> None:
         return len(looks)
 
     assert count(40) - count(10) > 300  # a watching thread alone looks 20 times a second
+
+
+def test_a_condition_of_many_large_boxes_is_refused_while_its_cells_are_found() -> None:
+    """A query of 2 KB took 3.9 GB within a limit of 1 GB: its cells were counted when all of them were there."""
+    table = Table(2.0, Record.of(**{name: Integers(0, 99) for name in "abcd"}), design=HIO())
+    people = np.random.default_rng(1).integers(0, 100, (4, 2_000))
+    made = table.survey.randomize(dict(zip("abcd", people, strict=True)), SeededForExperiments(1))
+    holes = " AND ".join(f"(a <> {i} OR b <> {i})" for i in range(99))
+    query = f"SELECT COUNT(*) FROM people WHERE {holes}"  # noqa: S608
+    with limited(Limits(400, 600)), pytest.raises(LimitError, match="a condition of 100 boxes needs about"):
+        replace(table, query=query).read(InMemory(table.survey, [made]))

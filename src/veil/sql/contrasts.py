@@ -26,13 +26,14 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
 from veil.sql.query import Box, Runs
-from veil.tools.limits import check
+from veil.tools.limits import admit, check
 from veil.tree import Tree
 
 __all__ = ["Combination", "Read", "Side", "contrasts_read", "contrasts_variance", "nodes_read"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_CELL_BYTES = 64  # its place and its value, and copies of both while they are added up
 
 _PAIRS = 1 << 27  # of a report and a cell, that a condition costs as long as there is a choice: some 20 ms
 _NEEDED = 1 << 28  # that it may cost before contrasts of categories are given up
@@ -266,6 +267,7 @@ def _read(
     trees = combination.trees
     constant = sum(math.prod(_value(side) for side in sides) for sides in boxes)
     pieces: dict[int, list[tuple[Ints, Floats]]] = {}
+    cells = 0
     for j, (groups, weight) in zip(chosen.contrasts, chosen.pairs, strict=True):
         for group in groups.tolist():
             check()
@@ -275,6 +277,9 @@ def _read(
                 found = _cells(trees, asked, sides, j, level)
                 if found is not None:
                     pieces.setdefault(group, []).append((found[0], found[1] * factor))
+                    cells += len(found[0])
+            megabytes = _CELL_BYTES * cells / 1e6
+            admit(f"a condition of {len(boxes):,} boxes", megabytes, 0, "fewer dimensions or ranges at once")
     parts = {group: _added(some) for group, some in pieces.items()}
     return Read(constant, parts, _variance(boxes, chosen, people))
 
