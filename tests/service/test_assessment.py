@@ -16,8 +16,10 @@ from veil import GRR, Client, Ledger, Public, Rappor, Study, Survey
 from veil.cli.main import app
 from veil.collector.assessment import assessment, figures
 from veil.collector.settings import Settings
+from veil.device.statements import odds_statement
 from veil.errors import BudgetError
 from veil.histogram import Histogram, Questions
+from veil.privacy import WEAK_EPSILON
 from veil.study import OneRound
 from veil.tools.text import escape_text
 from veil.wire.frames import encode_report
@@ -40,6 +42,8 @@ def test_the_figures_are_those_of_the_study(study: Study) -> None:
     assert Fraction(known["first_share"]) == next(study.rounds()).people
     assert (known["scope"], known["neighbours"]) == (promise.scope, promise.neighbours)
     assert (known["precision_seconds"], known["minimum"]) == (Settings().precision, Settings().minimum)
+    assert known["fold_seconds"] == Settings().fold_seconds
+    assert f"for {Settings().fold_seconds // 60} minutes at most by default" in text
     assert f"{known['framed_bytes']} with its frame" in text
     if promise.ratio is None:
         assert (known["epsilon"], known["odds"], known["guess_percent"]) == (None, None, None)
@@ -47,14 +51,15 @@ def test_the_figures_are_those_of_the_study(study: Study) -> None:
         assert "eps = " not in text.replace(str(known["central"]), "")
         return
     assert promise.epsilon <= float(known["epsilon"]) <= promise.epsilon * (1 + 1e-5)
-    assert promise.ratio <= Fraction(known["odds"]) <= promise.ratio * Fraction(1001, 1000)
+    assert promise.ratio <= Fraction(known["odds"].replace(",", "")) <= promise.ratio * Fraction(102, 100)
     assert promise.delta <= Fraction(known["delta"]) <= promise.delta * Fraction(11, 10)
     advantage = (promise.ratio - 1 + 2 * promise.delta) / (promise.ratio + 1)  # the largest total variation
     percent = 100 * (1 + advantage) / 2
     assert percent <= Fraction(known["guess_percent"]) <= percent * Fraction(1001, 1000)
     assert f"eps = {known['epsilon']}, delta = {known['delta']}" in text
-    assert text.count(f"at most {known['guess_percent']} %") == 2  # in the assessment and in the notice
-    assert ("by a factor of at most" in text) == (promise.delta == 0)
+    assert text.count(f"guesses right with a probability of at most {known['guess_percent']} %") == 1
+    assert text.count(odds_statement(promise)) == 2  # in the assessment and in the notice, as devices show it
+    assert ("- Warning: " in text) == (promise.epsilon > WEAK_EPSILON)
 
 
 def test_the_unit_of_privacy_is_the_one_on_its_page(tmp_path: Path) -> None:
@@ -84,8 +89,14 @@ def test_a_figure_is_known_or_it_is_not_there() -> None:
     study = Histogram(GRR(1.25, 17))
     known, text = figures(study), assessment(study)
     given = {f"{value:,}" if isinstance(value, int) else str(value) for value in known.values()}
-    given |= {str(known["precision_seconds"] // 3600), "17", *"1234567"}  # the domain's size; headings
-    text = text.replace(known["task"], "").replace("Article 6(1)(a)", "").replace("Article 11", "")
+    given |= {str(known["precision_seconds"] // 3600), str(known["fold_seconds"] // 60)}
+    given |= {"17", *"1234567"}  # the domain's size; headings
+    text = (
+        text.replace(known["task"], "")
+        .replace(known["odds_statement"], "")
+        .replace("Article 6(1)(a)", "")
+        .replace("Article 11", "")
+    )
     assert set(re.findall(r"\d[\d,.]*\d|\d", text)) <= given
     assert text.count("[TO FILL IN: ") > 20
 

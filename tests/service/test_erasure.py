@@ -84,6 +84,7 @@ def test_the_defaults_in_the_assessment_are_those_of_a_new_survey(folder: Path) 
         known["minimum"],
         known["keep_days"],
     )
+    assert shown["step"] == known["minimum"]
 
 
 def test_every_command_on_the_page_exists() -> None:

@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def create(survey: Survey, *options: str) -> Any:
     Path("study.json").write_bytes(survey.to_bytes())
-    return CliRunner().invoke(app, ["survey", "create", "study.json", *options])
+    return CliRunner().invoke(app, ["survey", "create", "study.json", "--new", *options])
 
 
 def test_statements_are_those_of_the_vectors() -> None:

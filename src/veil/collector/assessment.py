@@ -13,9 +13,10 @@ from typing import Any
 from veil.collector.seen import FOLDED
 from veil.collector.settings import Settings
 from veil.collector.tallying import is_maintained
+from veil.device.statements import odds_statement
 from veil.histogram import Histogram
 from veil.planning.base import in_words
-from veil.privacy import Guarantee
+from veil.privacy import Guarantee, odds, weakness
 from veil.study import OneRound, Study
 from veil.tools.text import escape_text
 from veil.version import VERSION
@@ -38,7 +39,7 @@ def figures(study: Study) -> dict[str, Any]:
     >>> from veil import GRR
     >>> known = figures(Histogram(GRR(1.0, ["tea", "coffee"])))
     >>> known["epsilon"], known["odds"], known["guess_percent"], known["rounds"]
-    ('1', '2.719', '73.11', 1)
+    ('1', '2.72', '73.11', 1)
     """
     survey, promise, settings = study.survey, study.guarantee, Settings()
     names = sorted({survey.question(i).mechanism.name for i in range(min(len(survey.questions), _MAX_MECHANISMS))})
@@ -53,7 +54,9 @@ def figures(study: Study) -> dict[str, Any]:
         "public_columns": [column.name for column in survey.public],
         "epsilon": None if promise.ratio is None else _rounded_up(Fraction(promise.epsilon), 6),
         "delta": _rounded_up(promise.delta, 2),
-        "odds": None if promise.ratio is None else _rounded_up(promise.ratio, 4),
+        "odds": None if promise.ratio is None else odds(promise.ratio)[0],
+        "odds_statement": odds_statement(promise),
+        "weakness": weakness(promise),
         "guess_percent": None if promise.ratio is None else _rounded_up(100 * _guess(promise), 4),
         "scope": promise.scope,
         "neighbours": promise.neighbours,
@@ -68,6 +71,7 @@ def figures(study: Study) -> dict[str, Any]:
         "keep_days": None,
         "valid_days": settings.valid_days,
         "keeps_tally": is_maintained(survey),
+        "fold_seconds": settings.fold_seconds,
         "unfolded_reports": FOLDED,
     }
 
@@ -156,8 +160,12 @@ def _promise(known: dict[str, Any]) -> str:
     else:
         lines = [
             f"- Local differential privacy: eps = {known['epsilon']}, delta = {known['delta']}",
-            f"- Odds: {_odds(known)}",
+            f"- Odds, as devices show them: {known['odds_statement']}",
+            "- Whoever holds two answers for equally likely guesses right with a probability of at most"
+            f" {known['guess_percent']} %.",
         ]
+        if known["weakness"] is not None:
+            lines.append(f"- Warning: {known['weakness']}.")
     if known["central"] is not None:
         lines.append(
             f"- After a shuffler: {known['central']}. It holds only if the shuffler mixes the planned number of reports"
@@ -170,16 +178,6 @@ def _promise(known: dict[str, Any]) -> str:
         f"- Why this eps is acceptable here: {_blank('reasoning')}",
     ]
     return "\n".join(("## 3. What is promised", "", *lines))
-
-
-def _odds(known: dict[str, Any]) -> str:
-    guess = (
-        f"whoever holds two answers for equally likely guesses right with a probability of at most"
-        f" {known['guess_percent']} %, whatever the report"
-    )
-    if known["delta"] != "0":
-        return f"{guess} (averaged over reports; delta included)"
-    return f"a report changes the odds between two answers by a factor of at most {known['odds']}: {guess}"
 
 
 def _kept(known: dict[str, Any]) -> str:
@@ -195,7 +193,8 @@ def _kept(known: dict[str, Any]) -> str:
 - Reports, and a random id of {known["id_bytes"]} bytes for each; {tally}.{again}
 - Time of arrival, truncated to {hours} hours by default: {_blank("--precision, if it was set")}
 - Reports and ids are kept until they are purged by hand, unless `--keep-days` was set: {_blank("--keep-days")}
-- Answers are given from {known["minimum"]} reports on by default: {_blank("--minimum, if it was set")}
+- Answers are given from {known["minimum"]} reports on by default, and move in steps of as many:
+  {_blank("--minimum and --step, if they were set")}
 - Audit log (accounts, tokens, questions; no answers): until it is pruned by hand: {_blank("how long, and by whom")}
 - Backups and exports are not erased with the reports: {_blank("where, and how long they are kept")}"""
 
@@ -208,8 +207,9 @@ def _linked(known: dict[str, Any]) -> str:
     )
     lines = [
         f"- The report carries no identity. Its id is random and made for this report alone. {again}",
-        "- The collector's database can link an id with its report for the latest"
-        f" {known['unfolded_reports']:,} reports of a survey at most.",
+        "- The collector's database can link an id with its report for"
+        f" {known['fold_seconds'] // 60} minutes at most by default, and for the latest {known['unfolded_reports']:,}"
+        f" reports of a survey at most: {_blank('fold_seconds, if it was set')}",
         "- Somebody who has the database and recorded the network can narrow a report down to those of the same"
         " moment.",
     ]
@@ -238,11 +238,6 @@ def _rest(known: dict[str, Any]) -> str:
 
 
 def _notice(known: dict[str, Any]) -> str:
-    promise = (
-        "Your device adds noise before it sends anything. " + _odds(known)[0].upper() + _odds(known)[1:] + "."
-        if known["epsilon"] is not None
-        else "Your report alone is not protected: it relies on a shuffler."
-    )
     beside = (
         f"These are sent and kept without noise: {_listed(known['public_columns'])}."
         if known["public_columns"]
@@ -254,8 +249,8 @@ def _notice(known: dict[str, Any]) -> str:
 - **Who asks, and why:** {_blank("controller, contact, purpose, legal basis")}
 - **What you are asked:** {_blank("the question")}
 - **What leaves your device:** one report of {_bytes(known["framed_bytes"])} that is randomized on your device. {beside}
-- **How well it is protected:** {promise} This is about {_SCOPES[known["scope"]]}: answers to other surveys, later waves
-  and changed answers add to it.
+- **How well it is protected:** Your device adds noise before it sends anything. {known["odds_statement"]}
+  Answers to other surveys, later waves and changed answers add to it.
 - **What is kept:** the report, a random id, and the time truncated to {hours} hours
   ({_blank("if it was set otherwise")}). Your address is seen while your device is connected, and is not kept by the
   collector.

@@ -12,7 +12,7 @@ from veil.privacy import MAX_EPSILON, WEAK_EPSILON, Guarantee, odds
 from veil.survey import Survey
 from veil.tools.canonical import Json
 
-__all__ = ["statements"]
+__all__ = ["odds_statement", "statements"]
 
 
 def statements(published: Json, collector: str, key: bytes | None = None) -> dict[str, str]:
@@ -25,7 +25,7 @@ def statements(published: Json, collector: str, key: bytes | None = None) -> dic
     document = read_published(published, key)
     survey = Survey.from_json(document["survey"])
     weak, public = _weak(survey.guarantee), ", ".join(column.name for column in survey.public)
-    told = {"odds": _odds(survey.guarantee)}
+    told = {"odds": odds_statement(survey.guarantee)}
     if weak is not None:
         told["weak"] = weak
     told["public"] = (
@@ -48,7 +48,8 @@ def _until(days: int | None) -> str:
     return f" until {days} {'day' if days == 1 else 'days'} after the survey is closed. Counts stay, and backups may."
 
 
-def _odds(guarantee: Guarantee) -> str:
+def odds_statement(guarantee: Guarantee) -> str:
+    """Return in words what a report can tell about the answer."""
     if guarantee.ratio is None:
         return "Your report promises nothing on its own."
     times, sure = odds(guarantee.ratio)
