@@ -111,16 +111,19 @@ def _checkout(commit: str) -> Iterator[Path]:
 @contextlib.contextmanager
 def _serving(source: Path, python: str) -> Iterator[_Server]:
     """A collector of a checkout, with a survey, a table of some people and a token."""
-    environment = {**os.environ, "PYTHONPATH": str(source / "src")}
+    environment = {**os.environ, "PYTHONPATH": str(source / "src"), "VEIL_REQUESTS_PER_MINUTE": "0"}
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name, (Path(name) / "log").open("wb") as log:  # on a disk
 
         def veil(*arguments: str) -> bytes:
             command = [python, "-m", "veil.cli", *arguments, "--folder", "data", "--json"]
             return subprocess.run(command, cwd=name, env=environment, check=True, capture_output=True).stdout
 
+        asked = [python, "-m", "veil.cli", "survey", "create", "--help"]
+        offered = subprocess.run(asked, cwd=name, env=environment, check=True, capture_output=True).stdout
+        new = ["--new"] if b"--new" in offered else []  # commits before this option make a database without it
         for file, study in (("survey", SURVEY), ("table", TABLE)):
             (Path(name) / file).write_bytes(study.to_bytes())
-            veil("survey", "create", file, "--open")
+            veil("survey", "create", file, "--open", *new)
         token = json.loads(veil("token", "create", "--scope", "answers:read"))["token"]
         command = [python, "-m", "veil.cli", "serve", "--port", "0", "--folder", "data"]
         process = subprocess.Popen(command, cwd=name, env=environment, stderr=log)
@@ -129,7 +132,9 @@ def _serving(source: Path, python: str) -> Iterator[_Server]:
                 if process.poll() is not None:
                     raise RuntimeError(f"the collector of {source} ended: {lines.decode()}")
                 time.sleep(0.05)
-            server = _Server(process.pid, json.loads(lines.splitlines()[0])["port"], token)
+            server = _Server(
+                process.pid, next(e["port"] for e in map(json.loads, lines.splitlines()) if "port" in e), token
+            )
             rng = np.random.default_rng(1)
             people = [{"age": int(age), "state": "NY"} for age in rng.integers(18, 82, PEOPLE)]
             public = TABLE.encode_public({"spent": rng.normal(50, 10, PEOPLE), "os": rng.choice(["a", "b"], PEOPLE)})

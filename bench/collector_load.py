@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -94,12 +95,13 @@ def _collector(folder: Path) -> Iterator[_Server]:
     catalogue.open(SURVEY.task)
     store.close()
     command = [sys.executable, "-m", "veil.cli", "serve", "--port", "0", "--folder", str(folder)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+    environment = {**os.environ, "VEIL_REQUESTS_PER_MINUTE": "0"}  # all devices have one address
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment) as process:
         try:
             assert process.stderr is not None
-            port = json.loads(process.stderr.readline())["port"]
-            while b'"started"' not in process.stderr.readline():
-                pass
+            port = 0
+            while (event := json.loads(process.stderr.readline()))["event"] != "started":
+                port = event.get("port", port)
             yield _Server(process.pid, port)
         finally:
             process.kill()

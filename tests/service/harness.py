@@ -27,6 +27,7 @@ from veil.study import Study, study_from_json
 from veil.wire.frames import VERSION
 
 FRAMED = {"Content-Type": "application/vnd.veil.reports"}
+UNLIMITED = {"VEIL_REQUESTS_PER_MINUTE": "0"}  # all devices of a test have one address
 SURVEY = Survey(OLH(epsilon=1.0, domain=16))
 
 
@@ -64,7 +65,9 @@ class Collector:
         command = ["veil", "serve", "--port", str(self.port), "--folder", str(self.folder)]
         with (self.folder / "log").open("ab") as log:
             before = log.tell()
-            self.process = start(COMMAND, *command, environment={**os.environ, **self.environment}, stderr=log)
+            self.process = start(
+                COMMAND, *command, environment={**os.environ, **UNLIMITED, **self.environment}, stderr=log
+            )
         self.port = until(lambda: self._announced_port(before), lambda: self.log)
         until(self._answers, lambda: self.log)
 

@@ -18,7 +18,7 @@ from veil.collector.limiting import AddressLimit, _packed
 from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
 from veil.collector.problems import noted
-from veil.collector.settings import load_settings
+from veil.collector.settings import Settings, load_settings
 from veil.errors import InputError, StoreError
 
 
@@ -105,6 +105,53 @@ def test_too_many_requests_from_an_address_are_told_to_wait(tmp_path: Path) -> N
             assert httpx.get(f"{collector.url}/healthz", headers={"X-Real-IP": "203.0.113.9"}).status_code == 200
         for file in collector.folder.iterdir():
             assert b"203.0.113" not in file.read_bytes(), file
+
+
+def test_single_posts_are_limited_by_default_and_batches_by_token(tmp_path: Path) -> None:
+    default = {"VEIL_REQUESTS_PER_MINUTE": "120", "VEIL_ADDRESS_HEADER": "X-Real-IP"}
+    assert Settings().requests_per_minute == 120
+    with running(tmp_path / "data", **default) as collector, httpx.Client(timeout=LIMIT) as client:
+        task = collector.open_survey()
+        path = f"{collector.url}{task}/reports"
+        wrong, right = collector.token("answers:read"), collector.token("reports:write")
+
+        def send(address: str, count: int, **headers: str) -> httpx.Response:
+            given = {**FRAMED, "X-Real-IP": address, **headers}
+            return client.post(path, content=framed(SURVEY, [1] * count), headers=given)
+
+        def refused(address: str) -> bool:  # a minute may end meanwhile
+            return any(send(address, 1).status_code == 429 for _ in range(2 * 121))
+
+        assert refused("203.0.113.1")
+        assert client.get(f"{collector.url}{task}", headers={"X-Real-IP": "203.0.113.1"}).status_code == 200
+        assert send("203.0.113.2", 120).status_code == 200  # all reports of a batch count
+        assert any(send("203.0.113.2", 60).status_code == 429 for _ in range(5))
+        answer = send("203.0.113.3", 121)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "no-token")
+        assert "reports:write" in answer.json()["error"]["expected"]
+        for _ in range(5):
+            assert send("203.0.113.4", 500, **right).status_code == 200
+        assert send("203.0.113.5", 1, **wrong).status_code == 403
+        assert any(send("203.0.113.5", 1, **wrong).status_code == 429 for _ in range(2 * 121))
+        assert '"proxy-counts-as-one-address"' not in collector.log
+
+
+@pytest.mark.parametrize("limit", [{"VEIL_LIMITS_AT_PROXY": "true"}, {"VEIL_REQUESTS_PER_MINUTE": "0"}, {}])
+def test_a_limit_at_the_proxy_replaces_the_collectors(limit: dict[str, str], tmp_path: Path) -> None:
+    with running(tmp_path / "data", **{"VEIL_REQUESTS_PER_MINUTE": "120", **limit}) as collector:
+        path = f"{collector.url}{collector.open_survey()}/reports"
+        headers = {**FRAMED, "X-Forwarded-For": "203.0.113.1"}
+        with httpx.Client(timeout=LIMIT) as client:
+            answers = [client.post(path, content=framed(SURVEY, [1]), headers=headers) for _ in range(2 * 121)]
+        assert (429 in {answer.status_code for answer in answers}) is not bool(limit)
+        assert ('"proxy-counts-as-one-address"' in collector.log) is not bool(limit)
+
+
+@pytest.mark.parametrize("wrong", ["-1", "65535", "many"])
+def test_the_largest_limit_is_checked_at_the_start(wrong: str) -> None:
+    with pytest.raises(InputError, match=r"requests_per_minute|REQUESTS_PER_MINUTE"):
+        load_settings(None, {"VEIL_REQUESTS_PER_MINUTE": wrong})
+    assert load_settings(None, {"VEIL_REQUESTS_PER_MINUTE": "65534"}).requests_per_minute == 65_534
 
 
 def test_a_misspelt_variable_is_refused_with_a_suggestion(tmp_path: Path) -> None:

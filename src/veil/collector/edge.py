@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import resource
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from typing import Any, ClassVar, NoReturn
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from veil.collector.ingest import Ingest, Taken
+from veil.collector.ingest import Charge, Ingest, Taken
 from veil.collector.limiting import AddressLimit
 from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
@@ -39,6 +40,7 @@ _STALLED_SECONDS = 60
 _MOST_HEADERS = 100  # each takes some hundred bytes of memory, however short it is
 _MOST_QUEUED = 16  # requests that came before the one in front of them was answered
 _UNLIMITED = (b"/healthz", b"/readyz")
+_FROM_PROXY = frozenset((b"x-forwarded-for", b"forwarded", b"x-real-ip"))
 _RARE = frozenset((b"transfer-encoding", b"expect"))  # headers that are looked at more closely
 _Headers = list[tuple[bytes, bytes]]
 _Refusal = tuple[bytes, bytes, bytes, bytes]
@@ -122,15 +124,23 @@ class Edge:
         oldest[0].drop("crowded-out")
         return True
 
-    def wait(self, connection: Connection) -> int:
-        """How long whoever sent this head should wait, in seconds, because too much came from there; 0 if not."""
+    def charge_of(self, connection: Connection, posts: bool) -> Charge | None:
+        """Return what counts requests from where this head came, or None if they are not limited.
+
+        Posts of reports are counted apart from other requests.
+        """
         if self._limit is None or connection.url in _UNLIMITED:
-            return 0
+            return None
         address = connection.client[0] if connection.client else ""
         if self._address_header:  # a proxy's own word, which is the last
             given = [value for name, value in connection.headers if name == self._address_header]
             address = given[-1].rpartition(b",")[2].strip().decode("latin-1") if given else address
-        return self._limit.wait(address)
+        return functools.partial(self._limit.wait, address, b"post" if posts else b"")
+
+    def note_limited(self, headers: dict[bytes, bytes]) -> None:
+        """Log a refusal that a proxy without `address_header` causes: all that it passes on counts as one address."""
+        if not self._address_header and not _FROM_PROXY.isdisjoint(headers):
+            self._log("warning", "proxy-counts-as-one-address", advice="set address_header or limits_at_proxy")
 
     def count(self, reason: str) -> None:
         """One more connection was closed from here."""
@@ -300,15 +310,21 @@ class Connection(HttpToolsProtocol):
             self.expect_100_continue = False  # it knows no interim answers
         self._phase = _BODY
         taken = None
-        wait = self.edge.wait(self)
+        posts = method == b"POST" and self.url.endswith(b"/reports")
+        charge = self.edge.charge_of(self, posts)
+        by_token = posts and charge is not None and b"authorization" in named  # checked with the body
+        wait = 0 if charge is None or by_token else charge()
+        if charge is not None:
+            self.scope["veil.charge"] = charge  # type: ignore[typeddict-unknown-key]
         if wait:
+            self.edge.note_limited(named)
             self.scope["veil.wait"] = wait  # type: ignore[typeddict-unknown-key]
         if self.cycle is not None and not self.cycle.response_complete:
             if len(self.pipeline) >= _MOST_QUEUED:
                 self._stop(self.drop, "too-many-queued")
-        elif self.ingest is not None and not wait and method == b"POST":
+        elif self.ingest is not None and posts and not wait and not by_token:
             keep_alive = version != "1.0" and self.parser.should_keep_alive()
-            taken = self.ingest.take(self, self.url, named, keep_alive)
+            taken = self.ingest.take(self, self.url, named, keep_alive, charge)
         if taken is None:
             super().on_headers_complete()
         else:

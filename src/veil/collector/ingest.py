@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from veil.collector.catalogue import parsed
 from veil.collector.problems import error_response, noted
-from veil.collector.routes import FRAMED, check_count
+from veil.collector.routes import FRAMED, Charge, check_batch, check_count
 from veil.errors import ServiceError, VeilError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from veil.collector.edge import Connection
     from veil.collector.store import StoredSurvey
 
-__all__ = ["Ingest", "Taken"]
+__all__ = ["Charge", "Ingest", "Taken"]
 
 _BEGIN, _END = b"/v1/surveys/", b"/reports"
 _TASK_DIGITS = 64
@@ -46,7 +46,14 @@ class Ingest:
         self._looking: set[asyncio.Task[None]] = set()
         self._looked_for: set[str] = set()
 
-    def take(self, connection: Connection, url: bytes, headers: dict[bytes, bytes], keep_alive: bool) -> Taken | None:
+    def take(
+        self,
+        connection: Connection,
+        url: bytes,
+        headers: dict[bytes, bytes],
+        keep_alive: bool,
+        charge: Charge | None = None,
+    ) -> Taken | None:
         """Take a request whose head has just come; return None if it goes the ordinary way."""
         if len(url) != _URL_BYTES or not (url.startswith(_BEGIN) and url.endswith(_END)):
             return None
@@ -56,7 +63,9 @@ class Ingest:
         if not 0 < len(length) <= 5 or int(length) > self._most_bytes:
             return None
         stored = self._survey(url[len(_BEGIN) : len(_BEGIN) + _TASK_DIGITS].decode("latin-1"))
-        return None if stored is None else Taken(self, connection, stored, headers.get(b"origin", b""), keep_alive)
+        if stored is None:
+            return None
+        return Taken(self, connection, stored, headers.get(b"origin", b""), keep_alive, charge)
 
     def _survey(self, task: str) -> StoredSurvey | None:
         """The survey, if it was looked up a while ago and is open; after a moment it is looked up again beside."""
@@ -113,8 +122,15 @@ class Taken:
     message_event = _Silent()
 
     def __init__(
-        self, ingest: Ingest, connection: Connection, stored: StoredSurvey, origin: bytes, keep_alive: bool
+        self,
+        ingest: Ingest,
+        connection: Connection,
+        stored: StoredSurvey,
+        origin: bytes,
+        keep_alive: bool,
+        charge: Charge | None = None,
     ) -> None:
+        self._charge = charge
         self._ingest, self._of, self._stored, self._origin = ingest, connection, stored, origin
         self._count = self._held = 0
         self._start = time.perf_counter()
@@ -128,6 +144,7 @@ class Taken:
         try:
             survey = parsed(self._stored.document)
             self._count = check_count(service, survey, len(self.body))
+            check_batch(service, self._count, self._charge)
             service.queue.offer(self._stored, survey, bytes(self.body), self._count, self.done)
         except Exception as problem:  # whatever it is, it is answered
             self.done(problem)

@@ -41,20 +41,23 @@ class AddressLimit:
         self._counts = memoryview(self._memory)[:_TABLE_BYTES].cast("I")
         self._begin(self._minute())
 
-    def wait(self, address: str) -> int:
-        """Count a request: 0 where it may go on, otherwise the seconds until the next minute begins."""
+    def wait(self, address: str, kind: bytes = b"", count: int = 1) -> int:
+        """Count `count` requests of a kind. Return 0 if they may go on, otherwise the seconds until the next minute.
+
+        Each kind of requests has a limit of its own.
+        """
         now = self._clock()
         window = self.turn()
-        digest = hashlib.blake2b(_packed(address), key=self._key, digest_size=8).digest()
+        digest = hashlib.blake2b(_packed(address) + kind, key=self._key, digest_size=8).digest()
         # the low half of a cell counts, the high half says for which minute: whoever is late writes what nobody reads
         mark = (window & 0xFFFF) << 16
         fewest = 0xFFFF
         for row in range(2):
             cell = row * _CELLS + int.from_bytes(digest[4 * row : 4 * row + 2], "little")
             found = self._counts[cell]
-            count = (found & 0xFFFF) + 1 if found & 0xFFFF0000 == mark else 1
-            self._counts[cell] = mark | min(count, 0xFFFF)
-            fewest = min(fewest, count)
+            total = (found & 0xFFFF) + count if found & 0xFFFF0000 == mark else count
+            self._counts[cell] = mark | min(total, 0xFFFF)
+            fewest = min(fewest, total)
         return 0 if fewest <= self._most else max(1, int((window + 1) * _WINDOW_SECONDS - now))
 
     def turn(self) -> int:

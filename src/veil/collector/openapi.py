@@ -56,7 +56,7 @@ def _device_paths() -> Node:
                 "postReports",
                 "Send one or more reports. Acknowledged once all are durable; the same ids again are counted once.",
                 _json("How many reports are stored, now or before.", acknowledged),
-                (400, 404, 408, 409, 410, 413, 415, 422, 429, 503),
+                (400, 401, 403, 404, 408, 409, 410, 413, 415, 422, 429, 503),
                 body={"required": True, "content": framed},
             ),
         },

@@ -33,7 +33,7 @@ from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
 from veil.tools.limits import Limits, limited
 
-__all__ = ["FRAMED", "ROUTES", "Endpoint", "check_count", "post_reports"]
+__all__ = ["FRAMED", "ROUTES", "Charge", "Endpoint", "check_batch", "check_count", "post_reports"]
 
 FRAMED = "application/vnd.veil.reports"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -43,6 +43,8 @@ _PIECE_BYTES = 1 << 20
 _READY_SECONDS = 5
 _FLAGS = {"true": True, "false": False}
 
+Charge = Callable[..., int]
+"""Counts requests from one address; returns 0, or how many seconds to wait."""
 Handler = Callable[[Service, Request], Awaitable[Response]]
 
 
@@ -65,10 +67,19 @@ async def post_reports(service: Service, request: Request) -> Response:
     if kind not in (FRAMED, ARROW):
         raise ServiceError(415, "wrong-type", "expected another content type", expected=f"{FRAMED} or {ARROW}")
     survey = parsed(stored.document)
+    charge: Charge | None = request.scope.get("veil.charge")
+    if charge is not None and "authorization" in request.headers:
+        try:
+            await _authorised(service, request, "reports:write", stored.task)
+        except ServiceError:  # what pretends to have a token counts as what has none
+            _refuse_waiting(charge())
+            raise
+        charge = None
     frames = await read_body(service, request)
     if kind == ARROW:
         frames = await service.decoding.run(frames_of_arrow, survey, frames, service.settings.max_reports)
     count = check_count(service, survey, len(frames))
+    check_batch(service, count, charge)
     await service.queue.submit(stored, survey, frames, count)
     return Response(b'{"acknowledged":%d}' % count, media_type="application/json")
 
@@ -81,6 +92,23 @@ def check_count(service: Service, survey: Survey, size: int) -> int:
         message = "these are too many reports for one request"
         raise ServiceError(413, "too-large", message, expected=expected, limit="max_reports")
     return count
+
+
+def check_batch(service: Service, count: int, charge: Charge | None) -> None:
+    """Count all reports of a batch that comes without a token; the first one was counted with its head."""
+    if charge is None or count <= 1:
+        return
+    most = service.settings.requests_per_minute
+    if count > most:
+        message = f"more than {most} reports in one request need a token"
+        raise ServiceError(401, "no-token", message, expected="a token with the scope reports:write")
+    _refuse_waiting(charge(count=count - 1))
+
+
+def _refuse_waiting(seconds: int) -> None:
+    if seconds:
+        message = "too many reports came from this address: send it again later"
+        raise ServiceError(429, "too-many-requests", message, retry_after=seconds)
 
 
 async def get_published(service: Service, request: Request) -> Response:

@@ -44,7 +44,8 @@ def serve(settings: Settings) -> None:
     set_up(settings.log_level)
     files = require_files(settings.max_connections)
     keep_kernels(settings)
-    limit = AddressLimit(settings.requests_per_minute) if settings.requests_per_minute else None
+    limited = settings.requests_per_minute and not settings.limits_at_proxy
+    limit = AddressLimit(settings.requests_per_minute) if limited else None
     with _bound(settings) as listener:
         if settings.workers == 1:
             _serve(settings, listener, limit, Metrics(), files)

@@ -101,10 +101,8 @@ class Service:
         if chores:
             remove_copies(Path(settings.folder))
         self.health = Health(self.store)
-        new = not is_signed_for(self.store)
+        self._new = not is_signed_for(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
-        if new:  # an operator who named the wrong folder sees it here
-            log("warning", "new-database", database=settings.place, key=fingerprint(self.key))
         self.key_watch = KeyWatch(self.store, self.key)
         self.metrics = Metrics() if metrics is None else metrics
         self._chores, self._clock = chores, clock
@@ -152,6 +150,8 @@ class Service:
         if self._chores:
             self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
             self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
+        if self._new:  # an operator who named the wrong folder sees it here
+            log("warning", "new-database", database=self.settings.place, key=fingerprint(self.key))
         log("info", "started", store=self.settings.database.partition(":")[0])
 
     async def stop(self) -> None:

@@ -63,7 +63,8 @@ class Settings:
     minimum: int = 100
     precision: int = 86_400
     valid_days: int = 30
-    requests_per_minute: int = 0
+    requests_per_minute: int = 120
+    limits_at_proxy: bool = False
     address_header: str = ""
     workers: int = 1
     metrics_open: bool = False
@@ -78,7 +79,7 @@ class Settings:
         if not 1 <= self.valid_days <= _MOST_DAYS:
             raise InputError(f"the setting valid_days must lie between 1 and {_MOST_DAYS}")
         if not 0 <= self.requests_per_minute < 65_535:
-            raise InputError("the setting requests_per_minute must lie between 0 (no limit) and 65534")
+            raise InputError(f"requests_per_minute: expected 0 (no limit) to 65534, got {self.requests_per_minute}")
         if not 0 <= self.port < 65_536:
             raise InputError("the setting port must lie between 0 and 65535")
         if self.minimum < 1 or not 0 < self.tally_seconds < math.inf or not 0 < self.database_seconds < math.inf:

@@ -22,6 +22,7 @@ __all__ = ["ANY_SURVEY", "SCOPES", "AnySurvey", "authorised", "issue_token", "ne
 SCOPES = {
     "surveys:read": "list surveys and see how many reports they have",
     "surveys:write": "make, open and close surveys",
+    "reports:write": "send batches of reports past the limit by address",
     "answers:read": "ask for estimates",
     "export:read": "download reports",
     "metrics:read": "read the metrics",
