@@ -146,14 +146,16 @@ def log_above(ratio: Fraction) -> float:
     return nearest if Fraction(nearest) >= Fraction(upper) else math.nextafter(nearest, math.inf)
 
 
-def odds(ratio: Fraction) -> tuple[str, str]:
-    """Return a likelihood ratio for people, rounded up: the ratio itself, and the certainty that equal odds rise to.
+def odds(ratio: Fraction, delta: Fraction = Fraction(0)) -> tuple[str, str]:
+    """Return a promise for people, rounded up: the likelihood ratio, and the certainty that equal odds rise to.
+
+    With a delta, the certainty is the probability of a right guess over all reports, (ratio + delta) / (ratio + 1).
 
     >>> odds(exp_below(1.0)), odds(exp_below(10.0))
     (('2.72', 'at most 73.2 %'), ('22,027', 'almost 100 %'))
     """
     scale = 100 if ratio < 10 else 10 if ratio < 100 else 1
-    permille = math.ceil(1000 * ratio / (ratio + 1))
+    permille = math.ceil(1000 * (ratio + delta) / (ratio + 1))
     sure = "almost 100 %" if permille == 1000 else f"at most {_decimal(permille, 10)} %"
     return _decimal(math.ceil(ratio * scale), scale), sure
 

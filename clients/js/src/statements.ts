@@ -35,17 +35,17 @@ export function statements({ ratio, delta, epsilon, lifetime, publicColumns, pre
   };
 }
 
+// With a delta, the certainty is the probability of a right guess, (ratio + delta) / (ratio + 1), averaged over reports.
 function odds([above, under]: Fraction, [likely, of]: Fraction, lifetime: boolean): string {
   const scale = above < 10n * under ? 100n : above < 100n * under ? 10n : 1n;
   const times = decimal(ceiling(above * scale, under), scale);
-  const permille = ceiling(1000n * above, above + under);
+  const permille = ceiling(1000n * (above * of + likely * under), (above + under) * of);
   const sure = permille === 1000n ? "almost 100 %" : `at most ${decimal(permille, 10n)} %`;
   const reports = lifetime ? "All reports of one answer together" : "Your report";
-  const failing = likely ? ` With a probability of at most 1 in ${grouped(of / likely)} it is more.` : "";
-  return (
-    `${reports} can make your answer at most ${times} times as likely as another: whoever holds the two for equally` +
-    ` likely can then be ${sure} sure.${failing} A changed answer is one more report, and tells more.`
-  );
+  const told = likely
+    ? `Whoever holds two answers for equally likely guesses yours right with a probability of ${sure}, on average over what a report may say.`
+    : `${reports} can make your answer at most ${times} times as likely as another: whoever holds the two for equally likely can then be ${sure} sure.`;
+  return `${told} A changed answer is one more report, and tells more.`;
 }
 
 function weak(epsilon: number): { weak?: string } {

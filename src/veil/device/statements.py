@@ -5,8 +5,6 @@ The browser client has the same in `clients/js/src/statements.ts`; `vectors/stat
 
 from __future__ import annotations
 
-import math
-
 from veil.device.verification import FINEST_PRECISION, duration, read_published
 from veil.privacy import MAX_EPSILON, WEAK_EPSILON, Guarantee, odds
 from veil.survey import Survey
@@ -52,15 +50,18 @@ def odds_statement(guarantee: Guarantee) -> str:
     """Return in words what a report can tell about the answer."""
     if guarantee.ratio is None:
         return "Your report promises nothing on its own."
-    times, sure = odds(guarantee.ratio)
+    times, sure = odds(guarantee.ratio, guarantee.delta)
     reports = "All reports of one answer together" if guarantee.scope == "lifetime" else "Your report"
-    failing = ""
-    if guarantee.delta:
-        failing = f" With a probability of at most 1 in {math.floor(1 / guarantee.delta):,} it is more."
-    return (
+    told = (
         f"{reports} can make your answer at most {times} times as likely as another: whoever holds the two for equally"
-        f" likely can then be {sure} sure.{failing} A changed answer is one more report, and tells more."
+        f" likely can then be {sure} sure."
     )
+    if guarantee.delta:
+        told = (
+            f"Whoever holds two answers for equally likely guesses yours right with a probability of {sure}, on average"
+            " over what a report may say."
+        )
+    return f"{told} A changed answer is one more report, and tells more."
 
 
 def _weak(guarantee: Guarantee) -> str | None:
