@@ -7,7 +7,6 @@
 // occasion: each day, unless the page names occasions (lasting.ts).
 
 import { bestText, isName } from "./about.js";
-import type { About } from "./about.js";
 import { encodeText, hex, sha256 } from "./bytes.js";
 import { canonical } from "./canonical.js";
 import type { Json } from "./canonical.js";
@@ -113,9 +112,7 @@ export async function openClient(options: Options, environment: Environment): Pr
 export class Client {
   // Truly private: no page can reach the entropy or the ledger through a client.
   readonly #survey: Survey; // the task id names everything in it: it never changes, only its times may
-  readonly #about: About | null;
-  readonly #terms: Terms;
-  readonly #step: number;
+  readonly #published: Publication;
   readonly #source: Source;
   readonly #collector: string;
   readonly #options: Options;
@@ -133,9 +130,7 @@ export class Client {
     environment: Environment,
   ) {
     this.#survey = published.survey;
-    this.#about = published.about;
-    this.#terms = termsOf(published, collector);
-    this.#step = published.step;
+    this.#published = published;
     this.#source = source;
     this.#collector = collector;
     this.#options = options;
@@ -152,7 +147,7 @@ export class Client {
 
   /** Which wave of its name the survey is, counted from 1; null where it has no name. */
   get wave(): number | null {
-    return this.#about?.wave ?? null;
+    return this.#published.about?.wave ?? null;
   }
 
   /**
@@ -160,12 +155,12 @@ export class Client {
    * none. `client.text(...navigator.languages)` is what the person reads best.
    */
   text(...languages: string[]): string | null {
-    return bestText(this.#about?.texts ?? new Map<string, string>(), languages);
+    return bestText(this.#published.about?.texts ?? new Map<string, string>(), languages);
   }
 
   /** How many new reports the collector's answers count at a time, as it signed. */
   get step(): number {
-    return this.#step;
+    return this.#published.step;
   }
 
   /** What the survey asks about: the domain as it stands in the task, for a page that draws its own form. */
@@ -175,7 +170,7 @@ export class Client {
 
   /** What the survey promises, what goes with an answer in clear and what is kept of it: for `statements`. */
   get terms(): Terms {
-    return structuredClone(this.#terms);
+    return termsOf(this.#published, this.#collector);
   }
 
   /** What one answer costs, and what is left of the lifetime's budget. */

@@ -2,11 +2,10 @@
 
 import { fractionText } from "./ledger.js";
 import type { Publication } from "./publication.js";
-import { NOTHING, sum } from "./ratio.js";
 
 /** What `statements` of "veil-client/statements.js" turns into sentences. */
 export interface Terms {
-  /** How much more likely a report can be under one answer than under another: a fraction, as "3/1". */
+  /** How much more likely a report can be under one answer than under another: a fraction, as "6/2". */
   readonly ratio: string;
   /** The probability with which it can be more, as a fraction; "0/1" nearly always. */
   readonly delta: string;
@@ -28,8 +27,8 @@ export interface Terms {
 export function termsOf({ survey, precision, keepDays }: Publication, collector: string): Terms {
   const { ratio, delta, lifetime } = survey.ask;
   return {
-    ratio: fractionText(sum(ratio, NOTHING)),
-    delta: fractionText(sum(delta, NOTHING)),
+    ratio: fractionText(ratio),
+    delta: fractionText(delta),
     epsilon: Number(survey.cost),
     lifetime,
     publicColumns: [...survey.publicNames],

@@ -52,7 +52,7 @@ export async function verify(envelope: unknown, keys: readonly string[], wanted:
   if (wanted.task !== undefined && wanted.task !== task) {
     throw new SurveyError(
       "task",
-      "expected the survey that this page asked for, and not another of the same collector",
+      "expected the survey that this page asked for",
     );
   }
   const beside = (envelope as { about?: unknown }).about;
@@ -129,7 +129,7 @@ export function checkOpen({ opens, closes, precision }: Publication, now: number
   }
   if (now >= closes) throw new SurveyError("closed", `this survey is closed: it took answers until ${timeText(closes)}`);
   if (precision < HOUR && !allowFineTimes) {
-    throw new SurveyError("fine-times", `expected times of reports kept to an hour or more, got ${precision} s`);
+    throw new SurveyError("fine-times", `expected times to the hour, got ${precision} s`);
   }
 }
 
@@ -138,7 +138,7 @@ export function checkValid({ about }: Publication, now: number): void {
   if (about !== null && now >= about.validUntil + CLOCK) {
     throw new SurveyError(
       "outdated",
-      `what is said about this survey was valid until ${timeText(about.validUntil)}: expected a renewed one, and a clock that is right to a day`,
+      `this statement was valid until ${timeText(about.validUntil)}: expected a renewed one, and a clock right to a day`,
     );
   }
 }

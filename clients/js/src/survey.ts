@@ -83,7 +83,7 @@ export class Survey {
     if (!this.ask.lifetime || this.longitudinal) return;
     throw new SurveyError(
       "unsupported",
-      "expected a longitudinal mechanism (Rappor) as the survey's one question: within a tree its promise would not hold over time",
+      "expected Rappor as the survey's one question: within a tree its promise would not hold over time",
     );
   }
 
