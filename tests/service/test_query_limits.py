@@ -97,7 +97,7 @@ def test_a_query_over_the_limit_is_refused_before_it_starts(tmp_path: Path, monk
         async with collector(tmp_path / "data", query_megabytes=200, query_seconds=60) as client:
             error = refusal(await ask(client, sums(SUMS)))
             assert "this query needs about" in error["message"]
-            assert "400 sums, 400 outputs and 1 group of 300 people" in error["message"]
+            assert "400 sums, 400 outputs and 1 group of 300 reports" in error["message"]
             assert "at most 200 MB and 60 s (query_megabytes, query_seconds)" in error["expected"]
             assert "sums at once would fit" in error["expected"]
             assert (await post(client, 2)).status_code == 200
