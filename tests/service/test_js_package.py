@@ -146,8 +146,8 @@ def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Pat
     """Shell, Python, shell, browser, and again by name: one collector, and the people of the page arrive there."""
     page = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```(sh|python|js)\n(.*?)```", page, re.DOTALL)
-    assert [kind for kind, _ in blocks] == [*["sh", "python", "sh", "js"] * 2, "sh"]
-    asking, python, shell, browser, *waves, clock = [code for _, code in blocks]
+    assert [kind for kind, _ in blocks] == [*["sh", "python", "sh", "js"] * 2, "python", "sh", "sh"]
+    asking, python, shell, browser, *waves, caps, raising, clock = [code for _, code in blocks]
     *before, serving = asking.strip().splitlines()
     assert serving.startswith("veil serve --port 8321 ")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -180,6 +180,12 @@ def test_the_page_about_devices_runs_as_it_stands(installed: Path, tmp_path: Pat
         in_shell(shell)
         assert counted("study.json") == 1  # the same person, by the same ledger
         assert (in_browser(browser), counted("study.json")) == ("delivered\n", 2)
+
+        told = in_python(caps).splitlines()
+        assert told[0].startswith("lifetime: expected at most 0.5")
+        assert told[1] == "['created 1', 'lowered 0.5', 'raised 2']"
+        in_shell(raising)
+        assert float(veil.Ledger(tmp_path / "capped").lifetime) == 3
 
         naming, first, second, page_by_name = waves
         in_shell(naming)
