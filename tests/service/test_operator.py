@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.service.harness import SURVEY, framed, running, values
 from tests.service.people import STUDIES
 from tests.service.postgres import Server
 from tests.support.commands import CliRunner
+from tests.support.snippets import blocks
 
 from veil import GRR, Survey
 from veil.cli.demo_online import _serving
@@ -382,3 +384,13 @@ def test_a_new_database_is_logged_once_with_its_key(tmp_path: Path) -> None:
         (line,) = [json.loads(line) for line in collector.log.splitlines() if '"new-database"' in line]
         key = load_key(collector.settings.key_path)
     assert (line["key"], line["database"]) == (fingerprint(key), str(tmp_path / "data" / "collector.sqlite3"))
+
+
+def test_the_runbook_names_account_and_settings_in_every_command_on_the_database() -> None:
+    bare = re.compile(r"veil (survey|token|key|backup|restore|check|audit) ")
+    for name in ("deployment", "install"):
+        page = (Path(__file__).parents[2] / f"docs/collector/{name}.md").read_text(encoding="utf-8")
+        lines = [line for block in blocks(page) if block.language == "sh" for line in block.code.splitlines()]
+        commands = [line for line in lines if bare.search(line.replace("veil-admin ", "veil "))]
+        assert commands
+        assert [line for line in commands if "veil-admin " not in line and "docker compose exec" not in line] == []
