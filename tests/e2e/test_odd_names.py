@@ -141,6 +141,7 @@ class Walk:
         Ledger(path, lifetime=2.0, today=lambda: date(2300, 1, 1)).spend("a-task", GRR(0.5, 4).guarantee)
         assert json.loads(self.run("ledger", "show", path, "--json"))
         self.run("ledger", "move-clock-back", path)
+        assert json.loads(self.run("ledger", "raise", path, "--lifetime", "100", "--json"))
         path.unlink()  # it holds today's date
 
     def parties(self) -> None:
