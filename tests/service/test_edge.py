@@ -18,7 +18,7 @@ import pytest
 from tests.patience import LIMIT, until
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 
-from veil.collector.edge import Edge, require_files
+from veil.collector.edge import Edge, files_needed
 from veil.collector.metrics import Metrics
 from veil.collector.settings import Settings
 
@@ -268,13 +268,15 @@ def closed(collector: Collector, reason: str = "crowded-out") -> int:
 
 
 def test_the_limit_on_open_files_is_raised_as_far_as_needed() -> None:
-    code = "import resource, sys; from veil.collector.edge import require_files\n"
+    code = "import resource\nfrom veil.collector.edge import files_needed\n"
+    code += "from veil.tools.open_files import require_files\n"
     code += "for soft, hard, connections in ((6_000, 8_192, 4_096), (1_024, 8_192, 4_096), (256, 1_300, 64)):\n"
     code += "    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))\n"
-    code += "    print(require_files(connections), resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    code += "    files = files_needed(connections)\n    require_files(files, 'a test')\n"
+    code += "    print(files, resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert found == ["5312", "6000", "5312", "5312", "1280", "1280"]  # never lowered
-    assert require_files(10) == 10 + 1_024 + 192
+    assert files_needed(10) == 10 + 1_024 + 192
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -284,8 +286,8 @@ def test_a_collector_that_may_open_too_few_files_does_not_start(tmp_path: Path, 
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=LIMIT)
     assert done.returncode == 3
     assert done.stderr.splitlines() == [
-        "error: open files: expected a limit of at least 5312 (4096 connections, 1024 that arrive at once, 192 for the"
-        " database, exports and logs), got 1000; raise the limit (ulimit -n, LimitNOFILE=) or lower max_connections"
+        "error: open files: expected a limit of at least 5312 for the collector (max_connections = 4096), got 1000;"
+        " raise the limit first (`ulimit -n 5312`, or LimitNOFILE= in a unit)"
     ]
     assert not (tmp_path / "data").exists()
 

@@ -454,6 +454,8 @@ def test_one_survey_has_a_cap_of_its_own_beside_the_lifetime(tmp_path: Path) -> 
 def test_the_first_price_of_a_series_lasts_and_is_no_charge(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     cheap, dear = GRR(1.0, 2).guarantee, GRR(2.0, 2).guarantee
+    with pytest.raises(BudgetError, match="lifetime budget"):
+        Ledger(path, lifetime=9.0).accept_price("here:drinks", GRR(9.5, 2).guarantee)
     Ledger(path, lifetime=9.0).accept_price("here:drinks", cheap)
     ledger = Ledger(path, lifetime=9.0)
     ledger.accept_price("here:drinks", cheap)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import resource
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
@@ -25,9 +24,8 @@ from veil.collector.limiting import AddressLimit
 from veil.collector.logs import Seldom
 from veil.collector.metrics import Metrics
 from veil.collector.settings import Settings
-from veil.errors import InputError
 
-__all__ = ["BACKLOG", "Connection", "Edge", "protocol_of", "require_files"]
+__all__ = ["BACKLOG", "Connection", "Edge", "files_needed", "protocol_of"]
 
 BACKLOG = 1024
 """Connections that the system holds before they are taken; all of them may be taken at once."""
@@ -49,25 +47,9 @@ _HEAD, _BODY, _WHOLE = range(3)  # how much of the current request has come
 _ANSWER = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n%s\r\n%s"
 
 
-def require_files(connections: int) -> int:
-    """Return how many open files the collector needs; raise `InputError` if the system allows fewer.
-
-    Raises the soft limit as far as needed. Every worker process has a limit of its own.
-    """
-    needed = connections + BACKLOG + _OTHER_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= needed:
-        return needed
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-    except (ValueError, OSError):
-        most = soft if hard == resource.RLIM_INFINITY else hard
-        raise InputError(
-            f"open files: expected a limit of at least {needed} ({connections} connections, {BACKLOG} that arrive at"
-            f" once, {_OTHER_FILES} for the database, exports and logs), got {most}; raise the limit (ulimit -n,"
-            f" LimitNOFILE=) or lower max_connections"
-        ) from None
-    return needed
+def files_needed(connections: int) -> int:
+    """Return how many files a process may have open at once with so many connections."""
+    return connections + BACKLOG + _OTHER_FILES
 
 
 class Edge:

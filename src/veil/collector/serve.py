@@ -14,7 +14,7 @@ from pathlib import Path
 
 from veil.collector.app import App
 from veil.collector.board import Board
-from veil.collector.edge import BACKLOG, Edge, protocol_of, require_files
+from veil.collector.edge import BACKLOG, Edge, files_needed, protocol_of
 from veil.collector.ingest import Ingest
 from veil.collector.limiting import AddressLimit
 from veil.collector.logs import log, set_up
@@ -24,6 +24,7 @@ from veil.collector.settings import Settings
 from veil.collector.supervising import supervise
 from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
 from veil.kernels import keep_compiled_in
+from veil.tools.open_files import require_files
 
 __all__ = ["keep_kernels", "serve"]
 
@@ -42,7 +43,8 @@ def serve(settings: Settings) -> None:
     if hasattr(signal, "SIGPIPE"):  # a device that hangs up must not end us, as `veil ... | head` may
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     set_up(settings.log_level)
-    files = require_files(settings.max_connections)
+    files = files_needed(settings.max_connections)
+    require_files(files, f"the collector (max_connections = {settings.max_connections})")
     keep_kernels(settings)
     limited = settings.requests_per_minute and not settings.limits_at_proxy
     limit = AddressLimit(settings.requests_per_minute) if limited else None

@@ -265,8 +265,12 @@ class Ledger:
         """
         asked = self._asked(f"{_PRICE}{series}", guarantee, "")
         price = f"{asked.cost:f}:{fraction_text(asked.delta)}"
-        noted = Charge(date.min, asked.task, Decimal(0), price)
-        first = self._add(lambda charges: _noted(charges, asked.task), lambda charges: noted)
+
+        def new_price(charges: list[Charge]) -> Charge:
+            self._granted(charges, asked)  # an answer that is refused sets no price
+            return Charge(date.min, asked.task, Decimal(0), price)
+
+        first = self._add(lambda charges: _noted(charges, asked.task), new_price)
         if first is None or self.caps.per_survey is not None:
             return
         cost, _, delta = first.partition(":")

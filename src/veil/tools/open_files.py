@@ -8,7 +8,7 @@ __all__ = ["require_files"]
 
 
 def require_files(count: int, purpose: str) -> None:
-    """Make sure that this process may open `count` files; raise the soft limit to the hard limit where it is lower.
+    """Make sure that this process may open `count` files; raise the soft limit to that where it is lower.
 
     Without this, a process that has no files left could neither accept connections nor open the files it works on.
     """
@@ -23,6 +23,6 @@ def require_files(count: int, purpose: str) -> None:
     if hard != resource.RLIM_INFINITY and hard < count:
         raise InputError(
             f"open files: expected a limit of at least {count} for {purpose}, got {hard}; "
-            f"raise the limit first (`ulimit -n {count}`)"
+            f"raise the limit first (`ulimit -n {count}`, or LimitNOFILE= in a unit)"
         )
-    resource.setrlimit(resource.RLIMIT_NOFILE, (count if hard == resource.RLIM_INFINITY else hard, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
