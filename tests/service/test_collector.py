@@ -220,6 +220,9 @@ def test_answers_come_in_three_forms_and_not_below_the_minimum(collector: Collec
     held = [labels[i] for i in values(4_000)]
     client.post(f"{path}/reports", content=framed(survey, held[:1_999]), headers=FRAMED)
     assert code(client.get(answers, headers=token)) == (409, "too-few-reports")
+    asked = {"action": "answer", "task": survey.task}
+    entries = client.get("/v1/audit", headers=token).json()["entries"]
+    assert not [entry for entry in entries if asked.items() <= entry.items()]  # as the threat model says
     client.post(f"{path}/reports", content=framed(survey, held[1_999:]), headers=FRAMED)
     found = client.get(answers, headers=token, params={"level": "0.999999"}).json()
     assert (found["people"], len(found["rows"]), found["lineage"]) == (4_000, 16, ["GRR(epsilon=2)"])

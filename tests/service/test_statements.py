@@ -91,6 +91,14 @@ def test_public_columns_are_named_when_a_survey_is_created() -> None:
     assert "may identify people: region, age" in create(Survey(GRR(1.0, 4), [Public("region"), Public("age")])).output
 
 
+def test_a_step_of_one_report_is_warned_of() -> None:
+    warning = "answers count every single report"
+    assert warning not in create(Survey(GRR(1.0, 4))).output
+    assert warning not in create(Survey(GRR(1.0, 5)), "--minimum", "1", "--step", "5").output
+    assert warning in create(Survey(GRR(1.0, 6)), "--minimum", "1").output
+    assert warning in create(Survey(GRR(1.0, 7)), "--step", "1").output
+
+
 @pytest.mark.parametrize(("epsilon", "weak"), [("3", False), ("3.5", True), ("12", True)])
 def test_plans_warn_above_3(epsilon: str, weak: bool) -> None:
     arguments = ["plan", "histogram", "--labels", "tea,coffee", "--epsilon", epsilon, "--users", "1000"]

@@ -188,6 +188,15 @@ def test_queries_count_up_to_the_mark(make: Callable[[], BlockStore]) -> None:
                 assert [part.n for _, part in found.parts()] == [(i + 1) // 5 * 5]
 
 
+def test_a_refusal_below_the_minimum_says_the_step(make: Callable[[], BlockStore]) -> None:
+    store = make()
+    for survey, step, said in ((OLH_3, 5, "at least 3, counted in steps of 5"), (OLH_5, 3, "at least 3")):
+        stored = draft(store, survey, minimum=3, step=step)
+        with pytest.raises(ServiceError) as refused:
+            prepare(store, Studies(store, Catalogue(store)), stored, Query())
+        assert str(refused.value).endswith(said)
+
+
 def test_rounds_are_shown_in_steps(make: Callable[[], BlockStore]) -> None:
     store = make()
     catalogue = Catalogue(store)

@@ -177,6 +177,8 @@ def create(
         warn(weak)
     if stored.precision < FINEST_PRECISION:
         warn(f"times of reports are kept to {duration(stored.precision)}, which can show whose a report is")
+    if stored.step == 1:
+        warn("answers count every single report: whoever asks often sees each one, and when it came (--step)")
     if public := [column.name for column in loaded.survey.public]:
         warn(f"sent and stored in clear beside each report, and may identify people: {', '.join(public)}")
     devices = for_devices(on.settings, on.store, stored) if open_now else {}

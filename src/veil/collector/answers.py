@@ -215,6 +215,8 @@ def _checked(found: Result, stored: StoredSurvey) -> Result:
 
 def _too_few(stored: StoredSurvey) -> ServiceError:
     message = f"too few reports for an answer: expected at least {stored.minimum:,}"
+    if stored.minimum % stored.step:
+        message += f", counted in steps of {stored.step:,}"
     return ServiceError(409, "too-few-reports", message, expected=f"at least {stored.minimum} reports")
 
 

@@ -203,7 +203,7 @@ def _linked(known: dict[str, Any]) -> str:
     again = (
         "The same answer on the same occasion is the same bytes; on another it is a fresh report."
         if known["scope"] == "lifetime"
-        else "The same answer given again is the same bytes, so the collector sees the repetition."
+        else "Until it is delivered, an answer is sent again as the same bytes, so the collector sees the repetition."
     )
     lines = [
         f"- The report carries no identity. Its id is random and made for this report alone. {again}",
