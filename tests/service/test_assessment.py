@@ -45,6 +45,7 @@ def test_the_figures_are_those_of_the_study(study: Study) -> None:
     assert (known["precision_seconds"], known["minimum"]) == (Settings().precision, Settings().minimum)
     assert known["fold_seconds"] == Settings().fold_seconds
     assert f"for {Settings().fold_seconds // 60} minutes at most by default" in text
+    assert "Longer while no collector runs, in backups that were made meanwhile" in text  # test_folding.py
     assert f"{known['framed_bytes']} with its frame" in text
     if promise.ratio is None:
         assert (known["epsilon"], known["odds"], known["guess_percent"]) == (None, None, None)

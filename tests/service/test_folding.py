@@ -14,6 +14,7 @@ from tests.service.test_purge import left
 
 from veil import OUE, Survey
 from veil.collector import seen, sqlite_store
+from veil.collector.backup import back_up
 from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.checking import find_damage
@@ -92,6 +93,22 @@ def test_after_a_fold_no_byte_of_the_database_links_an_id_to_a_payload(tmp_path:
     assert chunk is not None
     assert chunk.payloads == b"".join(payload for _, payload in sent + again)
     assert list(find_damage(store, lambda rows: None)) == []
+    store.close()
+
+
+def test_a_backup_links_what_was_not_folded_when_it_was_made(tmp_path: Path) -> None:
+    """The limit that the threat model, the officer's page and the assessment state."""
+    database = tmp_path / "database"
+    database.mkdir()
+    store = SqliteStore(database / "x.sqlite3")
+    stored = opened(store, WIDE)
+    sent = posted(store, stored, 3)
+    for copy, linked in (("before", 3), ("after", 0)):
+        folder = tmp_path / copy
+        folder.mkdir()
+        back_up(store, folder / "x.sqlite3")
+        assert links(folder, sent) == linked
+        store.fold_all([stored.key])
     store.close()
 
 

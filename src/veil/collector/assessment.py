@@ -209,7 +209,8 @@ def _linked(known: dict[str, Any]) -> str:
         f"- The report carries no identity. Its id is random and made for this report alone. {again}",
         "- The collector's database can link an id with its report for"
         f" {known['fold_seconds'] // 60} minutes at most by default, and for the latest {known['unfolded_reports']:,}"
-        f" reports of a survey at most: {_blank('fold_seconds, if it was set')}",
+        f" reports of a survey at most: {_blank('fold_seconds, if it was set')}. Longer while no collector runs, in"
+        " backups that were made meanwhile, and in PostgreSQL's files and log.",
         "- Somebody who has the database and recorded the network can narrow a report down to those of the same"
         " moment.",
     ]
