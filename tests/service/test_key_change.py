@@ -13,10 +13,11 @@ from tests.service.harness import FRAMED, SURVEY, Collector, framed, running
 from tests.service.postgres import Server
 from tests.support.commands import CliRunner
 
+from veil import Client, Ledger
 from veil.cli.main import app
 from veil.collector.blocks import BlockStore
 from veil.collector.keys import KeyWatch, adopt, claim, make_key
-from veil.errors import ServiceError
+from veil.errors import CollectorError, ServiceError
 
 
 @pytest.fixture(params=["sqlite", "postgres", "workers"])
@@ -69,6 +70,9 @@ def test_nothing_is_signed_anew_right_after_the_change(tmp_path: Path) -> None:
         adopt_another_key(collector)
         answer = httpx.get(f"{collector.url}{path}", timeout=LIMIT)
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+        # a device does not call a collector unreachable that answers
+        with pytest.raises(CollectorError, match=r"publishes no survey now \(status 503\)"):
+            Client.open(collector.url, bytes(32), SURVEY.task, Ledger(lifetime=9.0))
 
 
 def test_a_change_is_logged_once_and_can_be_undone(

@@ -114,6 +114,16 @@ def test_a_limit_that_was_met_is_counted(
         assert value(text_of(collector, token), f'veil_limits_reached_total{{limit="{limit}"}}') == 1
 
 
+def test_batches_beyond_the_limit_of_an_address_are_counted(tmp_path: Path) -> None:
+    name = 'veil_limits_reached_total{limit="requests_per_minute"}'
+    with running(tmp_path, VEIL_REQUESTS_PER_MINUTE="20", VEIL_LIMITS_AT_PROXY="false") as collector:
+        path, token = collector.open_survey(), collector.token("metrics:read")
+        for size, status in ((21, 401), (15, 200), (15, 429)):
+            sent = framed(SURVEY, values(size))
+            assert httpx.post(f"{collector.url}{path}/reports", content=sent, headers=FRAMED).status_code == status
+        assert value(text_of(collector, token), name) == 2
+
+
 def test_limits_of_threads_and_queries_are_counted() -> None:
     metrics = Metrics()
     workers = Workers("answer", threads=1, waiting=0)

@@ -228,9 +228,9 @@ def adopt_key(
     if path.exists() and is_own(on.store, key := load_key(path)):
         return on.said(f"the key is {(mark := fingerprint(key))} already: nothing was changed", fingerprint=mark)
     if not yes:
-        raise typer.BadParameter("devices that know only the key before will refuse all surveys: say --yes")
+        raise typer.BadParameter("devices that know only the previous key will refuse all surveys: say --yes")
     mark = adopt(on.store, load_key(path))
-    warn("running collectors still hold the key before and stop publishing surveys: restart every one of them now")
+    warn("collectors that are running hold the previous key and publish no survey now: restart every one of them")
     return on.said(f"the key is now {mark}", fingerprint=mark)
 
 

@@ -40,9 +40,9 @@ _HELP = {
     "veil_survey_reports": ("gauge", "Reports of each survey, as many as its answers count: these go in steps."),
     "veil_body_bytes": ("gauge", "Bytes of request bodies that are being read."),
     "veil_build_info": ("gauge", "Always 1; its labels name the versions."),
-    "veil_database_bytes": ("gauge", "Size of the database."),
+    "veil_database_bytes": ("gauge", "Size of the database, rounded up to 64 MiB."),
     "veil_disk_bytes": ("gauge", "Size of the disk with the collector's folder."),
-    "veil_disk_free_bytes": ("gauge", "Free bytes of the disk with the collector's folder."),
+    "veil_disk_free_bytes": ("gauge", "Free bytes of the disk with the collector's folder, rounded down to 64 MiB."),
     "veil_last_backup_timestamp_seconds": ("gauge", "When veil backup last finished, in seconds since 1970; 0: never."),
 }
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

@@ -101,14 +101,15 @@ def check_batch(service: Service, count: int, charge: Charge | None) -> None:
     most = service.settings.requests_per_minute
     if count > most:
         message = f"more than {most} reports in one request need a token"
-        raise ServiceError(401, "no-token", message, expected="a token with the scope reports:write")
+        expected = "a token with the scope reports:write"
+        raise ServiceError(401, "no-token", message, expected=expected, limit="requests_per_minute")
     _refuse_waiting(charge(count=count - 1))
 
 
 def _refuse_waiting(seconds: int) -> None:
     if seconds:
         message = "too many reports came from this address: send it again later"
-        raise ServiceError(429, "too-many-requests", message, retry_after=seconds)
+        raise ServiceError(429, "too-many-requests", message, retry_after=seconds, limit="requests_per_minute")
 
 
 async def get_published(service: Service, request: Request) -> Response:

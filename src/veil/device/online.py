@@ -217,7 +217,8 @@ class OnlineClient:
         if answer is None or answer.passing:
             kept = self.outbox.survey(address)
             if kept is None:
-                raise CollectorError("the collector cannot be reached, and this device has no copy of the survey")
+                why = "cannot be reached" if answer is None else f"publishes no survey now (status {answer.status})"
+                raise CollectorError(f"the collector {why}, and this device has no copy of the survey")
             self._use(kept)
             return
         if answer.status == 410:
