@@ -44,6 +44,7 @@ def test_a_purge_leaves_the_tally_exports_and_backups(folder: Path, monkeypatch:
     assert pq.read_table(folder / "reports.parquet").num_rows == 200
     actions = [entry["action"] for entry in veil("audit")["entries"]]
     assert {"purge", "export", "backup", "answer"} <= set(actions)
+    assert not {"show", "list"} & set(actions)  # docs/collector/service.md
     monkeypatch.setenv("VEIL_FOLDER", str(folder / "restored"))
     assert veil("restore", folder / "backup.sqlite3", "--new")["reports"] == 200
 

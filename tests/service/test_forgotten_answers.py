@@ -120,6 +120,23 @@ def test_a_ledger_that_forgets_nothing_is_read_at_once(
     assert [read_by_a_thief(person, survey) for person in people] == [{"no"}, {"yes"}]
 
 
+def test_a_deleted_outbox_leaves_the_answer_in_the_ledger(
+    collector: Collector, middleman: Middleman, survey: Survey, tmp_path: Path
+) -> None:
+    """Who withdraws an answer that waits deletes both: docs/devices.md and docs/collector/privacy-officer.md say so."""
+    person, _ = two_people(middleman, collector, survey, tmp_path)
+    (person / "ledger.outbox").unlink()
+    client = device(middleman, collector, survey, person)
+    assert client.deliver(patience=60) == 0
+    assert collector.stored_ids(survey) == []  # nothing was sent
+    assert read_by_a_thief(person, survey) == {"no"}
+    closed = httpx.post(f"{collector.url}/v1/surveys/{survey.task}/close", headers=collector.token())
+    assert closed.status_code == 200
+    with pytest.raises(CollectorError, match="closed"):
+        client.look()
+    assert read_by_a_thief(person, survey) == set()
+
+
 def test_an_answer_that_is_refused_for_good_is_forgotten_too(
     collector: Collector, middleman: Middleman, survey: Survey, tmp_path: Path
 ) -> None:
