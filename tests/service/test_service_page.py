@@ -18,6 +18,9 @@ from tests.patience import LIMIT
 from tests.service.harness import FRAMED, SURVEY, Collector, framed, running, values
 from tests.support.snippets import Block, blocks
 
+from veil.collector import problems
+from veil.collector.catalogue import _KEYS
+from veil.collector.openapi import document
 from veil.collector.routes import ROUTES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "collector" / "service.md").read_text(encoding="utf-8")
@@ -33,6 +36,23 @@ def content_types() -> list[list[str]]:
     section = PAGE.partition("### Content types\n")[2].partition("\n### ")[0]
     rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in row] for row in rows[1:]]
+
+
+def test_each_code_of_a_refusal_is_on_the_page() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in Path(problems.__file__).parent.glob("*.py")]
+    codes = {code for text in sources for code in re.findall(r'\(\s*\d{3}, "([a-z-]+)"', text)}
+    codes |= {code for _, code in problems._CODES} | set(problems._HTTP.values())
+    assert {"internal", "no-token", "survey-closed", "wrong-wave"} <= codes
+    section = PAGE.partition("\n## Refusals\n")[2].partition("\n## ")[0]
+    assert sorted(code for code in codes if f"`{code}`" not in section) == []
+
+
+def test_the_options_of_a_survey_are_those_of_the_description() -> None:
+    (row,) = re.findall(r"^\| `POST /v1/surveys` \|.*$", PAGE, re.MULTILINE)
+    body = document()["paths"]["/v1/surveys"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert set(re.findall(r'"([a-z_]+)"', row)) == set(body["properties"])
+    options = {*_KEYS, "survey", "allow_fine_times", "allow_weak_privacy", "people", "round_seconds"}
+    assert set(body["properties"]) == options
 
 
 def test_each_curl_line_fails_the_page_if_it_is_refused() -> None:

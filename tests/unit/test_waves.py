@@ -64,7 +64,7 @@ def test_the_collector_keeps_waves_in_order(tmp_path: Path) -> None:
         return catalogue.create(draft_of(study.survey, options, precision=60, minimum=1, study=study.to_bytes()))
 
     first, _ = create(name="drinks")
-    with pytest.raises(ServiceError, match="the next wave of drinks is number 2"):
+    with pytest.raises(ServiceError, match="wave: expected 2, the next wave of drinks, got 3"):
         create(name="drinks", wave=3)
     second, made = create(name="drinks", wave=2)
     assert made

@@ -268,7 +268,9 @@ class Catalogue:
         if there.get(draft.wave, draft.task) != draft.task:
             raise ServiceError(409, "survey-exists", f"wave {draft.wave} of {draft.name} asked something else")
         if draft.wave not in there and draft.wave != following:
-            raise ServiceError(409, "wrong-wave", f"the next wave of {draft.name} is number {following}")
+            raise ServiceError(
+                409, "wrong-wave", f"wave: expected {following}, the next wave of {draft.name}, got {draft.wave}"
+            )
 
     def open(self, task: str) -> StoredSurvey:
         """From draft to open. Again is fine; a closed one stays closed."""

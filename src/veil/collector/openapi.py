@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from veil import __version__
 from veil.collector.schemas import NAME, TASK, TIME, Node, listed, record, reference, schemas
+from veil.survey import MOST_WAVES
 
 __all__ = ["document"]
 
@@ -94,6 +95,12 @@ def _survey_paths() -> Node:
         "step": {"type": "integer", "minimum": 1, "maximum": 2**40},
         "keep_days": {"type": "integer", "minimum": 1, "maximum": 36_525},
         "name": NAME,
+        "wave": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_WAVES,
+            "description": "Needs a name; default: the next one, or the wave of the task.",
+        },
         "texts": {"type": "object", "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 2_000}},
         "people": {"type": "integer", "minimum": 1, "maximum": 2**40},
         "round_seconds": {"type": "integer", "minimum": 1, "maximum": 2**40},
