@@ -428,7 +428,7 @@ def test_parameters_that_do_not_apply_are_refused(tmp_path: Path, name: str) -> 
 def test_a_reconstruction_that_does_not_end_is_warned_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = plan(tmp_path, "--range", 0, 250_000, "--epsilon", 1)
     tally = walked(tmp_path, task, incomes(2_000))
-    assert "converge" not in veil("estimate", task, tally).output  # but that a seed drew the noise
+    assert "did not converge" not in veil("estimate", task, tally).output
     monkeypatch.setattr(Stopping, "paper", lambda *_, **__: Stopping(tau=1e-9, most=5))
     assert "did not converge within 5 iterations" in veil("estimate", task, tally).stdout
     found = veil_json("estimate", task, tally)

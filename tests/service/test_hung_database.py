@@ -126,7 +126,7 @@ def test_a_lock_that_somebody_holds_is_a_time_out(postgres: Server) -> None:
     url = postgres.database()
     store = PostgresStore(url, 0.5)
     with psycopg.connect(url) as other:
-        other.execute("LOCK TABLE veil_version IN ACCESS EXCLUSIVE MODE")
+        other.execute("LOCK TABLE takes IN ACCESS EXCLUSIVE MODE")  # the probe writes there
         with pytest.raises(StoreTimeoutError):
             store.probe()
         other.rollback()

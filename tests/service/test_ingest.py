@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import socket
@@ -121,20 +120,20 @@ def test_a_body_in_pieces_and_connections_that_end(collector: Collector) -> None
 
 
 def test_bodies_that_are_held_open_count_among_all_bodies(collector: Collector) -> None:
-    def held() -> int:
-        lines = httpx.get(f"{collector.url}/metrics").text.splitlines()
-        return int(next(line for line in lines if line.startswith("veil_body_bytes ")).split()[1])
-
     half = request(b"x" * 65_000)[:-4_000]
-    with contextlib.ExitStack() as stack:
-        first, second = (
-            stack.enter_context(socket.create_connection(("127.0.0.1", collector.port), LIMIT)) for _ in range(2)
-        )
+
+    def is_refused() -> bool:
+        with socket.create_connection(("127.0.0.1", collector.port), 0.5) as second:
+            second.sendall(half)
+            try:
+                return second.recv(100).split()[1] == b"429"
+            except TimeoutError:  # the collector waits for the rest
+                return False
+
+    with socket.create_connection(("127.0.0.1", collector.port), LIMIT) as first:
         first.sendall(half)
-        until(lambda: held() == 61_000)
-        second.sendall(half)
-        assert second.recv(100).split()[1] == b"429"
-    until(lambda: held() == 0)
+        until(is_refused)
+    until(lambda: not is_refused())
 
 
 def test_a_survey_that_was_closed_takes_nothing_on_the_short_way(tmp_path: Path) -> None:

@@ -245,7 +245,7 @@ def test_files_are_created_in_one_place_only() -> None:
         assert all("open_private(" in line for line in lines), name
     assert found - through <= allowed
     changes = {path.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("*.py") if "umask(" in path.read_text()}
-    assert changes <= {"collector/serve.py"}  # at its start, before there are threads
+    assert changes <= {"collector/serve.py", "cli/collecting.py"}  # narrower, at the start of `serve` and `warm`
 
 
 # -- what is no file ---------------------------------------------------------------------------------------------------
