@@ -61,7 +61,7 @@ class Asking:
 def asking(folder: Path, survey: Survey, **about: Any) -> Iterator[Asking]:
     """Runs for the length of a block; the survey may have a name and texts."""
     with running(folder) as collector:
-        collector.open_survey(survey, precision=3600, **about)
+        collector.open_survey(survey, precision=3600, allow_weak_privacy=True, **about)
         key = base64.urlsafe_b64encode(public_bytes(load_key(collector.settings.key_path))).rstrip(b"=").decode()
         token = collector.token("answers:read", "surveys:read", "export:read")["Authorization"]
         yield Asking(collector.url, survey.task, key, token)
