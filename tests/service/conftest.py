@@ -1,4 +1,7 @@
-"""PostgreSQL for the tests that need it: skipped loudly where it is missing, an error where CI=true. Stores of both."""
+"""PostgreSQL for the tests that need it: skipped loudly where it is missing, an error where CI=true. Stores of both.
+
+Also the middleman and the fresh name that tests of devices share; each file has a collector of its own.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.service.harness import SURVEY
+from tests.service.harness import SURVEY, Collector
+from tests.service.middleman import Middleman, between
 from tests.service.postgres import Server, binaries, server
 
 from veil.collector import blocks, seen
@@ -48,3 +52,15 @@ def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(seen, "FOLDED", 64)
     monkeypatch.setattr(seen, "PAGE", 16)
     monkeypatch.setattr(blocks, "_BLOCK_BYTES", 10 * SURVEY.layout.size)
+
+
+@pytest.fixture
+def middleman(collector: Collector) -> Iterator[Middleman]:
+    with between(collector.port) as one:
+        yield one
+
+
+@pytest.fixture
+def name() -> str:
+    """Return a name that no other test uses."""
+    return f"drinks-{os.urandom(4).hex()}"

@@ -16,7 +16,7 @@ from unittest import mock
 import httpx
 import pytest
 from tests.service.harness import Collector, running
-from tests.service.middleman import Middleman, between
+from tests.service.middleman import Middleman
 from tests.service.test_online_client import Waiting, key_of
 from tests.service.test_round_client import FIRST, asked
 from tests.service.test_round_client import device as round_device
@@ -39,12 +39,6 @@ TODAY = date(2027, 1, 15)
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with running(tmp_path_factory.mktemp("forgotten") / "data") as one:
-        yield one
-
-
-@pytest.fixture
-def middleman(collector: Collector) -> Iterator[Middleman]:
-    with between(collector.port) as one:
         yield one
 
 

@@ -75,12 +75,6 @@ def fresh(collector: Collector) -> Survey:
     return survey
 
 
-@pytest.fixture
-def middleman(collector: Collector) -> Iterator[Middleman]:
-    with between(collector.port) as one:
-        yield one
-
-
 def key_of(collector: Collector) -> str:
     return base64.urlsafe_b64encode(public_bytes(load_key(collector.settings.key_path))).rstrip(b"=").decode()
 

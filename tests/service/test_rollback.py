@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.service.harness import Collector, running
-from tests.service.middleman import Middleman, between
+from tests.service.middleman import Middleman
 
 from veil import OLH, Categories, Ledger, Public, Survey
 from veil.collector.app import App
@@ -40,18 +39,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     """Takes the reports. What devices are shown is written by the tests, with its key."""
     with running(tmp_path_factory.mktemp("rollback") / "data") as one:
         yield one
-
-
-@pytest.fixture
-def middleman(collector: Collector) -> Iterator[Middleman]:
-    with between(collector.port) as one:
-        yield one
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that no other test of this file uses."""
-    return f"drinks-{os.urandom(4).hex()}"
 
 
 def wave(collector: Collector, name: str, number: int) -> tuple[Survey, bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import httpx
 import pytest
 from tests.patience import LIMIT, until
 from tests.service.harness import Collector, running
-from tests.service.middleman import Middleman, between
+from tests.service.middleman import Middleman
 from tests.support.commands import CliRunner, Result
 
 from veil import OLH, Categories, Client, Ledger, Public, Survey
@@ -34,18 +33,6 @@ TEXTS = {"en": "What do\x1byou drink?", "de": "Was trinken Sie?"}
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
     with running(tmp_path_factory.mktemp("waves") / "data") as one:
         yield one
-
-
-@pytest.fixture
-def middleman(collector: Collector) -> Iterator[Middleman]:
-    with between(collector.port) as one:
-        yield one
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that no other test of this file uses."""
-    return f"drinks-{os.urandom(4).hex()}"
 
 
 def wave(collector: Collector, name: str, number: int) -> Survey:
