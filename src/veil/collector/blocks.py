@@ -119,13 +119,19 @@ class BlockStore(BlockReader):
         }
         while len(outcomes) < len(groups):
             stored: dict[int, Outcome] = {}
+            i = -1
+            # Taken in one order, the locks of surveys cannot block each other.
+            pending = sorted((i for i in range(len(groups)) if i not in outcomes), key=lambda i: groups[i].survey)
             try:
                 with self.writing() as connection:
                     # Sequence numbers must grow in the order of commits, or a tally that has counted up to k would miss
                     # a number below k that is committed later: the lock is held from taking them until the commit.
-                    # Taken in one order, locks cannot block each other.
-                    for i in sorted(set(range(len(groups))) - set(outcomes), key=lambda i: groups[i].survey):
-                        stored[i] = self._append_alone(connection, i, groups[i], now)
+                    try:
+                        with self.finding_damage(connection):
+                            for i in pending:
+                                stored[i] = self._append(connection, groups[i], now)
+                    except StoreDamagedError as problem:
+                        raise _DamagedGroupError(i, problem) from None
                 outcomes |= stored
             except _DamagedGroupError as damaged:  # all is undone: the other groups are stored without it
                 outcomes[damaged.index] = damaged.problem
@@ -152,13 +158,6 @@ class BlockStore(BlockReader):
             except StoreDamagedError as problem:
                 failed[survey] = problem
         return failed
-
-    def _append_alone(self, connection: Connection, index: int, group: Group, now: int) -> Outcome:
-        try:
-            with self.finding_damage(connection):
-                return self._append(connection, group, now)
-        except StoreDamagedError as problem:
-            raise _DamagedGroupError(index, problem) from None
 
     def _append(self, connection: Connection, group: Group, now: int) -> int | Phase:
         self.lock(connection, group.survey)
