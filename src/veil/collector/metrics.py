@@ -85,9 +85,8 @@ class Metrics:
             self._values[place] = self._values.get(place, 0) + amount
 
     def set(self, name: str, value: int, **labels: str) -> None:
-        """Set a gauge."""
-        with self._lock:
-            self._values[name, _written(**labels)] = value
+        """Set a gauge. One assignment needs no lock, and every request sets a gauge twice."""
+        self._values[name, _written(**labels) if labels else ""] = value
 
     def watch(self, name: str, look: Callable[[], int]) -> None:
         """A gauge that is looked at whenever the numbers are told."""
