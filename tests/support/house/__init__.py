@@ -1,0 +1,1 @@
+"""Figures of the source code: `python -m tests.support.house` prints them."""
