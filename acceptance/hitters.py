@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 from bench.peak import peak_mb
 
-from veil.datasets import exponential_bits
 from veil.domain import Bits
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.metrics import f1
+from veil_papers.datasets import exponential_bits
 
 __all__ = ["Decoded", "decode", "judge"]
 

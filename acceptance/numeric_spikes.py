@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acceptance.post_cells import ratio
-from veil.datasets import beta_numbers, bimodal_numbers, flight_times, income, uniform_numbers, wages
 from veil.mechanisms import SquareWave
 from veil.metrics import wasserstein
 from veil_papers.common.asking import read_waves
+from veil_papers.datasets import beta_numbers, bimodal_numbers, flight_times, income, uniform_numbers, wages
 from veil_papers.numeric.methods import People
 
 __all__ = ["Measured", "all_people", "judge", "measure"]

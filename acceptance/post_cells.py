@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acceptance.accuracy import zipf
-from veil.datasets import kosarak_clicks
 from veil.errors import FitWarning
 from veil.mechanisms import OLH
 from veil.post import PAPER_METHODS, Prior
 from veil.post.redrawing import redraw
 from veil.results.estimate import Estimate
 from veil.tools.shares import proportional
+from veil_papers.datasets import kosarak_clicks
 
 __all__ = [
     "AUTO", "KNOWN", "OTHER_STEPS", "PEOPLE", "SHAPES", "TOP", "Cell", "Measured", "collections", "measure_all",

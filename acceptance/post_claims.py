@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from acceptance.post_cells import one_blas_thread
-from veil.datasets import data_folder
 from veil_papers import EXPERIMENTS
 from veil_papers.common.exhibits import Claim, Setting
 from veil_papers.common.writing import commit, default_folder, write
+from veil_papers.datasets import data_folder
 
 __all__ = ["claims_of", "judge"]
 

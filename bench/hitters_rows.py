@@ -13,12 +13,12 @@ import numpy as np
 from bench.ours import threads
 from bench.timing import Contestant, Outcome, best_times, local, ratio
 from veil import OLH, Bits, simulate
-from veil.datasets import exponential_bits, pos_baskets
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.itemsets import SVSM
 from veil.kernels.counting import count_hashed, halves
+from veil_papers.datasets import exponential_bits, pos_baskets
 
 __all__ = ["hitters_rows"]
 

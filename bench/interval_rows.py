@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bench.timing import Outcome, best_times, local, ratio
 from veil import OLH, Estimate, Tally
-from veil.datasets import proportional
+from veil_papers.datasets import proportional
 
 __all__ = ["interval_rows"]
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from bench.ours import threads
 from bench.timing import Contestant, Outcome, best_times, local, ratio
 from veil import Record
-from veil.datasets import Transactions, pos_baskets
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.marginals import CALM
 from veil.marginals.maxent import reconstruct, reconstruct_many
 from veil.marginals.synthesis import synthesize
+from veil_papers.datasets import Transactions, pos_baskets
 
 __all__ = ["marginal_rows"]
 

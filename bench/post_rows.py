@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from bench.timing import Contestant, Outcome, best_times, local, ratio
 from veil import OLH, simulate
-from veil.datasets import kosarak_clicks
 from veil.mechanisms import PureOracle
 from veil.post import Calibrated, norm_sub, power, select
 from veil.post.learning import grid
 from veil.post.redrawing import redraw
 from veil.results.estimate import Estimate
 from veil.tools.shares import proportional
+from veil_papers.datasets import kosarak_clicks
 
 __all__ = ["post_rows"]
 

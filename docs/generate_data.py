@@ -1,6 +1,6 @@
-"""Writes docs/data.md from the catalogue and the loaders: `python docs/generate_data.py [FILE]`.
+"""Write docs/data.md from the catalogue and the loaders: `python docs/generate_data.py [FILE]`.
 
-A test keeps the page, the loaders and, where VEIL_DATA is set, the files in step.
+A test compares the page with the loaders and, if VEIL_DATA is set, the files with their checksums.
 """
 
 from __future__ import annotations
@@ -14,47 +14,42 @@ from pathlib import Path
 from typing import Any, get_args
 
 import veil_papers
-from veil import datasets
 from veil.errors import InputError
-from veil_papers import EXPERIMENTS
+from veil_papers import EXPERIMENTS, datasets
 
 __all__ = ["files_of", "loaders", "page", "used_by"]
 
 _HEAD = """\
 # Data
 
-Written by `python docs/generate_data.py` from `veil.datasets.FILES` and the loaders; change it there.
+Written by `python docs/generate_data.py` from `veil_papers.datasets.FILES` and the loaders; change it there.
 
-The reproductions run on public data, and one more file is there for trials of your own. None of it is in this
-repository, and nothing is downloaded: put the files below
-into a folder, and name it with `veil reproduce NAME --data FOLDER`, with the environment variable VEIL_DATA, or as
-the first argument of a loader of `veil.datasets`. **Without a folder every loader uses a stand-in**: made-up data of
-about the same size and shape, the same in every run. Results say which of the two they are from (`origin`,
-`stand_in`); figures on stand-ins are indicative. A folder that lacks a file is refused, rather than filled with a
-stand-in.
+The reproductions run on public data, and one more file is there for your own experiments. The repository contains none
+of it, and nothing is downloaded. Put the files below into a folder, and name it with `veil reproduce NAME --data
+FOLDER`, with the environment variable VEIL_DATA, or as the first argument of a loader of `veil_papers.datasets`, a
+package that is installed with veil. **Without a folder every loader uses a stand-in**: made-up data of about the same
+size and shape, the same in every run. Results say which of the two they come from (`origin`, `stand_in`); figures on
+stand-ins are indicative. If the folder lacks a file, its loader raises an error and does not use the stand-in.
 
-`veil.datasets.check_files(folder)` compares the checksums. They are those of the files that the published figures were
-made with: a file that you make anew from its origin has another one, and serves as well where it has the same columns
-and rows.
+`veil_papers.datasets.check_files(folder)` compares the checksums with those of the files that the published figures
+were made with. A file that you make anew from its origin has another checksum, and serves as well if it has the same
+columns and rows.
 
-Licences are those of the data's owners, as far as they state any. Whoever passes files on should ask there.
+Licences are those of the data's owners, as far as they state any. Ask them before you pass files on.
 """
 
 
 def loaders() -> dict[str, Any]:
-    """The loaders that read a file, by name."""
-    found = {name: getattr(datasets, name) for name in datasets.__all__}
+    """Return the loaders that read a file, by name."""
     return {
-        name: one
-        for name, one in found.items()
-        if inspect.isfunction(one)
-        and "folder" in inspect.signature(one).parameters
-        and name not in ("check_files", "data_folder")
+        name: function
+        for name, function in inspect.getmembers(datasets, inspect.isfunction)
+        if "folder" in inspect.signature(function).parameters and name not in ("check_files", "data_folder")
     }
 
 
 def files_of(loader: Any) -> set[str]:
-    """The files that a loader asks an empty folder for."""
+    """Return the files that a loader looks for in a folder."""
     sources = get_args(datasets.Census) if "source" in inspect.signature(loader).parameters else [None]
     asked = set()
     with tempfile.TemporaryDirectory() as empty:
@@ -67,13 +62,13 @@ def files_of(loader: Any) -> set[str]:
 
 
 def used_by(loader: str) -> list[str]:
-    """The reproductions whose code names a loader."""
+    """Return the reproductions whose code names a loader."""
     return sorted(experiment for experiment, names in _named_by().items() if loader in names)
 
 
 @cache
 def _named_by() -> dict[str, set[str]]:
-    """What each reproduction takes from veil.datasets."""
+    """Return the names that each reproduction imports from veil_papers.datasets."""
     home, found = Path(veil_papers.__file__).parent, {name: set[str]() for name in EXPERIMENTS}
     for path in sorted(home.glob("*/**/*.py")):
         experiment = path.relative_to(home).parts[0].replace("_", "-")
@@ -83,10 +78,10 @@ def _named_by() -> dict[str, set[str]]:
 
 
 def _named(tree: ast.AST) -> set[str]:
-    """What a module takes from veil.datasets."""
+    """Return the names that a module imports from veil_papers.datasets."""
     names = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("veil.datasets"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("veil_papers.datasets"):
             names |= {one.name for one in node.names}
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "datasets":
             names.add(node.attr)
@@ -94,7 +89,7 @@ def _named(tree: ast.AST) -> set[str]:
 
 
 def _stand_in(loader: Any) -> str:
-    """What a loader says about its stand-in."""
+    """Return the description of the stand-in in a loader's docstring."""
     told = re.search(
         r"Without\s+a\s+folder\s+the\s+stand-in\s+(.*?)(?=\n\s*\n|\n\s*>>>|$)", inspect.getdoc(loader), re.DOTALL
     )
@@ -104,7 +99,7 @@ def _stand_in(loader: Any) -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the page."""
     known = {name: files_of(one) for name, one in loaders().items()}
     parts = [_HEAD, "## Files\n"]
     for file in datasets.FILES:
@@ -117,7 +112,7 @@ def page() -> str:
     parts.append("## Loaders, and what stands in for a file\n")
     rows = ["| loader | reproductions | without a folder, the stand-in |", "|---|---|---|"]
     for name, one in sorted(loaders().items()):
-        rows.append(f"| `{name}` | {', '.join(used_by(name)) or 'none: for trials of your own'} | {_stand_in(one)} |")
+        rows.append(f"| `{name}` | {', '.join(used_by(name)) or 'none: for your own experiments'} | {_stand_in(one)} |")
     parts.append("\n".join(rows) + "\n")
     parts.append(
         "`beta_numbers`, `beta_people`, `bimodal_numbers`, `uniform_numbers`, `exponential_bits`, `zipf_people` and"

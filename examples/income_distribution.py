@@ -4,8 +4,8 @@ Read it from top to bottom like a notebook, or run it:
 
     python examples/income_distribution.py --out income.svg
 
-It needs veil-ldp[plot]. The incomes are those of `veil.datasets.income`: a census histogram where VEIL_DATA has it,
-else a made-up one like it, log-normal with spikes at round numbers.
+It needs veil-ldp[plot]. The incomes are those of `veil_papers.datasets.income`: a census histogram if VEIL_DATA names
+the folder with it, else made-up numbers, log-normal with spikes at round numbers.
 """
 
 # %% What we want to know, and from whom
@@ -24,10 +24,10 @@ from rich.console import Console
 from rich.table import Table
 
 import veil
-from veil.datasets import income
 from veil.metrics import ks, wasserstein
 from veil.numeric import Hierarchy, assumed_bands
 from veil.results.distribution import Distribution
+from veil_papers.datasets import income
 
 options = argparse.ArgumentParser(description="Estimate an income distribution under local differential privacy.")
 options.add_argument("--out", type=Path, default=Path("income.svg"), help="the picture")

@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 import veil.sql
-from veil.datasets import online_retail
 from veil.entropy import SeededForExperiments
+from veil_papers.datasets import online_retail
 
 options = argparse.ArgumentParser(description="Ask a shop's private data in SQL, under local differential privacy.")
 options.add_argument("--out", type=Path, default=Path("shop.svg"), help="the picture")

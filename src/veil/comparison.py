@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets.transactions import Transactions
 from veil.domain import Items, Numeric, Record
 from veil.engines import Watch, unwatched
 from veil.entropy import SeededForExperiments, Words
@@ -175,12 +174,11 @@ class Held:
             return dict(zip(names, self._containing(view.candidates), strict=True))
         if isinstance(view.domain, Items):
             universe = view.domain.universe
-            known = Transactions(self._codes, universe.size, "", stand_in=False)
             if k is not None:
-                best = known.top_itemsets(k).items()
+                best = self._codes.top_itemsets(k, universe.size).items()
                 return {_name(universe.decode(list(items))): count / people for items, count in best}
             names = map(_name, universe.decode(range(universe.size)))
-            return dict(zip(names, (known.held / people).tolist(), strict=True))
+            return dict(zip(names, (self._codes.count_items(universe.size) / people).tolist(), strict=True))
         values, counts = np.unique(view.apply(self._codes, Words(b"")), axis=0, return_counts=True)
         return dict(zip(map(_name, view.values.decode(values)), (counts / people).tolist(), strict=True))
 

@@ -14,9 +14,9 @@ from tests.support.commands import CliRunner
 
 import veil_papers
 from veil.cli.main import app
-from veil.datasets import kosarak_clicks
 from veil.errors import InputError
 from veil_papers import EXPERIMENTS
+from veil_papers.datasets import kosarak_clicks
 
 FIGURES = [f"figure-3.{i}" for i in range(1, 6)]
 

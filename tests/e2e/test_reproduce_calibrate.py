@@ -7,8 +7,8 @@ import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of
 
 from veil import metrics
-from veil.datasets import Counts
 from veil_papers.calibrate.trials import M, Plan, collect, scored
+from veil_papers.datasets import Counts
 
 FIGURES = [f"figure-{i}" for i in range(4, 10)]
 

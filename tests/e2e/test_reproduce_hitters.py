@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 
-from veil.datasets import Strings
 from veil.domain import Bits, Text
 from veil.hitters import PrivTrie
 from veil.simulation import simulate
 from veil_papers.common.sweep import Sweep
+from veil_papers.datasets import Strings
 from veil_papers.heavy_hitters.searching import PAPER, Crowd, Source, found_codes, measure, search, some
 
 EXHIBITS = ["table-4.1", "table-4.2", "table-4.3", *(f"figure-4.{i}" for i in range(2, 7)), "text", "real-reports"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 
-from veil.datasets import kosarak_sets
+from veil_papers.datasets import kosarak_sets
 from veil_papers.marginals.classify import classified
 from veil_papers.marginals.parameters import spread_sets
 from veil_papers.marginals.preview import preview

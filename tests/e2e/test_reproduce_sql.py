@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.e2e.reproductions import Run, claims_of, reproduced, verdict_of
 
 from veil import Integers, Record
-from veil.datasets import Records, Tabular, census_like
 from veil.sql import HI, HIO, MG, Grids, QuadTree, Table
+from veil_papers.datasets import Records, Tabular, census_like
 from veil_papers.sql.asking import Collection, schema
 from veil_papers.sql.law import Box, Design, People, answers, cells_taken, height, levels_taken, pieces, quads_taken
 from veil_papers.sql.queries import Drawn, Kind

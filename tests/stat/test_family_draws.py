@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from veil import GRR, OUE, PGR, Record, SubsetSelection
-from veil.datasets import Records
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import PureOracle
 from veil.survey import AttributeSets, EachOf, ListedSets, Survey
 from veil_papers.common import families
 from veil_papers.common.families import collect_records, passed_subsets
+from veil_papers.datasets import Records
 
 PEOPLE = 600
 RECORD = Record.of(a=2, b=3, c=2)

@@ -12,7 +12,6 @@ from scipy import stats
 from tests.significance import ALPHA, frequency_fits, mean_fits, variance_fits
 
 from veil import OLH, Bits, LinearHashing, OneOf, Question, Survey
-from veil.datasets import exponential_bits
 from veil.engines import Drawn, InMemory
 from veil.engines.drawn import top_of_absent
 from veil.entropy import SeededForExperiments
@@ -21,6 +20,7 @@ from veil.metrics import f1
 from veil.study import Collected
 from veil.study.continuations import Continuations, start
 from veil.view import prefix
+from veil_papers.datasets import exponential_bits
 
 PEOPLE, RUNS = 3_000, 120
 HELD = np.repeat(np.array([3, 200, 201], dtype=np.uint64), [600, 400, 2000])

@@ -11,10 +11,10 @@ from scipy import stats
 from tests.significance import ALPHA, mean_fits, variance_fits
 
 from veil import GRR, OLH, SUE, Items, simulate
-from veil.datasets import Transactions, pos_baskets, synthetic_baskets
 from veil.itemsets import FIGURE_5_3, PSFO, SVIM, SVSM, ItemMining, LDPMiner
 from veil.mechanisms import PureOracle
 from veil.metrics import found_mse, ncr
+from veil_papers.datasets import Transactions, pos_baskets, synthetic_baskets
 
 PEOPLE, RUNS = 2_000, 300
 SETS = Items(6).encode([[0, 1]] * 900 + [[1, 2, 4]] * 600 + [[3]] * 300 + [[]] * 200)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from tests.significance import mean_fits, variance_fits
 
 from veil import Interval, Piecewise, StochasticRounding
-from veil.datasets import Numbers
 from veil.entropy import SeededForExperiments
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
@@ -18,6 +17,7 @@ from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.simulation import simulate
 from veil.survey import Survey
 from veil_papers.common.asking import collect, run_study
+from veil_papers.datasets import Numbers
 from veil_papers.numeric.methods import People
 
 DOMAIN = Interval(0.0, 1.0, cells=8)

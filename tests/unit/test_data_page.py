@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from docs.generate_data import files_of, loaders, page, used_by
 
-from veil import datasets
 from veil.errors import InputError
+from veil_papers import datasets
 
 DOCS = Path(__file__).parents[2] / "docs"
 

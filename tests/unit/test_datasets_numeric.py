@@ -13,10 +13,11 @@ import pytest
 from scipy import stats
 from tests.significance import ALPHA, frequency_fits
 
-from veil import Interval, datasets
-from veil.datasets import Numbers
+from veil import Interval
 from veil.errors import InputError
 from veil.metrics import ks
+from veil_papers import datasets
+from veil_papers.datasets import Numbers
 
 LOADERS: list[Callable[..., Numbers]] = [datasets.income, datasets.wages, datasets.flight_times]
 

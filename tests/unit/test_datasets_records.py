@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veil import Record, datasets
-from veil.datasets import Records, Transactions
+from veil import Record
 from veil.domain import Items
 from veil.errors import InputError
+from veil_papers import datasets
+from veil_papers.datasets import Records, Transactions
 
 LOADERS: list[Callable[..., Records]] = [datasets.adult, datasets.us_census]
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from veil import OLH, Bits, Categories, LinearHashing, Question, Survey, Text, simulate
-from veil.datasets import exponential_bits, first_names
 from veil.engines import Drawn, InFiles, InMemory
 from veil.engines.searching import Best
 from veil.entropy import SeededForExperiments
@@ -35,6 +34,7 @@ from veil.hitters.trie import fit
 from veil.mechanisms.linear_hashing import aligned_suffix
 from veil.metrics import f1
 from veil.study.continuations import Continuations, spelled, start
+from veil_papers.datasets import exponential_bits, first_names
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "table_4_1_sensitivity_threshold.csv"
 

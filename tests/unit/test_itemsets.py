@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import veil
 from veil import GRR, OLH, Bits, Categories, Items, OneOf, Question, StudyRun, Survey, simulate
-from veil.datasets import Transactions
 from veil.device import Client, Ledger
 from veil.entropy import SeededForExperiments, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
@@ -42,6 +41,7 @@ from veil.mechanisms import BLH, OUE, LinearHashing, Piecewise, RandomProjection
 from veil.metrics import found_mse
 from veil.tools.canonical import canonical, parse
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, View, contained_in, view_from_json
+from veil_papers.datasets import Transactions
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NONE = Words(b"")
@@ -570,7 +570,7 @@ def _no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_transactions_come_from_a_folder_or_a_stand_in(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    from veil import datasets
+    from veil_papers import datasets
 
     stand_in = datasets.pos_baskets()
     assert stand_in.stand_in
@@ -597,7 +597,7 @@ def test_transactions_come_from_a_folder_or_a_stand_in(tmp_path: Path) -> None:
 def test_invoices_hold_different_products(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    from veil import datasets
+    from veil_papers import datasets
 
     table = pa.table(
         {

@@ -40,6 +40,41 @@ class Sets:
     def __repr__(self) -> str:
         return f"Sets(of {len(self)} people)"
 
+    def count_items(self, universe: int) -> NDArray[np.int64]:
+        """Return the number of sets with each of the items 0 .. universe - 1."""
+        return np.bincount(self.items.astype(np.int64), minlength=universe)
+
+    def top_itemsets(self, k: int, universe: int) -> dict[tuple[int, ...], int]:
+        """Return the k most frequent sets of one or more items with their counts, most frequent first.
+
+        Apriori, with the count of the k-th best as the floor: all parts of a set among the k best are there as well.
+
+        >>> people = Sets(np.array([0, 2, 4, 5, 6]), np.array([0, 1, 0, 1, 0, 2], np.uint64))
+        >>> people.top_itemsets(3, 3)
+        {(0,): 3, (0, 1): 2, (1,): 2}
+        """
+        owners = np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        singles = np.argsort(-self.count_items(universe), kind="stable")[:k].tolist()
+        holders: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+        for item in singles:
+            mask = holders[(item,)] = np.zeros(len(self), dtype=np.bool_)
+            mask[owners[self.items == item]] = True
+        best = {itemset: int(mask.sum()) for itemset, mask in holders.items()}
+        level = holders
+        while level:
+            floor = max(sorted(best.values(), reverse=True)[:k][-1], 1) if len(best) >= k else 1
+            larger: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+            for itemset, mask in level.items():
+                for item in singles:
+                    if item <= itemset[-1] or best[(item,)] < floor:
+                        continue
+                    both = mask & holders[(item,)]
+                    count = int(both.sum())
+                    if count >= floor:
+                        larger[(*itemset, item)], best[(*itemset, item)] = both, count
+            level = larger
+        return dict(sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k])
+
 
 Codes = NDArray[Any] | Sets
 

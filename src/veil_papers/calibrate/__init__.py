@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from veil.datasets import Counts, kosarak_clicks, retail_sales
 from veil_papers.calibrate import figures
 from veil_papers.calibrate.trials import SWEPT, Collections, Plan, collect
 from veil_papers.common.exhibits import Reproduction, Setting
+from veil_papers.datasets import Counts, kosarak_clicks, retail_sales
 
 SEED = 4
 _FULL = Plan(

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import Counts
 from veil.mechanisms import OUE
 from veil.post import Calibrated, Prior
 from veil_papers.common.asking import estimate, significance
 from veil_papers.common.exhibits import Advance
 from veil_papers.common.sweep import Scores, Sweep, across, measure
+from veil_papers.datasets import Counts
 
 
 class M:

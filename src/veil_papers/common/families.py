@@ -23,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Tally
-from veil.datasets import Records
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import PGR, PureOracle, SubsetSelection
 from veil.post import redraw_counts
 from veil.survey import AttributeSets, EachOf, ListedSets, Question, Survey, SurveyTally
+from veil_papers.datasets import Records
 
 Ints = NDArray[np.int64]
 Generator = np.random.Generator

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from veil.datasets import Emoji, emoji_uses
 from veil.metrics import mse
 from veil.post import quietly
 from veil_papers.common.exhibits import Reproduction, Setting
 from veil_papers.common.sweep import Scores, Sweep, across, measure
 from veil_papers.consistency import bias, errors
 from veil_papers.consistency.runs import Asks, Ints, Plan, base_cut_keeps, collections, random_sets, score, zipf
+from veil_papers.datasets import Emoji, emoji_uses
 
 SEED = 4
 _EMOJI_OF_THE_PAPER = 1_573

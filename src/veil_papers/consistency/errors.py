@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from veil.datasets import Emoji
 from veil.mechanisms import OLH
 from veil.post import Sets, select
 from veil_papers.common.claims import PM, Says, each, span
@@ -16,6 +15,7 @@ from veil_papers.common.exhibits import Claim, Parts, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.consistency import runs
 from veil_papers.consistency.runs import AUTO, HOW, LEFT, METHODS, PAPER, RIGHT, Ints, Plan, pairs
+from veil_papers.datasets import Emoji
 
 Both = Mapping[str, Sweep]  # on Zipf and on emoji
 

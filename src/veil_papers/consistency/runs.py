@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Estimate
-from veil.datasets import proportional
 from veil.mechanisms import OLH
 from veil.post import quietly, squared_errors
 from veil_papers.common.asking import DRAWN, estimate
 from veil_papers.common.exhibits import Panel, Setting
 from veil_papers.common.sweep import Scores, Sweep
+from veil_papers.datasets import proportional
 
 Ints = NDArray[np.int64]
 Asks = dict[str, Callable[[np.random.Generator], list[Ints]]]

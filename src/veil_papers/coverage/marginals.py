@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Categories, Integers, Record, SubsetSelection, Tally
-from veil.datasets import proportional
 from veil.entropy import SeededForExperiments
 from veil.marginals import CALM, Marginals
 from veil.mechanisms import PureOracle
 from veil.survey import SurveyTally
 from veil_papers.common.asking import drawn_tally
 from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen
+from veil_papers.datasets import proportional
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

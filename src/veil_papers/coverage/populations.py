@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import (
+from veil.domain import Integers, Interval
+from veil_papers.datasets import (
     Numbers,
     Strings,
     Transactions,
@@ -29,7 +30,6 @@ from veil.datasets import (
     proportional,
     wages,
 )
-from veil.domain import Integers, Interval
 
 __all__ = ["NUMBERS", "Population", "flat_names", "numbers", "seventy", "transactions"]
 

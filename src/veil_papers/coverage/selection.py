@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import GRR, OLH, Text, simulate
-from veil.datasets import Strings, Transactions, proportional
 from veil.engines import Drawn
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
 from veil.mechanisms import PureOracle
 from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen
 from veil_papers.coverage.frequencies import support_tally
+from veil_papers.datasets import Strings, Transactions, proportional
 
 Ints = NDArray[np.int64]
 Level = float

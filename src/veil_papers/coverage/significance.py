@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from veil import GRR, OLH, OUE, PGR, SHE, SubsetSelection, simulate
-from veil.datasets import proportional
 from veil.mechanisms import FrequencyOracle
 from veil_papers.coverage.cells import Case, Generator, Seen
+from veil_papers.datasets import proportional
 
 _HELD = 20
 _REPORTED: tuple[type[FrequencyOracle], ...] = (GRR, OLH, OUE, PGR, SubsetSelection, SHE)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Integers, Record
-from veil.datasets import online_retail
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.sql import HI, HIO, MG, SC, Answer, Category, Design, Grids, Measure, Table
 from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen
+from veil_papers.datasets import online_retail
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from veil.datasets import kosarak_clicks
 from veil_papers.common.exhibits import Reproduction, Setting
+from veil_papers.datasets import kosarak_clicks
 from veil_papers.frequency_oracles import analysis, clicks
 
 SEED = 3

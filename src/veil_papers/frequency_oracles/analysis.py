@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from veil.datasets import zipf_people
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import BLH, GRR, OLH, OUE, PGR, SHE, SUE, THE, FrequencyOracle, SubsetSelection
 from veil_papers.common.claims import Says, span
 from veil_papers.common.exhibits import Claim, Curve, Panel, Parts, Setting, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
+from veil_papers.datasets import zipf_people
 
 Maker = Callable[[float, int], FrequencyOracle]
 

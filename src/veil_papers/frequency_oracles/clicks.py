@@ -7,12 +7,12 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import Counts
 from veil.mechanisms import BLH, OLH, FrequencyOracle, Rappor
 from veil_papers.common.asking import estimate, significance
 from veil_papers.common.claims import Says, each, span
 from veil_papers.common.exhibits import Exhibit, Parts, Setting, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, across, measure
+from veil_papers.datasets import Counts
 from veil_papers.frequency_oracles.analysis import Maker
 
 FREQUENT = 30

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from veil.datasets import first_names, web_words
 from veil_papers.common.exhibits import Reproduction, Setting
+from veil_papers.datasets import first_names, web_words
 from veil_papers.heavy_hitters import figures, tables
 from veil_papers.heavy_hitters.searching import QUERIES, URLS, Plan, Source
 

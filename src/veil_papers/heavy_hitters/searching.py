@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Study, StudyRun, hitters
-from veil.datasets import Strings, exponential_bits
 from veil.domain import Bits, Text
 from veil.engines import Drawn
 from veil.hitters import PEM, HeavyHitters, HitterSearch, MultipleChannel, PrivTrie, SegmentPairs
@@ -23,6 +22,7 @@ from veil.metrics import f1, found_mse, ncr
 from veil_papers.common import sweep
 from veil_papers.common.exhibits import Setting, Watch, brief
 from veil_papers.common.sweep import Scores, Sweep
+from veil_papers.datasets import Strings, exponential_bits
 
 Ints = NDArray[np.int64]
 Method = Callable[[float, Bits | Text, int, int], Study | None]

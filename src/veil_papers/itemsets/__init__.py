@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from veil.datasets import Transactions, kosarak_sets, online_invoices, pos_baskets, synthetic_baskets
 from veil_papers.common.exhibits import Reproduction, Setting
+from veil_papers.datasets import Transactions, kosarak_sets, online_invoices, pos_baskets, synthetic_baskets
 from veil_papers.itemsets import figures
 from veil_papers.itemsets.figures import ITEMS, MINERS, SETS, Both, Data, Plan, at_two, both, identified
 

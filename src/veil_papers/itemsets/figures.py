@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from veil import Study, simulate
-from veil.datasets import Transactions
 from veil.domain import Items
 from veil.itemsets import FIGURE_5_3, SVIM, SVSM, ItemMining, LDPMiner
 from veil.metrics import found_mse, ncr
 from veil_papers.common.claims import PM, Says, each
 from veil_papers.common.exhibits import Advance, Claim, Panel, Parts, Setting, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
+from veil_papers.datasets import Transactions
 from veil_papers.heavy_hitters.searching import squared
 
 Method = Callable[[int, float, Items], Study]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from veil.datasets import kosarak_sets, retail_baskets, webview_clicks
 from veil_papers.common.exhibits import Reproduction, Setting
+from veil_papers.datasets import kosarak_sets, retail_baskets, webview_clicks
 from veil_papers.marginals import classify, figures, parameters
 from veil_papers.marginals.runs import KOSARAK, SEED, Plan, binary_case, census, transactions
 

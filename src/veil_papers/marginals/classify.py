@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import Records
 from veil.errors import InputError
 from veil.marginals import CALM
 from veil.post import norm_sub
@@ -18,6 +17,7 @@ from veil_papers.common.claims import Says, with_error
 from veil_papers.common.exhibits import Claim, Parts, Setting, exhibit
 from veil_papers.common.families import DRAWN
 from veil_papers.common.sweep import Scores, Sweep, known, measure
+from veil_papers.datasets import Records
 from veil_papers.marginals.runs import ADULT, SEED, US, M, Plan, ask, census, power, study_of
 
 Floats = NDArray[np.float64]

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from veil import Categories, Record
-from veil.datasets import Records, Transactions
 from veil.marginals import CALM, noise_error
 from veil_papers.common.claims import Says, by_point, each
 from veil_papers.common.exhibits import Claim, Curve, Panel, Parts, brief, exhibit
 from veil_papers.common.families import DRAWN
 from veil_papers.common.sweep import Scores, Sweep, known, measure
+from veil_papers.datasets import Records, Transactions
 from veil_papers.marginals.parameters import sets_of
 from veil_papers.marginals.runs import ADULT, KOSARAK, SEED, Case, M, Plan, binary_case, power, run_methods, sweep_case
 

@@ -11,13 +11,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import Transactions
 from veil.marginals import CALM
 from veil.view import Project
 from veil_papers.common.claims import Says, by_point, each
 from veil_papers.common.exhibits import Claim, Grid, Parts, brief, exhibit
 from veil_papers.common.families import DRAWN
 from veil_papers.common.sweep import Sweep
+from veil_papers.datasets import Transactions
 from veil_papers.marginals.preview import preview
 from veil_papers.marginals.runs import SEED, Answer, Case, Plan, answers, ask, binary_case, power, study_of
 

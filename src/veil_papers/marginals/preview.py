@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from veil import OUE
-from veil.datasets import Records
 from veil.marginals import Marginals, covering_design
+from veil_papers.datasets import Records
 
 _SIZE = 8
 

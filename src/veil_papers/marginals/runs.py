@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Record
-from veil.datasets import Records, Transactions, adult, kosarak_sets, pos_baskets, us_census
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError
@@ -31,6 +30,7 @@ from veil.post import norm_sub
 from veil_papers.common.exhibits import Setting
 from veil_papers.common.families import collect_records
 from veil_papers.common.sweep import Scores, Sweep, measure
+from veil_papers.datasets import Records, Transactions, adult, kosarak_sets, pos_baskets, us_census
 
 Floats = NDArray[np.float64]
 Names = Sequence[str]

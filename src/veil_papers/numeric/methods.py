@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import Numbers, beta_numbers, flight_times, income, wages
 from veil.domain import Interval
 from veil.mechanisms import MeanMechanism, Piecewise, SquareWave, StochasticRounding
 from veil.metrics import ks, mean_error, quantile_error, range_mae, variance_error, wasserstein
@@ -19,6 +18,7 @@ from veil_papers.common.asking import read, read_waves, run_study
 from veil_papers.common.claims import Says, by_point, each, with_error
 from veil_papers.common.exhibits import Panel, Parts, Setting, exhibit
 from veil_papers.common.sweep import Scores, Sweep, known, measure
+from veil_papers.datasets import Numbers, beta_numbers, flight_times, income, wages
 
 Floats = NDArray[np.float64]
 

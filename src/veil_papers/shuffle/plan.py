@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import first_names, kosarak_clicks
 from veil_papers.common.exhibits import Setting
+from veil_papers.datasets import first_names, kosarak_clicks
 
 Ints = NDArray[np.int64]
 

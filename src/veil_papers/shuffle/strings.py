@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import simulate
-from veil.datasets import web_words
 from veil.domain import Text
 from veil.hitters import HeavyHitters, shuffled_tree_hist
 from veil_papers.common.claims import PM, Says, by_point, each
 from veil_papers.common.exhibits import Claim, Parts, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
+from veil_papers.datasets import web_words
 from veil_papers.shuffle.methods import HOW, LDP, SHUFFLED, Floats, Ints, Maker, drawn, exact_hashing, made, solh
 from veil_papers.shuffle.plan import DELTA, SEED, Plan
 

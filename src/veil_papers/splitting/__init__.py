@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import brentq
 
-from veil.datasets import zipf_people
 from veil.domain import Integers, Record
 from veil.mechanisms import OLH
 from veil.privacy import split_epsilon
@@ -15,6 +14,7 @@ from veil.view import Project
 from veil_papers.common.claims import Says, by_point, span
 from veil_papers.common.exhibits import Curve, Panel, Parts, Reproduction, Setting, exhibit
 from veil_papers.common.sweep import Sweep
+from veil_papers.datasets import zipf_people
 
 SEED = 3
 BUDGETS = (1.0, 2.0, 4.0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from veil.datasets import census_like, online_retail
 from veil_papers.common.exhibits import Reproduction, Setting
+from veil_papers.datasets import census_like, online_retail
 from veil_papers.sql.beyond import beyond
 from veil_papers.sql.figures import figures
 from veil_papers.sql.practice import practice

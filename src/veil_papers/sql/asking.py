@@ -9,10 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from veil import Integers, Record
-from veil.datasets import Tabular
 from veil.domain import Categories
 from veil.entropy import SeededForExperiments
 from veil.sql import Design, Grids, Table
+from veil_papers.datasets import Tabular
 from veil_papers.sql.law import Box
 
 Reading = Literal["levels", "plain"]

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import Integers, Record
-from veil.datasets import Records, Tabular
 from veil.sql import HIO, Design, Grids, choose_design
 from veil_papers.common.claims import Says, by_point, with_error
 from veil_papers.common.exhibits import Exhibit, Parts, exhibit
 from veil_papers.common.sweep import Sweep, known
+from veil_papers.datasets import Records, Tabular
 from veil_papers.sql.asking import Collection, Reading
 from veil_papers.sql.law import Box, People, answers
 from veil_papers.sql.runs import SEED, M, Plan, boxes, census, ways

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil import OLH
-from veil.datasets import Tabular
+from veil_papers.datasets import Tabular
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

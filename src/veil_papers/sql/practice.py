@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import online_retail
 from veil.sql import HIO, SC
 from veil_papers.common.claims import Says, each
 from veil_papers.common.exhibits import Curve, Exhibit, Grid, Panel, Parts, exhibit
 from veil_papers.common.sweep import Sweep
+from veil_papers.datasets import online_retail
 from veil_papers.sql.asking import Collection
 from veil_papers.sql.queries import AVG, COUNT, SUM, Asked, Drawn, Kind, Way, relative_errors
 from veil_papers.sql.runs import SEED, M, Plan, census

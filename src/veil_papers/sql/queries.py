@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import Tabular
 from veil.domain import Categories
 from veil.sql import Design
 from veil_papers.common.exhibits import Advance
+from veil_papers.datasets import Tabular
 from veil_papers.sql.asking import Collection, Reading
 from veil_papers.sql.law import Box
 

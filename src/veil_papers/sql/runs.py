@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets import Census, Tabular, census_like
 from veil_papers.common.exhibits import Setting
 from veil_papers.common.sweep import Sweep
+from veil_papers.datasets import Census, Tabular, census_like
 from veil_papers.sql.law import Box, Design, People, Taken, answers, cells_taken, height, levels_taken, quads_taken
 
 Floats = NDArray[np.float64]

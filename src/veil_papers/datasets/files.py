@@ -1,19 +1,18 @@
-"""The public files that the reproductions read: what is in them, where they come from, licences and checksums.
+"""The data folder: the public files in it, with origins, licences and checksums, and the functions that read them.
 
-docs/data.md is written from this list. The checksums are those of the files that the published figures were made with.
+docs/data.md is written from `FILES`. The checksums are those of the files that the published figures were made with.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from veil.datasets.folder import data_folder
 from veil.errors import InputError
-
-__all__ = ["FILES", "DataFile", "check_files"]
+from veil.tools.arguments import is_int
 
 _UNSTATED = "none stated; published for research"
 _FIMI = "Frequent Itemset Mining Dataset Repository, http://fimi.uantwerpen.be/data"
@@ -26,7 +25,7 @@ class DataFile:
 
     name: str
     holds: str
-    """What is in it, and its columns."""
+    """Rows and columns, in words."""
     origin: str
     licence: str
     sha256: str
@@ -133,23 +132,66 @@ FILES = (
         "145fe240701f8ae79f08522df2a694921144c8eccbbb7a46c236c30fe77fae0a",
     ),
 )
-"""Every file that a loader of `veil.datasets` reads."""
+"""Every file that a loader of `veil_papers.datasets` reads."""
 
 State = Literal["the same", "another", "missing"]
 
 
 def check_files(folder: str | Path | None = None) -> dict[str, State]:
-    """Which files of a data folder are those that the published figures were made with, by their checksums.
+    """Compare the files of a data folder, by their checksums, with those that the published figures were made with.
 
-    A file that was made anew from its origin is another one, and may hold the same rows all the same.
+    A file made anew from its origin is "another", although it may hold the same rows.
     """
-    found = data_folder(folder)
-    if found is None:
-        raise InputError("expected a folder with data: name it, or set VEIL_DATA")
-    return {file.name: _state(found / file.name, file.sha256) for file in FILES}
+    path = data_folder(folder)
+    if path is None:
+        raise InputError("folder: expected a folder with data; name it, or set VEIL_DATA")
+    return {file.name: _compare(path / file.name, file.sha256) for file in FILES}
 
 
-def _state(path: Path, sha256: str) -> State:
+def _compare(path: Path, sha256: str) -> State:
     if not path.is_file():
         return "missing"
     return "the same" if hashlib.sha256(path.read_bytes()).hexdigest() == sha256 else "another"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def data_folder(folder: str | Path | None = None) -> Path | None:
+    """Return the data folder: the argument, else VEIL_DATA, else None."""
+    name = folder or os.environ.get("VEIL_DATA")
+    if not name:
+        return None
+    path = Path(name)
+    if not path.is_dir():
+        raise InputError(f"there is no folder {path}")
+    return path
+
+
+def data_file(folder: str | Path | None, name: str) -> Path | None:
+    """Return the path of a file in the data folder, or None without a folder."""
+    parent = data_folder(folder)
+    if parent is None:
+        return None
+    path = parent / name
+    if not path.is_file():
+        raise InputError(f"there is no file {path}: docs/data.md says where it comes from")
+    return path
+
+
+def read_columns(path: Path, *names: str) -> dict[str, Any]:
+    """Read columns of a Parquet file as Arrow arrays by name, with dictionaries decoded."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=list(names))
+    columns = {name: table.column(name).combine_chunks() for name in names}
+    return {name: col.dictionary_decode() if pa.types.is_dictionary(col.type) else col for name, col in columns.items()}
+
+
+def check_integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return `value` as an int; refuse what is not an integer between `least` and `most`."""
+    if not is_int(value) or value < least or (most is not None and value > most):
+        limits = f"of at least {least:,}" if most is None else f"between {least:,} and {most:,}"
+        raise InputError(f"{name}: expected an integer {limits}, got {value}")
+    return int(value)

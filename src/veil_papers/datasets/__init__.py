@@ -1,14 +1,25 @@
-"""Real data for the reproductions, read from a folder; where there is none, a documented stand-in of the same size.
+"""Public data for the experiments, read from a folder; without one, a documented stand-in of the same size.
 
 Loaders take the folder as an argument or from the environment variable VEIL_DATA. Nothing is downloaded.
 """
 
 from __future__ import annotations
 
-from veil.datasets.catalogue import FILES, DataFile, check_files
-from veil.datasets.counts import Counts, Emoji, emoji_uses, kosarak_clicks, retail_sales, zipf_people
-from veil.datasets.folder import data_folder
-from veil.datasets.numbers import (
+from veil.tools.shares import proportional
+from veil_papers.datasets.counts import (
+    Counts,
+    Emoji,
+    Strings,
+    emoji_uses,
+    exponential_bits,
+    first_names,
+    kosarak_clicks,
+    retail_sales,
+    web_words,
+    zipf_people,
+)
+from veil_papers.datasets.files import FILES, DataFile, check_files, data_folder
+from veil_papers.datasets.numbers import (
     Numbers,
     beta_numbers,
     beta_people,
@@ -18,10 +29,9 @@ from veil.datasets.numbers import (
     uniform_numbers,
     wages,
 )
-from veil.datasets.records import Records, adult, us_census
-from veil.datasets.strings import Strings, exponential_bits, first_names, web_words
-from veil.datasets.tables import Census, Tabular, census_like, online_retail
-from veil.datasets.transactions import (
+from veil_papers.datasets.records import Records, adult, us_census
+from veil_papers.datasets.tables import Census, Tabular, census_like, online_retail
+from veil_papers.datasets.transactions import (
     Transactions,
     kosarak_sets,
     online_invoices,
@@ -31,7 +41,6 @@ from veil.datasets.transactions import (
     synthetic_baskets,
     webview_clicks,
 )
-from veil.tools.shares import proportional
 
 __all__ = [
     "FILES",

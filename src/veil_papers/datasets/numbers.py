@@ -1,6 +1,6 @@
-"""How numbers are distributed over people: incomes, wages, times of day, and laws that are known exactly.
+"""Distributions of numbers over people: incomes, wages, times of day, and laws that are known exactly.
 
-Each is a histogram over equal buckets of [lo, hi) in its own unit. Within a bucket people lie evenly.
+Each is a histogram over equal buckets of [lo, hi) in its own unit. People lie evenly within a bucket.
 """
 
 from __future__ import annotations
@@ -11,22 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets.counts import Counts
-from veil.datasets.folder import data_file
-from veil.errors import InputError
-from veil.tools.arguments import is_int
 from veil.tools.shares import proportional
-
-__all__ = [
-    "Numbers",
-    "beta_numbers",
-    "beta_people",
-    "bimodal_numbers",
-    "flight_times",
-    "income",
-    "uniform_numbers",
-    "wages",
-]
+from veil_papers.datasets.counts import Counts
+from veil_papers.datasets.files import check_integer, data_file, read_columns
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +26,7 @@ _WAGES, _WAGE_LIMIT, _WAGE_EARNERS = "cps_taxunits_taxcalc.parquet", 1 << 19, 17
 
 @dataclass(frozen=True, eq=False)
 class Numbers(Counts):
-    """How many people hold a number in each of equal buckets of [lo, hi), in some unit.
+    """The number of people in each of equal buckets of [lo, hi), in some unit.
 
     >>> times = Numbers(np.array([1, 3]), "by hand", stand_in=False, name="waiting", lo=0.0, hi=10.0, unit="minutes")
     >>> times.histogram(4).tolist(), times.spread(4).round(2).tolist()
@@ -57,33 +44,33 @@ class Numbers(Counts):
         return self.held / self.people
 
     def histogram(self, buckets: int) -> Floats:
-        """The share of the people in each of `buckets` equal parts: sums where they divide, else cut in proportion."""
-        places = np.arange(_count(buckets, "buckets") + 1) * len(self.held) / buckets
+        """Return the share of the people in each of `buckets` equal parts; buckets are divided in proportion."""
+        places = np.arange(check_integer("buckets", buckets) + 1) * len(self.held) / buckets
         return np.diff(np.interp(places, np.arange(len(self.held) + 1), self._running())) / self.people
 
     def spread(self, n: int) -> Floats:
-        """Values of n people who stand for all: person j of them holds the quantile (j + 1/2) / n, so they are sorted.
+        """Return the values of n people who represent all, sorted: person j holds the quantile (j + 1/2) / n.
 
-        Their own distribution is that of the data but for 1 / (2n): no sampling error comes on top of the mechanism's.
+        Their distribution is within 1 / (2n) of the data's, so that no sampling error adds to the mechanism's.
         """
-        return self._at((np.arange(_count(n, "people"), dtype=np.float64) + 0.5) * (self.people / n))
+        return self._at((np.arange(check_integer("n", n), dtype=np.float64) + 0.5) * (self.people / n))
 
     def sample(self, n: int, seed: int) -> Floats:
-        """Values of n people drawn at random, independently of each other."""
-        return self._at(np.random.default_rng(seed).random(_count(n, "people")) * self.people)
+        """Draw the values of n independent people."""
+        return self._at(np.random.default_rng(seed).random(check_integer("n", n)) * self.people)
 
     def _at(self, ranks: Floats) -> Floats:
-        """The values below which these numbers of people are."""
+        """Return the values at these ranks among all people."""
         edges = np.linspace(self.lo, self.hi, len(self.held) + 1)
         return np.asarray(np.interp(ranks, self._running(), edges))
 
     def _running(self) -> Floats:
-        """How many people are below each edge; exact, as people are fewer than 2^53."""
+        """Return the number of people below each edge; exact, since people are fewer than 2^53."""
         return np.concatenate([[0.0], np.cumsum(self.held)])
 
 
 def income(folder: str | Path | None = None, *, bins: int = _INCOME_BINS) -> Numbers:
-    """Yearly incomes of 20,787,122 people in the US (IPUMS, in DPBench's 4,096 bins), or those in the first bins.
+    """Return yearly incomes of 20,787,122 people in the US (IPUMS, in DPBench's 4,096 bins), or the first bins of them.
 
     The file does not say how wide a bin is: 400 dollars, as the spikes at round thousands show, and the bottom codes
     of the census, -9,999 and -19,998, which lie 24 and 49 bins before the end. For negative incomes wrap around: the
@@ -96,8 +83,7 @@ def income(folder: str | Path | None = None, *, bins: int = _INCOME_BINS) -> Num
     >>> income().people, len(income(bins=512).held), income(bins=512).hi
     (20787122, 512, 204800.0)
     """
-    if not is_int(bins) or not 1 <= bins <= _INCOME_BINS:
-        raise InputError(f"bins is an integer between 1 and {_INCOME_BINS}")
+    check_integer("bins", bins, 1, _INCOME_BINS)
     path = data_file(folder, _INCOME)
     if path is None:
         shares = (1 - _NO_INCOME) * _earnings(_INCOME_BINS, _INCOME_WIDTH, 10.0, 1.1, round_ones=0.47)
@@ -110,7 +96,7 @@ def income(folder: str | Path | None = None, *, bins: int = _INCOME_BINS) -> Num
 
 
 def wages(folder: str | Path | None = None, *, below: int = _WAGE_LIMIT) -> Numbers:
-    """Yearly wages of 177,714 people by the dollar, above 0 and below 2^19 (the heads of US tax units, 2012 to 2014).
+    """Return yearly wages of 177,714 people by the dollar, above 0 and below 2^19 (heads of tax units, 2012 to 2014).
 
     The cut is that of the Square Wave paper's incomes. Wages below 60,000 (140,499 people) stand for its retirement
     plans, which are cut there. Wages were scaled by year, so that their spikes are not at round thousands, but mostly
@@ -122,23 +108,20 @@ def wages(folder: str | Path | None = None, *, below: int = _WAGE_LIMIT) -> Numb
     >>> wages().people, len(wages(below=60_000).held)
     (177714, 60000)
     """
-    if not is_int(below) or not 1_000 <= below <= _WAGE_LIMIT:
-        raise InputError("wages are cut at an integer between 1,000 and 2^19")
+    check_integer("below", below, 1_000, _WAGE_LIMIT)
     path = data_file(folder, _WAGES)
     if path is None:
         held = proportional(_earnings(_WAGE_LIMIT, 1, 10.16, 1.14, round_ones=0.2), _WAGE_EARNERS)
         origin = "a stand-in: log-normal with spikes at round thousands"
     else:
-        import pyarrow.parquet as pq
-
-        paid = pq.read_table(path, columns=["wages_head"]).column("wages_head").to_numpy()
+        paid = read_columns(path, "wages_head")["wages_head"].to_numpy()
         held = np.bincount(paid[(paid > 0) & (paid < _WAGE_LIMIT)], minlength=_WAGE_LIMIT).astype(np.int64)
         origin = f"{_WAGES}, wages_head above 0"
     return Numbers(held[:below], origin, path is None, "wages", 0.0, float(below), "dollars")
 
 
 def flight_times(folder: str | Path | None = None) -> Numbers:
-    """The minute of the day at which 3,000,000 flights departed in the US in 2001; it stands for taxi pick-up times.
+    """Return departures of 3,000,000 US flights of 2001 by minute of the day, in place of taxi pick-up times.
 
     Many flights depart on a multiple of five minutes (33 %), and few between one and five (0.3 %). Without a folder
     the stand-in is smooth: 45 % normal around 9:00, 54 % around 17:00 (deviations 1.75 and 2.5 hours), 1 % uniform.
@@ -153,26 +136,22 @@ def flight_times(folder: str | Path | None = None) -> Numbers:
         )
         held, origin = proportional(day, _DEPARTURES), "a stand-in: two normal laws over the day"
     else:
-        import pyarrow.parquet as pq
-
-        minute, count = (
-            column.to_numpy() for column in pq.read_table(path, columns=["dep_minute_of_day", "count"]).columns
-        )
+        minute, count = (column.to_numpy() for column in read_columns(path, "dep_minute_of_day", "count").values())
         held, origin = np.bincount(minute, weights=count, minlength=_MINUTES).astype(np.int64), _FLIGHTS
     return Numbers(held, origin, path is None, "flight times", 0.0, float(_MINUTES), "minutes")
 
 
 def beta_people(people: int = 100_000, seed: int = 0) -> Floats:
-    """Values of people drawn from Beta(5, 2) over [0, 1]: the Square Wave paper's synthetic data (6.1).
+    """Draw the values of people from Beta(5, 2) over [0, 1]: the Square Wave paper's synthetic data (6.1).
 
     >>> beta_people(3).shape
     (3,)
     """
-    return np.random.default_rng(seed).beta(5.0, 2.0, size=_count(people, "people"))
+    return np.random.default_rng(seed).beta(5.0, 2.0, size=check_integer("people", people))
 
 
 def beta_numbers(people: int = 100_000, seed: int = 0) -> Numbers:
-    """The draws of `beta_people`, each to the 65,536th.
+    """Return the draws of `beta_people` in 65,536 buckets.
 
     >>> beta_numbers().people
     100000
@@ -182,33 +161,33 @@ def beta_numbers(people: int = 100_000, seed: int = 0) -> Numbers:
 
 
 def uniform_numbers(buckets: int = 1_024, people: int = 1 << 20) -> Numbers:
-    """As many people in each bucket of [0, 1], or one more.
+    """Return the uniform law: bucket counts over [0, 1] differ by at most 1.
 
     >>> uniform_numbers(4, 8).held.tolist()
     [2, 2, 2, 2]
     """
-    shares = np.ones(_count(buckets, "buckets"))
-    return _unit(proportional(shares, _count(people, "people")), "uniform", "the uniform law")
+    shares = np.ones(check_integer("buckets", buckets))
+    return _unit(proportional(shares, check_integer("people", people)), "uniform", "the uniform law")
 
 
 def bimodal_numbers(buckets: int = 1_024, people: int = 1 << 20) -> Numbers:
-    """Two hills that hardly meet: 60 % normal around 0.25, 40 % around 0.75, deviations 0.06 and 0.04, within [0, 1].
+    """Return two separate peaks in [0, 1]: 60 % normal around 0.25, 40 % around 0.75, deviations 0.06 and 0.04.
 
     >>> bimodal_numbers(4, 1_000).held.tolist()
     [300, 300, 200, 200]
     """
-    size = _count(buckets, "buckets")
+    size = check_integer("buckets", buckets)
     shares = 0.6 * _normal(size, 0.25, 0.06) + 0.4 * _normal(size, 0.75, 0.04)
-    return _unit(proportional(shares, _count(people, "people")), "bimodal", "two normal laws")
+    return _unit(proportional(shares, check_integer("people", people)), "bimodal", "two normal laws")
 
 
 def _unit(held: NDArray[np.int64], name: str, origin: str) -> Numbers:
-    """A law over [0, 1], which stands for nothing but itself."""
+    """Return a law over [0, 1]; it is exact, not a stand-in."""
     return Numbers(held.astype(np.int64), origin, stand_in=False, name=name, lo=0.0, hi=1.0, unit="")
 
 
 def _normal(buckets: int, mean: float, deviation: float) -> Floats:
-    """The mass of a normal law in equal buckets of [0, 1], cut to them."""
+    """Return the masses of a normal law, truncated to [0, 1], in equal buckets."""
     from scipy.special import ndtr
 
     mass = np.diff(ndtr((np.linspace(0.0, 1.0, buckets + 1) - mean) / deviation))
@@ -216,7 +195,7 @@ def _normal(buckets: int, mean: float, deviation: float) -> Floats:
 
 
 def _earnings(buckets: int, width: int, mean: float, deviation: float, *, round_ones: float) -> Floats:
-    """A log-normal law in buckets of `width` dollars, a share of it on thousands, three times as much on each fifth."""
+    """Return a log-normal law in buckets of `width` dollars, a share of it on thousands, triple on each fifth."""
     from scipy.special import ndtr
 
     ends = np.arange(1, buckets + 1) * float(width)
@@ -226,9 +205,3 @@ def _earnings(buckets: int, width: int, mean: float, deviation: float, *, round_
     heights = np.exp(-(((logs - mean) / deviation) ** 2) / 2 - logs) * np.where(thousands % 5_000 == 0, 3.0, 1.0)
     spikes = np.bincount(thousands // width, weights=heights, minlength=buckets)
     return np.asarray((1 - round_ones) * body / body.sum() + round_ones * spikes / spikes.sum())
-
-
-def _count(number: int, what: str) -> int:
-    if not is_int(number) or number < 1:
-        raise InputError(f"the number of {what} is an integer of at least 1")
-    return int(number)

@@ -1,25 +1,22 @@
-"""Tables of people with private attributes and public columns beside them: three censuses, and an online shop."""
+"""Tables of private attributes and public columns: three censuses and an online shop."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.datasets.folder import data_file
-from veil.datasets.records import Records, frequent_labels
-from veil.domain import Categories, Domain, Interval, Record
+from veil.domain import Categories, Domain, Interval
 from veil.errors import InputError
-from veil.tools.arguments import is_int
+from veil_papers.datasets.files import check_integer, data_file, read_columns
+from veil_papers.datasets.records import Records, draw_rows, frequent_labels, make_records
 
 if TYPE_CHECKING:
     import pyarrow
-
-__all__ = ["Census", "Tabular", "census_like", "online_retail"]
 
 Census = Literal["cps", "adult", "acs"]
 Columns = dict[str, NDArray[Any]]
@@ -28,8 +25,9 @@ _ROWS = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class Tabular:
-    """One row per person: private attributes as codes, and public columns, arrays of the same length.
+    """One row per person: private attributes as codes, and public columns as arrays of the same length.
 
+    >>> from veil import Record
     >>> some = Tabular(Records(Record.of(sex=["f", "m"]), np.array([[0], [1]]), "by hand", stand_in=False),
     ...                {"hours": np.array([40, 20])})
     >>> some.rows()["sex"].tolist(), some.take([1]).public["hours"].tolist()
@@ -41,52 +39,49 @@ class Tabular:
 
     @property
     def people(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.private.people
 
     @property
     def origin(self) -> str:
-        """Where they were read."""
+        """The origin of the data."""
         return self.private.origin
 
     @property
     def stand_in(self) -> bool:
-        """Whether they were made up."""
+        """True for made-up data."""
         return self.private.stand_in
 
     def only(self, names: Sequence[str]) -> Tabular:
-        """The same people with some of their private attributes, in this order; public columns stay."""
+        """Select private attributes, in this order; public columns stay."""
         return Tabular(self.private.only(names), self.public)
 
     def take(self, rows: Any) -> Tabular:
-        """Some of the people: their rows, or True for each of them."""
+        """Select people by row numbers, a slice or a mask."""
         return Tabular(self.private.take(rows), {name: column[rows] for name, column in self.public.items()})
 
     def resample(self, people: int, seed: int) -> Tabular:
-        """`people` people, each with the row of one of these, drawn at random with replacement.
+        """Draw `people` rows at random with replacement.
 
         >>> census_like().resample(7, seed=1).people
         7
         """
-        if not is_int(people) or people < 1:
-            raise InputError("the number of people is an integer of at least 1")
-        made = self.take(np.random.default_rng(seed).integers(0, self.people, people))
-        private = Records(made.private.domain, made.private.codes, f"{self.origin}, resampled", self.stand_in)
-        return Tabular(private, made.public)
+        rows = self.take(draw_rows(people, self.people, seed))
+        return replace(rows, private=replace(rows.private, origin=f"{self.origin}, resampled"))
 
     def rows(self) -> Columns:
-        """All columns as people hold them: labels and numbers of the private ones, then the public ones."""
+        """Return all columns as arrays of values: the private ones decoded, then the public ones."""
         parts, codes = self.private.domain.parts, self.private.codes.T
         held = (np.asarray(part.decode(column)) for part, column in zip(parts, codes, strict=True))
         return dict(zip(self.private.domain.names, held, strict=True)) | dict(self.public)
 
     def chunks(self, rows: int = _ROWS) -> Iterator[Tabular]:
-        """The same people, at most so many at a time."""
+        """Yield the same people in chunks of at most `rows`."""
         for start in range(0, self.people, rows):
             yield self.take(slice(start, start + rows))
 
     def to_arrow(self) -> pyarrow.Table:
-        """All columns as a table: what can be written to a file."""
+        """Return all columns as an Arrow table, for example to write a file."""
         import pyarrow as pa
 
         return pa.table({name: pa.array(column) for name, column in self.rows().items()})
@@ -97,16 +92,16 @@ class Tabular:
 
 @dataclass(frozen=True)
 class _Source:
-    """A file: its numbers with the range that is cut into buckets, its labels, and the public measure."""
+    """The columns of a census file: numbers with the range to be cut into buckets, labels, and the public measure."""
 
     file: str
     people: int
     ordinal: Mapping[str, tuple[str, float, float]]
-    """By our name: the file's, and both ends; what lies beyond an end is put there."""
+    """By our name: the column in the file and the range; values beyond it are clipped."""
     categorical: Mapping[str, tuple[str, int]]
-    """By our name: the file's, and how many labels stay; all others are "other"."""
+    """By our name: the column in the file and the number of labels, the last of which is "other" if there are more."""
     measure: tuple[str, str, int]
-    """Our name, the file's, and what its whole numbers are divided by."""
+    """Our name, the column in the file, and the divisor of its integers."""
 
 
 _SOURCES: dict[str, _Source] = {
@@ -159,10 +154,10 @@ _SOURCES: dict[str, _Source] = {
 def census_like(
     folder: str | Path | None = None, *, source: Census = "cps", ordinal: Sequence[int] = (1024,), categorical: int = 0
 ) -> Tabular:
-    """People of a US census, with numbers cut into equal buckets, labels, and one public measure.
+    """Return people of a US census: numbers in equal buckets, labels, and one public measure.
 
-    `ordinal` says how many buckets the first, second, ... number has; `categorical` how many of the four
-    labelled attributes there are:
+    `ordinal` has the number of buckets of the first, second, ... number; `categorical` is the number of labelled
+    attributes, up to four:
 
     - cps, 280,005 tax units of 2012 to 2014: wages, age, spouse_wages, benefits, spouse_age, pension; filing,
       persons, year, state; public is the weight in the survey, in hundreds;
@@ -171,7 +166,7 @@ def census_like(
     - acs, 44,163 people of the American Community Survey: income, age, industry, density; marital, race, education,
       sex; public is the family's income in per cent of the poverty line.
 
-    Numbers beyond the range are put at its end; what is missing is 0, or the label "none".
+    Numbers are clipped to their range; a missing value is 0, or the label "none".
 
     Without a folder the stand-in has as many people and the same columns; each column leans on one hidden number per
     person, the first has a quarter of the people at its lower end, and the measure has mean 40 and deviation 12.
@@ -181,13 +176,11 @@ def census_like(
     (280005, ('wages', 'age', 'filing'), (256, 64, 4), ['weight'])
     """
     if source not in get_args(Census):
-        raise InputError(f"the source is one of {', '.join(get_args(Census))}")
+        raise InputError(f"source: expected one of {', '.join(get_args(Census))}, got {source}")
     chosen = _SOURCES[source]
     most = len(chosen.ordinal)
-    if len(ordinal) > most or not is_int(categorical) or not 0 <= categorical <= 4 or len(ordinal) + categorical < 1:
-        raise InputError(
-            f"{source} has up to {most} numbers and up to four labelled attributes, and at least one is taken"
-        )
+    if len(ordinal) > most or len(ordinal) + check_integer("categorical", categorical, 0, 4) < 1:
+        raise InputError(f"ordinal: expected up to {most} numbers of {source}, and at least one attribute in all")
     path = data_file(folder, chosen.file)
     make = _MadeUp(chosen.people, seed=9) if path is None else _FromFile(path)
     codes: list[NDArray[np.uint64]] = []
@@ -197,27 +190,23 @@ def census_like(
         codes.append(domain.encode(np.clip(make.numbers(column, lo, hi), lo, hi)))
         parts.append((name, domain))
     for name, (column, most) in list(chosen.categorical.items())[:categorical]:
-        found, labels = frequent_labels(make.labels(column, most), most)
-        codes.append(found.astype(np.uint64))
+        label_codes, labels = frequent_labels(make.labels(column, most), most)
+        codes.append(label_codes.astype(np.uint64))
         parts.append((name, Categories(labels)))
     public, column, by = chosen.measure
     measure = {public: make.measure(column, by)}
-    return Tabular(_records(parts, codes, make.origin, path is None), measure)
+    return Tabular(make_records(parts, codes, make.origin, stand_in=path is None), measure)
 
 
 class _FromFile:
-    """Columns of a file, with 0 or "none" where something is missing."""
+    """Columns of a census file, with 0 or "none" for missing values."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.origin = path.name
 
     def _read(self, column: str) -> Any:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        found = pq.read_table(self.path, columns=[column]).column(column).combine_chunks()
-        return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+        return read_columns(self.path, column)[column]
 
     def numbers(self, column: str, lo: float, hi: float) -> NDArray[np.float64]:
         import pyarrow.compute as pc
@@ -232,7 +221,7 @@ class _FromFile:
 
 
 class _MadeUp:
-    """Columns that lean on one hidden number per person, normal, with correlations between -0.7 and 0.7."""
+    """Made-up columns: each correlates with one hidden normal number per person, by 0.3 to 0.7 or their negatives."""
 
     def __init__(self, people: int, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -260,13 +249,6 @@ class _MadeUp:
         return np.clip(np.rint(40 + 12 * self._leaning()), 1, 99).astype(np.int64)
 
 
-def _records(
-    parts: Sequence[tuple[str, Domain]], codes: Sequence[NDArray[Any]], origin: str, stand_in: bool
-) -> Records:
-    narrow = np.min_scalar_type(max(part.size for _, part in parts))
-    return Records(Record(tuple(parts)), np.stack(codes, axis=1).astype(narrow), origin, stand_in)
-
-
 # -- an online shop ----------------------------------------------------------------------------------------------------
 
 _ONLINE, _LINES = "online_retail_uci.parquet", 528_272
@@ -281,12 +263,12 @@ _PRICE = Interval(0, 25, cells=125)
 
 
 def online_retail(folder: str | Path | None = None) -> Tabular:
-    """528,272 order lines of a British online shop (UCI Online Retail, 2010 to 2011), each taken for one person.
+    """Return 528,272 order lines of a British online shop (UCI Online Retail, 2010 to 2011); a line is a person.
 
     Private are region (Great Britain, Ireland, Germany, France, other Europe, elsewhere), category (the first two
-    characters of the product's code: the eleven most frequent, and "other") and price (pounds, in 125 buckets up to 25,
-    where dearer products are put). Public are postage (pounds: the postage of the order over its lines), quantity and
-    day. Returns, gifts without a price, and the lines of postage themselves are left out.
+    characters of the product's code: the eleven most frequent, and "other") and price (pounds, in 125 buckets, clipped
+    at 25). Public are postage (pounds: the postage of the order over its lines), quantity and day. Returns, gifts
+    without a price, and the lines of postage themselves are left out.
 
     Without a folder the stand-in has as many lines, with about the same shares and means.
 
@@ -296,23 +278,23 @@ def online_retail(folder: str | Path | None = None) -> Tabular:
     path = data_file(folder, _ONLINE)
     if path is None:
         return _made_up_shop()
+    import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
-    table = pq.read_table(path, columns=["invoice", "stock_code", "quantity", "unit_price", "invoice_time", "country"])
+    names = ("invoice", "stock_code", "quantity", "unit_price", "invoice_time", "country")
+    table = pa.table(read_columns(path, *names))
     table = table.filter(pc.and_(pc.greater(table["quantity"], 0), pc.greater(table["unit_price"], 0)))
-    code = table["stock_code"].cast("string").to_numpy()
+    code = table["stock_code"].to_numpy()
     price, quantity = (table[name].to_numpy().astype(np.float64) for name in ("unit_price", "quantity"))
-    _, order = np.unique(table["invoice"].cast("string").to_numpy(), return_inverse=True)
+    _, order = np.unique(table["invoice"].to_numpy(), return_inverse=True)
     fee = np.isin(code, _POSTAGE)
     lines = np.bincount(order, ~fee)
     postage = np.bincount(order, np.where(fee, price * quantity, 0.0)) / np.maximum(lines, 1)
-    countries = table["country"].cast("string").to_numpy()
-    named, which = np.unique(countries, return_inverse=True)
-    regions = np.array([_REGIONS.get(c, "elsewhere" if c in _BEYOND else "other Europe") for c in named])[which]
+    countries, which = np.unique(table["country"].to_numpy(), return_inverse=True)
+    regions = np.array([_REGIONS.get(c, "elsewhere" if c in _BEYOND else "other Europe") for c in countries])[which]
     columns = {
         "region": regions[~fee],
-        "category": np.array([one[:2] for one in code[~fee].tolist()]),
+        "category": np.array([product[:2] for product in code[~fee].tolist()]),
         "price": price[~fee],
         "postage": np.round(postage[order][~fee], 2),
         "quantity": quantity[~fee].astype(np.int64),
@@ -322,13 +304,13 @@ def online_retail(folder: str | Path | None = None) -> Tabular:
 
 
 def _shop(columns: Columns, origin: str, *, stand_in: bool) -> Tabular:
-    """The table of these columns, labels in the order of their frequency."""
+    """Return the table of these columns, with labels ordered by frequency."""
     region, regions = frequent_labels(columns["region"], len(_REGIONS) + 2)
     category, categories = frequent_labels(columns["category"], _CATEGORIES)
     price = _PRICE.encode(np.minimum(columns["price"], _PRICE.hi))
     parts = (("region", Categories(regions)), ("category", Categories(categories)), ("price", _PRICE))
     public = {name: columns[name] for name in ("postage", "quantity", "day")}
-    return Tabular(_records(parts, (region, category, price), origin, stand_in), public)
+    return Tabular(make_records(parts, (region, category, price), origin, stand_in=stand_in), public)
 
 
 def _made_up_shop() -> Tabular:
