@@ -112,7 +112,7 @@ from veil.view import (
     SquaredDistance,
 )
 
-__all__ = ["BUILT", "REFUSED", "simulated"]
+__all__ = ["BUILT", "REFUSED", "TASKS", "simulated"]
 
 DRINKS = Categories(["tea", "coffee", "water"])
 AMOUNT = Interval(0, 10, cells=32)

@@ -1,7 +1,8 @@
-"""Record the documents and the OpenAPI description of `tests/fixtures/house`, which tests compare with the code.
+"""Record the documents, reports and OpenAPI description of `tests/fixtures/house`, which tests compare with the code.
 
-    python -m tests.support.record_house                both
+    python -m tests.support.record_house                all of them
     python -m tests.support.record_house documents      the documents
+    python -m tests.support.record_house reports        digests of seeded reports and of tallies; two report files
     python -m tests.support.record_house openapi        the OpenAPI description: its structure and its texts
 
 docs/decisions/0042-guards.md says when they may be recorded again.
@@ -153,12 +154,19 @@ def _others(part: Any) -> list[Any]:
 
 def main(names: list[str]) -> None:
     """Record what is named; everything without a name."""
-    if unknown := set(names) - {"documents", "openapi"}:
-        raise SystemExit(f"expected documents or openapi, got {', '.join(sorted(unknown))}")
+    if unknown := set(names) - {"documents", "reports", "openapi"}:
+        raise SystemExit(f"expected documents, reports or openapi, got {', '.join(sorted(unknown))}")
     if not names or "documents" in names:
         lines = document_lines()
         FILE.write_text("".join(json.dumps(line, allow_nan=False) + "\n" for line in lines), encoding="utf-8")
         print(f"{len(lines)} documents, {sum(len(line.get('refused', ())) for line in lines)} damaged copies")
+    if not names or "reports" in names:
+        from tests.support.document_examples import TASKS
+        from tests.support.recorded_reports import DIGESTS, digests_of, write_report_files
+
+        DIGESTS.write_text(json.dumps({name: digests_of(name, made) for name, made in TASKS.items()}, indent=1) + "\n")
+        write_report_files()
+        print(DIGESTS.name)
     if not names or "openapi" in names:
         for path, part in zip((STRUCTURE, TEXTS), openapi_parts(), strict=True):
             path.write_text(json.dumps(part, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
