@@ -1,7 +1,7 @@
 """veil: statistics from people without learning anybody's answer, by local differential privacy.
 
 Each device randomizes its person's answer before it leaves; the collector sees only noisy reports and still estimates
-the population. `veil.simulate` shows the whole corridor in one call; docs/architecture.md names the rooms.
+the population. `veil.simulate` shows the whole corridor in one call; docs/architecture.md lists the packages.
 
 >>> import veil
 >>> oracle = veil.OLH(epsilon=1.0, domain=["red", "green", "blue"])
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from veil.privacy import Guarantee
     from veil.results.estimate import Estimate
     from veil.simulation import simulate
-    from veil.study import Collected, Kept, OneRound, Round, Study, StudyRun
-    from veil.study.registry import STUDIES, study_from_json
+    from veil.study import STUDIES, Collected, Kept, OneRound, Round, Study, StudyRun, study_from_json
     from veil.survey import AllOf, EachOf, OneOf, Public, Question, Survey
     from veil.tally import Tally, merge
 
@@ -85,8 +84,7 @@ _HOMES = {
     "veil.privacy": ("Guarantee",),
     "veil.results.estimate": ("Estimate",),
     "veil.simulation": ("simulate",),
-    "veil.study": ("Collected", "Kept", "OneRound", "Round", "Study", "StudyRun"),
-    "veil.study.registry": ("STUDIES", "study_from_json"),
+    "veil.study": ("STUDIES", "Collected", "Kept", "OneRound", "Round", "Study", "StudyRun", "study_from_json"),
     "veil.survey": ("AllOf", "EachOf", "OneOf", "Public", "Question", "Survey"),
     "veil.tally": ("Tally", "merge"),
 }

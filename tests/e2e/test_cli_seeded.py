@@ -18,7 +18,7 @@ from veil.errors import WireError
 from veil.files import is_seeded, read_reports
 from veil.files.opening import open_arrow
 from veil.results.files import load
-from veil.study.registry import study_from_json
+from veil.study import study_from_json
 from veil.wire.tallies import decode_tally, encode_tally
 
 REMARK = "drawn from a seed, for an experiment"

@@ -11,7 +11,7 @@ from tests.support.commands import CliRunner
 
 from veil.cli.main import app
 from veil.histogram import Histogram
-from veil.study.registry import study_from_json
+from veil.study import study_from_json
 from veil_papers.peos.buckets import best, printed
 
 EXHIBITS = ["table-9.3", "choice-1", "choice-2", "choice-3"]

@@ -20,7 +20,7 @@ from tests.service.browser.javascript import CLIENT, ROOT, built_client
 from tests.service.harness import running
 
 import veil
-from veil.study.registry import study_from_json
+from veil.study import study_from_json
 
 MOST = 40_000
 """Bytes of the bundled file, gzipped."""

@@ -184,11 +184,11 @@ def registered() -> dict[str, set[str]]:
 
 
 def _kinds(base: type[Any]) -> set[str]:
-    """Return the kinds (with variants, where there are any) of the concrete subclasses that the package defines."""
+    """Return the kinds (with variants, where there are any) of the concrete public subclasses that the package has."""
     found = set()
     for kind in base.__subclasses__():
         found |= _kinds(kind)
-        own = "kind" in vars(kind) or "variant" in vars(kind)
+        own = ("kind" in vars(kind) or "variant" in vars(kind)) and not kind.__name__.startswith("_")
         if own and not inspect.isabstract(kind) and kind.__module__.startswith("veil."):
             found.add("/".join(filter(None, (kind.kind, getattr(kind, "variant", "")))))
     return found

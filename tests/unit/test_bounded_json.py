@@ -20,7 +20,7 @@ from veil.files.value_file import ValueFile
 from veil.results import load
 from veil.shuffle.parties.plan import Plan
 from veil.sql import read_schema
-from veil.study.registry import study_from_json
+from veil.study import study_from_json
 from veil.survey import Survey
 from veil.tools import bounded_json
 from veil.tools.bounded_json import DOCUMENT, RESULT, Limits, load_json

@@ -28,7 +28,7 @@ from veil.shuffle import (
 )
 from veil.shuffle.fakes import fakes_of
 from veil.shuffle.saddle import fewest_fakes, rough_delta
-from veil.study.registry import study_from_json
+from veil.study import study_from_json
 
 # -- the saddlepoint ---------------------------------------------------------------------------------------------------
 

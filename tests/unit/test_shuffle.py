@@ -37,7 +37,7 @@ from veil.shuffle import (
     rap_removal,
     solh_buckets,
 )
-from veil.study.registry import study_from_json
+from veil.study import study_from_json
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "table_9_2_solh.csv"
 TABLE = list(csv.DictReader(GOLDEN.read_text().splitlines()))

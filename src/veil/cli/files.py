@@ -19,8 +19,7 @@ from veil.domain.tuples import Tuples
 from veil.engines import InFiles, Watch
 from veil.errors import EmptyError, InputError, MismatchError, PrivacyWarning, WireError
 from veil.histogram import Questions
-from veil.study import Collected, Kept, Study, StudyRun
-from veil.study.registry import study_from_json
+from veil.study import Collected, Kept, Study, StudyRun, study_from_json
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
 from veil.tools.canonical import parse

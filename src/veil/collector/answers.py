@@ -25,8 +25,7 @@ from veil.results.documents import document
 from veil.results.files import FORMATS, table_bytes
 from veil.sql.answer import Answer
 from veil.sql.table import Table
-from veil.study import OneRound, Study, StudyRun
-from veil.study.registry import study_from_json
+from veil.study import OneRound, Study, StudyRun, study_from_json
 from veil.tools.canonical import digest
 from veil.tools.limits import Limits, limited
 

@@ -18,8 +18,7 @@ from veil.collector.store import Store, StoredSurvey
 from veil.device.verification import FINEST_PRECISION, NAME, read_time, written_time
 from veil.errors import InputError, ServiceError, StoreError, WireError
 from veil.privacy import MAX_EPSILON, Guarantee, weakness
-from veil.study import Study
-from veil.study.registry import study_from_json
+from veil.study import Study, study_from_json
 from veil.survey import MOST_WAVES, Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, canonical, parse

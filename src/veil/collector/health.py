@@ -120,7 +120,7 @@ def count_something() -> None:
     from veil.entropy import SeededForExperiments
     from veil.mechanisms import OLH
     from veil.results.documents import document
-    from veil.study.registry import study_from_json
+    from veil.study import study_from_json
     from veil.survey import Survey
 
     survey = Survey(OLH(1.0, 4))

@@ -27,7 +27,7 @@ from veil.collector.service import Service
 from veil.collector.store import StoredSurvey, TokenRecord
 from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
 from veil.errors import InputError, ServiceError, StoreError, WireError
-from veil.study.registry import study_from_json
+from veil.study import study_from_json
 from veil.survey import Survey
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json

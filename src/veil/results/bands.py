@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Numeric
+from veil.tools.canonical import Kinds
 
 if TYPE_CHECKING:
     from veil.results.distribution import Distribution
 
-__all__ = ["Bands"]
+__all__ = ["BANDS", "Bands"]
 
 Floats = NDArray[np.float64]
 
-_HOMES = {
-    "free": "veil.results.free_bands",
-    "levels": "veil.results.level_bands",
-    "smooth": "veil.results.smooth_bands",
-}
-"""Which module has the bands of each kind; it is imported when bands of that kind are read."""
-_CLASSES: dict[str, type[Bands]] = {}
+BANDS: Kinds[Bands] = Kinds(
+    {
+        "free": "veil.results.free_bands:FreeBands",
+        "levels": "veil.results.level_bands:LevelBands",
+        "smooth": "veil.results.smooth_bands:SmoothBands",
+    }
+)
 
 
 class Bands(ABC):
@@ -54,16 +54,6 @@ class Bands(ABC):
         @property
         def masses(self) -> Floats:
             """The distribution's."""
-
-    def __init_subclass__(cls) -> None:
-        if "kind" in vars(cls):
-            _CLASSES[cls.kind] = cls
-
-    @staticmethod
-    def of_kind(kind: str) -> type[Bands]:
-        """The class of a kind; a KeyError for one that is unknown."""
-        import_module(_HOMES[kind])
-        return _CLASSES[kind]
 
     # -- what each kind says for itself ------------------------------------------------------------------------------
 

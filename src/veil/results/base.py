@@ -11,7 +11,6 @@ import re
 from abc import ABC, abstractmethod
 from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from veil.errors import DomainError, InputError, WireError
 from veil.results.codec import read_fields, write_fields
 from veil.results.units import Unit, key_columns
-from veil.tools.canonical import Json
+from veil.tools.canonical import Json, Kinds, kind_of
 
 if TYPE_CHECKING:
     import pandas
@@ -35,31 +34,43 @@ __all__ = ["Result", "Told", "Truth"]
 Truth = Mapping[Any, float] | Sequence[float] | NDArray[np.float64]
 """True shares: by value (of a marginal, by a tuple of values), or one for each row of a result's table in its order."""
 
-_HOMES = {
-    "answers": "veil.results.answers",
-    "comparison": "veil.comparison",
-    "conditional": "veil.marginals.conditional",
-    "correlations": "veil.marginals.conditional",
-    "differences": "veil.results.coefficients",
-    "distribution": "veil.results.distribution",
-    "distribution-change": "veil.results.distribution_change",
-    "frequencies": "veil.results.estimate",
-    "frequency-change": "veil.results.change",
-    "heavy-hitters": "veil.hitters.result",
-    "items": "veil.itemsets.result",
-    "itemsets": "veil.itemsets.result",
-    "marginal": "veil.marginals.marginal",
-    "marginals": "veil.marginals.result",
-    "mean": "veil.results.mean",
-    "mean-and-variance": "veil.results.mean",
-    "mean-change": "veil.results.change",
-    "sql": "veil.sql.answer",
-    "sql-change": "veil.sql.change",
-    "sql-plan": "veil.sql.explaining",
-}
-"""Which module has the results of each kind; it is imported when a document of that kind is read."""
-_VARIANTS = {"frequencies": "veil.post.processed", "marginals": "veil.marginals"}
-_CLASSES: dict[tuple[str, str], type[Result]] = {}
+KINDS: Kinds[Result] = Kinds(
+    {
+        "answers": "veil.results.answers:Answers",
+        "comparison": "veil.comparison:Comparison",
+        "conditional": "veil.marginals.conditional:Conditional",
+        "correlations": "veil.marginals.conditional:Correlations",
+        "differences": "veil.results.coefficients:Coefficients",
+        "distribution": "veil.results.distribution:Distribution",
+        "distribution-change": "veil.results.distribution_change:DistributionChange",
+        "frequencies": "veil.results.estimate:Estimate",
+        "frequency-change": "veil.results.change:FrequencyChange",
+        "heavy-hitters": "veil.hitters.result:HeavyHitters",
+        "items": "veil.itemsets.result:FrequentItems",
+        "itemsets": "veil.itemsets.result:FrequentItemsets",
+        "marginal": "veil.marginals.marginal:Marginal",
+        "marginals": "veil.marginals.result:Marginals",
+        "mean": "veil.results.mean:Mean",
+        "mean-and-variance": "veil.results.mean:MeanAndVariance",
+        "mean-change": "veil.results.change:MeanChange",
+        "sql": "veil.sql.answer:Answer",
+        "sql-change": "veil.sql.change:AnswerChange",
+        "sql-plan": "veil.sql.explaining:Explanation",
+    }
+)
+VARIANTS: Kinds[Result] = Kinds(
+    {
+        "binary": "veil.marginals.binary:BinaryMarginals",
+        "calibrated": "veil.post.processed:Calibrated",
+        "fourier": "veil.marginals.fourier:FourierCoefficients",
+        "normed": "veil.post.processed:Normed",
+        "positive-answers": "veil.post.processed:PositiveAnswers",
+        "processed": "veil.post.processed:Processed",
+        "split": "veil.marginals.split_em:SplitReports",
+        "uniform": "veil.marginals.rivals:Uniform",
+    }
+)
+"""The classes beside the first one of their kind, by variant."""
 
 
 class Result(ABC):
@@ -95,7 +106,7 @@ class Result(ABC):
 
     def __init_subclass__(cls) -> None:
         if "kind" in vars(cls) or "variant" in vars(cls):
-            _CLASSES[cls.kind, cls.variant] = cls
+            (VARIANTS if cls.variant else KINDS)[cls.variant or cls.kind] = cls
 
     # -- what it says ------------------------------------------------------------------------------------------------
 
@@ -240,18 +251,12 @@ class Result(ABC):
         >>> Result.from_json(estimate.to_json()) == estimate
         True
         """
-        if not isinstance(document, dict):
-            raise WireError("a result is a JSON object")
-        kind, variant = document.get("kind"), document.get("variant", "")
-        known = {*_HOMES, *(kind for kind, _ in _CLASSES)}
-        if not isinstance(kind, str) or kind not in known:
-            raise WireError(f"expected a result of one of the kinds {', '.join(sorted(known))}")
-        if kind in _HOMES:
-            import_module(_VARIANTS.get(kind, _HOMES[kind]) if variant else _HOMES[kind])
-        found = _CLASSES.get((kind, variant)) if isinstance(variant, str) else None
-        if found is None:
+        kind = kind_of(document, KINDS, "a result")
+        variant = document.get("variant", "")
+        cls = (VARIANTS.get(variant) if variant else KINDS[kind]) if isinstance(variant, str) else None
+        if cls is None or cls.kind != kind:
             raise WireError(f"there is no such variant of results of the kind {kind!r}")
-        return read_fields(found, {name: part for name, part in document.items() if name not in ("kind", "variant")})
+        return read_fields(cls, {name: part for name, part in document.items() if name not in ("kind", "variant")})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):

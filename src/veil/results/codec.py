@@ -17,7 +17,7 @@ import numpy as np
 
 from veil.domain import Domain, labels_from_json
 from veil.errors import VeilError, WireError
-from veil.results.bands import Bands
+from veil.results.bands import BANDS, Bands
 from veil.results.noise import NOISES, Noise
 from veil.tools.canonical import Json
 
@@ -123,7 +123,7 @@ def _read_object(hint: Any, found: Any) -> Any:
         return _of_type(hint, labels_from_json(found))
     if issubclass(hint, (Noise, Bands)):
         kind = _expect(str, _expect(dict, found)["kind"])
-        held: type[Any] = NOISES[kind] if issubclass(hint, Noise) else Bands.of_kind(kind)
+        held: type[Any] = NOISES[kind] if issubclass(hint, Noise) else BANDS[kind]
         return read_fields(held, {name: part for name, part in found.items() if name != "kind"})
     if hasattr(hint, "from_json"):
         return _of_type(hint, hint.from_json(found))

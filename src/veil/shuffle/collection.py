@@ -20,8 +20,7 @@ from veil.shuffle.parties.plan import DEVICE, Plan
 from veil.shuffle.parties.settings import Settings
 from veil.shuffle.protocols import protocol_of
 from veil.shuffle.ring import Ring, ring_of
-from veil.study import Study
-from veil.study.registry import study_from_json
+from veil.study import Study, study_from_json
 from veil.survey import Survey
 from veil.tools.durable import make_private_folder
 from veil.wire.reports import Reports

@@ -30,8 +30,7 @@ from veil.files.opening import PARQUET
 from veil.files.value_file import as_value_file
 from veil.files.values import values_of, wanted_columns
 from veil.results.base import Result
-from veil.study import OneRound, Study, StudyRun
-from veil.study.registry import study_from_json
+from veil.study import OneRound, Study, StudyRun, study_from_json
 from veil.survey import Survey
 from veil.version import VERSION
 from veil.wire.payloads import PAYLOAD, payload_metadata, to_payloads

@@ -8,11 +8,9 @@ STUDIES     all kinds of studies, by name; study_from_json reads a study file or
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 from veil.study.collected import Collected, Kept
 from veil.study.continuations import Continuations
+from veil.study.kinds import STUDIES, study_from_json
 from veil.study.run import StudyRun
 from veil.study.study import OneRound, Round, Rounds, Study
 
@@ -28,9 +26,3 @@ __all__ = [
     "StudyRun",
     "study_from_json",
 ]
-
-
-def __getattr__(name: str) -> Any:  # the registry stands above all studies, and these above this package
-    if name not in ("STUDIES", "study_from_json"):
-        raise AttributeError(f"module 'veil.study' has no attribute {name!r}")
-    return getattr(importlib.import_module("veil.study.registry"), name)

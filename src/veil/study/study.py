@@ -21,7 +21,7 @@ from veil.study.collected import Collected, Kept
 from veil.study.parameters import from_text, read, written
 from veil.survey import People, Survey, SurveyTally
 from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, by_kind, canonical, take
+from veil.tools.canonical import Json, canonical, kind_of, take
 
 __all__ = ["OneRound", "Round", "Rounds", "Study", "read_study_file"]
 
@@ -52,9 +52,9 @@ class Study(ABC):
     """
 
     kind: ClassVar[str]
+    """Its name in a study file, and in `veil.study.STUDIES`."""
     added: ClassVar[frozenset[str]] = frozenset()
     """Parameters, with defaults, that study files of the first version of their kind do not have."""
-    """Its name in a study file, and in `veil.study.STUDIES`."""
     reads_fakes: ClassVar[bool] = False
     """Whether it reads reports with uniform fakes among them: all it takes are estimates, which remove them."""
 
@@ -165,7 +165,7 @@ def read_study_file(document: Any, kinds: Mapping[str, type[Study]]) -> Study:
     version, described, task = take(document, "veil-study", "version", "study", "task")
     if not is_int(version) or version != VERSION:
         raise WireError(f"this study was written by another version of veil (expected version {VERSION})")
-    study = by_kind(described, {kind: made.from_json for kind, made in kinds.items()}, "a study")
+    study = kinds[kind_of(described, kinds, "a study")].from_json(described)
     if canonical(task) != study.survey.to_bytes():
         raise MismatchError("the task in this study file is not the one that its parameters give: one was changed")
     return study

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn, TypeVar
+from collections import UserDict
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
+from typing import Any, NoReturn, TypeVar, cast
 
 from veil.errors import WireError
 from veil.tools.bounded_json import load_json
 
-__all__ = ["Json", "by_kind", "canonical", "digest", "number", "parse", "take"]
+__all__ = ["Json", "Kinds", "by_kind", "canonical", "digest", "kind_of", "number", "parse", "take"]
 
 Json = dict[str, Any]
 Made = TypeVar("Made")
@@ -68,10 +70,42 @@ def by_kind(document: Any, makers: Mapping[str, Callable[[Json], Made]], what: s
     >>> by_kind({"kind": "bits", "bits": 8}, {"bits": lambda document: document["bits"]}, "a domain")
     8
     """
+    return makers[kind_of(document, makers, what)](document)
+
+
+def kind_of(document: Any, known: Collection[str], what: str) -> str:
+    """Return the kind of a document; raise WireError unless it is one of the known kinds.
+
+    >>> kind_of({"kind": "bits", "size": 8}, ["bits", "text"], "a domain")
+    'bits'
+    """
     kind = document.get("kind") if isinstance(document, dict) else None
-    if not isinstance(kind, str) or kind not in makers:
-        raise WireError(f"expected {what}: one of {', '.join(makers)}")
-    return makers[kind](document)
+    if not isinstance(kind, str) or kind not in known:
+        raise WireError(f"expected {what}: one of {', '.join(known)}")
+    return kind
+
+
+class Kinds(UserDict[str, type[Made]]):
+    """The classes of one family, by kind. Each is imported when it is first asked for.
+
+    `places` names the class of each kind as "module:Class"; a kind of one's own is added as in a dict, with its class.
+
+    >>> kinds = Kinds[Any]({"mean": "veil.results.mean:Mean"})
+    >>> "mean" in kinds, kinds["mean"].__name__
+    (True, 'Mean')
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        super().__init__()
+        self.places = places
+        self.data: dict[str, Any] = dict(places)
+
+    def __getitem__(self, kind: str) -> type[Made]:
+        entry = self.data[kind]
+        if isinstance(entry, str):
+            module, name = entry.split(":")
+            entry = self.data[kind] = getattr(import_module(module), name)
+        return cast("type[Made]", entry)
 
 
 def number(text: Any) -> float:
