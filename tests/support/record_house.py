@@ -34,7 +34,7 @@ from veil.errors import VeilError
 __all__ = ["document_lines", "example_line", "kinds_of", "main"]
 
 Json = dict[str, Any]
-_MAX_DEPTH = {"study": 3, "task": 5, "result": 3}
+_MAX_DEPTH = {"study": 3, "task": 5, "result": 2}
 """How deep documents are damaged; their parts are damaged as documents of their own families."""
 
 
