@@ -1,7 +1,6 @@
 """One example of every kind and variant of document, made by public constructors.
 
-`BUILT` holds what parameters alone make: the same bytes on every machine. `simulated` makes results, whose last digits
-may differ between machines: their documents are read and written, not made again.
+They hold parameters alone, so that every machine writes the same bytes. `result_examples` has results.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from veil import (
     BLH,
@@ -47,16 +44,14 @@ from veil import (
     SubsetSelection,
     Survey,
     Text,
-    simulate,
 )
-from veil.comparison import Comparison
 from veil.device.rounds import RoundPart
 from veil.domain import Tuples
 from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram, Questions
 from veil.hitters import PEM, EveryPrefix, MultipleChannel, PrefixSearch, PrivTrie, SegmentPairs
 from veil.itemsets import PSFO, SVIM, SVSM, Adap, ItemMining, LDPMiner, Phase
-from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM, Uniform
+from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import (
     Binning,
     HaarHierarchy,
@@ -65,11 +60,8 @@ from veil.numeric import (
     MeanOf,
     TwoPhaseVariance,
     WaveDistribution,
-    free_bands,
-    wave_bands,
 )
 from veil.post import METHODS
-from veil.results import Answers, Result
 from veil.shuffle import Shuffler
 from veil.shuffle.parties.device import Submission
 from veil.shuffle.parties.plan import Address, Plan
@@ -80,21 +72,15 @@ from veil.sql import (
     HIO,
     MG,
     SC,
-    Answer,
     Category,
-    Explanation,
     Grids,
-    KeyColumn,
     Measure,
-    Measured,
     Moment,
     QuadTree,
     Table,
     Wavelet,
 )
-from veil.sql.explaining import Step
 from veil.survey import AttributeSets, Levels, ListedBits, ListedSets, Parities
-from veil.tools.arguments import is_int
 from veil.view import (
     Ancestor,
     BitsOf,
@@ -112,7 +98,7 @@ from veil.view import (
     SquaredDistance,
 )
 
-__all__ = ["BUILT", "REFUSED", "TASKS", "simulated"]
+__all__ = ["AMOUNT", "BASKET", "BINARY", "BUILT", "DRINKS", "PERSON", "PRIVATE", "REFUSED", "TASKS", "YEAR"]
 
 DRINKS = Categories(["tea", "coffee", "water"])
 AMOUNT = Interval(0, 10, cells=32)
@@ -373,100 +359,3 @@ REFUSED: tuple[tuple[str, str, tuple[Any, ...], Any], ...] = (
     ("result", "frequencies", ("fakes",), None),
 )
 """Documents that state a default or write a number otherwise: family, name, path and value."""
-
-
-def simulated() -> dict[str, Result]:
-    """Make a result of every kind and variant, with small tables."""
-    rng = np.random.default_rng(1)
-    ages = rng.integers(18, 70, 3_000)
-    wave = SquareWave(2.0, Interval(0, 100), buckets=16)
-    tally = wave.tally(wave.randomize(rng.beta(2, 5, 3_000) * 100, SeededForExperiments(1)))
-    bandless = wave.estimate(tally)
-    drinks, later = (
-        simulate(Histogram(GRR(2.0, DRINKS)), ["tea"] * tea + ["water"] * (3_000 - tea), seed=tea)
-        for tea in (2_000, 1_000)
-    )
-    shuffled = Histogram(GRR(2.0, 4), shuffler=Shuffler(1_000, 1e-6, 100))
-    people = [{"sex": "f", "age": 3, "region": 1}, {"sex": "m", "age": 7, "region": 2}] * 1_000
-    joint: Any = simulate(CALM(4.0, PERSON, k=2, sets=2), people, seed=1)
-    baskets = [sorted({BASKET.universe.labels[i] for i in rng.integers(0, 4, 3)}) for _ in range(3_000)]  # type: ignore[attr-defined]  # categories
-    words = ["tea"] * 3_000 + ["coff"] * 2_000
-    means = [simulate(HybridMean(2.0, AMOUNT), rng.beta(2, 5, 3_000) * 10, seed=i) for i in (1, 2)]
-    trees: list[Any] = [simulate(Hierarchy(2.0, Integers(18, 81), bands=10), ages, seed=i) for i in (1, 2)]
-    keys = (
-        KeyColumn("day", ("2026-05-01", None), "date"),
-        KeyColumn("os", ("ios", "win")),
-        KeyColumn("seen", ("2026-05-01T12:00:00", None), "time"),
-        KeyColumn("adult", (True, False), "flag"),
-        KeyColumn("age", (18, 19), "integer"),
-        KeyColumn("price", (1.5, None), "number"),
-    )
-    numbers = np.array([10.5, np.nan]), np.array([0.1, np.nan])
-    answer = Answer(
-        query="SELECT COUNT(*) AS c FROM people GROUP BY day",
-        outputs=(Measured("c", *numbers), Measured("a", *numbers, np.array([0.5, 0.25]))),
-        people=np.array([7, 3]),
-        n=10,
-        population=10,
-        keys=keys,
-        used=("state",),
-        said=("A remark.",),
-        lineage=("HIO(epsilon=2, levels)",),
-        guarantee=Guarantee.of(2.0),
-    )
-    plan = Explanation(
-        query=answer.query,
-        steps=(Step("public", "DuckDB evaluates it"), Step("read", "HIO: no report")),
-        outputs=answer.outputs,
-        keys=keys,
-        boxes=1,
-        groups=2,
-        cells=3,
-        pairs=4,
-        megabytes=5,
-        seconds=0.25,
-        rows=2,
-        n=10,
-        population=10,
-        said=("A remark.",),
-        lineage=answer.lineage,
-        guarantee=Guarantee.of(2.0),
-    )
-    made: dict[str, Any] = {
-        "frequencies": drinks,
-        "frequencies with fakes": simulate(shuffled, [0, 1, 2, 3] * 100, seed=1),
-        "frequencies of candidates": simulate(OLH(1.0, Bits(100)), [2**99, 5], candidates=[2**99, 5], seed=1),
-        "frequencies with additive noise": simulate(SHE(1.0, 4), [1] * 100, seed=1),
-        "frequencies with unknown noise": simulate(Rappor(4.0, 4), [1] * 2_000 + [2] * 900, seed=1),
-        "distribution": bandless,
-        "distribution with smooth bands": replace(bandless, bands=wave_bands(wave, tally, bandless, replicates=10)),
-        "distribution with free bands": replace(bandless, bands=free_bands(wave, tally, bandless)),
-        "distribution with level bands": trees[0],
-        "mean": means[0],
-        "mean of times": simulate(Piecewise(2.0, YEAR), [dt.datetime(2026, 5, 6)] * 900, seed=1),
-        "mean and variance": simulate(TwoPhaseVariance(Piecewise, 4.0, AMOUNT), [5.0] * 500, seed=1),
-        "differences": simulate(HaarResponse(4.0, 9), rng.integers(0, 9, 2_000), seed=1),
-        "heavy hitters": simulate(PEM(4.0, Text(4), k=2), words, seed=1),
-        "items": simulate(SVIM(2, 4.0, BASKET), baskets, seed=1),
-        "itemsets": simulate(SVSM(2, 4.0, BASKET), baskets, seed=1),
-        "marginals": joint,
-        "binary marginals": simulate(BinaryCALM(4.0, PERSON, k=2, sets=2), people, seed=1),
-        "Fourier coefficients": simulate(FourierMarginals(4.0, PERSON, k=2), people, seed=1),
-        "split reports": simulate(SplitEM(4.0, BINARY, k=2), [dict.fromkeys("abcd", 1)] * 500, seed=1),
-        "uniform": Uniform.of(PERSON, 10),
-        "marginal": joint.marginal(["sex", "region"]),
-        "conditional": joint.conditional(["sex"], given=["region"]),
-        "correlations": joint.correlations(),
-        "answers": Answers([drinks, means[0]], [0, 5]),
-        "frequency change": later.difference(drinks),
-        "mean change": means[1].difference(means[0]),
-        "distribution change": trees[1].difference(trees[0]),
-        "comparison": Comparison(("one", "two"), (0.5, 1.0), np.full((2, 2, 3), 0.25), 100, lineage=("trials",)),
-        "answer to a query": answer,
-        "plan of a query": plan,
-        "change of an answer": replace(answer, n=11).difference(answer),
-    }
-    rough = simulate(Histogram(OLH(1.0, 8)), [0] * 500 + [1] * 200 + [2] * 50, seed=1)  # does not add up to 1
-    made |= {f"frequencies after {name}": (drinks if name == "mle" else rough).post(name) for name in METHODS}
-    assert all(is_int(one.n) for one in made.values())
-    return made

@@ -63,9 +63,10 @@ def kinds_of(lines: list[Json]) -> dict[str, set[str]]:
 
 def document_lines() -> list[Json]:
     """Make every example, and damage a copy of each kind in many ways; fails where a kind has no example."""
-    from tests.support.document_examples import BUILT, REFUSED, simulated
+    from tests.support.document_examples import BUILT, REFUSED
+    from tests.support.result_examples import results as make_results
 
-    results = simulated()
+    results = make_results()
     examples = {**BUILT, "result": results, "result file": {"frequencies": results["frequencies"]}}
     lines = [example_line(family, name, made) for family, named in examples.items() for name, made in named.items()]
     kinds = {**kinds_of(lines), "family": set(examples)}

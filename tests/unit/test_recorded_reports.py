@@ -9,10 +9,12 @@ import json
 from typing import Any
 
 import pytest
-from tests.support.document_examples import TASKS, simulated
+from tests.support.document_examples import TASKS
 from tests.support.documents import read_lines
 from tests.support.recorded_reports import DIGESTS, REPORT_FILES, digests_of, reports_of
+from tests.support.result_examples import results, studies
 
+from veil import STUDIES
 from veil.files import is_seeded, read_reports
 from veil.wire import encode_batch
 
@@ -34,9 +36,13 @@ def test_a_recorded_report_file_holds_the_recorded_reports(form: str) -> None:
     assert is_seeded(REPORT_FILES[form])
 
 
+def test_every_kind_of_study_is_read() -> None:
+    assert {study.kind for study, _ in studies().values()} == set(STUDIES)
+
+
 def test_simulated_results_have_the_recorded_numbers() -> None:
     recorded = {line["name"]: line["document"] for line in read_lines() if line["family"] == "result"}
-    found = {name: result.to_json() for name, result in simulated().items()}
+    found = {name: result.to_json() for name, result in results().items()}
     assert set(found) == set(recorded)
     assert [name for name in found if not close(found[name], recorded[name])] == []
 
