@@ -35,6 +35,7 @@ LONGEST_FIRST = (
     "e2e/test_peos_parties",
     "e2e/test_mutated_files",
     "e2e/test_stalling_parties",
+    "e2e/test_guard_commands",
     "service/test_kills",
     "service/test_failover",
     "service/test_kill_points",
