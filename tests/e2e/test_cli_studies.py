@@ -376,7 +376,8 @@ def test_parameters_that_cannot_be_set(tmp_path: Path, study: Path) -> None:
     veil("randomize", study, small(tmp_path), "-o", tmp_path / "r.arrow")
     veil("tally", study, tmp_path / "r.arrow", "-o", tmp_path / "t.bin")
     asked = ["estimate", study, tmp_path / "t.bin"]
-    assert "no parameter method; it has oracle, post" in veil(*asked, "--set", "method=admm", code=3).stderr
+    refusal = veil(*asked, "--set", "method=admm", code=3).stderr
+    assert "expected a parameter of histogram (oracle, post, candidates, shuffler), got 'method'" in refusal
     assert "cannot be set" in veil(*asked, "--set", "oracle=GRR", code=3).stderr
     level = save_study(tmp_path, Hierarchy(1.0, Integers(0, 15)), "h.json")
     veil("randomize", level, small(tmp_path, "held\n" + "1\n2\n3\n" * 50), "-o", tmp_path / "h.arrow")

@@ -570,7 +570,7 @@ def test_plans_as_documents() -> None:
     [
         ("party = ", "is not a TOML file"),
         ('party = "a"', "lacks the setting plan"),
-        ('colour = "red"', "has a setting 'colour'"),
+        ('colour = "red"', "got 'colour'"),
     ],
 )
 def test_settings_that_are_wrong_are_refused(tmp_path: Path, text: str, said: str) -> None:

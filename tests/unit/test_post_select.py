@@ -121,7 +121,7 @@ def test_bad_choices_are_refused() -> None:
     for k in (0, 1.5, True):
         with pytest.raises(ParameterError, match="at least 1"):
             MostFrequent(k)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="name"):
+    with pytest.raises(InputError, match="expected a method"):
         select(raw, "single", ("base",), runs=1, synthesize="best")
     assert set(post.PAPER_METHODS) <= set(post.METHODS)
     assert len(post.PAPER_METHODS) == 11

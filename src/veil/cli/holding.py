@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["check_options", "held_by", "public_by", "warn_of_many"]
 
 _HOLDING = ("domain", "labels", "labels_file", "range", "max_bytes", "bits", "universe")
-_MOST_LISTED = 20  # columns of a file, in a message
 _MANY_LABELS = 100  # of an attribute, above which they may be about single people
 
 
@@ -117,18 +116,14 @@ def public_by(file: Path | None, given: dict[str, Any]) -> Sequence[Any]:
 
 def _check_columns(file: Path, names: Sequence[str]) -> None:
     """Refuse attributes that are no columns of a file, with those that may be meant: here the file is public."""
-    from difflib import get_close_matches
-
     from veil.errors import InputError
     from veil.files import column_names
+    from veil.tools.text import unknown_name
 
     have = column_names(file)
     for name in names:
         if name not in have:
-            near = get_close_matches(name, have)
-            more = f" and {len(have) - _MOST_LISTED} more" if len(have) > _MOST_LISTED else ""
-            meant = f": is it {' or '.join(near)}?" if near else f"; it has {', '.join(have[:_MOST_LISTED])}{more}"
-            raise InputError(f"{file} has no column {name}{meant}")
+            raise InputError(f"{file}: {unknown_name('a column', name, have)}")
 
 
 def warn_of_many(held: Domain | None) -> None:

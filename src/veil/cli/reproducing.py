@@ -12,6 +12,7 @@ from veil.cli.outcome import Document
 from veil.cli.screen import Screen
 from veil.errors import InputError
 from veil.plot import need_matplotlib
+from veil.tools.text import unknown_name
 from veil_papers import EXPERIMENTS
 from veil_papers.common.exhibits import Claim, Exhibit, Grid, Panel, Reproduction, Setting, Watch
 from veil_papers.common.writing import cells, commit, default_folder, write
@@ -39,7 +40,7 @@ def reproduce_experiment(
 ) -> Document:
     """Run an experiment, show it, and write its folder."""
     if name not in EXPERIMENTS:
-        raise InputError(f"there is no experiment of that name; there are {', '.join(EXPERIMENTS)}")
+        raise InputError(unknown_name("an experiment", name, EXPERIMENTS))
     need_matplotlib()  # every exhibit is drawn, after minutes
     folder = default_folder(name) if out is None else out
     folder.mkdir(parents=True, exist_ok=True)  # before the work, so that a folder that cannot be made costs nothing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import tomllib
@@ -13,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from veil.errors import InputError
+from veil.tools.text import unknown_name
 
 __all__ = ["Settings", "load_settings"]
 
@@ -139,22 +139,16 @@ def _read(path: Path) -> dict[str, Any]:
     known = {field.name: field.default for field in fields(Settings)}
     for name in given:
         if name not in known:
-            raise InputError(f"{path} has an unknown setting {name!r}: {_instead(name, list(known))}")
+            raise InputError(f"{path}: {unknown_name('a setting', name, known)}")
     return {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
 
 
 def _check_names(environment: Mapping[str, str]) -> None:
     """Refuse a variable that nobody would read: it was meant to set something."""
-    known = [*(field.name.upper() for field in fields(Settings)), *_OTHERS]
+    known = [_PREFIX + name for name in (*(field.name.upper() for field in fields(Settings)), *_OTHERS)]
     for variable in environment:
-        name = variable.removeprefix(_PREFIX)
-        if variable.startswith(_PREFIX) and name not in known and not name.startswith("TEST_"):
-            raise InputError(f"the environment has an unknown variable {variable}: {_instead(name, known, _PREFIX)}")
-
-
-def _instead(name: str, known: list[str], prefix: str = "") -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    return f"did you mean {prefix}{near[0]}?" if near else f"there are {', '.join(prefix + one for one in known)}"
+        if variable.startswith(_PREFIX) and variable not in known and not variable.startswith(f"{_PREFIX}TEST_"):
+            raise InputError(f"environment: {unknown_name('a variable', variable, known, prefix=_PREFIX)}")
 
 
 def _parsed(name: str, text: str, default: Any) -> Any:

@@ -18,6 +18,7 @@ from veil.planning.rebuilding import rebuilt, settings_from_text
 from veil.study import Study
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json
+from veil.tools.text import unknown_name
 
 if TYPE_CHECKING:
     from veil.files.opening import PathLike
@@ -256,7 +257,7 @@ class Goal(ABC):
             return None
         found = {known.lower(): known for known in ways}.get(name.lower())
         if found is None:
-            raise InputError(f"there is no way of that name to plan for {self.name}; there are {', '.join(ways)}")
+            raise InputError(unknown_name(f"a method for {self.name}", name, ways))
         return found
 
     def _options(self, ways: Ways, must: str | None, wishes: Wishes) -> list[Option]:

@@ -13,6 +13,7 @@ from veil.planning.mean import MeanGoal, VarianceGoal
 from veil.planning.numbers import NumbersGoal
 from veil.planning.sql import SqlGoal
 from veil.study import STUDIES
+from veil.tools.text import unknown_name
 
 __all__ = ["GOALS", "goal_of", "plan"]
 
@@ -40,7 +41,7 @@ def goal_of(kind: str) -> Goal:
     if kind in GOALS:
         return GOALS[kind]
     if kind not in STUDIES:
-        raise InputError(f"expected a goal ({', '.join(GOALS)}) or a kind of study ({', '.join(STUDIES)})")
+        raise InputError(unknown_name("a goal or a kind of study", kind, dict.fromkeys((*GOALS, *STUDIES))))
     return Direct(STUDIES[kind])
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_type_hints
 from veil.errors import InputError, ParameterError
 from veil.study import Study
 from veil.study.parameters import from_text
+from veil.tools.text import unknown_name
 
 __all__ = ["rebuilt", "settings_from_text", "takes"]
 
@@ -50,6 +51,6 @@ def settings_from_text(study: type[Study], texts: dict[str, str]) -> dict[str, A
     known = takes(study)
     unknown = [name for name in texts if name not in known]
     if unknown:
-        raise InputError(f"a study of kind {study.kind} has no parameter {unknown[0]}; it has {', '.join(known)}")
+        raise InputError(unknown_name(f"a parameter of {study.kind}", unknown[0], known))
     hints = {**get_type_hints(study.__init__), **study.parameters()}
     return {name: from_text(hints[name], text, name) for name, text in texts.items()}

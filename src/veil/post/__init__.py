@@ -16,6 +16,7 @@ from veil.post.processed import Calibrated, Normed, PositiveAnswers, Processed, 
 from veil.post.queries import EveryValue, MostFrequent, Query, Sets, squared_errors
 from veil.post.redrawing import redraw_counts
 from veil.post.selection import PAPER_METHODS, Selection, quietly, recommend, select
+from veil.tools.text import unknown_name
 
 __all__ = [
     "FAMILIES",
@@ -136,5 +137,5 @@ def method(name: str) -> HistogramMethod | QueryMethod | ModelMethod:
     """
     found = METHODS.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
     if not isinstance(found, (HistogramMethod, QueryMethod, ModelMethod)):
-        raise InputError(f"there is no post-processing of that name; there are {', '.join(METHODS)}")
+        raise InputError(unknown_name("a method of post-processing", str(name), METHODS))
     return found

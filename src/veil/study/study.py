@@ -22,6 +22,7 @@ from veil.study.parameters import from_text, read, written
 from veil.survey import People, Survey, SurveyTally
 from veil.tools.arguments import is_int
 from veil.tools.canonical import Json, canonical, kind_of, take
+from veil.tools.text import unknown_name
 
 __all__ = ["OneRound", "Round", "Rounds", "Study", "read_study_file"]
 
@@ -151,7 +152,7 @@ class Study(ABC):
         hints = self.parameters()
         unknown = [name for name in texts if name not in hints]
         if unknown:
-            raise InputError(f"a study of kind {self.kind} has no parameter {unknown[0]}; it has {', '.join(hints)}")
+            raise InputError(unknown_name(f"a parameter of {self.kind}", unknown[0], hints))
         values = {name: from_text(hints[name], text, name) for name, text in texts.items()}
         made = replace(self, **values)  # type: ignore[type-var]  # every study is a dataclass
         if made.survey.task != self.survey.task:

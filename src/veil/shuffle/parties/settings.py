@@ -11,6 +11,7 @@ from veil.errors import InputError, ParameterError
 from veil.shuffle.parties.certificates import Identity
 from veil.shuffle.parties.plan import Plan
 from veil.tools.arguments import is_int, is_number
+from veil.tools.text import unknown_name
 
 __all__ = ["Settings"]
 
@@ -48,7 +49,7 @@ class Settings:
             raise InputError(f"{path} is not a TOML file: {problem}") from None
         unknown = [name for name in found if name not in _TEXTS + _MORE]
         if unknown:
-            raise InputError(f"{path} has a setting {unknown[0]!r}; there are {', '.join(_TEXTS + _MORE)}")
+            raise InputError(f"{path}: {unknown_name('a setting', unknown[0], _TEXTS + _MORE)}")
         missing = [name for name in _TEXTS if not isinstance(found.get(name), str)]
         if missing:
             raise InputError(f"{path} lacks the setting {missing[0]}, a text")
