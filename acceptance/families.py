@@ -53,7 +53,7 @@ def _tallies(survey: Survey, asked: int, repeats: int) -> dict[str, float]:
     `usual`: people answered any of the questions. `worst`: all answered the one that is asked for, so that besides
     the same counting all of them are selected.
     """
-    alone = Survey(survey.question(asked))
+    alone = Survey(survey.questions[asked])
     held = np.random.default_rng(0).integers(0, 2, (REPORTS, ATTRIBUTES)).astype(np.uint64)
 
     def drawn(of: Survey) -> Reports:

@@ -105,7 +105,7 @@ class Held:
         told, whole = getattr(result, "domain", None), Identity(self._survey.domain)
         number = self._question if question is None else question
         if told is not None and number is not None:
-            view = self._survey.question(number).view
+            view = self._survey.questions[number].view
             if told in (view.values, view.domain):
                 return whole if isinstance(view, SampleItem) else view  # a random item: the truth is of the whole set
         return whole if told is None or told == whole.held else None

@@ -83,10 +83,6 @@ class DomainError(InputError):
         rows = "" if row is None else f" (row {row}{f', and {count - 1} more' if count > 1 else ''}; rows count from 0)"
         super().__init__(expected + rows)
 
-    def moved(self, rows: int) -> DomainError:
-        """The same error, its row counted from `rows` rows earlier."""
-        return DomainError(self.expected, None if self.row is None else self.row + rows, self.count)
-
 
 class ExtraError(InputError):
     """A library that an extra brings is not installed. The message says how to install it here."""

@@ -171,7 +171,7 @@ def test_the_truth_behind_a_view_of_a_record(tmp_path: Path, name: str) -> None:
     truth = {row["value"]: row["truth"] for row in found["rows"]}
     assert {value: share for value, share in truth.items() if share} == known
     (row,) = veil_json("compare", values, "--studies", study, "--epsilon", 4, "--runs", 2, *options)["rows"]
-    mechanism = survey.question(1 if options else 0).pure
+    mechanism = survey.questions[1 if options else 0].pure
     assert row["error"] < 3 * mechanism.variance(PEOPLE if not options else PEOPLE // 2) ** 0.5
 
 

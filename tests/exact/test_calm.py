@@ -35,13 +35,13 @@ def test_raw_tables_have_no_bias(sets: object, epsilon: float) -> None:
     """The mean of what one person's report adds to a view's table, over everything it may be, is that person's cell."""
     study = CALM(epsilon, RECORD, k=2, sets=sets)  # type: ignore[arg-type]
     survey, views = study.survey, range(len(study.family))
-    tables = [np.full((len(HELD), survey.question(i).view.domain.size), Fraction(0)) for i in views]
+    tables = [np.full((len(HELD), survey.questions[i].view.domain.size), Fraction(0)) for i in views]
     for report, chances in channel(survey, HELD).items():
         tally = survey.tally(Reports.from_bytes(survey.task, survey.layout, report))
         (number,) = (i for i in views if tally.part(i).people)
-        oracle, counts = survey.question(number).pure, tally.part(number).counts.tolist()
+        oracle, counts = survey.questions[number].pure, tally.part(number).counts.tolist()
         said = np.array([(count - oracle.q) / (oracle.p - oracle.q) for count in counts])
         tables[number] = tables[number] + np.outer(chances, said) * len(views)
     for number, table in enumerate(tables):
-        held = survey.question(number).view.apply(RECORD.encode(HELD), SeededForExperiments(0))
+        held = survey.questions[number].view.apply(RECORD.encode(HELD), SeededForExperiments(0))
         assert np.array_equal(table, np.eye(table.shape[1], dtype=int)[held])

@@ -134,7 +134,7 @@ def test_every_round_keeps_its_promise_and_the_group_tells_nothing(study: Any) -
     held = subsets(size) if isinstance(study, SVIM) else [*few, (0,), (size - 1,)]
     questions = []
     for _, survey in rounds:
-        question = enumerable_question(survey.question(0))
+        question = enumerable_question(survey.questions[0])
         twin = Survey(question)
         assert twin.guarantee.ratio == survey.guarantee.ratio
         assert worst_ratio(channel(twin, held)) <= exp_below(study.epsilon)
@@ -174,8 +174,8 @@ def test_a_delta_lets_hashing_use_a_larger_epsilon(universe: int) -> None:
     oracle = asked.mechanism
     assert isinstance(oracle, OLH)
     assert oracle.hash_range == int(np.ceil(np.exp(oracle.epsilon) + 1)) == 4
-    assert isinstance(enumerable_question(asked.survey.question(0)).mechanism, TabledOLH)
-    twin = Survey(enumerable_question(asked.survey.question(0)))
+    assert isinstance(enumerable_question(asked.survey.questions[0]).mechanism, TabledOLH)
+    twin = Survey(enumerable_question(asked.survey.questions[0]))
     held = [(), (0, 1), (1,)] if universe == 2 else [(), (0, 1, 2)]
     found = channel(twin, held)
     promise = asked.guarantee
@@ -200,7 +200,7 @@ def test_a_delta_lets_hashing_use_a_larger_epsilon(universe: int) -> None:
 def test_a_load_promises_no_more_than_is_true(view: SampleItem | SampleContained, buckets: int, held: Any) -> None:
     """The exact delta at the promised ratio, over all hash functions; its rival, no delta at all, is false."""
     survey = Survey(Question(TabledOLH(2.0, view.domain, buckets), view))
-    promise, inner = survey.guarantee, survey.question(0).mechanism.guarantee.ratio
+    promise, inner = survey.guarantee, survey.questions[0].mechanism.guarantee.ratio
     assert promise.ratio is not None
     assert inner is not None
     assert view.load is not None

@@ -69,15 +69,15 @@ def test_raw_tables_have_no_bias(name: str) -> None:
     """The mean of what one person's report adds to a view's table, over everything it may be, is that person's cell."""
     survey, people = STUDIES[name].survey, held_in(STUDIES[name].domain)
     views = range(len(survey.questions))
-    tables = [np.full((len(people), survey.question(i).view.domain.size), Fraction(0)) for i in views]
+    tables = [np.full((len(people), survey.questions[i].view.domain.size), Fraction(0)) for i in views]
     for report, chances in channel(survey, people).items():
         tally = survey.tally(Reports.from_bytes(survey.task, survey.layout, report))
         (number,) = (i for i in views if tally.part(i).people)
-        oracle, counts = survey.question(number).pure, tally.part(number).counts.tolist()
+        oracle, counts = survey.questions[number].pure, tally.part(number).counts.tolist()
         said = np.array([(count - oracle.q) / (oracle.p - oracle.q) for count in counts])
         tables[number] = tables[number] + np.outer(chances, said) * len(views)
     for number, table in enumerate(tables):
-        held = survey.question(number).view.apply(survey.domain.encode(people), SeededForExperiments(0))
+        held = survey.questions[number].view.apply(survey.domain.encode(people), SeededForExperiments(0))
         assert np.array_equal(table, np.eye(table.shape[1], dtype=int)[held])
 
 
@@ -85,7 +85,7 @@ def test_raw_tables_have_no_bias(name: str) -> None:
 def test_coefficients_have_no_bias_and_transform_to_the_cell_that_is_held(name: str) -> None:
     study = STUDIES[name]
     survey, many = study.survey, len(study.survey.questions)
-    oracle = survey.question(0).pure
+    oracle = survey.questions[0].pure
     means = np.full((len(HELD), many), Fraction(0))
     for report, chances in channel(survey, HELD).items():
         columns = Reports.from_bytes(survey.task, survey.layout, report).columns

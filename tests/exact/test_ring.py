@@ -54,7 +54,7 @@ def test_every_element_is_a_report_and_every_report_is_found_again(mechanism: Me
     different, sizes = np.unique(rows, axis=0, return_counts=True)
     assert len(different) == np.prod([field.bound for field in mechanism.layout.fields])
     # shares of the interval's ring: the least is as it says, and no two differ by more than one element
-    assert Fraction(int(sizes.min()), 1 << ring._width) == ring.least_share
+    assert int(sizes.min()) == (1 << ring._width) // ring.cells
     assert sizes.max() - sizes.min() <= 1
     for row in different:
         report = {f.name: np.array([cell], dtype=f.dtype) for f, cell in zip(mechanism.layout.fields, row, strict=True)}
@@ -117,7 +117,7 @@ def test_intervals_are_exact_in_wide_rings(size: int, bits: int) -> None:
         assert ring.decode(ends)["value"].tolist() == [cell, cell]
     drawn = ring.uniform(1000, SeededForExperiments(1))
     assert ring.decode(drawn)["value"].tolist() == [int(z) * size >> bits for z in drawn.tolist()]
-    assert 1 - ring.least_share * size < Fraction(1, 2**16)
+    assert 1 - Fraction(int(sizes.min()) * size, 2**bits) < Fraction(1, 2**16)
 
 
 def test_olh_in_64_bits_is_seed_and_bucket() -> None:

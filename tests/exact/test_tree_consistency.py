@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from veil.tree import Levels, Tree, consistent, consistent_variances
+from veil.tree import Levels, Tree, consistent
 
 Floats = NDArray[np.float64]
 
@@ -143,7 +141,7 @@ def linear_map(tree: Tree, variances: Floats, total: float | None) -> Floats:
 
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape[0] <= 64])
-def test_it_is_linear_unbiased_and_has_the_stated_variances(shape: tuple[int, int], fixed: bool) -> None:
+def test_it_is_linear_and_unbiased(shape: tuple[int, int], fixed: bool) -> None:
     tree = Tree(*shape)
     values, variances = drawn(tree, 6)
     if tree.height > 1:
@@ -155,30 +153,17 @@ def test_it_is_linear_unbiased_and_has_the_stated_variances(shape: tuple[int, in
     if fixed:
         held = held - held.mean(axis=1, keepdims=True)  # columns that add up to 0: what a total of 0 allows
     assert np.allclose(made @ held, held, rtol=0, atol=1e-12)
-    noise = np.where(np.isfinite(variances), variances, 0.0)
-    stated = np.concatenate(consistent_variances(tree, cut(tree, variances), fixed=fixed))
-    assert np.allclose((made**2) @ noise, stated, rtol=1e-9, atol=1e-13)
 
 
 def test_no_unbiased_rival_has_a_smaller_variance() -> None:
     tree = Tree(61, 4)
     _, variances = drawn(tree, 7)
-    best = np.concatenate(consistent_variances(tree, cut(tree, variances)))
+    best = (linear_map(tree, variances, None) ** 2) @ variances
     leaves_only = (members(tree) ** 2) @ variances[tree.offsets[-2] :]
     unweighted = (linear_map(tree, np.ones(tree.nodes), None) ** 2) @ variances
     for rival in (leaves_only, unweighted, variances):
         assert (best <= rival * (1 + 1e-12)).all()
         assert (best < 0.9 * rival).any()
-
-
-def test_variances_of_leaves_that_were_not_asked() -> None:
-    tree = Tree(4, 2)
-    unknown: list[Any] = [np.inf, [1.0, 2.0], [np.inf, np.inf, np.inf, 0.5]]
-    assert [level.tolist() for level in consistent_variances(tree, unknown)] == [
-        [3.0],
-        [1.0, 2.0],
-        [np.inf, np.inf, 2.5, 0.5],  # the third is its parent less the fourth
-    ]
 
 
 def test_uniform_noise_gives_hays_weights() -> None:

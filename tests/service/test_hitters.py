@@ -71,8 +71,8 @@ def test_a_search_is_answered_and_its_export_is_searched(collector: Collector, t
         assert code(client.get(f"{path}/answer", params={"all": "yes"})) == (422, "bad-input")
         assert code(client.post(f"{path}/answer", json={"candidates": ["tea"]})) == (422, "bad-input")
         # a prefix that somebody names is answered as well; to name all is what the search is for
-        first = survey.question(0).view.domain
-        codes = survey.question(0).view.apply(Text(3).encode(["tea", "xyz"]), Words(b""))
+        first = survey.questions[0].view.domain
+        codes = survey.questions[0].view.apply(Text(3).encode(["tea", "xyz"]), Words(b""))
         listed = first.decode(codes)
         bare = {"study": survey.to_json(), "set": ["question=0"]}
         named = client.post(f"{path}/answer", json={**bare, "candidates": listed})

@@ -161,7 +161,7 @@ def test_a_search_by_many_blocks(spark: Any, tmp_path: Path, monkeypatch: pytest
     far, here = SparkCollected.files(spark, study.survey, paths), InFiles(study.survey, paths)
     last = len(study.survey.questions) - 1
     for keep in (1, 40, 5000):  # with few people and many candidates, ties are everywhere
-        tried = Continuations(start(), 0, study.survey.question(0).pure.domain.size.bit_length() - 1)
+        tried = Continuations(start(), 0, study.survey.questions[0].pure.domain.size.bit_length() - 1)
         assert far.best((0,), tried, keep) == here.best((0,), tried, keep)
     assert study.read(far).values == study.read(here).values
     codes = np.arange(5000, dtype=np.uint64)

@@ -16,7 +16,6 @@ from veil.numeric.binning import Binning
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.survey import SurveyTally
-from veil.tree import consistent_variances
 
 Floats = NDArray[np.float64]
 PEOPLE, RUNS, BUCKETS = 20_000, 160, 128
@@ -44,9 +43,15 @@ def haar_variance(protocol: HaarHierarchy) -> float:
 
 
 def hierarchy_variance(protocol: Hierarchy) -> float:
-    height = protocol.tree.height
-    noise = [question.pure.variance(PEOPLE) * height for question in protocol.survey.questions]
-    return float(consistent_variances(protocol.tree, [np.inf, *noise])[-1].mean())
+    """The mean variance of a leaf by generalised least squares, with no answer about the root."""
+    tree = protocol.tree
+    noise = [question.pure.variance(PEOPLE) * tree.height for question in protocol.survey.questions]
+    information = np.zeros((tree.leaves, tree.leaves))
+    for level, variance in enumerate(noise, 1):
+        for node in range(tree.sizes[level]):
+            start, stop = tree.span(level, node)
+            information[start:stop, start:stop] += 1 / variance
+    return float(np.linalg.inv(information).diagonal().mean())
 
 
 def test_consistent_has_the_variance_of_least_squares() -> None:

@@ -41,7 +41,7 @@ def expected() -> dict[str, float]:
     """Noise per person, and for those who ask a part of the people the error of that sample."""
     whole = FullContingency(EPSILON, RECORD).family.mechanisms[0].noise  # type: ignore[attr-defined]
     half = AllMarginals(EPSILON, RECORD, k=K).family.mechanisms[0].noise  # type: ignore[attr-defined]
-    response = FourierMarginals(EPSILON, RECORD, k=K).survey.question(0).pure
+    response = FourierMarginals(EPSILON, RECORD, k=K).survey.questions[0].pure
     signs = 1 - 2 * HELD
     means = np.array(
         [signs[:, some].prod(axis=1).mean() for size in (1, 2, 3) for some in combinations(range(K), size)]
@@ -94,7 +94,7 @@ def test_the_thesis_orders_them_as_they_are() -> None:
     assert factors == {"FC": 256, "AM": 448, "FT": 93}
     assert EXPECTED["FT"] < EXPECTED["FC"] < EXPECTED["AM"]
     for name, factor in factors.items():
-        oracle = STUDIES[name].survey.question(0).pure
+        oracle = STUDIES[name].survey.questions[0].pure
         cell = 1 / float(oracle.p - oracle.q) ** 2 if name == "FT" else oracle.noise.variance(0.0)
         assert EXPECTED[name] == pytest.approx(factor * cell / PEOPLE, rel=0.25)
 

@@ -27,7 +27,7 @@ def test_it_is_the_better_oracle_with_norm_sub() -> None:
     assert found.edges.tolist() == [i / 2 for i in range(17)]
     assert found.cdf(0.25) == pytest.approx(found.cdf(0.5) / 2)  # even within a bin
     assert found.lineage == ("Binning(epsilon=1, bins=16)", "OLH(epsilon=1)", "norm-sub")
-    names = [Binning(1.0, Interval(0.0, 1.0), bins=bins).survey.question(0).mechanism.name for bins in (10, 11)]
+    names = [Binning(1.0, Interval(0.0, 1.0), bins=bins).survey.questions[0].mechanism.name for bins in (10, 11)]
     assert names == ["GRR", "OLH"]
 
 

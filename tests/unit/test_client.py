@@ -175,7 +175,7 @@ def test_the_reports_of_one_memo_average_to_it_and_to_no_more() -> None:
     ]
     share = np.mean([np.unpackbits(day.columns["bits"][0], bitorder="little") for day in days], axis=0)
     assert np.all((np.abs(share - 0.25) < 0.15) | (np.abs(share - 0.75) < 0.15))
-    kept = LASTING.question(0).mechanism.layout.unpack(base64.urlsafe_b64decode(ledger.kept(LASTING.task)[0]))
+    kept = LASTING.questions[0].mechanism.layout.unpack(base64.urlsafe_b64decode(ledger.kept(LASTING.task)[0]))
     assert (np.unpackbits(kept["bits"][0], bitorder="little") == (share > 0.5)).all()
 
 

@@ -396,7 +396,7 @@ def test_the_tally_of_one_question_costs_what_it_asks() -> None:
     columns = survey.layout.empty(300_000)
     columns["choice"][:] = rng.integers(0, 10_011, 300_000)
     reports = Reports(survey.task, survey.layout, columns)
-    alone = Survey(survey.question(3))
+    alone = Survey(survey.questions[3])
     same = Reports(alone.task, alone.layout, alone.layout.empty(300_000))
     alone.tally(same)
     survey.tally(reports, questions=[3])
@@ -417,8 +417,8 @@ def test_node_reads_and_draws_it_quickly(tmp_path: Path) -> None:
 def test_questions_are_built_when_they_are_looked_at() -> None:
     survey = Survey(family(RULES["pairs"]))
     with pytest.raises(IndexError):
-        survey.question(6)
+        _ = survey.questions[6]
     with pytest.raises(VeilError):
         survey.randomize({"sex": ["f"]}, SeededForExperiments(1))
-    assert survey.questions[-1] == survey.question(5)
+    assert survey.questions[-1] == survey.questions[5]
     assert len(survey.questions[1:3]) == 2

@@ -199,7 +199,7 @@ def test_a_run_remembers_the_fakes(study: Any, tmp_path: Path) -> None:
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def test_results_are_stored_with_their_fakes_and_old_ones_are_as_before() -> None:
+def test_results_are_stored_with_their_fakes_or_without_the_key() -> None:
     found = Histogram(ORACLE).read(InMemory(SURVEY, shuffled(), fakes=FAKES))
     for one in (found, found.post("norm-sub"), found.post("norm"), found.difference(found)):
         again = Result.from_json(json.loads(json.dumps(one.to_json())))

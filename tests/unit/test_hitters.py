@@ -372,6 +372,6 @@ def test_small_domains_work_too() -> None:
 def test_a_task_with_linear_hashing_reads_back() -> None:
     survey = PEM(1.0, Bits(64), 16, oracle="PGR").survey
     assert Survey.from_json(survey.to_bytes()) == survey
-    assert isinstance(survey.question(0), Question)
+    assert isinstance(survey.questions[0], Question)
     assert aligned_suffix(1.0, 20) == 19
     assert survey.layout.size == 10

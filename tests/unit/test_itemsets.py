@@ -40,7 +40,8 @@ from veil.itemsets import (
 from veil.mechanisms import BLH, OUE, LinearHashing, Piecewise, RandomProjection, SubsetSelection
 from veil.metrics import found_mse
 from veil.tools.canonical import canonical, parse
-from veil.view import CountContained, SampleContained, SampleItem, SetSize, View, contained_in, view_from_json
+from veil.view import CountContained, SampleContained, SampleItem, SetSize, View, view_from_json
+from veil.view.sets import _Index
 from veil_papers.datasets import Transactions
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -61,7 +62,7 @@ def golden(name: str) -> list[dict[str, str]]:
 def test_contained_candidates_are_those_of_plain_python(sets: list[list[int]], listed: list[frozenset[int]]) -> None:
     candidates = tuple(tuple(sorted(candidate)) for candidate in listed)
     codes = Items(10).encode(sets) if sets else Items(10).encode([[]])[:0]
-    found = contained_in(codes, candidates)
+    found = _Index(candidates).contained(codes)
     expected = [[j for j, candidate in enumerate(listed) if candidate <= set(held)] for held in sets]
     assert np.diff(found.offsets).tolist() == [len(held) for held in expected]
     assert found.items.tolist() == [j for held in expected for j in held]

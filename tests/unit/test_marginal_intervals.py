@@ -82,7 +82,7 @@ def test_cells_that_are_measured() -> None:
     scatter = of_joint(joint, people=500)
     bounds = cell_bounds(scatter, scatter.tables, (0, 1))
     assert bounds.rests_on == MEASURED
-    assert bounds.ends.shape == (6, 2)
+    assert bounds.low.shape == bounds.high.shape == (6,)
     truth = joint.sum(axis=2).reshape(-1)
     assert ((bounds.low <= truth) & (truth <= bounds.high)).all()
     wider = cell_bounds(scatter, scatter.tables, (0, 1), 0.99)

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from veil.marginals.consistency import averaged, disagreement, repaired
+from veil.marginals.consistency import averaged, repaired
 from veil.marginals.tables import Views, contrasts, marginal_of
 
 MIXED = Views((2, 3, 4, 2), ((0, 1), (1, 2), (0, 2, 3), (3,)))
@@ -27,6 +27,16 @@ def joint_of(views: Views, seed: int = 0) -> np.ndarray:
 def noisy(views: Views, scale: float, seed: int = 1) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return tables_of(views, joint_of(views)) + scale * rng.normal(size=views.total)
+
+
+def disagreement(views: Views, tables: np.ndarray) -> float:
+    """Return the largest difference between two views about a shared coefficient, or about the total of 1."""
+    found = views.to_coefficients(tables)
+    high, low = np.full(views.count, -np.inf), np.full(views.count, np.inf)
+    high[0] = low[0] = 1.0
+    np.maximum.at(high, views.groups, found)
+    np.minimum.at(low, views.groups, found)
+    return float((high - low).max())
 
 
 @pytest.mark.parametrize("size", [2, 3, 7])

@@ -204,7 +204,7 @@ def test_the_second_round_asks_for_distances_to_the_mean_of_the_first(kind: Any,
     assert (first.people, second.people) == (Fraction(1, 2), Fraction(1, 2))
     assert all(question.guarantee.within(4.0) for question in (*first.survey.questions, *second.survey.questions))
     assert isinstance(run.result, MeanAndVariance)
-    view = second.survey.question(0).view
+    view = second.survey.questions[0].view
     assert view == SquaredDistance(Interval(0, 10), run.result.mean.value)
     assert Survey.from_json(second.survey.to_bytes()) == second.survey
     assert run.result.variance.domain == view.domain
@@ -220,7 +220,7 @@ def test_the_mean_is_moved_into_the_domain_before_it_is_told(held: int) -> None:
         assert run.round is not None
         run.answer(run.round.survey.tally(run.round.survey.randomize([held] * 50, SeededForExperiments(seed))))
         assert run.round is not None
-        view = run.round.survey.question(0).view
+        view = run.round.survey.questions[0].view
         assert isinstance(view, SquaredDistance)
         assert 0 <= view.centre <= 9
         outside += view.centre == held

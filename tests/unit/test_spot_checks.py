@@ -18,7 +18,6 @@ from veil.shuffle.sequential import (
     Route,
     SpotCheckError,
     SpotChecks,
-    checks_needed,
     detection,
     draw_fakes,
     mix,
@@ -52,25 +51,12 @@ def test_detection_is_never_below_the_simple_formula() -> None:
     assert detection(10, 0, 100) == 0
 
 
-def test_enough_checks_are_enough_and_one_fewer_is_not() -> None:
-    for share, probability in [(0.5, 0.9), (0.01, 0.99), (0.2, 0.5), (1.0, 0.9), (0.3, 0.0)]:
-        needed = checks_needed(share, probability)
-        assert 1 - (1 - share) ** needed >= probability
-        assert needed == 0 or 1 - (1 - share) ** (needed - 1) < probability
-
-
 @pytest.mark.parametrize(
     "arguments", [(-1, 0, 5), (6, 0, 5), (0, 6, 5), (1.0, 0, 5), (True, 0, 5)], ids=lambda found: str(found)
 )
 def test_numbers_that_are_none(arguments: tuple[int, int, int]) -> None:
     with pytest.raises(ParameterError):
         detection(*arguments)
-
-
-@pytest.mark.parametrize(("share", "probability"), [(0, 0.5), (1.1, 0.5), (0.1, 1), (0.1, -0.1), (float("nan"), 0.5)])
-def test_shares_that_are_none(share: float, probability: float) -> None:
-    with pytest.raises(ParameterError):
-        checks_needed(share, probability)
 
 
 # -- a shuffler that replaces reports ----------------------------------------------------------------------------------

@@ -161,8 +161,8 @@ def test_the_papers_rule_stops_when_the_likelihood_is_calm() -> None:
 def test_the_other_rule_does_not_depend_on_the_number_of_people() -> None:
     wave = SquareWave(1.0, UNIT, buckets=64)
     counts = beta_counts(wave)
-    few = reconstruct(wave, counts, stopping=Stopping.steady())
-    many = reconstruct(wave, counts * 1000, stopping=Stopping.steady())
+    few = reconstruct(wave, counts, stopping=Stopping(change=1e-5))
+    many = reconstruct(wave, counts * 1000, stopping=Stopping(change=1e-5))
     assert few[1].iterations == many[1].iterations
     assert np.abs(few[0] - many[0]).max() < 1e-12
     assert reconstruct(wave, counts)[1].iterations != reconstruct(wave, counts * 1000)[1].iterations

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from veil.domain import Categories
 from veil.entropy import Words
 from veil.errors import InputError, ParameterError
-from veil.tree import Run, Tree, admm, consistent, consistent_variances, project
+from veil.tree import Run, Tree, admm, consistent, project
 from veil.view import Ancestor
 
 shapes = st.builds(Tree, st.integers(1, 70), st.integers(2, 17))
@@ -192,8 +192,6 @@ MISSHAPEN: list[Any] = [1.0, "abc", [1.0], [1.0] * 4, [1.0, [1.0], 1.0], [1.0, [
 def test_variances_that_are_none(variances: Any) -> None:
     with pytest.raises(ParameterError, match="variances"):
         consistent(TREE, GOOD, variances)
-    with pytest.raises(ParameterError, match="variances"):
-        consistent_variances(TREE, variances)
 
 
 @pytest.mark.parametrize(
@@ -245,6 +243,4 @@ def test_leaves_that_nobody_asked_about_need_a_total() -> None:
     for variances in ([np.inf] * 3, [np.inf, [np.inf, 1.0], [np.inf, 1.0, 1.0, 1.0, 1.0]]):
         with pytest.raises(InputError, match="give the total"):
             consistent(TREE, GOOD, variances)
-        with pytest.raises(InputError, match="give the total"):
-            consistent_variances(TREE, variances)
         assert consistent(TREE, GOOD, variances, total=2.0)[0].tolist() == [2.0]

@@ -40,7 +40,7 @@ def she(size: int, epsilon: float, grid: int = 1, reach: int | None = None) -> J
     # coins for all coordinates; then signs, then runs, of those that are not zero
     short = [zero] * size + [half - 1, half] * (size // 2) + [half] * (size % 2) + [further] * size
     longest = [LAST] * size + [0, LAST] * (size // 2) + [0] * (size % 2)
-    runs = [0] * (size * min(grid + survey.question(0).mechanism.to_json()["reach"], 60))
+    runs = [0] * (size * min(grid + survey.questions[0].mechanism.to_json()["reach"], 60))
     return vectors(
         f"SHE of {size} values, eps {epsilon:g}, {grid} steps a unit",
         survey,

@@ -31,4 +31,4 @@ def limit(bound: int) -> int:
 
 
 def threshold(survey: Survey, name: str) -> int:
-    return survey.question(0).mechanism.thresholds[name]
+    return survey.questions[0].mechanism.thresholds[name]

@@ -138,7 +138,7 @@ class Loaded(NamedTuple):
         if "candidates" not in self.study.parameters():
             self.study.with_candidates(())  # takes none: refused before the file is read
         question = self.question or 0
-        chosen = read_candidates(file, self.survey.question(question).view.values)
+        chosen = read_candidates(file, self.survey.questions[question].view.values)
         return Loaded(self.study.with_candidates(chosen), self.survey), {question: chosen}
 
     @property

@@ -128,7 +128,7 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
     survey, promised = study.survey, study.guarantee
     asked, many = [], len(survey.questions)
     for i in range(min(many, _MOST_SHOWN)):
-        view, asks = survey.question(i).view, survey.question(i).mechanism
+        view, asks = survey.questions[i].view, survey.questions[i].mechanism
         shown = {
             "view": view.kind,
             **_attributes(survey, i),
@@ -155,7 +155,7 @@ def _study(path: Path, *, is_task: bool) -> tuple[str, Document]:
     }
     if many > len(asked):
         facts["more_questions"] = many - len(asked)
-    by = plural(many, "question") + (f", by {survey.question(0).mechanism.name}" if many == 1 else "")
+    by = plural(many, "question") + (f", by {survey.questions[0].mechanism.name}" if many == 1 else "")
     if isinstance(survey.ask, EachOf):
         by = f"one of {by}, drawn for each person"
     what = f"A task: a survey of {by}" if is_task else f"A study of kind {study.kind}: first it asks {by}"
@@ -166,7 +166,7 @@ def _attributes(survey: Survey, question: int) -> Document:
     """The attributes that a question asks for, where it is about some of a record."""
     from veil.view import Project
 
-    view = survey.question(question).view
+    view = survey.questions[question].view
     return {"attributes": list(view.attributes)} if isinstance(view, Project) else {}
 
 

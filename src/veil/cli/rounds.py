@@ -62,7 +62,7 @@ def show_round(run: StudyRun, folder: Path, screen: Screen) -> Document:
     if begun:
         screen.print("It was being read when it was interrupted: give the same reports once more, and ask nobody.")
     many = len(asked.survey.questions)
-    some = [asked.survey.question(i) for i in range(min(many, _MOST_SHOWN))]
+    some = asked.survey.questions[:_MOST_SHOWN]
     shown = list(dict.fromkeys(f"{one.view.kind} through {one.mechanism.signature}" for one in some))
     for line in shown:
         screen.print(f"  {line}")

@@ -42,7 +42,7 @@ def figures(study: Study) -> dict[str, Any]:
     ('1', '2.72', '73.11', 1)
     """
     survey, promise, settings = study.survey, study.guarantee, Settings()
-    names = sorted({survey.question(i).mechanism.name for i in range(min(len(survey.questions), _MAX_MECHANISMS))})
+    names = sorted({question.mechanism.name for question in survey.questions[:_MAX_MECHANISMS]})
     first = next(study.rounds())
     return {
         "version": VERSION,
@@ -79,7 +79,7 @@ def figures(study: Study) -> dict[str, Any]:
 def assessment(study: Study) -> str:
     """Return both templates as one Markdown document."""
     known = figures(study)
-    parts = (_head(known), _collected(known), _promise(known), _kept(known), _linked(known), _rest(known))
+    parts = (_head(known), _collected(known), _promise(known), _kept(known), _linked(known), _rest())
     return "\n\n".join((*parts, _notice(known))) + "\n"
 
 
@@ -222,7 +222,7 @@ def _linked(known: dict[str, Any]) -> str:
     return "\n".join(("## 5. Linkability", "", *lines))
 
 
-def _rest(known: dict[str, Any]) -> str:
+def _rest() -> str:
     return f"""## 6. Rights
 
 - Erasure and withdrawal: once a report is stored, veil has no way to find or remove one person's report. The reports

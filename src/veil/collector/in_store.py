@@ -147,7 +147,7 @@ class InStore(Streamed):
         """A digest of what is to be counted."""
         whole = hashlib.sha256(repr(None if questions is None else list(questions)).encode())
         for i in sorted(candidates):
-            codes = self.survey.question(i).encode_candidates(candidates[i])
+            codes = self.survey.questions[i].encode_candidates(candidates[i])
             if codes is not None:
                 whole.update(f"{i} {codes.dtype} {codes.shape} ".encode() + codes.tobytes())
         return whole.hexdigest()
@@ -180,7 +180,7 @@ class InStore(Streamed):
     def _check_sizes(self, questions: Sequence[int]) -> None:
         """Refuse what would be too long an answer, and take too long to make."""
         counts = 0
-        for asked in (self.survey.question(i).mechanism for i in questions):
+        for asked in (self.survey.questions[i].mechanism for i in questions):
             if not asked.closed or (isinstance(asked, FrequencyOracle) and asked.domain.size > _MOST_VALUES):
                 message = f"this domain is too large to list: an answer has at most {_MOST_VALUES:,} values"
                 raise ServiceError(422, "candidates-needed", message, expected="candidates to estimate")

@@ -112,7 +112,7 @@ class Drawn(Collected):
         wanted = range(len(self.survey.ask)) if questions is None else questions
         parts = []
         for i in wanted:
-            asked = self.survey.question(i)
+            asked = self.survey.questions[i]
             codes = asked.encode_candidates((candidates or {}).get(i))
             every = np.arange(asked.pure.domain.size, dtype=np.uint64) if codes is None else codes
             counts, people = self._support((i,), every), self.answered(i)
@@ -128,7 +128,7 @@ class Drawn(Collected):
     def _distinct(self, question: int) -> tuple[Codes, NDArray[np.int64]]:
         """What the question's view shows of the held values, each once, and where each held value went."""
         if question not in self._shown:
-            shown = self.survey.question(question).view.apply(self._held, Words(b""))
+            shown = self.survey.questions[question].view.apply(self._held, Words(b""))
             _, firsts, places = np.unique(_keys(shown), return_index=True, return_inverse=True)
             self._shown[question] = shown[firsts], places.ravel()
         return self._shown[question]
@@ -139,7 +139,7 @@ class Drawn(Collected):
 
     def _drawn(self, question: int, codes: Codes, holders: NDArray[np.int64]) -> Counts:
         """Support of these codes, by holders and by others; remembered, so that it is drawn once."""
-        oracle, people = self.survey.question(question).pure, self.answered(question)
+        oracle, people = self.survey.questions[question].pure, self.answered(question)
         mine = self._rng.binomial(holders, float(oracle.p))
         others = self._rng.binomial(people - holders, float(oracle.q))
         for code, inside, outside in zip(codes, mine, others, strict=True):
@@ -199,8 +199,8 @@ class Drawn(Collected):
     def joint(self, candidates: Mapping[int, Any]) -> Counts:
         (first, some), (second, more) = candidates.items()
         codes, others = (
-            self.survey.question(first).view.values.encode(some),
-            self.survey.question(second).view.values.encode(more),
+            self.survey.questions[first].view.values.encode(some),
+            self.survey.questions[second].view.values.encode(more),
         )
         total = np.zeros((len(codes), len(others), 2, 2), dtype=np.int64)
         a, b = self._by_person(first, codes), self._by_person(second, others)

@@ -87,7 +87,7 @@ def _joined(parts: list[Columns]) -> Columns:
 
 def count_support(survey: Survey, chunks: Chunks, questions: Questions, codes: Codes) -> Counts:
     """How many answers to questions that share a mechanism support each code."""
-    oracle = survey.question(questions[0]).pure
+    oracle = survey.questions[questions[0]].pure
     counts = np.zeros(len(codes), dtype=np.int64)
     for columns in answers(survey, chunks, questions):
         counts += oracle.support(columns, codes, None)

@@ -12,7 +12,7 @@ from veil.files.reports import (
     which_wave,
 )
 from veil.files.value_file import ValueFile
-from veil.files.values import column_names, read_sets, read_values, values_of
+from veil.files.values import column_names, read_values, values_of
 
 __all__ = [
     "EXPORTED_TIME",
@@ -25,7 +25,6 @@ __all__ = [
     "is_seeded",
     "read_attributes",
     "read_reports",
-    "read_sets",
     "read_values",
     "values_of",
     "which_wave",

@@ -25,7 +25,7 @@ from veil.survey import Survey
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["column_names", "read_columns", "read_sets", "read_values", "values_of", "wanted_columns"]
+__all__ = ["column_names", "read_columns", "read_values", "values_of", "wanted_columns"]
 
 
 _NUMBERS = (int, float)
@@ -69,14 +69,6 @@ def read_values(
             yield table.set_column(0, names[0], items)
         else:
             yield table
-
-
-def read_sets(file: PathLike | ValueFile, column: str | None = None, separator: str = SEPARATOR) -> Iterator[pa.Table]:
-    """Tables of one column of lists, whatever their items are; of a text file, lists of text."""
-    file = as_value_file(file)
-    name = _only_column(file, []) if column is None else column
-    for table in read_columns(file, [name]):
-        yield table.set_column(0, name, as_sets(table.column(0), separator)) if file.is_text else table
 
 
 def read_columns(file: PathLike | ValueFile, names: Sequence[str]) -> Iterator[pa.Table]:

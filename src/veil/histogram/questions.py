@@ -45,7 +45,6 @@ class Histogram(OneRound[Estimate]):
     shuffler: Shuffler | None = None
     kind: ClassVar[str] = "histogram"
     reads_fakes: ClassVar[bool] = True
-    added: ClassVar[frozenset[str]] = frozenset({"shuffler"})
 
     def __post_init__(self) -> None:
         if not isinstance(self.oracle, FrequencyOracle):
@@ -138,7 +137,7 @@ class Questions(OneRound[Result]):
             if self.question is None and many > 1:
                 raise InputError("candidates are of one question: say which one")
             object.__setattr__(self, "candidates", _labels(self.candidates))
-            asked = self.survey.question(self.question or 0)
+            asked = self.survey.questions[self.question or 0]
             asked.encode_candidates(_values(asked.view.values, self.candidates))
         _check_post(self.post)
 
@@ -147,7 +146,7 @@ class Questions(OneRound[Result]):
 
     def answer(self, collected: Collected) -> Result:
         asked = None if self.question is None else (self.question,)
-        domain = self.survey.question(self.question or 0).view.values
+        domain = self.survey.questions[self.question or 0].view.values
         chosen = None if self.candidates is None else {self.question or 0: _values(domain, self.candidates)}
         tally = collected.tally(asked, chosen)
         numbers = range(len(self.survey.questions)) if asked is None else asked

@@ -104,7 +104,7 @@ class SegmentPairs(HitterSearch):
         return list(itertools.islice(self._by_worst_rank(ranks), self.k + 1))
 
     def _values(self, question: int, codes: NDArray[Any]) -> list[Any]:
-        return self.survey.question(question).view.domain.decode(codes)
+        return self.survey.questions[question].view.domain.decode(codes)
 
     def _by_worst_rank(self, ranks: dict[tuple[int, int], NDArray[np.int64]]) -> Iterator[tuple[int, ...]]:
         """Values in the order in which they appear as every pair of segments takes in its next best."""

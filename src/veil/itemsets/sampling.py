@@ -115,12 +115,12 @@ class PSFO(OneRound[Estimate]):
     @property
     def view(self) -> View:
         """What a person is asked about."""
-        return self.survey.question(0).view
+        return self.survey.questions[0].view
 
     @property
     def mechanism(self) -> PureOracle:
         """The oracle behind the view, with its inner eps."""
-        return self.survey.question(0).pure
+        return self.survey.questions[0].pure
 
     def answer(self, collected: Collected) -> Estimate:
         """Runs at the collector: how many people hold each item, or all items of each candidate."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
 
-__all__ = ["alternate", "nearest", "settle", "shares", "spread_down", "sum_up"]
+__all__ = ["alternate", "nearest", "settle", "shares", "sum_up"]
 
 F8 = np.float64
 I8 = np.int64
@@ -119,32 +119,6 @@ def settle(
     """Consistent values by the weights of `shares`; `total` is the root's, or nan to leave it free."""
     out, sums = np.empty_like(values), np.empty_like(values)
     _settle(values, own, share, offsets, branching, total, out, sums)
-    return out
-
-
-@compiled()
-def spread_down(
-    below: NDArray[F8], share: NDArray[F8], offsets: NDArray[I8], branching: int, fixed: bool
-) -> NDArray[F8]:
-    """Variances of settled values, from those of what subtrees say (`below`)."""
-    out = np.empty_like(below)
-    out[0] = 0.0 if fixed else below[0]
-    for level in range(len(offsets) - 2):
-        start, under, end = offsets[level], offsets[level + 1], offsets[level + 2]
-        for v in range(start, under):
-            first = under + (v - start) * branching
-            last = min(first + branching, end)
-            known = 0.0
-            for c in range(first, last):
-                if below[c] < math.inf:
-                    known += below[c]
-            for c in range(first, last):
-                if below[c] == math.inf:
-                    # alone unknown: its parent less its siblings; else what it shares is a guess
-                    out[c] = out[v] + known if share[c] == 1.0 else math.inf
-                else:
-                    kept = 1.0 - share[c]
-                    out[c] = below[c] * kept + (share[c] * share[c] * out[v] if share[c] > 0.0 else 0.0)
     return out
 
 

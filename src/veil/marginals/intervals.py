@@ -38,11 +38,6 @@ class Bounds:
     high: Floats
     rests_on: str
 
-    @property
-    def ends(self) -> Floats:
-        """Low and high as two columns."""
-        return np.stack([self.low, self.high], axis=1)
-
 
 def cell_bounds(scatter: Scatter, raw: Floats, places: Sequence[int], level: float = 0.95) -> Bounds:
     """Intervals of every cell of a marginal, out of the raw tables of all views.

@@ -73,11 +73,6 @@ class Stopping:
         """tau = 1e-3 for EMS, 1e-3 e^eps for EM."""
         return cls(tau=1e-3 if smoothing else 1e-3 * math.exp(epsilon))
 
-    @classmethod
-    def steady(cls, change: float = 1e-5) -> Stopping:
-        """Until a step moves less than this fraction of the people, however many there are."""
-        return cls(change=change)
-
 
 def reconstruct(
     mechanism: SquareWave,

@@ -43,7 +43,6 @@ class WaveDistribution(DistributionStudy):
     bands: int = SURVEYS
     assume: Assume = "smooth"
     kind: ClassVar[str] = "square-wave"
-    added: ClassVar[frozenset[str]] = frozenset({"assume"})
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, SquareWave):

@@ -36,7 +36,7 @@ class ItemsGoal(Goal):
     def errors(self, study: Study, wishes: Wishes) -> Row:
         """The floor of the first round, where that one asks for items and not for the sizes of sets."""
         first = next(study.rounds())
-        question, floor = first.survey.question(0), None
+        question, floor = first.survey.questions[0], None
         kept, items = 2 * study.k, question.view.values.size  # type: ignore[attr-defined]  # all of these have a k
         if isinstance(question.view, SampleItem) and 2 * kept < items:  # else noise alone is looked at closely
             people = max(int(wishes.users * first.people), 1)

@@ -26,7 +26,7 @@ __all__ = ["SOMETIMES", "read_fields", "write_fields"]
 Made = TypeVar("Made")
 
 SOMETIMES = types.MappingProxyType({"sometimes": True})
-"""Metadata of a field that stands in a document only where it is not None: older documents stay as they are."""
+"""Metadata of a field that is written only where it is not None."""
 
 
 def write_fields(value: Any) -> Json:

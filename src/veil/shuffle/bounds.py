@@ -22,7 +22,6 @@ __all__ = [
     "responses",
     "small_epsilon",
     "unary",
-    "with_colluding_users",
 ]
 
 
@@ -115,15 +114,6 @@ def hashing(epsilon: float, buckets: int, users: int, delta: float, fakes: int =
     0.0391
     """
     return responses(epsilon, buckets, users, delta, fakes)
-
-
-def with_colluding_users(buckets: int, fakes: int, delta: float) -> float:
-    """Corollaries 9.5.2 and 9.5.3: what fake reports leave where all other users tell the server theirs.
-
-    >>> round(with_colluding_users(10, 100_000, 1e-9), 4)
-    0.1732
-    """
-    return binomial(_check_fakes(fakes) / _check_values(buckets), delta)
 
 
 def unary(epsilon: float, users: int, delta: float) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -106,15 +105,6 @@ class Ring:
         """The bits that are cut into intervals."""
         seeds = self.layout.fields[0].bound if len(self.layout.fields) > 1 else 1
         return self.bits - (seeds.bit_length() - 1)
-
-    @property
-    def least_share(self) -> Fraction:
-        """The smallest share of an interval: a fake is any given value, or bucket of its seed, at least as likely.
-
-        >>> ring_of(GRR(epsilon=1.0, domain=4)).least_share
-        Fraction(1, 4)
-        """
-        return Fraction((1 << self._width) // self.cells, 1 << self._width)
 
     def encode(self, columns: Mapping[str, NDArray[Any]], source: Source) -> U64:
         """Runs on the device: each report as an element, uniform among all that stand for it."""

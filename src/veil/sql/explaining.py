@@ -349,7 +349,7 @@ def _steps(query: Query, table: Table, atoms: Sequence[str], work: _Work) -> Ite
 def _grid_text(table: Table, grid: int) -> str:
     """A grid of one or two dimensions, and how many cells it has."""
     places = grid_sets(len(table.private.names))[grid]
-    cells = table.survey.question(grid).mechanism.domain.size
+    cells = table.survey.questions[grid].mechanism.domain.size
     return f"{' by '.join(table.private.names[place] for place in places)} ({cells:,} cells)"
 
 

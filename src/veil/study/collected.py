@@ -97,7 +97,7 @@ class Collected(ABC):
 
     def oracle(self, questions: Questions) -> PureOracle:
         """The mechanism that these questions share."""
-        return self.survey.question(questions[0]).pure
+        return self.survey.questions[questions[0]].pure
 
     def estimate(self, questions: Questions, tally: Tally) -> Estimate:
         """Unbiased frequencies of a tally's candidates among all people, with their noise."""
@@ -150,7 +150,7 @@ class Kept(Collected):
 
     def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
         for i, chosen in (candidates or {}).items():
-            codes, counted = self.survey.question(i).encode_candidates(chosen), self._tally.part(i).candidates
+            codes, counted = self.survey.questions[i].encode_candidates(chosen), self._tally.part(i).candidates
             if not _same(codes, counted):
                 raise MismatchError("this tally was made over other candidates: the reports themselves are needed")
         for i in questions or ():

@@ -129,7 +129,7 @@ class Recorded(Collected):
         return int(self._take(f"answered {question}", lambda live: live.answered(question)))
 
     def tally(self, questions: Questions | None = None, candidates: Mapping[int, Any] | None = None) -> SurveyTally:
-        chosen = {i: self.survey.question(i).encode_candidates(some) for i, some in (candidates or {}).items()}
+        chosen = {i: self.survey.questions[i].encode_candidates(some) for i, some in (candidates or {}).items()}
         asked = None if questions is None else list(questions)
         call = f"tally {asked} {_digest(*(part for pair in sorted(chosen.items()) for part in pair))}"
         return self._take(call, lambda live: live.tally(questions, candidates))  # type: ignore[no-any-return]
@@ -145,7 +145,7 @@ class Recorded(Collected):
         return self._take(call, lambda live: live.best(questions, more, keep))  # type: ignore[no-any-return]
 
     def joint(self, candidates: Mapping[int, Any]) -> NDArray[np.int64]:
-        chosen = {i: self.survey.question(i).encode_candidates(some) for i, some in candidates.items()}
+        chosen = {i: self.survey.questions[i].encode_candidates(some) for i, some in candidates.items()}
         call = f"joint {_digest(*(part for pair in chosen.items() for part in pair))}"
         return self._take(call, lambda live: live.joint(candidates))  # type: ignore[no-any-return]
 

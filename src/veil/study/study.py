@@ -54,8 +54,6 @@ class Study(ABC):
 
     kind: ClassVar[str]
     """Its name in a study file, and in `veil.study.STUDIES`."""
-    added: ClassVar[frozenset[str]] = frozenset()
-    """Parameters, with defaults, that study files of the first version of their kind do not have."""
     reads_fakes: ClassVar[bool] = False
     """Whether it reads reports with uniform fakes among them: all it takes are estimates, which remove them."""
 
@@ -125,17 +123,12 @@ class Study(ABC):
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
-        """The study that a document describes. Strict: a missing or unknown parameter is refused.
-
-        But for those in `added`: a file from before a parameter existed is read with its default.
-        """
+        """Return the study that a document describes; a missing or unknown parameter is refused."""
         hints = cls.parameters()
-        needed = {name for name in hints if name not in cls.added}
-        if not isinstance(document, dict) or not {"kind", *needed} <= set(document) <= {"kind", *hints}:
+        if not isinstance(document, dict) or set(document) != {"kind", *hints}:
             raise WireError(f"a study of kind {cls.kind} has the parameters {', '.join(hints)}")
-        given = {name: hint for name, hint in hints.items() if name in document}
-        made = cls(**{name: read(hint, document[name], f"{cls.kind}.{name}") for name, hint in given.items()})
-        if canonical({name: made.to_json()[name] for name in document}) != canonical(document):
+        made = cls(**{name: read(hint, document[name], f"{cls.kind}.{name}") for name, hint in hints.items()})
+        if canonical(made.to_json()) != canonical(document):
             raise WireError(f"this study of kind {cls.kind} is not written as veil writes it")
         return made
 

@@ -106,10 +106,6 @@ class Survey:
         """All questions, counted from the left of the tree; each is built when it is looked at."""
         return self.ask.questions
 
-    def question(self, index: int) -> Question:
-        """The i-th question, counted from the left of the tree."""
-        return self.questions[index]
-
     @property
     def guarantee(self) -> Guarantee:
         """The exact promise of one report."""
@@ -264,7 +260,7 @@ class Survey:
     ) -> dict[int, NDArray[Any] | None]:
         """Candidates by question as codes by question, of all questions or of the listed ones."""
         chosen = self._check_candidates(candidates or {}, self._wanted(questions))
-        return {i: self.question(i).encode_candidates(some) for i, some in chosen.items()}
+        return {i: self.questions[i].encode_candidates(some) for i, some in chosen.items()}
 
     def estimate(self, tally: SurveyTally, population: int | None = None) -> Answers:
         """Runs at the collector: one result per counted question (an Estimate, a Distribution, ...), about all people.
@@ -281,7 +277,7 @@ class Survey:
 
     def estimate_question(self, tally: SurveyTally, index: int, population: int | None = None) -> Any:
         """The result of one question alone."""
-        question, part = self.question(index), tally.part(index)
+        question, part = self.questions[index], tally.part(index)
         if not part.people:
             raise EmptyError(f"nobody answered question {index}: expected at least one report")
         people = tally.people if population is None else population
@@ -313,7 +309,7 @@ class Survey:
         """Candidates by question as codes by question, for `joint_coded`; None stands for every value."""
         codes = {}
         for i, some in self._check_candidates(candidates, None).items():
-            oracle = self.question(i).pure
+            oracle = self.questions[i].pure
             chosen = oracle.encode_candidates(some)
             codes[i] = np.arange(oracle.domain.size, dtype=np.uint64) if chosen is None else chosen
         return codes

@@ -10,7 +10,7 @@ Values of a tree are a list of arrays, one per level, the root's first. Runs at 
 
 from __future__ import annotations
 
-from veil.tree.consistency import consistent, consistent_variances
+from veil.tree.consistency import consistent
 from veil.tree.functionals import Answers, from_differences
 from veil.tree.projection import Admm, admm, project
 from veil.tree.shape import Floats, Levels, PerLevel, Run, Tree
@@ -25,7 +25,6 @@ __all__ = [
     "Tree",
     "admm",
     "consistent",
-    "consistent_variances",
     "from_differences",
     "project",
 ]

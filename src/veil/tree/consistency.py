@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from veil.errors import InputError, ParameterError
 from veil.tree.shape import LARGEST, Floats, Levels, PerLevel, Tree, flat, flat_numbers, is_number, split
 
-__all__ = ["consistent", "consistent_variances"]
+__all__ = ["consistent"]
 
 
 def consistent(tree: Tree, values: Sequence[ArrayLike], variances: PerLevel, total: float | None = None) -> Levels:
@@ -32,29 +32,13 @@ def consistent(tree: Tree, values: Sequence[ArrayLike], variances: PerLevel, tot
     from veil.kernels.trees import settle
 
     nodes = flat(tree, values)
-    own, share, _ = _shares(tree, variances, fixed=total is not None)
+    own, share = _shares(tree, variances, fixed=total is not None)
     if total is not None and not is_number(total):
         raise ParameterError(f"a total is a number up to {LARGEST:g} in size")
     return split(tree, settle(nodes, own, share, tree.offsets, tree.branching, np.nan if total is None else total))
 
 
-def consistent_variances(tree: Tree, variances: PerLevel, *, fixed: bool = False) -> Levels:
-    """The variances of what `consistent` gives; `fixed` says that the root is given as a total. Runs at the collector.
-
-    With normal noise, a child given its parent has the variance s (1 - s / V), where s is that of its own subtree's
-    estimate and V the sum over siblings, and follows its parent with the slope s / V. Infinite for shared-out leaves.
-
-    >>> tree = Tree(leaves=2, branching=2)
-    >>> [level.round(3).tolist() for level in consistent_variances(tree, [1.0, 1.0])]
-    [[0.667], [0.667, 0.667]]
-    """
-    from veil.kernels.trees import spread_down
-
-    _, share, below = _shares(tree, variances, fixed=fixed)
-    return split(tree, spread_down(below, share, tree.offsets, tree.branching, fixed))
-
-
-def _shares(tree: Tree, variances: PerLevel, *, fixed: bool) -> tuple[Floats, Floats, Floats]:
+def _shares(tree: Tree, variances: PerLevel, *, fixed: bool) -> tuple[Floats, Floats]:
     from veil.kernels.trees import shares
 
     nodes = flat_numbers(tree, variances, "variances")
@@ -63,4 +47,4 @@ def _shares(tree: Tree, variances: PerLevel, *, fixed: bool) -> tuple[Floats, Fl
     own, share, below = shares(nodes, tree.offsets, tree.branching)
     if not fixed and np.isinf(below[0]):
         raise InputError("some leaves were asked neither themselves nor through an ancestor: give the total")
-    return own, share, below
+    return own, share

@@ -26,7 +26,7 @@ from veil.view.base import View
 from veil.view.bits import Bit, BitsOf, Parity, bits_of, numbers_of, width_of
 from veil.view.composed import Composed, Product
 from veil.view.numbers import SquaredDistance
-from veil.view.sets import MOST_LOAD, CountContained, ItemSets, SampleContained, SampleItem, SetSize, contained_in
+from veil.view.sets import MOST_LOAD, CountContained, ItemSets, SampleContained, SampleItem, SetSize
 from veil.view.strings import ChannelSegment, Segment, prefix
 from veil.view.whole import Ancestor, Identity, Project
 
@@ -51,7 +51,6 @@ __all__ = [
     "SquaredDistance",
     "View",
     "bits_of",
-    "contained_in",
     "numbers_of",
     "prefix",
     "view_from_json",

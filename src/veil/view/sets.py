@@ -31,7 +31,7 @@ from veil.tools.arguments import is_int, own_ints
 from veil.tools.canonical import Json, take
 from veil.view.base import Codes1, Moment, View, held_domain
 
-__all__ = ["MOST_LOAD", "CountContained", "ItemSets", "SampleContained", "SampleItem", "SetSize", "contained_in"]
+__all__ = ["MOST_LOAD", "CountContained", "ItemSets", "SampleContained", "SampleItem", "SetSize"]
 
 ItemSets = tuple[tuple[int, ...], ...]
 """Sets of items' codes, each increasing; the order of the sets is their numbering."""
@@ -278,15 +278,6 @@ class SetSize(View):
     def from_json(cls, document: Json) -> SetSize:
         held, most = take(document, cls.kind, "held", "most")
         return cls(_items(held), most)
-
-
-def contained_in(codes: Sets, candidates: ItemSets) -> Sets:
-    """For each held set, the numbers of the candidates that it contains, increasing.
-
-    >>> contained_in(Items(4).encode([[0, 1, 3], [2]]), ((1,), (0, 3), (2, 3))).items.tolist()
-    [0, 1]
-    """
-    return _Index(candidates).contained(codes)
 
 
 class _Index:

@@ -50,7 +50,7 @@ def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
             raise WireError("this tally does not have one part for each counted question")
         parts = []
         for described, number in zip(header["parts"], numbers, strict=True):
-            part, rest = _read_part(described, survey.question(number).mechanism, rest)
+            part, rest = _read_part(described, survey.questions[number].mechanism, rest)
             parts.append(part)
         wave, seeded = _read_wave(header), _read_seeded(header)
         tally = SurveyTally(survey.task, _count(header["people"]), tuple(parts), questions, wave, seeded)

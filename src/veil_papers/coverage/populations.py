@@ -31,7 +31,7 @@ from veil_papers.datasets import (
     wages,
 )
 
-__all__ = ["NUMBERS", "Population", "flat_names", "numbers", "seventy", "transactions"]
+__all__ = ["NUMBERS", "Population", "flat_names", "seventy", "transactions"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -109,11 +109,6 @@ class Population:
     def _running(self) -> Floats:
         """How many people hold one of the first values: none, one, two ..."""
         return np.concatenate([[0.0], np.cumsum(self.held)])
-
-
-def numbers(folder: str | Path | None = None) -> dict[str, Population]:
-    """All six populations of numbers, by name."""
-    return {name: make(folder) for name, make in NUMBERS.items()}
 
 
 def beta(folder: str | Path | None = None) -> Population:

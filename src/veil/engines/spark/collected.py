@@ -296,7 +296,7 @@ class SparkCollected(Streamed):
             "weights": weights,
         }
         numbers = range(len(self.survey.ask)) if questions is None else questions
-        size = 8 * sum(self.survey.question(i).mechanism.tally_size(codes.get(i)) for i in numbers)
+        size = 8 * sum(self.survey.questions[i].mechanism.tally_size(codes.get(i)) for i in numbers)
         total: SurveyTally | None = None
         for data in self._own("tally", arguments, advance, max(1, size)):
             part = decode_tally(self.survey, data)

@@ -255,7 +255,7 @@ def search(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> I
         for number, start in enumerate(range(0, many, size)):
             yield number, counts[start : start + size].astype("<i8").tobytes()
         return
-    oracle = survey.question(questions[0]).pure
+    oracle = survey.questions[questions[0]].pure
     for columns in answers(survey, chunks, questions, _HELD_ROWS, _HELD_BYTES):
         for number, block in enumerate(blocks_of(arguments)):
             yield number, oracle.support(columns, block, None).astype("<i8").tobytes()
@@ -263,7 +263,7 @@ def search(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> I
 
 def spectra(survey: Survey, arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[tuple[int, bytes]]:
     """For each prefix a block: the spectrum that the support of everything behind it is decoded from."""
-    oracle, prefixes = survey.question(arguments["questions"][0]).pure, unpack(arguments["prefixes"])
+    oracle, prefixes = survey.questions[arguments["questions"][0]].pure, unpack(arguments["prefixes"])
     assert isinstance(oracle, LinearHashing)
     found, _ = oracle.spectra(answers(survey, chunks, arguments["questions"]), prefixes)
     for number, spectrum in enumerate(found):

@@ -19,7 +19,7 @@ from veil.shuffle.sequential.onion import (
     wrap_many,
 )
 from veil.shuffle.sequential.protocol import Sequential, keys_in_plan, route_of
-from veil.shuffle.sequential.spot_checks import SpotCheckError, SpotChecks, checks_needed, detection
+from veil.shuffle.sequential.spot_checks import SpotCheckError, SpotChecks, detection
 
 __all__ = [
     "LAYER_BYTES",
@@ -30,7 +30,6 @@ __all__ = [
     "Sequential",
     "SpotCheckError",
     "SpotChecks",
-    "checks_needed",
     "detection",
     "draw_fakes",
     "fakes_of",

@@ -22,11 +22,9 @@ import numpy as np
 from veil.entropy import Source
 from veil.errors import ParameterError, PartyError, WireError
 from veil.shuffle.sequential.onion import REPORT_BYTES, U64, Bytes, Route, wrap_many
-from veil.tools.arguments import is_int, is_number
+from veil.tools.arguments import is_int
 
-__all__ = ["SpotCheckError", "SpotChecks", "checks_needed", "detection"]
-
-_SURE = 1.0 - 2.0**-53  # the largest probability below 1: beyond, no number of checks is enough
+__all__ = ["SpotCheckError", "SpotChecks", "detection"]
 
 
 class SpotCheckError(PartyError):
@@ -120,20 +118,3 @@ def detection(checks: int, replaced: int, messages: int) -> Fraction:
     few, many = sorted((int(checks), int(replaced)))
     missed = Fraction(math.perm(int(messages) - many, few), math.perm(int(messages), few))
     return 1 - missed
-
-
-def checks_needed(share: float, probability: float) -> int:
-    """How many checks find a shuffler that replaces this share of its messages, with at least this probability.
-
-    By 1 - (1 - share)^checks, which holds for any number of messages.
-
-    >>> checks_needed(0.01, 0.99), checks_needed(0.001, 0.99)
-    (459, 4603)
-    """
-    if not is_number(share) or not 0 < share <= 1:
-        raise ParameterError("a share lies above 0, and is at most 1")
-    if not is_number(probability) or not 0 <= probability <= _SURE:
-        raise ParameterError("a probability of detection lies between 0 and 1, and is not 1")
-    if share == 1 or probability == 0:
-        return int(probability > 0)
-    return math.ceil(math.log1p(-probability) / math.log1p(-share))
