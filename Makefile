@@ -18,7 +18,9 @@ READY := $(VENV)/.ready
 # with what is run seldom: it has to start, at least
 TYPES := $(BIN)/mypy && $(BIN)/lint-imports && $(BIN)/python -m bench --help > /dev/null && $(BIN)/python -m acceptance --help > /dev/null
 
-.PHONY: demo test acceptance bench lint style types clean setup dist constraints
+TESTS := $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+
+.PHONY: demo test quick acceptance bench lint style types clean setup dist constraints
 
 setup: $(READY)
 
@@ -49,7 +51,12 @@ types: $(READY)
 
 # types are checked beside the tests, because mypy keeps one core busy for a minute or two
 test: style
-	($(TYPES)) & types=$$!; $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder -m 'not acceptance'; tests=$$?; wait $$types && exit $$tests
+	($(TYPES)) & types=$$!; $(TESTS) -m 'not acceptance' $(ARGS); tests=$$?; wait $$types && exit $$tests
+
+# before a commit, in under a minute on two cores: no types, and only unit tests that are not slow
+quick: style
+	$(BIN)/lint-imports
+	$(TESTS) -m 'not acceptance and not slow' tests/unit
 
 # resumable, in under an hour on two cores; ARGS=--full leaves nothing to samples
 acceptance: $(READY)

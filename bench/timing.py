@@ -1,6 +1,6 @@
 """Interleaved best-of-many timing. The machine is noisy: only ratios of best times, taken in turns, mean anything.
 
-A contestant is a function that does the work and returns the seconds it took, and the people it did it for.
+A row of the table is a contestant of ours, and a rival or a limit; it is measured when `Row.outcome` is called.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Contestant", "NotRunError", "Outcome", "best_times", "local", "ratio", "several", "sized"]
+__all__ = ["Contestant", "NotRunError", "Outcome", "Row", "Setting", "best_times", "local", "once", "several", "sized"]
 
 _LEAST_TURNS = 5
 _MOST_PEOPLE = 1_000_000
@@ -23,10 +23,22 @@ class NotRunError(Exception):
 
 @dataclass(frozen=True)
 class Contestant:
-    """`run` does the work once for `people` people and returns the seconds it took."""
+    """`run` does the work once for `people` people and returns what it cost: seconds, megabytes, or a ratio."""
 
     run: Callable[[], float]
     people: int
+    warm: bool = True
+    """Whether one run that is not counted goes before the others."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How much to measure: turns of a row, reports of the rows about memory, and whether rivals are started."""
+
+    repeats: int = 100
+    reports: int = 10_000_000
+    rivals: bool = True
+    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,35 @@ class Outcome:
         if self.required is None:
             return "for orientation"
         return "missed" if self.missed else "reached"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table that was not measured yet. `rival` is a contestant, or a limit of our cost for one person."""
+
+    what: str
+    against: str
+    required: float | None
+    ours: Contestant
+    rival: Contestant | Callable[[], Contestant] | float
+    turns: int
+
+    def outcome(self) -> Outcome:
+        """Measure both sides in turns."""
+        try:
+            if isinstance(self.rival, float | int):
+                (cost,), _ = best_times((self.ours,), self.turns)
+                return Outcome(self.what, self.against, self.rival / cost, self.required)
+            rival = self.rival if isinstance(self.rival, Contestant) else self.rival()
+            (cost, other), _ = best_times((self.ours, rival), self.turns)
+            return Outcome(self.what, self.against, other / cost, self.required)
+        except NotRunError as why:
+            return Outcome(self.what, self.against, None, self.required, str(why))
+
+
+def once(cost: Callable[[], float]) -> Contestant:
+    """A contestant that measures its cost by itself, in one turn."""
+    return Contestant(cost, 1, warm=False)
 
 
 def local(work: Callable[[], Any], people: int) -> Contestant:
@@ -88,21 +129,16 @@ def several(make: Callable[[int], Contestant], sizes: Sequence[int], seconds: fl
 
 
 def best_times(contestants: Sequence[Contestant], repeats: int, seconds: float = math.inf) -> tuple[list[float], int]:
-    """Seconds a person of each, best of so many turns after one that is not counted; and how many turns it were.
+    """Seconds a person of each, best of several turns after one that is not counted, and the number of turns.
 
     It stops early, after five turns at least, when `seconds` have passed.
     """
     for contestant in contestants:
-        contestant.run()
+        if contestant.warm:
+            contestant.run()
     best = [math.inf] * len(contestants)
     end, turns = time.monotonic() + seconds, 0
     while turns < repeats and (turns < _LEAST_TURNS or time.monotonic() < end):
         best = [min(before, contestant.run()) for before, contestant in zip(best, contestants, strict=True)]
         turns += 1
     return [time_ / contestant.people for time_, contestant in zip(best, contestants, strict=True)], turns
-
-
-def ratio(ours: Contestant, rival: Contestant, repeats: int) -> float:
-    """How many times more people a second we serve: best times of `repeats` turns, after one that is not counted."""
-    (own, other), _ = best_times((ours, rival), repeats)
-    return other / own

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from hypothesis import settings
 from tests.patience import LIMIT
+from tests.support.durations import Durations, Recorder
 
 settings.register_profile("veil", deadline=None, derandomize=True)
 settings.load_profile("veil")
@@ -28,26 +29,15 @@ for _call in (httpx.Client.__init__, httpx.request, httpx.get, httpx.post, httpx
 # Workers take one file after the other (`--dist loadfile`), so that what a file prepares is prepared once; all files
 # about Spark go together, because its session takes half a minute to start. Those that take longest come first: a long
 # one at the end would keep one worker busy while the others have nothing left to do.
-LONGEST_FIRST = (
-    "spark/",
-    "e2e/test_snippets",
-    "e2e/test_reproduce",
-    "e2e/test_peos_parties",
-    "e2e/test_mutated_files",
-    "e2e/test_stalling_parties",
-    "e2e/test_guard_commands",
-    "service/test_kills",
-    "service/test_failover",
-    "service/test_kill_points",
-    "service/test_study_kills",
-    "e2e/test_study_kills",
-    "service/test_browser",
-    "service/test_collector",
-    "e2e/",
-    "service/",
-    "stat/",
-    "exact/",
-)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-durations", action="store_true", help="write tests/durations.json, as CI does")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-durations", default=False) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Recorder())
 
 
 @pytest.hookimpl(optionalhook=True)  # there are other ways to run tests
@@ -62,11 +52,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first; within a file, and among the others, the order stays as it is."""
-
-    def place(item: pytest.Item) -> int:
-        name = item.path.as_posix()
-        return next((i for i, part in enumerate(LONGEST_FIRST) if f"/tests/{part}" in name), len(LONGEST_FIRST))
-
-    items.sort(key=place)
+@pytest.hookimpl(tryfirst=True)  # before `-m` looks at the marks
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark slow tests and put long files first; within a file the order stays as it is."""
+    Durations.load().arrange(items, config.rootpath)

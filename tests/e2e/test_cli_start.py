@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from docs.generate_cli import page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +29,16 @@ def test_the_real_command_ends_with_its_exit_code(tmp_path: Path) -> None:
     assert done.stderr.decode().splitlines() == ["error: there is no file no.json"]
     done = subprocess.run([*RUN, "--version"], capture_output=True, check=True)
     assert done.stdout.startswith(b"veil ")
+
+
+@pytest.mark.parametrize("module", ["veil", "veil.cli"])
+def test_python_m_is_the_command(module: str) -> None:
+    commands = ([*RUN, "tally"], [sys.executable, "-m", module, "tally"])
+    as_command, as_module = (subprocess.run(command, capture_output=True) for command in commands)
+    assert b"Usage: veil tally" in as_module.stderr
+    assert (
+        (as_module.returncode, as_module.stderr) == (as_command.returncode, as_command.stderr) == (2, as_module.stderr)
+    )
 
 
 def test_the_documentation_is_up_to_date() -> None:

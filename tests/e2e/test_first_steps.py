@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from tests.conftest import LONGEST_FIRST, pytest_collection_modifyitems
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,17 +105,16 @@ def test_an_environment_with_the_old_name_loses_it_before_the_new_one_comes(tmp_
 def test_workers_take_whole_files_and_the_longest_first(tmp_path: Path) -> None:
     (command,) = [line for line in would_run("test", tmp_path / "none") if "/pytest " in line]
     assert "--dist loadfile --no-loadscope-reorder" in command
-    for part in LONGEST_FIRST:
-        assert list((ROOT / "tests").glob(f"{part}*")), f"{part}: there is no such file any more"
+    assert "slow" not in command
 
-    class One:
-        def __init__(self, name: str) -> None:
-            self.path = ROOT / name
 
-    some = ["src/veil/tally.py", "tests/unit/test_a.py", "tests/e2e/test_cli.py", "tests/e2e/test_reproduce_sql.py"]
-    items = [One(name) for name in some]
-    pytest_collection_modifyitems(items)  # type: ignore[arg-type]
-    assert [item.path.name for item in items] == ["test_reproduce_sql.py", "test_cli.py", "tally.py", "test_a.py"]
+def test_quick_runs_linters_and_unit_tests_that_are_not_slow(tmp_path: Path) -> None:
+    commands = would_run("quick", tmp_path / "none")
+    (command,) = [line for line in commands if "/pytest " in line]
+    assert "--dist loadfile --no-loadscope-reorder" in command
+    assert command.endswith("-m 'not acceptance and not slow' tests/unit")
+    for linter in ("ruff check .", "ruff format --check .", "lint-imports"):
+        assert any(linter in line for line in commands)
 
 
 def test_the_demo_runs_on_what_it_installs(tmp_path: Path) -> None:

@@ -115,5 +115,7 @@ def test_make_installs_with_it(tmp_path: Path, given: list[str], said: bool) -> 
 
 
 def test_ci_and_the_image_install_with_it() -> None:
-    assert "make test CONSTRAINTS=constraints.txt\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert "make test CONSTRAINTS=constraints.txt ARGS=--record-durations\n" in (ROOT / ".ci/run").read_text(
+        encoding="utf-8"
+    )
     assert "--constraint constraints.txt '.[collector]'" in (ROOT / "Dockerfile").read_text(encoding="utf-8")

@@ -79,7 +79,7 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a label that the terminal cannot write is no reason to fail
-    app(windows_expand_args=False)  # a name with * or % is this name, and a query is no pattern
+    app(prog_name="veil", windows_expand_args=False)  # a name with * or % is this name, and a query is no pattern
 
 
 @app.callback(invoke_without_command=True)

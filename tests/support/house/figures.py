@@ -64,7 +64,7 @@ _LAYOUT = frozenset(
     )
 )
 _CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]+")
-_MODULE = re.compile(r"veil[a-z_]*(\.\w+)*(:\w+)?")
+_MODULE = re.compile(r"veil(_papers)?(\.\w+)*(:\w+)?")
 
 
 class Place(NamedTuple):
