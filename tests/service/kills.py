@@ -41,7 +41,7 @@ class Devices:
                     if answer.status == 200:
                         self.acknowledged.append(body)
                         break
-                    assert answer.status in (429, 503), answer.status
+                    assert answer.status in (429, 502, 503), answer.status  # 502 is a proxy's
                 except (OSError, http.client.HTTPException):
                     connection.close()  # it opens again by itself
                 self.retries += 1

@@ -32,9 +32,9 @@ from veil.collector import documents
 from veil.collector.bodies import read_body
 from veil.collector.catalogue import draft_of
 from veil.collector.exporting import export_parquet
+from veil.collector.reader_threads import ReaderThreads
 from veil.collector.service import open_store
 from veil.collector.store import AuditEntry
-from veil.collector.workers import Workers
 from veil.device import verified
 from veil.device.verification import PURPOSE
 from veil.errors import CollectorError, MismatchError, ServiceError, WireError
@@ -512,27 +512,27 @@ def test_large_domains_are_answered_for_candidates_only(collector: Collector, cl
 
 
 def test_long_work_has_few_threads_and_few_places_to_wait() -> None:
-    workers, proceed = Workers("test", threads=1, waiting=1), threading.Event()
+    pool, proceed = ReaderThreads("test", threads=1, waiting=1), threading.Event()
 
     async def ask() -> None:
-        first = asyncio.create_task(workers.run(proceed.wait, LIMIT))
-        second = asyncio.create_task(workers.run(proceed.wait, LIMIT))
+        first = asyncio.create_task(pool.run(proceed.wait, LIMIT))
+        second = asyncio.create_task(pool.run(proceed.wait, LIMIT))
         await asyncio.sleep(0)
         for _ in range(2):
             with pytest.raises(ServiceError, match="busy") as refused:
-                await workers.run(int)
+                await pool.run(int)
             assert (refused.value.status, refused.value.retry_after) == (429, 2)
             first.cancel()  # who asked is gone, but the thread is still at work
             await asyncio.sleep(0.01)
         assert await asyncio.to_thread(int) == 0  # the others do not wait
         proceed.set()
         assert await second
-        assert await workers.run(int) == 0
+        assert await pool.run(int) == 0
 
     asyncio.run(ask())
-    workers.stop()
+    pool.stop()
     with pytest.raises(ServiceError, match="stopping"):
-        asyncio.run(workers.run(int))
+        asyncio.run(pool.run(int))
 
 
 def test_an_export_of_long_reports_reads_few_at_a_time(tmp_path: Path) -> None:

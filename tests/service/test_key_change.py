@@ -20,10 +20,8 @@ from veil.collector.keys import KeyWatch, adopt, claim, make_key
 from veil.errors import CollectorError, ServiceError
 
 
-@pytest.fixture(params=["sqlite", "postgres", "workers"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest) -> dict[str, str]:
-    if request.param == "workers":
-        return {"VEIL_WORKERS": "2"}
     server: Server | None = request.getfixturevalue("postgres") if request.param == "postgres" else None
     return {} if server is None else {"VEIL_DATABASE_URL": server.database()}
 

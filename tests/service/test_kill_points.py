@@ -65,6 +65,8 @@ def watched(self, *given):
     connection.set_trace_callback(count)
     return connection
 sqlite_store.SqliteStore._connect = watched
+"""
+OPENED = """
 store = store_at(place)
 catalogue = Catalogue(store)
 studies = Studies(store, catalogue)
@@ -190,9 +192,9 @@ def test_a_purge_that_is_killed_is_finished_or_was_not_begun(
     while code == -signal.SIGKILL:  # until it was not killed any more
         place = copy(number)
         folder = Path(place).parent if not place.startswith("postgresql") else tmp_path / str(number)
-        code = start(KILLED + PURGE, "purge", place, "purge", str(number), SURVEY.task, stdout=subprocess.DEVNULL).wait(
-            LIMIT
-        )
+        code = start(
+            KILLED + OPENED + PURGE, "purge", place, "purge", str(number), SURVEY.task, stdout=subprocess.DEVNULL
+        ).wait(LIMIT)
         outcomes.append(purged_or_whole(place, folder, ids, people))
         number += 1 if number < 6 else 1 + number // 2
     assert code == 0
@@ -211,7 +213,7 @@ def test_kills_during_the_purge_of_5_000_000_reports(copied: tuple[str, Callable
         place = copy(number)
         folder = Path(place).parent if not place.startswith("postgresql") else tmp_path / str(number)
         with (tmp_path / "said").open("wb") as said:
-            process = start(KILLED + PURGE, "purge", place, "purge", "0", SURVEY.task, stdout=said)
+            process = start(KILLED + OPENED + PURGE, "purge", place, "purge", "0", SURVEY.task, stdout=said)
             until(lambda: (tmp_path / "said").stat().st_size)
             begun = time.monotonic()
             if number:
@@ -265,7 +267,7 @@ def test_a_round_whose_close_is_killed_stays_closed_with_its_counts(
         place, log = copy(number), tmp_path / f"log-{number}"
         log.touch()
         asked = ("round", place, "round", str(number), task, study, str(log), str(survey.layout.size))
-        code = start(KILLED + ROUND, *asked, stdout=subprocess.DEVNULL).wait(LIMIT)
+        code = start(KILLED + OPENED + ROUND, *asked, stdout=subprocess.DEVNULL).wait(LIMIT)
         store = store_at(place)
         studies = Studies(store, Catalogue(store))
         stored = store.find(task)

@@ -1,185 +1,241 @@
-"""Databases that the version before wrote, opened by this one: nothing lost, nothing counted twice.
-
-`tests/fixtures/v2` was written by the code of schema 2: a survey of 400 reports, some of which came again (so that
-numbers have gaps), counted by a tally up to the 300th; a second survey; one that was purged; a token, an audit entry,
-a study with a round, and what readings took. `tests/fixtures/v3` was written by the code of schema 3, with runs of 32
-ids: two surveys of 300 reports, one amid a merge of its runs, the other with those that a merge replaced half erased.
-"""
+"""From today's schema to an invented next one: entirely or not at all, and no report is lost or counted twice."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import signal
 import sqlite3
+import subprocess
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
+from tests.patience import LIMIT
 from tests.service.harness import SURVEY
+from tests.service.postgres import Server
+from tests.service.reports import group, opened
+from tests.service.test_kill_points import KILLED, copied, store_at  # noqa: F401
 from tests.support.commands import CliRunner
+from tests.support.next_schema import migrate, register
+from tests.support.warm_start import start
 
-from veil import GRR, OLH, Survey
+from veil import GRR, Survey
 from veil.cli.main import app
-from veil.collector import seen
-from veil.collector.backup import back_up, restore
+from veil.collector import backup, migrating, seen
 from veil.collector.blocks import BlockStore
 from veil.collector.catalogue import Catalogue
+from veil.collector.migrating import FIRST, latest
 from veil.collector.postgres_store import PostgresStore
 from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group
 from veil.collector.tallying import catch_up, rebuild
-from veil.errors import StoreError
-from veil.wire.tallies import decode_tally
+from veil.errors import InputError, StoreError
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-OLD = FIXTURES / "v2"
-PURGED = Survey(OLH(2.0, 5))
+OTHER = Survey(GRR(1.0, 4))
+IDS = [bytes([0, i]) + bytes(14) for i in range(150)]
+OTHER_IDS = [bytes([1, i]) + bytes(14) for i in range(20)]
+TIMES = (1_000, 1_000, 5_000)
+MIGRATE = """
+from tests.support.next_schema import register
+register()
+begun.append(True)
+store_at(place).close()
+"""
 
-Make = Callable[[], BlockStore]
+Copied = tuple[str, Callable[[int], str]]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Path], Make]:
-    """A new database from a folder's script; what it gives opens it."""
+@pytest.fixture
+def filled(copied: Copied, monkeypatch: pytest.MonkeyPatch) -> Copied:  # noqa: F811
+    """A database of today's schema with two surveys, one with a run of ids, latest ids and a tally, and its copies."""
+    monkeypatch.setattr(seen, "FOLDED", 64)
+    fill(store_at(copied[0]))
+    return copied
 
-    def from_script(folder: Path) -> Make:
-        if request.param == "sqlite":
-            with closing(sqlite3.connect(tmp_path / "old.sqlite3")) as old:
-                old.executescript((folder / "collector.sqlite.sql").read_text())
-            return lambda: SqliteStore(tmp_path / "old.sqlite3")
-        url = request.getfixturevalue("postgres").database()
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute((folder / "collector.postgres.sql").read_bytes())
-        return lambda: PostgresStore(url)
 
-    return from_script
+def fill(store: BlockStore) -> None:
+    stored = opened(store)
+    for i, now in enumerate(TIMES):
+        store.append([group(stored, b"".join(IDS[50 * i : 50 * (i + 1)]))], now)
+    catch_up(store, store.survey(stored.key), SURVEY)
+    other = opened(store, OTHER)
+    store.append([Group(other.key, b"".join(OTHER_IDS), bytes(OTHER.layout.size * 20), 20)], 2_000)
+    store.close()
+
+
+def check(store: BlockStore) -> None:
+    """Every report is there once, is counted once, and is known when it comes again."""
+    for survey, ids in ((SURVEY, IDS), (OTHER, OTHER_IDS)):
+        stored = Catalogue(store).look_up(survey.task)
+        assert stored.reports == len(ids)
+        assert sorted(store.report_ids(stored.key)) == ids
+        again = Group(stored.key, b"".join(ids), bytes(survey.layout.size * len(ids)), len(ids))
+        assert store.append([again], 6_000) == [0]
+        tally, right = rebuild(store, stored, survey)
+        assert right
+        assert tally is not None
+        assert tally.people == len(ids)
+
+
+def columns(store: BlockStore, table: str) -> set[str]:
+    with store.reading() as connection:
+        return set(store.columns(connection, table))
+
+
+def is_migrated(place: str) -> bool:
+    """Look at a database with today's code, which must find it entirely as it was or refuse it."""
+    try:
+        store = store_at(place)
+    except StoreError:
+        with pytest.raises(StoreError, match=f"expected schema {FIRST}, got {FIRST + 1}: another version"):
+            store_at(place)
+        return True
+    assert "edition" in columns(store, "counters")
+    assert columns(store, "days") == set()
+    check(store)
+    store.close()
+    return False
+
+
+def check_migrated(place: str) -> None:
+    """Open a database with the code of the next schema; it must be entirely of that schema then."""
+    store = store_at(place)
+    assert store.version == latest() == FIRST + 1
+    assert columns(store, "counters") == {"survey", "sequence", "indexed", "changes"}
+    for stored in store.surveys():
+        counts: Counter[int] = Counter()
+        for bucket, count in store.buckets(stored.key, stored.reports):
+            counts[bucket] += count
+        with store.reading() as connection:
+            days = connection.execute("SELECT bucket, reports FROM days WHERE survey = ?", (stored.key,)).fetchall()
+        assert dict(days) == counts
+    check(store)
+    stored = Catalogue(store).look_up(SURVEY.task)
+    more = IDS[-3:] + [bytes([2, i]) + bytes(14) for i in range(70)]  # as many as make another run
+    assert store.append([group(stored, b"".join(more))], 7_000) == [70]
+    assert store.survey(stored.key).reports == len(IDS) + 70
+    assert len(list(store.report_ids(stored.key))) == len(IDS) + 70
+    store.close()
+
+
+def test_a_killed_migration_leaves_the_schema_before_or_the_next_one(filled: Copied) -> None:
+    _, copy = filled
+    outcomes: list[bool] = []
+    number, code = 0, -signal.SIGKILL
+    while code == -signal.SIGKILL:  # before each statement in turn, until there are no more
+        number += 1
+        place = copy(number)
+        run = start(KILLED + MIGRATE, "migrate", place, "migrate", str(number), stdout=subprocess.DEVNULL)
+        code = run.wait(LIMIT)
+        outcomes.append(is_migrated(place))
+        with pytest.MonkeyPatch.context() as patch:
+            register(patch.setattr)
+            check_migrated(place)
+    assert code == 0
+    assert outcomes[-1]
+    assert not outcomes[0]
+    assert outcomes == sorted(outcomes)
+    assert len(outcomes) > 10
+
+
+def test_a_failed_migration_changes_nothing(filled: Copied) -> None:
+    place, _ = filled
+
+    def fail(*given: object) -> None:
+        raise StoreError("no")
+
+    with pytest.MonkeyPatch.context() as patch:
+        register(patch.setattr)
+        patch.setattr(migrating, "MIGRATIONS", [migrate, fail])
+        with pytest.raises(StoreError, match="no"):
+            store_at(place)
+    assert not is_migrated(place)
+
+
+def test_a_new_database_has_the_tables_of_a_migrated_one(
+    filled: Copied, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(monkeypatch.setattr)
+    is_file = not filled[0].startswith("postgresql")
+    new = str(tmp_path / "new.sqlite3") if is_file else request.getfixturevalue("postgres").database()
+    tables: list[dict[str, set[str]]] = []
+    for place in (filled[0], new):
+        store = store_at(place)
+        tables.append({table: columns(store, table) for table in backup.SHARED})
+        store.close()
+    assert tables[0] == tables[1]
+    assert tables[0]["days"] == {"survey", "bucket", "reports"}
+
+
+def test_a_running_collector_of_the_schema_before_stores_nothing_more(
+    filled: Copied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, _ = filled
+    running = store_at(place)
+    stored = Catalogue(running).look_up(SURVEY.task)
+    assert running.append([group(stored, IDS[0])], 6_000) == [0]
+    run = start(KILLED + MIGRATE, "migrate", place, "migrate", "0", stdout=subprocess.DEVNULL)
+    assert run.wait(LIMIT) == 0
+    for ids in (IDS[0], b"new" + bytes(13)):
+        with pytest.raises(StoreError):
+            running.append([group(stored, ids)], 6_000)
+    running.close()
+    register(monkeypatch.setattr)
+    check_migrated(place)
+
+
+@pytest.mark.parametrize("schema", [1, FIRST - 1, FIRST + 1, 1_000])
+def test_another_schema_is_refused(copied: Copied, schema: int) -> None:  # noqa: F811
+    place, _ = copied
+    store_at(place).close()
+    if place.startswith("postgresql"):
+        with psycopg.connect(place, autocommit=True) as server:
+            server.execute("UPDATE veil_version SET version = %s", (schema,))
+    else:
+        with closing(sqlite3.connect(place)) as file:
+            file.execute(f"PRAGMA user_version = {schema}")
+    for old in ("update", "refuse", "keep"):
+        with pytest.raises(StoreError, match=f"^database: expected schema {FIRST}, got {schema}: another version"):
+            PostgresStore(place, old=old) if place.startswith("postgresql") else SqliteStore(place, old=old)
 
 
 def test_only_a_collector_brings_a_database_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy can be made before, as it is; other commands say so."""
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path))
-    with sqlite3.connect(tmp_path / "collector.sqlite3") as old:
-        old.executescript((OLD / "collector.sqlite.sql").read_text())
-    old.close()
+    fill(SqliteStore(tmp_path / "collector.sqlite3"))
+    register(monkeypatch.setattr)
     refused = CliRunner().invoke(app, ["audit"])
-    assert refused.exit_code != 0
+    assert refused.exit_code == 7
+    assert f"expected schema {FIRST + 1}, got {FIRST}" in refused.stderr
     assert "veil backup" in refused.stderr
     made = CliRunner().invoke(app, ["backup", str(tmp_path / "copy.sqlite3"), "--json"])
-    assert json.loads(made.stdout)["reports"] == 400 + 50 + 90
+    assert json.loads(made.stdout)["reports"] == len(IDS) + len(OTHER_IDS)
     assert (tmp_path / "copy.sqlite3").stat().st_mode & 0o777 == 0o600
     for name in ("collector", "copy"):
         with closing(sqlite3.connect(tmp_path / f"{name}.sqlite3")) as kept:
-            assert kept.execute("PRAGMA user_version").fetchone() == (2,)
-            assert kept.execute("SELECT count(*) FROM reports").fetchone() == (450,)
+            assert kept.execute("PRAGMA user_version").fetchone() == (FIRST,)
     Service(Settings(folder=str(tmp_path))).store.close()
     assert CliRunner().invoke(app, ["audit"]).exit_code == 0
     monkeypatch.setenv("VEIL_FOLDER", str(tmp_path / "again"))
-    assert CliRunner().invoke(app, ["restore", str(tmp_path / "copy.sqlite3"), "--new"]).exit_code == 0
+    restored = CliRunner().invoke(app, ["restore", str(tmp_path / "copy.sqlite3"), "--new"])
+    assert restored.exit_code == 0, restored.stderr
+    for folder in (tmp_path, tmp_path / "again"):
+        check_migrated(str(folder / "collector.sqlite3"))
 
 
-def ids(name: str, count: int) -> list[bytes]:
-    return [hashlib.sha256(f"{name} {i}".encode()).digest()[:16] for i in range(count)]
-
-
-@pytest.mark.parametrize("run", [seen.FOLDED, 64])
-def test_everything_of_version_2_is_there(
-    database: Callable[[Path], Make], run: int, monkeypatch: pytest.MonkeyPatch
+def test_a_postgres_database_of_an_earlier_schema_is_copied_by_its_own_tools(
+    postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seen, "FOLDED", run)
-    make = database(OLD)
-    for _ in range(2):  # as it is brought up to date, and as it is then
-        store = make()
-        stored = store.find(SURVEY.task)
-        assert stored is not None
-        assert (stored.reports, stored.sequence, stored.state, stored.precision) == (400, 400, "open", 60)
-        assert sorted(store.report_ids(stored.key)) == sorted(ids("a", 400))
-        assert store.buckets(stored.key, 400) == [(999_960, 200), (1_000_020, 100), (1_000_200, 100)] or run == 64
-        tally = store.tally(stored.key)
-        assert tally is not None
-        assert (tally.sequence, decode_tally(SURVEY, tally.encoded).people) == (300, 300)
-        assert store.take(SURVEY.task, 300, 0, 0) == b"taken from 300 reports"
-        purged = store.find(PURGED.task)
-        assert purged is not None
-        assert (purged.reports, purged.sequence, list(store.report_ids(purged.key))) == (90, 90, [])
-        assert (store.tally(purged.key) or tally).sequence == 90
-        assert store.take(PURGED.task, 90, 0, 0) == b"taken before the purge"
-        assert [token.note for token in store.tokens()] == ["ann"]
-        assert [entry.action for entry in store.audit(5)] == ["answer"]
-        assert [study.people for study in store.studies()] == [100]
-        assert [one.number for one in store.rounds("f" * 64)] == [0]
-        assert store.take("f" * 64, 0, 0, 0) == b"of a study"
-        store.close()
-    store = make()
-    right = rebuild(store, stored, SURVEY)
-    assert right[1]
-    assert right[0] is not None
-    assert right[0].people == 400
-    names = ids("a", 402)
-    again = Group(stored.key, b"".join(names[:40] + names[398:]), bytes(SURVEY.layout.size * 44), 44)
-    assert store.append([again], 2_000_000) == [2]  # what was sent to the version before is still known
-    assert (catch_up(store, stored, SURVEY) or right[0]).people == 402
-    other = Catalogue(store).look_up(Survey(GRR(1.0, 4)).task)
-    assert sorted(store.report_ids(other.key)) == sorted(ids("b", 50))
+    url = postgres.database()
+    fill(PostgresStore(url))
+    register(monkeypatch.setattr)
+    store = PostgresStore(url, old="keep")
+    with pytest.raises(InputError, match="pg_dump"):
+        backup.back_up(store, tmp_path / "copy.sqlite3")
     store.close()
-
-
-@pytest.mark.parametrize("run", [seen.FOLDED, 64])
-def test_every_id_of_version_3_is_known(
-    database: Callable[[Path], Make], run: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(seen, "FOLDED", run)
-    make = database(FIXTURES / "v3")
-    for _ in range(2):
-        store = make()
-        for name, survey in (("a", SURVEY), ("b", Survey(GRR(1.0, 4)))):
-            stored = Catalogue(store).look_up(survey.task)
-            assert stored.reports == 300
-            assert sorted(store.report_ids(stored.key)) == sorted(ids(name, 300))
-            with store.snapshot() as connection:
-                table = store.table("runs", stored.key)
-                heads = connection.execute(f"SELECT run FROM {table} WHERE page = 0").fetchall()  # noqa: S608
-                every = connection.execute(f"SELECT DISTINCT run FROM {table}").fetchall()  # noqa: S608
-            assert sorted(heads) == sorted(every)  # nothing is left of a merge
-            assert len(heads) == (1 if run > 300 else 5)  # of 280 ids: the others are in blocks
-            again = Group(stored.key, b"".join(ids(name, 300)), bytes(survey.layout.size * 300), 300)
-            assert store.append([again], 2_000) == [0]
-        store.close()
-
-
-def test_a_collector_of_version_3_that_still_runs_takes_nothing_more(database: Callable[[Path], Make]) -> None:
-    """It would not know the filters: what it reads with every commit has another name."""
-    store = database(FIXTURES / "v3")()
-    with store.snapshot() as connection:
-        columns = store.columns(connection, "counters")
-    assert sorted(columns) == ["edition", "indexed", "sequence", "survey"]  # it was folds
-    store.close()
-
-
-def test_a_database_that_lacks_ids_stays_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "old.sqlite3"
-    with closing(sqlite3.connect(path)) as old:
-        old.executescript((FIXTURES / "v3" / "collector.sqlite.sql").read_text())
-        old.execute("DELETE FROM runs_1 WHERE run = 2 AND page = 1")
-        old.commit()
-        before = list(old.iterdump())
-    with pytest.raises(StoreError, match="lacks"):
-        SqliteStore(path)
-    with closing(sqlite3.connect(path)) as old:
-        assert list(old.iterdump()) == before
-
-
-def test_a_copy_of_version_3_is_restored(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "old.sqlite3")) as old:
-        old.executescript((FIXTURES / "v3" / "collector.sqlite.sql").read_text())
-    store = SqliteStore(tmp_path / "old.sqlite3", old="keep")
-    assert back_up(store, tmp_path / "copy.sqlite3") == 600
-    store.close()
-    restored = SqliteStore(tmp_path / "new.sqlite3")
-    assert restore(tmp_path / "copy.sqlite3", restored) == 600
-    stored = Catalogue(restored).look_up(SURVEY.task)
-    assert sorted(restored.report_ids(stored.key)) == sorted(ids("a", 300))
-    restored.close()
+    assert list(tmp_path.iterdir()) == []

@@ -82,13 +82,14 @@ def shipped(tmp_path: Path) -> Iterator[tuple[Collector, subprocess.Popen[bytes]
 
 def test_kernels_are_compiled_before_the_collector_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
-    service = SimpleNamespace(health=SimpleNamespace(prepare_answers=lambda: events.append("prepared")))
+    health = SimpleNamespace(prepare_answers=lambda: events.append("prepared"))
+    service = SimpleNamespace(health=health, metrics=Metrics())
     listener = SimpleNamespace(listen=lambda backlog: events.append("listens"), getsockname=lambda: ("", 0))
     monkeypatch.setattr(serve, "_service", lambda *given, **options: service)
     monkeypatch.setattr(serve, "App", lambda service: SimpleNamespace(service=service))
     monkeypatch.setattr(serve, "Ingest", lambda app: None)
     monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: events.append("serves"))
-    serve._serve(Settings(folder=str(tmp_path)), cast("Any", listener), None, Metrics(), files=0)
+    serve._serve(Settings(folder=str(tmp_path)), cast("Any", listener), files=0)
     assert events == ["prepared", "listens", "serves"]
 
 

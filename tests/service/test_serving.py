@@ -1,4 +1,4 @@
-"""A collector outlives whoever read its logs: a pipe that nobody reads any more must not end it."""
+"""`veil serve`: its options, refusals at the start, and a log that nobody reads any more, which must not end it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import httpx
 import pytest
 from tests.patience import LIMIT
 from tests.service.harness import Collector
+from tests.support.commands import CliRunner
 
 from veil import GRR, Survey
+from veil.cli.main import app
 from veil.collector.serve import _bound
 from veil.collector.settings import Settings
 from veil.errors import InputError
@@ -62,3 +64,24 @@ def test_a_reader_of_the_log_that_goes_away(tmp_path: Path, rival: bool) -> None
                     use(client)
         finally:
             process.kill()
+
+
+def test_serve_has_no_option_for_several_processes(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["serve", "--folder", str(tmp_path / "data"), "--workers", "2"])
+    assert done.exit_code == 2
+    assert "No such option: --workers" in done.stderr
+    named = CliRunner().invoke(app, ["serve", "--folder", str(tmp_path / "data")], env={"VEIL_WORKERS": "2"})
+    assert named.exit_code == 3
+    assert "unknown variable VEIL_WORKERS" in named.stderr
+    assert not (tmp_path / "data").exists()
+
+
+def test_serve_refuses_a_file_that_is_no_key(tmp_path: Path) -> None:
+    key = tmp_path / "data" / "signing.key"
+    key.parent.mkdir()
+    key.write_text("no key")
+    key.chmod(0o600)
+    command = [sys.executable, "-m", "veil.cli", "serve", "--port", "0", "--folder", str(key.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
+    assert done.returncode == 3
+    assert "is not a key in PEM" in done.stderr

@@ -49,10 +49,9 @@ NOW = 1_000_000_000
 STEPPED = ("veil_reports_total", "veil_requests_total", "veil_request_seconds", "veil_commit_seconds", "veil_queue")
 
 
-@pytest.fixture(scope="module", params=[1, 2])
-def collector(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    workers = {"VEIL_WORKERS": str(request.param)}
-    with running(tmp_path_factory.mktemp("steps"), VEIL_TALLY_SECONDS="0.05", **workers) as one:
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
+    with running(tmp_path_factory.mktemp("steps"), VEIL_TALLY_SECONDS="0.05") as one:
         yield one
 
 

@@ -1,20 +1,18 @@
-"""Studies in the stores, on SQLite and on a real PostgreSQL: a database of version 1, rounds, takes, readings."""
+"""Studies in the stores, on SQLite and on a real PostgreSQL: bare tasks, rounds, takes, readings."""
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from tests.service.harness import SURVEY, framed, values
 from tests.service.people import STUDIES, held, reports, undisturbed
-from tests.service.postgres import Server
+from tests.service.reports import opened
 
 from veil import OLH, Survey
 from veil.collector import in_store
@@ -24,35 +22,17 @@ from veil.collector.decoding import decode_requests
 from veil.collector.in_store import InStore
 from veil.collector.metrics import Metrics
 from veil.collector.postgres_store import PostgresStore
+from veil.collector.reader_threads import ReaderThreads
 from veil.collector.readings import Reading, Readings
 from veil.collector.rounds import Studies
-from veil.collector.schema import LATEST
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group, Store, StoredSurvey
 from veil.collector.tallying import catch_up
-from veil.collector.workers import Workers
 from veil.errors import InputError, ServiceError, StoreError
 from veil.histogram import Questions
 from veil.results.documents import document
 from veil.study import Study
 
-VERSION_1 = """
-CREATE TABLE surveys (
-  key {key}, task TEXT NOT NULL UNIQUE, document {bytes} NOT NULL, state TEXT NOT NULL, opens BIGINT, closes BIGINT,
-  precision BIGINT NOT NULL, minimum BIGINT NOT NULL, reports BIGINT NOT NULL DEFAULT 0,
-  sequence BIGINT NOT NULL DEFAULT 0);
-CREATE TABLE reports (
-  survey BIGINT NOT NULL, sequence BIGINT NOT NULL, report_id {bytes} NOT NULL, payload {bytes} NOT NULL,
-  bucket BIGINT NOT NULL, PRIMARY KEY (survey, sequence));
-CREATE UNIQUE INDEX reports_by_id ON reports (survey, report_id);
-CREATE TABLE tallies (survey BIGINT PRIMARY KEY, sequence BIGINT NOT NULL, encoded {bytes} NOT NULL);
-CREATE TABLE tokens (
-  key {key}, name TEXT NOT NULL UNIQUE, digest {bytes} NOT NULL UNIQUE, scopes TEXT NOT NULL, task TEXT,
-  note TEXT NOT NULL, created TEXT NOT NULL, revoked INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE audit (
-  key {key}, at TEXT NOT NULL, token TEXT NOT NULL, action TEXT NOT NULL, task TEXT, parameters TEXT NOT NULL);
-"""
-"""What a collector made before there were studies."""
 SEARCH = STUDIES["pem"]
 PEOPLE = 2_000
 
@@ -79,71 +59,15 @@ def fill(store: Store, stored: StoredSurvey, body: bytes, survey: Survey) -> Non
     assert store.append([Group(stored.key, decoded.ids, decoded.payloads, decoded.count)], 1_000) == [decoded.count]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_a_database_of_version_1_keeps_all_its_data(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
-    body = framed(SURVEY, values(300))
-    decoded = decode_requests(SURVEY, [body])
-    ids = [decoded.ids[i : i + 16] for i in range(0, len(decoded.ids), 16)]
-    size = SURVEY.layout.size
-    rows = [(1, i + 1, name, decoded.payloads[i * size : (i + 1) * size], 0) for i, name in enumerate(ids)]
-    survey = (SURVEY.task, SURVEY.to_bytes(), "open", None, None, 60, 1, 300, 300)
-    add_survey = (
-        "INSERT INTO surveys (task, document, state, opens, closes, precision, minimum, reports, sequence)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    )
-    add_report = "INSERT INTO reports VALUES (?, ?, ?, ?, ?)"
-    make: Callable[[], Store]
-    if kind == "sqlite":
-        path = tmp_path / "old.sqlite3"
-        with sqlite3.connect(path) as old:
-            old.executescript(VERSION_1.format(key="INTEGER PRIMARY KEY", bytes="BLOB"))
-            old.execute(add_survey, survey)
-            old.executemany(add_report, rows)
-            old.execute("PRAGMA user_version = 1")
-        old.close()
-
-        def make() -> Store:
-            return SqliteStore(path)
-    else:
-        url = request.getfixturevalue("postgres").database()
-        with psycopg.connect(url, autocommit=True) as new, new.cursor() as cursor:
-            key = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
-            cursor.execute(VERSION_1.format(key=key, bytes="BYTEA").encode())
-            cursor.execute(b"CREATE TABLE veil_version (version integer NOT NULL)")
-            cursor.execute(b"INSERT INTO veil_version VALUES (1)")
-            cursor.execute(add_survey.replace("?", "%s").encode(), survey)
-            cursor.executemany(add_report.replace("?", "%s").encode(), rows)
-
-        def make() -> Store:
-            return PostgresStore(url)
-
-    for _ in range(2):  # once to bring it up to date, once more as it is then
-        store = make()
-        (stored,) = store.surveys()
-        assert (stored.task, stored.document, stored.reports, stored.study) == (*survey[:2], 300, None)
-        assert sorted(store.report_ids(stored.key)) == sorted(ids)
-        tally = catch_up(store, stored, SURVEY)
-        assert tally is not None
-        assert tally.people == 300
-        studies = Studies(store, Catalogue(store))
-        found = prepare(store, studies, stored, Query()).read()  # a bare task is its own study
-        assert document(found) == document(Questions(SURVEY).read(tally))
-        store.close()
-
-
-def test_a_database_of_a_later_version_is_refused(postgres: Server, tmp_path: Path) -> None:
-    SqliteStore(tmp_path / "x.sqlite3").close()
-    with sqlite3.connect(tmp_path / "x.sqlite3") as late:
-        late.execute(f"PRAGMA user_version = {LATEST + 1}")
-    late.close()
-    with pytest.raises(StoreError, match=f"its schema is {LATEST + 1}, and this one knows {LATEST} at most"):
-        SqliteStore(tmp_path / "x.sqlite3")
-    url = postgres.database()
-    PostgresStore(url).close()
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("UPDATE veil_version SET version = %s", (LATEST + 1,))
-    with pytest.raises(StoreError, match=f"its schema is {LATEST + 1}, and this one knows {LATEST} at most"):
-        PostgresStore(url)
+def test_a_bare_task_is_read_as_its_questions(store: Store) -> None:
+    stored, body = opened(store), framed(SURVEY, values(300))
+    assert stored.study is None
+    fill(store, stored, body, SURVEY)
+    tally = catch_up(store, store.survey(stored.key), SURVEY)
+    assert tally is not None
+    assert tally.people == 300
+    found = prepare(store, Studies(store, Catalogue(store)), store.survey(stored.key), Query()).read()
+    assert document(found) == document(Questions(SURVEY).read(tally))
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -279,7 +203,7 @@ def test_one_result_is_kept_per_tally_and_made_once() -> None:
 
     async def ask() -> None:
         metrics = Metrics()
-        quick, long = (Workers(name, threads=1, waiting=2) for name in ("quick", "long"))
+        quick, long = (ReaderThreads(name, threads=1, waiting=2) for name in ("quick", "long"))
         readings = Readings(metrics, quick, long)
         assert await readings.result(reading(1)) == await readings.result(reading(1)) == "result 1"
         assert made == [1]

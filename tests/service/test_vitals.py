@@ -24,10 +24,10 @@ import veil
 from veil.cli.main import app
 from veil.collector.blocks import BlockStore
 from veil.collector.metrics import _HELP, Metrics
+from veil.collector.migrating import latest
 from veil.collector.problems import noted
-from veil.collector.schema import LATEST
+from veil.collector.reader_threads import ReaderThreads
 from veil.collector.vitals import last_backup, measure, note_backup
-from veil.collector.workers import Workers
 from veil.errors import LimitError, ServiceError
 
 TOOL = shutil.which("promtool")
@@ -57,7 +57,7 @@ def test_a_collector_knows_its_version_its_space_and_its_last_backup(tmp_path: P
         token = collector.token("metrics:read")
         text = until(lambda: measured(collector, token))
         assert f'veil_build_info{{version="{veil.__version__}",python="3.' in text
-        assert f'database="sqlite",schema="{LATEST}"}} 1\n' in text
+        assert f'database="sqlite",schema="{latest()}"}} 1\n' in text
         assert value(text, "veil_last_backup_timestamp_seconds") == 0
         assert 0 < value(text, "veil_disk_free_bytes") < value(text, "veil_disk_bytes")
         assert value(text, "veil_database_bytes") >= (collector.folder / "collector.sqlite3").stat().st_size > 0
@@ -83,17 +83,20 @@ def test_both_databases_say_how_large_they_are_and_remember_a_backup(
     assert last_backup(store) == 0
 
 
-def test_gauges_of_a_worker_that_was_replaced_are_not_counted_twice() -> None:
-    from veil.collector.board import Board
-
-    board = Board(2)
-    first = Metrics(board.of(0))
-    first.set("veil_build_info", 1, version="1")
-    first.add("veil_reports_total", 3, outcome="stored")
-    first.publish()
-    again = Metrics(board.of(0))
-    assert "veil_build_info{" not in again.text()
-    assert 'veil_reports_total{outcome="stored"} 3' in again.text()
+def test_metrics_text_has_integer_counters_and_cumulative_buckets() -> None:
+    metrics = Metrics()
+    metrics.add("veil_reports_total", 12_345_678_901, outcome="stored")
+    metrics.set("veil_queue_reports", 3)
+    for _ in range(2):
+        metrics.observe("veil_commit_seconds", 0.004)
+    lines = metrics.text().splitlines()
+    assert 'veil_reports_total{outcome="stored"} 12345678901' in lines
+    assert "veil_queue_reports 3" in lines
+    assert 'veil_commit_seconds_bucket{le="0.005"} 2' in lines
+    assert 'veil_commit_seconds_bucket{le="0.0025"} 0' in lines
+    assert 'veil_commit_seconds_bucket{le="+Inf"} 2' in lines
+    assert "veil_commit_seconds_sum 0.008000" in lines
+    assert "veil_commit_seconds_count 2" in lines
 
 
 @pytest.mark.parametrize(
@@ -126,13 +129,13 @@ def test_batches_beyond_the_limit_of_an_address_are_counted(tmp_path: Path) -> N
 
 def test_limits_of_threads_and_queries_are_counted() -> None:
     metrics = Metrics()
-    workers = Workers("answer", threads=1, waiting=0)
-    workers._places.acquire()
+    pool = ReaderThreads("answer", threads=1, waiting=0)
+    pool._places.acquire()
     with pytest.raises(ServiceError) as refused:
-        asyncio.run(workers.run(len, "four"))
+        asyncio.run(pool.run(len, "four"))
     noted(metrics, refused.value)
     noted(metrics, LimitError("this needs about 9 MB", "at most 1 MB"))
-    workers.stop()
+    pool.stop()
     assert metrics.value("veil_limits_reached_total", limit="threads-answer") == 1
     assert metrics.value("veil_limits_reached_total", limit="query") == 1
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from veil.collector.schema import LATEST
+from veil.collector.migrating import latest
 from veil.device import journal, outbox
 from veil.study import study
 from veil.wire import frames
@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "compatibility.md"
 @pytest.mark.parametrize(
     ("row", "version", "written"),
     [
-        ("the collector's database", r"its schema, now (\d+)", LATEST),
+        ("the collector's database", r"its schema, now (\d+)", latest()),
         ("a report, a batch, a tally", r"the version byte, now (\d+)", frames.VERSION),
         ("a study file", r'"veil-study"`, version (\d+)', study.VERSION),
         ("what a device keeps", r'"veil-outbox"` version (\d+)', outbox._VERSION),

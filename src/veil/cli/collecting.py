@@ -67,7 +67,6 @@ def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on; default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one; default: 8321.")] = None,
     folder: Folder = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="So many processes on one socket; default: 1.")] = None,
     as_json: AsJson = False,
 ) -> Document:
     """Run the collector until it is told to stop: it takes reports, keeps them, and answers analysts."""
@@ -77,8 +76,7 @@ def serve(
     check_uvicorn()
     from veil.collector.serve import serve as run
 
-    options: dict[str, Any] = {"host": host, "port": port, "workers": workers}
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {name: value for name, value in {"host": host, "port": port}.items() if value is not None}
     chosen = replace(settings_of(settings, folder), **given)
     check_owner(chosen)
     run(chosen)

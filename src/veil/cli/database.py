@@ -88,7 +88,7 @@ class On:
     def meant(self, given: Document) -> str | None:
         """The task of the survey that a command is given; None where it is given none, or says nothing clear."""
         text = given.get("task") or given.get("study") or given.get("survey")
-        if not text:  # also where nothing can be asked: a database of an earlier version
+        if not text:  # also `veil backup`, whose database may be of an earlier schema
             return None
         with contextlib.suppress(InputError):
             return self.catalogue.chosen(text).task
@@ -113,7 +113,7 @@ def command(
     """A command on the database, which is its first argument; it gets the options --settings, --folder and --json.
 
     A command with a parameter `new` may make the database if that is true; every other one refuses an empty or missing
-    one. A database of an earlier version is refused unless an `old` one may be used. With an `action`, the audit log
+    one. A database of an earlier schema is refused unless an `old` one may be used. With an `action`, the audit log
     says that it was asked for, by whom, of which survey and with which options, before anything is done.
     """
 

@@ -15,7 +15,8 @@ from typing import Any
 from veil.collector.block_reading import KEYS, BlockWalk
 from veil.collector.blocks import BlockStore
 from veil.collector.logs import log
-from veil.collector.schema import LATEST, PER_SURVEY, SHARED
+from veil.collector.migrating import latest
+from veil.collector.schema import PER_SURVEY, SHARED
 from veil.collector.sql import Connection
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.vitals import note_backup
@@ -31,21 +32,21 @@ _ROWS = 64  # of reports or ids at once: a quarter of a megabyte each, and more 
 
 
 def back_up(store: BlockStore, out: Path) -> int:
-    """Copy everything to a new file, as it is at one moment; reports may come in meanwhile. How many reports it has.
+    """Copy everything to a new file, as it is at one moment, and return the number of reports.
 
-    The file is its owner's alone, and appears once it is whole and on the disk. Then its time is noted in the database,
-    for metrics. A database of an earlier version is copied as it is.
+    Reports may come in meanwhile. The file is its owner's alone, and appears once it is complete and on the disk. Then
+    its time is noted in the database, for metrics. A database of an earlier schema is copied as it is.
     """
     if out.exists():
         raise InputError(f"{out} is there already: expected a new file")
     with scratch_folder(_BACKUP, out.parent) as private:
         made = private / "copy.sqlite3"
-        reports = _copied(store, made) if store.version == LATEST else store.copy_old(made)
+        reports = _copied(store, made) if store.version == latest() else store.copy_old(made)
         with made.open("rb") as whole:
             os.fsync(whole.fileno())
         made.replace(out)
     sync_folder(out.parent)
-    if store.version == LATEST:
+    if store.version == latest():
         note_backup(store)
     return reports
 
@@ -57,7 +58,7 @@ def remove_copies(folder: Path) -> None:
 
 
 def restore(backup: Path, store: BlockStore, place: str = "this one", folder: Path | None = None) -> int:
-    """Copy a backup into a database that is empty; one of an earlier version is brought up to date on the way.
+    """Copy a backup into a database that is empty; one of an earlier schema is brought up to date on the way.
 
     The surveys are signed for with the key that the backup knows, whichever key a collector had here before. `place`
     is what the database is called where it is refused. The backup is copied into `folder` first, which is the

@@ -26,7 +26,7 @@ from veil.collector.upkeep import Upkeep
 from veil.errors import StoreDamagedError, StoreError
 from veil.wire.frames import ID_BYTES
 
-__all__ = ["BlockStore", "Old", "fold_blocks"]
+__all__ = ["BlockStore", "Old"]
 
 _BLOCK_BYTES = 256 << 10
 _STANDING = (
@@ -43,7 +43,7 @@ _HEADS_AT_ONCE = 16  # some four megabytes
 
 Outcome = int | Phase | StoreDamagedError
 Old = Literal["update", "refuse", "keep"]
-"""What to do with a database of an earlier version when it is opened."""
+"""What to do with a database of an earlier schema when it is opened."""
 
 
 class _OutdatedError(Exception):
@@ -61,7 +61,7 @@ class BlockStore(BlockReader):
     """Appending and folding of reports, for both databases."""
 
     version: int
-    """Of its schema."""
+    """The number of its schema."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class BlockStore(BlockReader):
 
     @abstractmethod
     def copy_old(self, path: Path) -> int:
-        """Copy a database of an earlier version to a new file, as it is; how many reports it has."""
+        """Copy a database of an earlier schema to a new file, as it is, and return the number of reports."""
 
     @abstractmethod
     def guard_audit(self, connection: Connection) -> None:
@@ -432,7 +432,7 @@ class BlockStore(BlockReader):
             table = self.table("blocks", survey)
             erase = f"DELETE FROM {table} WHERE survey = ? AND last > ? AND last <= ?"  # noqa: S608
             connection.execute(erase, (survey, start, last))
-            self.insert_blocks(connection, survey, fold_blocks(rows, start))
+            self.insert_blocks(connection, survey, _fold_blocks(rows, start))
 
     def erase_ids(self, connection: Connection, survey: int, start: int, last: int) -> None:
         """Overwrite the ids of blocks that are replaced next, where a database would leave copies of them."""
@@ -461,15 +461,12 @@ class BlockStore(BlockReader):
         connection.execute(f"DELETE FROM {table} WHERE survey = ? AND run = ?", (survey, run))  # noqa: S608
         return ids, run
 
-    def write_runs(self, connection: Connection, survey: int, ids: bytes, key: bytes, last: int | None = None) -> None:
-        """Keep ids as a run, or as several where they are many, with numbers beyond `last`.
+    def write_runs(self, connection: Connection, survey: int, ids: bytes, key: bytes, last: int) -> None:
+        """Store ids as a run, or as several where they are many, with numbers beyond `last`.
 
         The key is that of the survey's filters.
         """
         table = self.table("runs", survey)
-        if last is None:
-            latest = f"SELECT coalesce(max(run), 0) FROM {table} WHERE survey = ?"  # noqa: S608
-            (last,) = connection.execute(latest, (survey,)).fetchone()
         statement = f"INSERT INTO {table} (survey, run, page, checks, data) VALUES (?, ?, ?, ?, ?)"  # noqa: S608
         for run, some in enumerate(cut_into_runs(ids), last + 1):
             names = sorted_names(some)
@@ -483,7 +480,7 @@ class BlockStore(BlockReader):
         connection.execute("UPDATE counters SET edition = edition + 1 WHERE survey = ?", (survey,))
 
 
-def fold_blocks(rows: Sequence[tuple[bytes, ...]], start: int) -> Iterator[Block]:
+def _fold_blocks(rows: Sequence[tuple[bytes, ...]], start: int) -> Iterator[Block]:
     """Larger blocks of the same reports in the same order, without their ids; `start` is the number before them."""
     payloads = b"".join(data for _, _, data in rows)
     buckets: Buckets = [bucket for packed, _, _ in rows for bucket in unpack_buckets(packed)]

@@ -53,7 +53,7 @@ def files_needed(connections: int) -> int:
 
 
 class Edge:
-    """All connections of a process, by what they wait for; each kind in the order in which the waiting began.
+    """All connections, by what they wait for; each kind in the order in which the waiting began.
 
     `heads` wait for a head, `idle` ones for another request, `bodies` for the rest of one; of `stalled` ones nobody
     reads the answer, and `closing` ones are closed but for the rest of an answer. All count until they are gone.
@@ -147,7 +147,6 @@ class Edge:
                 connection.give_up(reason)
         if self._limit is not None:
             self._limit.turn()
-        self._metrics.publish()
 
     def _look_again(self) -> None:
         asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look_again)

@@ -25,10 +25,10 @@ _SELDOM_SECONDS = 10.0
 _ARGUMENT = re.compile(r"\s*\[?%[-+ #0-9.]*[a-zA-Z]\]?")
 
 
-def set_up(level: str, worker: int | None = None) -> None:
-    """Send the collector's and uvicorn's logs to standard error, as JSON; of several workers each says its number."""
+def set_up(level: str) -> None:
+    """Send the logs of the collector and of uvicorn to standard error, as JSON."""
     handler = _WholeLines()
-    handler.setFormatter(_JsonLines(worker))
+    handler.setFormatter(_JsonLines())
     for name in ("veil.collector", "uvicorn", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.handlers = [handler] if name != "uvicorn.error" else []
@@ -80,7 +80,7 @@ class Seldom:
 
 
 class _WholeLines(logging.Handler):
-    """Writes each line with one call, so that those of several threads and processes never mix."""
+    """Writes each line with one call, so that lines of several threads and processes never mix."""
 
     def emit(self, record: logging.LogRecord) -> None:
         data = self.format(record).encode("utf-8", "backslashreplace") + b"\n"
@@ -101,17 +101,12 @@ def _words(template: str) -> str:
 
 
 class _JsonLines(logging.Formatter):
-    def __init__(self, worker: int | None) -> None:
-        super().__init__()
-        self._beside = {} if worker is None else {"worker": worker}
-
     def format(self, record: logging.LogRecord) -> str:
         line = {
             "time": datetime.fromtimestamp(int(record.created), UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "level": record.levelname.lower(),
             "event": record.getMessage() if record.name.startswith("veil.") else _words(str(record.msg)),
             **getattr(record, "facts", {}),
-            **self._beside,
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["problem"] = record.exc_info[0].__name__

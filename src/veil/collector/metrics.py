@@ -1,22 +1,16 @@
-"""Counters, gauges and histograms as Prometheus reads them: how the service fares, never what people answered.
+"""Counters, gauges and histograms in Prometheus's format: how the service does, never what people answered.
 
-Of several worker processes each counts for itself, and lays its numbers open on a board that all of them share:
-whichever is asked tells the sums of all. Numbers are integers; only the seconds of a histogram's sum are not.
-
-What would tell of single reports is shown in steps, like answers (`StoredSurvey.mark`): rounded down, which gives the
-same numbers whichever process is asked and whenever it was asked before.
+Numbers are integers; only the seconds of a histogram's sum are not. Numbers that change with single reports are rounded
+down to steps, like answers (`StoredSurvey.mark`): the same numbers, however often they are asked for.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import accumulate, pairwise
-
-from veil.collector.board import Board
 
 __all__ = ["Metrics"]
 
@@ -61,7 +55,7 @@ def _written(**labels: str) -> str:
 
 
 class Metrics:
-    """All numbers of one process; with a board, of all processes that share it.
+    """The metrics of a collector.
 
     >>> metrics = Metrics()
     >>> metrics.add("veil_refused_total", code="busy")
@@ -69,14 +63,11 @@ class Metrics:
     True
     """
 
-    def __init__(self, board: Board | None = None) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._board = board
         self._values: dict[_Place, int] = {}
         self._watched: dict[str, Callable[[], int]] = {}
         self._times: dict[_Place, list[float]] = {}  # of each histogram: how many in each bucket, and all seconds
-        if board is not None:
-            self._go_on(board)
 
     def add(self, name: str, amount: int = 1, **labels: str) -> None:
         """Count something. Labels are our own words, never a request's."""
@@ -103,27 +94,17 @@ class Metrics:
             times[-1] += seconds
 
     def value(self, name: str, **labels: str) -> int:
-        """One number of this process, for tests and for logs."""
+        """Return one number, for tests and for logs."""
         return self._values.get((name, _written(**labels)), 0)
 
-    def publish(self) -> None:
-        """Lay the numbers open for the other processes."""
-        if self._board is None:
-            return
-        values, times = self._now()
-        told = [[*place, value] for place, value in values.items()], [[*place, of] for place, of in times.items()]
-        self._board.write(json.dumps(told).encode())
-
     def text(self, step: int | None = 1, surveys: Sequence[tuple[str, int]] = ()) -> str:
-        """Prometheus's text format, version 0.0.4; sums over all processes.
+        """Return the metrics in Prometheus's text format, version 0.0.4.
 
-        What changes with single reports is rounded down to multiples of `step`, and left out if that is None. `surveys`
-        are tasks and how many of their reports may be shown.
+        Metrics that change with single reports are rounded down to multiples of `step`, and left out if that is None.
+        `surveys` are tasks and how many of their reports may be shown.
         """
         values, times = self._now()
         values |= {("veil_survey_reports", _written(task=task)): mark for task, mark in surveys}
-        for other in () if self._board is None else self._board.others():
-            _join(values, times, other)
         lines: list[str] = []
         for family, (kind, what) in _HELP.items():
             each = step if family in _IN_STEPS else 1
@@ -144,23 +125,6 @@ class Metrics:
         with self._lock:
             watched = {(name, ""): look() for name, look in self._watched.items()}
             return {**self._values, **watched}, {place: list(of) for place, of in self._times.items()}
-
-    def _go_on(self, board: Board) -> None:
-        """Counters go on where a process that ended in this one's place left them: they must never fall."""
-        before = board.own()
-        if before is not None:
-            _join(self._values, self._times, before)
-            for place in [place for place in self._values if _HELP[place[0]][0] == "gauge"]:
-                del self._values[place]
-
-
-def _join(values: dict[_Place, int], times: dict[_Place, list[float]], other: bytes) -> None:
-    more_values, more_times = json.loads(other)
-    for name, labels, value in more_values:
-        values[name, labels] = values.get((name, labels), 0) + value
-    for name, labels, of in more_times:
-        mine = times.get((name, labels))
-        times[name, labels] = of if mine is None else [a + b for a, b in zip(mine, of, strict=True)]
 
 
 def _histogram(family: str, labels: str, of: list[float], step: int) -> list[str]:

@@ -214,7 +214,7 @@ class PostgresStore(BlockStore):
 
     def copy_old(self, path: Path) -> int:
         raise InputError(
-            "a PostgreSQL database of an earlier version is copied with pg_dump; veil serve brings it up to date then"
+            "a PostgreSQL database of an earlier schema is copied with pg_dump; veil serve brings it up to date then"
         )
 
     @contextlib.contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from veil.collector.metrics import Metrics
-from veil.collector.workers import Workers
+from veil.collector.reader_threads import ReaderThreads
 from veil.results.base import Result
 
 __all__ = ["Reading", "Readings"]
@@ -40,7 +40,7 @@ class Reading:
 class Readings:
     """Runs beside one event loop, which alone touches it. Quick readings never wait for long ones."""
 
-    def __init__(self, metrics: Metrics, quick: Workers, long: Workers) -> None:
+    def __init__(self, metrics: Metrics, quick: ReaderThreads, long: ReaderThreads) -> None:
         self._metrics, self._quick, self._long = metrics, quick, long
         self._kept: OrderedDict[Place, tuple[int, Result]] = OrderedDict()
         self._under_way: dict[tuple[Place, int], asyncio.Task[Result]] = {}

@@ -1,4 +1,4 @@
-"""Runs the collector: binds, serves with uvicorn, and on SIGTERM or SIGINT drains what waits before it ends."""
+"""Run the collector as one process: bind, serve with uvicorn, and drain the queue on SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from veil.collector.app import App
-from veil.collector.board import Board
 from veil.collector.edge import BACKLOG, Edge, files_needed, protocol_of
 from veil.collector.ingest import Ingest
 from veil.collector.limiting import AddressLimit
 from veil.collector.logs import log, set_up
-from veil.collector.metrics import Metrics
 from veil.collector.service import Service
 from veil.collector.settings import Settings
-from veil.collector.supervising import supervise
 from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
 from veil.kernels import keep_compiled_in
 from veil.tools.open_files import require_files
@@ -29,7 +25,6 @@ from veil.tools.open_files import require_files
 __all__ = ["keep_kernels", "serve"]
 
 _LOOK_SECONDS = 1.0
-_GRACE_SECONDS = 10.0
 _WHY = {
     errno.EADDRNOTAVAIL: "this address is not one of this machine",
     errno.EACCES: "this account may not use this port",
@@ -46,19 +41,8 @@ def serve(settings: Settings) -> None:
     files = files_needed(settings.max_connections)
     require_files(files, f"the collector (max_connections = {settings.max_connections})")
     keep_kernels(settings)
-    limited = settings.requests_per_minute and not settings.limits_at_proxy
-    limit = AddressLimit(settings.requests_per_minute) if limited else None
     with _bound(settings) as listener:
-        if settings.workers == 1:
-            _serve(settings, listener, limit, Metrics(), files)
-            return
-        board = Board(settings.workers)
-
-        def work(number: int, ready: Callable[[], None]) -> None:
-            set_up(settings.log_level, number)
-            _serve(settings, listener, limit, Metrics(board.of(number)), files, number, ready)
-
-        supervise(work, settings.workers, settings.shutdown_seconds + _GRACE_SECONDS)
+        _serve(settings, listener, files)
 
 
 def keep_kernels(settings: Settings) -> None:
@@ -66,27 +50,18 @@ def keep_kernels(settings: Settings) -> None:
     keep_compiled_in(Path(settings.folder).resolve() / "kernels")
 
 
-def _serve(
-    settings: Settings,
-    listener: socket.socket,
-    limit: AddressLimit | None,
-    metrics: Metrics,
-    files: int,
-    worker: int = 0,
-    ready: Callable[[], None] | None = None,
-) -> None:
+def _serve(settings: Settings, listener: socket.socket, files: int) -> None:
     import uvicorn
 
     sys.setswitchinterval(_SWITCH_SECONDS)
-    app = App(_service(settings, metrics, chores=worker == 0))
+    app = App(_service(settings))
     app.service.health.prepare_answers()  # a failure is logged, and readiness tells it: reports are taken all the same
-    edge = Edge(settings, metrics, settings.max_connections, limit)
+    limited = settings.requests_per_minute and not settings.limits_at_proxy
+    limit = AddressLimit(settings.requests_per_minute) if limited else None
+    edge = Edge(settings, app.service.metrics, settings.max_connections, limit)
     listener.listen(BACKLOG)
-    if worker == 0:
-        host, port = listener.getsockname()[:2]
-        log("info", "listening", host=host, port=port, connections=edge.most, files=files)
-    if ready is not None:
-        ready()
+    host, port = listener.getsockname()[:2]
+    log("info", "listening", host=host, port=port, connections=edge.most, files=files)
     config = uvicorn.Config(
         app,
         http=protocol_of(edge, Ingest(app)),
@@ -104,12 +79,12 @@ def _serve(
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _service(settings: Settings, metrics: Metrics, chores: bool) -> Service:
-    """The service, once its database is there: both may be started at the same moment."""
+def _service(settings: Settings) -> Service:
+    """Return the service; wait for a database that is not reachable yet, because both may start at the same moment."""
     give_up = time.monotonic() + settings.database_wait_seconds
     while True:
         try:
-            return Service(settings, metrics=metrics, chores=chores)
+            return Service(settings)
         except (StoreUnreachableError, StoreTimeoutError) as problem:
             if time.monotonic() >= give_up:
                 raise

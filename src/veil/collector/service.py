@@ -23,13 +23,13 @@ from veil.collector.health import Health
 from veil.collector.keys import KeyWatch, fingerprint, is_signed_for, own_key
 from veil.collector.logs import log
 from veil.collector.metrics import Metrics
+from veil.collector.reader_threads import ReaderThreads
 from veil.collector.readings import Readings
 from veil.collector.rounds import Studies
 from veil.collector.settings import Settings
 from veil.collector.store import AuditEntry, Store, StoredSurvey
 from veil.collector.tallying import catch_up, is_maintained
 from veil.collector.vitals import measure
-from veil.collector.workers import Workers
 from veil.device.rounds import RoundPart
 from veil.errors import InputError, ServiceError, StoreError, VeilError
 from veil.tools.canonical import Json
@@ -48,14 +48,11 @@ _RETENTION_SECONDS = 60.0
 _FOLD_PAUSE = 60.0  # after a failure
 
 
-def open_store(
-    settings: Settings, *, make: bool = True, hurried: bool = False, chores: bool = True, old: Old = "refuse"
-) -> Store:
-    """The store that the settings name, made ready for use; without `make`, an empty or missing one is refused.
+def open_store(settings: Settings, *, make: bool = True, hurried: bool = False, old: Old = "refuse") -> Store:
+    """Open the store that the settings name; without `make`, refuse an empty or missing one.
 
-    A `hurried` one gives up on a server that does not answer in time: devices wait for it. Of several processes one
-    does the `chores`: it moves what SQLite wrote from its log to its place. One of an earlier version is brought up to
-    date by a collector that starts, and by nothing else.
+    A `hurried` store gives up on a server that does not answer in time, because devices wait for it. `old` says what to
+    do with a database of an earlier schema: only a collector that starts updates it.
     """
     url, path = settings.database, settings.database_file
     if path is not None and not make and not path.exists():
@@ -68,7 +65,7 @@ def open_store(
         from veil.collector.sqlite_store import SqliteStore
 
         make_private_folder(path.parent)
-        store = SqliteStore(path, keep_log_short=chores, old=old, make=make)
+        store = SqliteStore(path, old=old, make=make)
     elif url.startswith(("postgresql://", "postgres://")):
         from veil.collector.postgres_store import PostgresStore
 
@@ -80,10 +77,7 @@ def open_store(
 
 
 class Service:
-    """One collector. `start` within the event loop, `stop` to drain it.
-
-    Of several worker processes one does the `chores`: it catches tallies up and moves studies on, beside the requests.
-    """
+    """One collector. `start` it within the event loop; `stop` commits what waits."""
 
     queue: CommitQueue
 
@@ -92,20 +86,16 @@ class Service:
         settings: Settings,
         store: Store | None = None,
         *,
-        metrics: Metrics | None = None,
-        chores: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings
-        self.store = open_store(settings, hurried=True, chores=chores, old="update") if store is None else store
-        if chores:
-            remove_copies(Path(settings.folder))
+        self.store = open_store(settings, hurried=True, old="update") if store is None else store
+        remove_copies(Path(settings.folder))
         self.health = Health(self.store)
         self._new = not is_signed_for(self.store)
         self.key: Ed25519PrivateKey = own_key(self.store, settings.key_path)
         self.key_watch = KeyWatch(self.store, self.key)
-        self.metrics = Metrics() if metrics is None else metrics
-        self._chores, self._clock = chores, clock
+        self.metrics, self._clock = Metrics(), clock
         self.catalogue = Catalogue(self.store)
         self.studies = Studies(self.store, self.catalogue)
         self.body_bytes = 0
@@ -115,11 +105,11 @@ class Service:
         self.metrics.watch("veil_damaged_reports", self.store.missing)
         # Analysts may wait for each other, and relays that send Arrow too; look-ups and devices wait for none of them.
         # What goes through reports again and again has threads of its own, and so has what reads a kept tally.
-        self.answering = Workers("answer", threads=2, waiting=8)
-        self.reading = Workers("read", threads=2, waiting=8)
-        self.searching = Workers("search", threads=2, waiting=8)
-        self.moving = Workers("rounds", threads=1, waiting=64)
-        self.decoding = Workers("decode", threads=2, waiting=16)
+        self.answering = ReaderThreads("answer", threads=2, waiting=8)
+        self.reading = ReaderThreads("read", threads=2, waiting=8)
+        self.searching = ReaderThreads("search", threads=2, waiting=8)
+        self.moving = ReaderThreads("rounds", threads=1, waiting=64)
+        self.decoding = ReaderThreads("decode", threads=2, waiting=16)
         self.readings = Readings(self.metrics, self.reading, self.searching)
         self._stopping = threading.Event()
         self._published: dict[str, tuple[int, Json]] = {}  # by task, with the end of the statement's validity
@@ -147,9 +137,8 @@ class Service:
             health=self.health,
         )
         self._key_watcher = asyncio.create_task(self._now_and_then("key", self._watch_key))
-        if self._chores:
-            self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
-            self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
+        self._tallier = asyncio.create_task(self._now_and_then("tallies", self._catch_up_all))
+        self._mover = asyncio.create_task(self._now_and_then("studies", self._move_all))
         if self._new:  # an operator who named the wrong folder sees it here
             log("warning", "new-database", database=self.settings.place, key=fingerprint(self.key))
         log("info", "started", store=self.settings.database.partition(":")[0])
@@ -162,8 +151,8 @@ class Service:
         for task in beside:
             task.cancel()
         await asyncio.gather(*beside, return_exceptions=True)  # however they ended, what waits is committed
-        for workers in (self.answering, self.reading, self.searching, self.moving, self.decoding):
-            workers.stop()
+        for threads in (self.answering, self.reading, self.searching, self.moving, self.decoding):
+            threads.stop()
         await self.queue.drain()
         self.store.close()
         log("info", "stopped")
@@ -266,7 +255,7 @@ class Service:
     async def _catch_up_all(self) -> None:
         await self.in_thread(self._caught_up)
 
-    async def in_thread(self, work: Callable[..., T], *arguments: object, by: Workers | None = None) -> T:
+    async def in_thread(self, work: Callable[..., T], *arguments: object, by: ReaderThreads | None = None) -> T:
         """What a call to the database returns; refused at once while the database hangs.
 
         By one of the threads that serve everybody, unless other ones are named.

@@ -23,7 +23,7 @@ _OTHERS = ("SETTINGS", "DATA", "ENGINE", "THREADS", "TRACEBACK", "CHROMIUM", "FI
 _MOST_DAYS = 36_525
 _POSITIVE = (
     *("max_body_bytes", "max_reports", "group_reports", "max_connections", "head_bytes", "head_seconds"),
-    *("ids_megabytes", "body_seconds", "close_seconds", "shutdown_seconds", "precision", "fold_seconds", "workers"),
+    *("ids_megabytes", "body_seconds", "close_seconds", "shutdown_seconds", "precision", "fold_seconds"),
     *("query_megabytes", "query_seconds"),
 )
 
@@ -66,7 +66,6 @@ class Settings:
     requests_per_minute: int = 120
     limits_at_proxy: bool = False
     address_header: str = ""
-    workers: int = 1
     metrics_open: bool = False
     log_level: str = "info"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from veil.collector.blocks import BlockStore, Old, Outcome
 from veil.collector.migrating import bring_up_to_date
-from veil.collector.schema import BLOCKS, PER_SURVEY
+from veil.collector.schema import PER_SURVEY
 from veil.collector.sql import Connection
 from veil.collector.store import AuditEntry, Group
 from veil.errors import StoreDamagedError, StoreError, StoreFullError, StoreTimeoutError
@@ -37,12 +37,10 @@ _TRUNCATE_SECONDS = 0.1  # for each, while nobody can write; and between them
 class SqliteStore(BlockStore):
     """Reports in one file. Several processes may use it at once; one of them writes at a time."""
 
-    def __init__(
-        self, path: str | Path, *, keep_log_short: bool = True, old: Old = "update", make: bool = True
-    ) -> None:
+    def __init__(self, path: str | Path, *, old: Old = "update", make: bool = True) -> None:
         super().__init__()
         # in full: SQLite may take a relative path for a URI ("file:...") or for ":memory:"
-        self._path, self._keeps_log_short = Path(path).absolute(), keep_log_short
+        self._path = Path(path).absolute()
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._closing = threading.Event()
@@ -87,8 +85,7 @@ class SqliteStore(BlockStore):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with self.reading() as connection, contextlib.closing(sqlite3.connect(path.absolute())) as copy:
             connection.backup(copy)
-            column, table = ("reports", "surveys") if self.version < BLOCKS else ("sequence", "counters")
-            return int(copy.execute(f"SELECT coalesce(sum({column}), 0) FROM {table}").fetchone()[0])  # noqa: S608
+            return int(copy.execute("SELECT coalesce(sum(sequence), 0) FROM counters").fetchone()[0])
 
     @contextlib.contextmanager
     def finding_damage(self, connection: Connection) -> Iterator[None]:
@@ -134,7 +131,7 @@ class SqliteStore(BlockStore):
         pass  # there is one writer at a time
 
     def append(self, groups: Sequence[Group], now: int) -> list[Outcome]:
-        if self._checkpointer is None and self._keeps_log_short:
+        if self._checkpointer is None:
             self._checkpointer = threading.Thread(target=self._keep_log_short, name="veil-checkpoint", daemon=True)
             self._checkpointer.start()
         return super().append(groups, now)

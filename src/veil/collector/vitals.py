@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from veil.collector.metrics import Metrics
-from veil.collector.schema import LATEST
+from veil.collector.migrating import latest
 from veil.collector.store import Store
 from veil.version import VERSION
 
@@ -27,7 +27,7 @@ def measure(metrics: Metrics, store: Store, folder: Path, database: str) -> None
 
     The disk is that of the collector's folder. The disk of a PostgreSQL server cannot be seen from here.
     """
-    labels = {"version": VERSION, "python": platform.python_version(), "database": database, "schema": str(LATEST)}
+    labels = {"version": VERSION, "python": platform.python_version(), "database": database, "schema": str(latest())}
     metrics.set("veil_build_info", 1, **labels)
     with suppress(OSError):
         disk = os.statvfs(folder)
