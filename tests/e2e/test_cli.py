@@ -265,7 +265,7 @@ def test_demo_walks_the_whole_way(tmp_path: Path) -> None:
     again = veil_json("demo", "--offline", "--folder", tmp_path / "again", "--people", 20_000, "--seed", 3)
     assert again["estimate"]["rows"] == found["estimate"]["rows"]
     text = veil("demo", "--offline", "--folder", tmp_path / "demo", "--people", 5_000).stdout
-    assert "cover the truth" in text  # so few people may leave no row that stands out
+    assert "contain the true share" in text  # so few people may leave no row that stands out
     assert "veil estimate" in text
 
 

@@ -134,4 +134,4 @@ def test_the_demo_runs_on_what_it_installs(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "veil.cli", "demo", "--people", "500"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "of all 64 intervals cover the truth" in done.stdout
+    assert "of 64 intervals contain the true share" in done.stdout

@@ -86,11 +86,11 @@ def answer(
     ] = 30.0,
     as_json: AsJson = False,
 ) -> Document:
-    """Answer a survey of a collector: check what it promises, pay for it, randomize, and send.
+    """Answer a survey of a collector: check its privacy guarantee, charge the ledger, randomize, and send the report.
 
-    The answer itself never leaves this machine. A report that could not be sent waits in a private file beside the
-    ledger, and is sent with the next answer; given again, an answer is the same bytes and counts once. Once delivered,
-    an answer is forgotten: nothing more is sent or paid, except with --changed.
+    The answer itself never leaves this machine. A report that cannot be sent waits in a private file beside the ledger,
+    and is sent with the next answer. The same answer again gives the same bytes, which count once. After delivery the
+    answer is deleted: nothing more is sent or charged, except with --changed.
     """
     from veil.device import Client, Ledger
 

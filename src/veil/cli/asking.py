@@ -43,10 +43,10 @@ def randomize(
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Turn every person's value into a report, as their device would.
+    """Randomize each value into a report, as each person's device would.
 
-    The output of a table may be a folder: the reports are added to it as one more file. A name that ends in .arrow or
-    .parquet is one file of reports.
+    For a table, the output may be a folder: the reports are added to it as a new file. A name that ends in .arrow or
+    .parquet is a single file.
     """
     from veil.cli.files import check_output, load
     from veil.cli.progress import progress
@@ -92,7 +92,7 @@ def tally(
     engine: Engine = "local",
     as_json: AsJson = False,
 ) -> Document:
-    """Count what the reports support; memory does not grow with the number of people."""
+    """Count reports into a tally. Memory use does not grow with the number of people."""
     from veil.cli.files import check_inputs, check_output, load
     from veil.cli.progress import progress
     from veil.errors import InputError
@@ -121,7 +121,7 @@ def merge(
     out: Out,
     as_json: AsJson = False,
 ) -> Document:
-    """Add tallies up: the same as one tally of all their reports."""
+    """Add tallies. The sum equals one tally of all their reports."""
     from veil.cli.files import check_output, load, load_tallies
     from veil.tools.durable import write_atomically
     from veil.wire.tallies import encode_tally

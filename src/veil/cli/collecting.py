@@ -58,7 +58,7 @@ SurveyOrStudy = Annotated[
     ),
 ]
 
-survey_app = typer.Typer(help="Publish studies, open and close their surveys, and read them.", no_args_is_help=True)
+survey_app = typer.Typer(help="Publish studies, open and close surveys, and read their results.", no_args_is_help=True)
 
 
 @reporting
@@ -69,7 +69,7 @@ def serve(
     folder: Folder = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Run the collector until it is told to stop: it takes reports, keeps them, and answers analysts."""
+    """Run the collector until it is stopped: it accepts reports, stores them, and answers analysts."""
     check_installed()
     from veil.collector.versions import check_uvicorn
 
@@ -85,9 +85,9 @@ def serve(
 
 @reporting
 def warm(settings: SettingsFile = None, folder: Folder = None, as_json: AsJson = False) -> Document:
-    """Compile what the collector needs for answers, and keep it: the next start of `veil serve` need not.
+    """Compile and cache the code that answers need, so that the next `veil serve` starts faster.
 
-    Touches neither the database nor the key.
+    Does not open the database or the key.
     """
     check_installed()
     from veil.collector.health import count_something
@@ -143,7 +143,7 @@ def create(
     new: New = False,
     open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
 ) -> Document:
-    """Publish a study: its survey is kept as a draft. Another reading of the same task replaces the one before."""
+    """Publish a study as a draft survey. A study with the same task replaces the one published before."""
     from veil.cli.files import read_published
     from veil.collector.catalogue import task_wanted
     from veil.collector.documents import for_devices
@@ -185,7 +185,7 @@ def create(
 
 @command(survey_app, "open", "open")
 def open_(on: On, task: TaskId) -> Document:
-    """Open a draft: from now on it takes reports, and what it asks never changes."""
+    """Open a draft: it takes reports from now on, and its task can no longer change."""
     from veil.collector.documents import for_devices
 
     stored = on.catalogue.open(on.catalogue.chosen(task).task)
@@ -194,13 +194,13 @@ def open_(on: On, task: TaskId) -> Document:
 
 @command(survey_app, "close", "close")
 def close(on: On, task: TaskId) -> Document:
-    """Close a survey: no report is stored after this."""
+    """Close a survey: it takes no more reports."""
     return on.shown(on.catalogue.describe(on.catalogue.close(on.catalogue.chosen(task).task)))
 
 
 @command(survey_app, "show")
 def show(on: On, task: SurveyOrStudy) -> Document:
-    """Say how a survey stands, or a study of several rounds."""
+    """Show the state of a survey or of a study of several rounds."""
     from veil.collector.documents import for_devices
 
     study = on.studies.beginning(task)
@@ -212,7 +212,7 @@ def show(on: On, task: SurveyOrStudy) -> Document:
 
 @command(survey_app, "list")
 def list_surveys(on: On) -> Document:
-    """List all surveys, oldest first, and the studies that some of them are rounds of."""
+    """List all surveys, oldest first, and all studies of several rounds."""
     surveys = [_described(on, stored) for stored in on.store.surveys()]
     studies = [on.studies.describe(study.id) for study in on.store.studies()]
     for one in surveys:
@@ -232,7 +232,7 @@ def next_round(
         int | None, typer.Option("--round", min=0, help="The round to close: again is fine then.")
     ] = None,
 ) -> Document:
-    """Close the current round of a study, read it, and open the next one."""
+    """Close the current round of a study, read its reports, and open the next round."""
     found = on.studies.beginning(study) or study
     on.studies.request_next(found, number)
     on.studies.advance(found)
@@ -253,7 +253,7 @@ def answer(
     out: TableOut = None,
     plot: Picture = None,
 ) -> Document:
-    """Say what the study of a survey found in the reports up to its mark, as `veil estimate` does with files."""
+    """Estimate the result of a survey from its reports up to the last step, as `veil estimate` does from files."""
     from veil.cli.files import Loaded
     from veil.cli.showing import Wanted, remarked
     from veil.collector.answers import Query, prepare, without
@@ -287,7 +287,7 @@ def export(
         bool, flag("--folders", "Several files, as Spark and others read them: task=.../day=YYYY-MM-DD/part-*.parquet.")
     ] = False,
 ) -> Document:
-    """Write a survey's reports up to its mark to Parquet, without ids and in no order of arrival."""
+    """Write a survey's reports up to the last step to Parquet, without ids and in random order."""
     from veil.cli.files import check_output
     from veil.collector.exporting import export_folder, export_parquet
 
@@ -305,7 +305,7 @@ def export(
 
 @command(survey_app, "rebuild", "rebuild")
 def rebuild(on: On, task: TaskId) -> Document:
-    """Count all reports up to the mark again, and put the tally right if it was not."""
+    """Recount all reports up to the last step, and correct the stored tally if it differs."""
     from veil.collector.catalogue import read_by
     from veil.collector.tallying import is_maintained
     from veil.collector.tallying import rebuild as count_again
@@ -325,7 +325,7 @@ def rebuild(on: On, task: TaskId) -> Document:
 def purge(
     on: On, task: TaskId, yes: Annotated[bool, flag("--yes", "Really do it: nothing brings them back.")] = False
 ) -> Document:
-    """Forget the reports of a closed survey; where a tally is kept, its answers stay."""
+    """Erase the reports of a closed survey. Its results remain if their tally is stored."""
     if not yes:
         raise typer.BadParameter("this forgets reports for good: say --yes")
     stored = on.catalogue.chosen(task)

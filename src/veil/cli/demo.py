@@ -1,4 +1,4 @@
-"""`veil demo --offline`: the whole corridor on made-up people, through the same functions as the other commands.
+"""`veil demo --offline`: plan, randomize, tally and estimate with simulated people, as other commands do.
 
 Every step leaves its file in one folder, so that each can be tried again by hand.
 """
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from veil.cli.choices import show_choice
 from veil.cli.example import APPS, QUESTION, made_up
 from veil.cli.files import load_tallies
-from veil.cli.outcome import Document, shell_command
+from veil.cli.outcome import Document, plural, shell_command
 from veil.cli.showing import Wanted
 from veil.cli.values import Randomized, Values
 from veil.comparison import Held
@@ -40,18 +40,18 @@ _HALVES = ("1", "2")
 def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Watch) -> Document:
     """Plan, randomize on two groups of devices, tally each, merge, estimate, draw; every step leaves its file."""
     folder.mkdir(parents=True, exist_ok=True)
-    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.", markup=True)
-    step(screen, 1, "plan", "the oracles that could ask it, and what each would cost")
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} simulated people, {len(APPS)} possible answers.", markup=True)
+    step(screen, 1, "plan", "compare the frequency oracles and choose one")
     choice = plan("histogram", Wishes(EPSILON, Categories(APPS), people))
     study, survey = choice.study, choice.study.survey
     show_choice(choice, screen)
     screen.print(
-        f"  The promise, exact: no two answers make any report more than e^{survey.guarantee.epsilon:g} ="
-        f" {float(survey.guarantee.ratio or 0):.3f} times as likely."
+        f"  Privacy guarantee: for any two answers, the probabilities of a report differ by at most the factor"
+        f" e^{survey.guarantee.epsilon:g} = {float(survey.guarantee.ratio or 0):.3f}."
     )
     write_atomically(folder / "study.json", study.to_bytes())
 
-    step(screen, 2, "randomize", "on the devices: an answer becomes a report, and only that leaves")
+    step(screen, 2, "randomize", "each device turns its answer into a randomized report")
     held = made_up(people)
     counted: list[tuple[Path, Path]] = []
     for half, some in zip(_HALVES, np.array_split(held, len(_HALVES)), strict=True):
@@ -61,10 +61,12 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
         own = None if seed is None else 2 * seed + len(counted)
         done = Randomized(study, survey, Values.at(values), watch, seed=own)
         done.write(reports)
-        screen.print(f"  {values.name} -> {reports.name}: {done.people:,} reports of {survey.layout.size} bytes")
+        screen.print(
+            f"  {values.name} -> {reports.name}: {done.people:,} reports of {plural(survey.layout.size, 'byte')}"
+        )
         counted.append((reports, folder / f"tally-{half}.bin"))
 
-    step(screen, 3, "tally and merge", "at the collector: integers that add up exactly")
+    step(screen, 3, "tally and merge", "the collector counts the reports; tallies add exactly")
     tally = folder / "tally.bin"
     for reports, part in counted:
         write_atomically(part, encode_tally(InFiles(survey, [reports], watch).tally()))
@@ -72,7 +74,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
     write_atomically(tally, encode_tally(merged))
     screen.print(f"  {' + '.join(part.name for _, part in counted)} -> {tally.name}: {merged.people:,} reports")
 
-    step(screen, 4, "estimate", "what the collector learns, beside the truth that it never saw")
+    step(screen, 4, "estimate", "the estimated shares, and the true shares, which the collector never receives")
     run, known = StudyRun(study), Held(survey, held.astype(np.uint64))
     run.answer(merged)
     found = run.result
@@ -81,10 +83,10 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
     shown = Wanted(None, folder / "estimate.svg" if drawn else None, 0.95, TOP).present(found, screen, (), known)
     truth = known.truth(found) or []
     covered = sum(row.low <= share <= row.high for row, share in zip(found, truth, strict=True))
-    screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected).")
+    screen.print(f"{covered} of {len(APPS)} intervals contain the true share (95 % expected).")
     again = shell_command("veil", "estimate", folder / "study.json", tally, "--top", "20")
     screen.print()
-    screen.print_line(f"All in {folder}/. Next: {again}")
+    screen.print_line(f"All files are in {folder}/. Next: {again}")
     return {
         "folder": str(folder),
         "task": survey.task,
@@ -122,5 +124,5 @@ def beside_truth(
     ]
     screen.print(plain_table(("value", "share", "95 % interval", "truth"), cells))
     covered = sum(row["low"] <= known[row["value"]] <= row["high"] for row in rows)
-    screen.print(f"{covered} of all {len(APPS)} intervals cover the truth (95 % expected). It took {seconds:.0f} s.")
+    screen.print(f"{covered} of {len(APPS)} intervals contain the true share (95 % expected). It took {seconds:.0f} s.")
     return known, covered

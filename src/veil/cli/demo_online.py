@@ -1,4 +1,4 @@
-"""`veil demo`: a collector on SQLite, a survey, and made-up people whose devices report over HTTP.
+"""`veil demo`: a collector on SQLite, a survey, and simulated devices that report over HTTP.
 
 The collector and the crowds of devices are processes of their own: only HTTP goes between them.
 """
@@ -44,13 +44,13 @@ _SCOPES = ("surveys:write", "surveys:read", "answers:read")
 
 def walk_online(people: int, screen: Screen, watch: Watch) -> Document:
     """Plan, serve, open, report, answer; in a temporary folder that is gone afterwards."""
-    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.", markup=True)
-    step(screen, 1, "plan", "the oracle that asks it best")
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} simulated people, {len(APPS)} possible answers.", markup=True)
+    step(screen, 1, "plan", "choose the frequency oracle")
     choice = plan("histogram", Wishes(EPSILON, Categories(APPS), people))
     survey, start = choice.study.survey, time.monotonic()
     screen.print(f"[bold green]*[/] {choice.why}", markup=True)
 
-    step(screen, 2, "serve", "a collector on SQLite; the survey is signed and opened")
+    step(screen, 2, "serve", "start a collector on SQLite, then sign and open the survey")
     with tempfile.TemporaryDirectory(prefix="veil-demo-") as folder, _serving(Path(folder)) as port:
         token = _token(folder)
         asked = json.dumps({"survey": parse(choice.study.to_bytes())}).encode()
@@ -58,25 +58,25 @@ def walk_online(people: int, screen: Screen, watch: Watch) -> Document:
         _ask(port, "POST", "/v1/surveys", token, asked)
         _ask(port, "POST", f"{path}/open", token)
         url = f"http://127.0.0.1:{port}{path}"
-        screen.print_line(f"  veil serve, veil survey create --open: {url}")
+        screen.print_line(f"  survey: {url}")
 
-        step(screen, 3, "report", "on the devices: check the promise, pay, randomize; only the report leaves")
+        step(screen, 3, "report", "each device checks the guarantee, charges its ledger, and sends a randomized report")
         held = made_up(people)
         with watch("reporting", people) as advance:
             _report(url, held, advance)
         state = _ask(port, "GET", f"{path}/state", token)
         seconds = time.monotonic() - start
         reports, size = plural(state["reports"], "report"), plural(survey.layout.size, "byte")
-        screen.print(f"  {reports} of {size} over HTTP, on the disk before they were acknowledged")
+        screen.print(f"  {reports} of {size} received over HTTP, each stored on disk before it was acknowledged")
 
-        step(screen, 4, "estimate", "what the collector learns, beside the truth that it never saw")
+        step(screen, 4, "estimate", "the estimated shares, and the true shares, which the collector never receives")
         answer = _ask(port, "GET", f"{path}/answer", token)
     return _shown(screen, answer, held, seconds)
 
 
 def _shown(screen: Screen, answer: Document, held: Any, seconds: float) -> Document:
     known, covered = beside_truth(screen, answer["rows"], held, seconds)
-    screen.print("Next: veil demo --offline (the same through files), docs/collector/service.md")
+    screen.print("Next: run veil demo --offline (the same steps with files), or read docs/collector/service.md.")
     return {"task": answer["task"], "people": answer["people"], "answer": answer, "truth": known, "covered": covered}
 
 

@@ -1,4 +1,4 @@
-"""The demo's made-up people: which app they open first in the morning.
+"""The simulated people of the demo: which app they open first in the morning.
 
 No real data, and the same people every time: only their reports are random.
 """
@@ -33,7 +33,7 @@ _POPULATION_SEED = 64
 
 
 def made_up(people: int) -> NDArray[np.int64]:
-    """Which app each made-up person opens, as an index. The k-th has a share proportional to 1 / (k + 2): like Zipf."""
+    """Return each simulated person's app as an index. The k-th app has a share proportional to 1 / (k + 2)."""
     ends = np.cumsum([_UNIT // (rank + 3) for rank in range(len(APPS))])
     drawn = SeededForExperiments(_POPULATION_SEED).below(int(ends[-1]), people).astype(np.int64)
     return np.searchsorted(ends, drawn, side="right")

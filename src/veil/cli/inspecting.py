@@ -43,7 +43,7 @@ def inspect(
     ] = False,
     as_json: AsJson = False,
 ) -> Document:
-    """Say in plain words what a file is."""
+    """Describe a file: a study, a task, reports, a tally, a result, or the folder of a run or table."""
     from veil.cli.files import load
     from veil.cli.tables import show_facts
 

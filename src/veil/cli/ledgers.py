@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ledger_app"]
 
-ledger_app = typer.Typer(help="A person's ledger: its caps, what was spent, and its day.", no_args_is_help=True)
+ledger_app = typer.Typer(
+    help="Show or change a person's ledger: its caps, the spent budget, and its day.", no_args_is_help=True
+)
 
 File = Annotated[
     Path | None,
@@ -29,7 +31,7 @@ File = Annotated[
 @ledger_app.command("show")
 @reporting
 def show(ledger: File = None, as_json: AsJson = False) -> Document:
-    """Show the caps, what was spent, and the day on which the next answer counts."""
+    """Show the caps, the spent budget, and the day that the next answer is charged to."""
     return _said(_opened(ledger), as_json)
 
 
@@ -45,7 +47,7 @@ def move_clock_back(
     ] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Set the ledger's day back, after a wrong clock has set it forward. No spent budget is returned."""
+    """Set the ledger's day back after a wrong clock moved it forward. Spent budget is not returned."""
     from veil.errors import InputError
 
     budget = _opened(ledger)
@@ -67,7 +69,7 @@ def raise_caps(
     delta: Annotated[float | None, typer.Option(help="The delta that all answers together may have.")] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Raise caps of the ledger. The person whose ledger it is decides; the change is recorded in the file."""
+    """Raise caps of the ledger. Its owner decides; the file records the change."""
     budget = _opened(ledger)
     budget.raise_caps(lifetime=lifetime, per_day=per_day, per_survey=per_survey, delta=delta)
     return _said(budget, as_json)

@@ -65,7 +65,7 @@ def _escaped_usage() -> Iterator[None]:
 app = typer.Typer(
     name="veil",
     cls=_Root,
-    help="Statistics from people without learning anybody's answer, by local differential privacy.",
+    help="Collect statistics under local differential privacy: each device randomizes its answer before sending it.",
     epilog=_EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a traceback with local variables would show people's values
@@ -84,7 +84,7 @@ def run() -> None:
 
 @app.callback(invoke_without_command=True)
 def root(version: Annotated[bool, flag("--version", "Print the version and exit.")] = False) -> None:
-    """Statistics from people without learning anybody's answer, by local differential privacy."""
+    """Collect statistics under local differential privacy: each device randomizes its answer before sending it."""
     if version:
         typer.echo(f"veil {__version__}")
         raise typer.Exit
@@ -95,7 +95,7 @@ def post(
     name: Annotated[str | None, typer.Argument(help="One method to read about.", autocompletion=methods)] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """List the post-processing methods: what each enforces, what it is good for, how it is biased."""
+    """List the post-processing methods: what each enforces, when to use it, and its bias."""
     from veil.cli.tables import plain_table
     from veil.post import METHODS, method
 
@@ -111,20 +111,21 @@ def post(
 @reporting
 def demo(
     offline: Annotated[
-        bool, flag("--offline", "Through files instead: randomize, tally, merge, estimate, picture.")
+        bool, flag("--offline", "Use files instead of HTTP: randomize, tally, merge, estimate, and draw a picture.")
     ] = False,
     people: Annotated[
-        int | None, typer.Option(min=100, help="How many people to make up; default: 20000, or 200000 with --offline.")
+        int | None, typer.Option(min=100, help="Number of simulated people; default: 20000, or 200000 with --offline.")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option(help="With --offline: where the files go; default: a folder named demo.")
+        Path | None, typer.Option(help="With --offline: the folder for the files; default: demo.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="With --offline: make the reports repeatable (the people always are).")
+        int | None,
+        typer.Option(help="With --offline: a seed for the reports (the simulated people are always the same)."),
     ] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Walk the whole way with made-up people: a collector, devices that report over HTTP, and what it learns."""
+    """Run a demonstration: a collector, simulated devices that report over HTTP, and the estimates."""
     from veil.cli.progress import progress
 
     if offline:
@@ -154,11 +155,11 @@ def reproduce(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="The folder with the real data. Default: VEIL_DATA, or else a made-up stand-in."),
+        typer.Option(help="The folder with the real data; default: VEIL_DATA, or else synthetic data."),
     ] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Run a paper's experiment again: its tables, its figures, and its claims with a verdict."""
+    """Reproduce a paper's experiment: its tables and figures, and a verdict on each claim."""
     from veil.cli.progress import progress
     from veil.cli.reproducing import list_experiments, reproduce_experiment
 

@@ -29,11 +29,12 @@ class _ListsByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-token_app = typer.Typer(help="Make, list and revoke the tokens of analysts.", no_args_is_help=True)
+token_app = typer.Typer(help="Create, list and revoke tokens of analysts.", no_args_is_help=True)
 audit_app = typer.Typer(
-    help="The audit log: who asked what and when. Without a command: `list`, with its options.", cls=_ListsByDefault
+    help="Show or prune the audit log: who asked what and when. Without a command: `list`, with its options.",
+    cls=_ListsByDefault,
 )
-key_app = typer.Typer(help="The key that a collector signs surveys with.", no_args_is_help=True)
+key_app = typer.Typer(help="Show, create or adopt the key that signs a collector's surveys.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -46,9 +47,9 @@ def register(app: typer.Typer) -> None:
 def backup(
     on: On, out: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; there must be none.")]
 ) -> Document:
-    """Copy the collector's database to a file, as it is at one moment; the collector may go on meanwhile.
+    """Back up the collector's database to a file. The collector may keep running.
 
-    The signing key is not in it: keep that apart.
+    The backup is a consistent snapshot without the signing key: store the key separately.
     """
     from veil.collector.backup import back_up
 
@@ -63,7 +64,7 @@ def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `veil backup` wrote, of this version or before.")],
     new: New = False,
 ) -> Document:
-    """Copy a backup into an empty database, SQLite or PostgreSQL, whichever it was made of."""
+    """Restore a backup into an empty database, SQLite or PostgreSQL, from either of them."""
     from veil.collector.backup import restore as copy_back
 
     reports = copy_back(file, _blocks(on), on.settings.place, Path(on.settings.folder))
@@ -72,9 +73,10 @@ def restore(
 
 
 def check(on: On) -> Document:
-    """Check the stored reports and their ids for damage; the collector may go on meanwhile.
+    """Check the stored reports and their ids for damage. The collector may keep running.
 
-    Prints each damaged part and how many reports are missing because of it. The exit code is 5 if there is damage.
+    Prints each damaged part and the number of reports that are missing because of it. The exit code is 5 if there is
+    damage.
     """
     from veil.cli.progress import progress
     from veil.collector.checking import find_damage
@@ -99,7 +101,7 @@ def check(on: On) -> Document:
 def list_audit(
     on: On, limit: Annotated[int, typer.Option("--last", min=1, help="How many entries to show.")] = 50
 ) -> Document:
-    """Show who asked what and when, newest first: analysts by their token, operators by their account."""
+    """Show entries of the audit log, newest first: analysts by token, operators by account."""
     entries = on.store.audit(limit)
     for entry in entries:
         on.said(f"{entry.at}  {entry.token:16} {entry.action:14} {(entry.task or '')[:12]:12} {entry.parameters}")
@@ -113,7 +115,7 @@ def prune_audit(
         str, typer.Option(metavar="YYYY-MM-DD", help="Erase the entries of earlier days (UTC); at the latest today.")
     ],
 ) -> Document:
-    """Erase old entries of the audit log, and add one that says who erased how many.
+    """Erase old entries of the audit log, and add one with the number erased and the account.
 
     Entries about earlier pruning stay.
     """
@@ -151,7 +153,7 @@ def create_token(
     name: Annotated[str | None, typer.Option(help="What it is called in lists and in the audit log.")] = None,
     days: Annotated[int | None, typer.Option(help="It ends after so many days; default: when it is revoked.")] = None,
 ) -> Document:
-    """Make a token and print it: it cannot be shown again."""
+    """Create a token and print it. It cannot be shown again."""
     from veil.collector.tokens import issue_token, new_name
 
     name = new_name() if name is None else name  # the audit log knows it, too
@@ -165,7 +167,7 @@ def create_token(
 
 @command(token_app, "list")
 def list_tokens(on: On) -> Document:
-    """List all tokens by name, with how long they are valid, without their secrets."""
+    """List all tokens by name with their validity, without their secrets."""
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     for token in (tokens := on.store.tokens()):
         over = token.expires is not None and token.expires <= today
@@ -182,7 +184,7 @@ def list_tokens(on: On) -> Document:
 def revoke_token(
     on: On, name: Annotated[str, typer.Argument(help="The token's name: the first column of `veil token list`.")]
 ) -> Document:
-    """Refuse a token from now on."""
+    """Revoke a token: the collector refuses it from now on."""
     if not on.store.revoke_token(name):
         raise InputError("there is no token of that name")
     return on.said(f"revoked {name}", name=name, revoked=True)
@@ -190,7 +192,7 @@ def revoke_token(
 
 @command(key_app, "show")
 def show_key(on: On) -> Document:
-    """Show the public key that devices check surveys with, and its fingerprint."""
+    """Show the public key that devices verify surveys with, and its fingerprint."""
     from veil.collector.documents import key_text
     from veil.collector.keys import check_key_file, fingerprint, load_key
 
@@ -204,7 +206,7 @@ def show_key(on: On) -> Document:
 def make_key(
     file: Annotated[Path, typer.Argument(help="The file to write; there must be none.")], as_json: AsJson = False
 ) -> Document:
-    """Make another key beside the collector's, and show its public key: devices get that before it is adopted."""
+    """Create another key and show its public key. Give it to devices before you adopt the key."""
     check_installed()
     from veil.cli.tables import show_facts
     from veil.collector.documents import key_text
@@ -221,7 +223,7 @@ def make_key(
 def adopt_key(
     on: On, yes: Annotated[bool, flag("--yes", "Really do it: devices must know the new key.")] = False
 ) -> Document:
-    """Sign this database's surveys with the key in the key file from now on, in place of the one before."""
+    """Sign this database's surveys with the key in the key file from now on."""
     from veil.collector.keys import adopt, fingerprint, is_own, load_key
 
     path = on.settings.key_path

@@ -74,15 +74,14 @@ class Verdict(dict[str, Any]):
 
 EXIT_CODES = {
     0: "done",
-    1: "something unexpected: a bug in veil",
-    2: "usage: an option or argument that the command does not have",
-    3: "bad input: a value outside the domain, a missing file, a folder that cannot be written",
-    4: "mismatch: reports, tallies or a run of another study",
-    5: "damaged or foreign bytes: not a whole study, report file or tally; veil check found damage",
-    6: "budget: the ledger refuses to spend",
-    7: "the collector refuses (a survey in another state, a database that is down) or cannot be reached, or a party of"
-    " a shuffle failed",
-    8: "an engine is not there or failed: no GPU, no Java, a lost cluster; nothing was counted",
+    1: "internal error: a bug in veil",
+    2: "usage: an unknown, missing or invalid option or argument",
+    3: "invalid input: for example a value outside the domain, a missing file or a read-only folder",
+    4: "mismatch: reports, tallies or a run that belong to another study",
+    5: "damaged data: an incomplete or foreign study, report file or tally, or damage that veil check found",
+    6: "budget: the ledger refuses the charge",
+    7: "service: the collector refuses or cannot be reached, its database is down, or a party of a shuffle failed",
+    8: "engine: missing or failed, for example no GPU, no Java or a lost cluster; nothing was counted",
 }
 _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (
     (InputError, 3),

@@ -60,8 +60,8 @@ def keys(
 ) -> Document:
     """Set up a shuffle between parties: a test authority, keys, the plan, and each party's settings.
 
-    Whoever makes all keys could be everybody: that is for tests and first steps. With --public only what may be known
-    to all is written, and every party makes its own keys.
+    This machine creates all keys and could impersonate every party: use that for tests only. With --public, only public
+    files are written, and each party creates its own keys.
     """
     from veil.cli.files import check_inputs, load
     from veil.errors import InputError
@@ -121,7 +121,7 @@ def secret(
     ring: Annotated[int, typer.Option(help="Bits of a report on the way: 32 or 64.")] = 64,
     as_json: AsJson = False,
 ) -> Document:
-    """Make the server's own key: secret.json stays where it is, public.json goes into the plan."""
+    """Create the server's key pair: secret.json stays on the server, public.json goes into the plan."""
     import json
 
     from veil.errors import InputError
@@ -141,7 +141,7 @@ def secret(
 
 @reporting
 def shuffler(config: Config, as_json: AsJson = False) -> Document:
-    """Run one shuffler: it keeps what devices leave with it, and shuffles when the server says so."""
+    """Run one shuffler: it stores submissions of devices, and shuffles them when the server asks."""
     from veil.shuffle.parties.listening import files_needed
     from veil.shuffle.parties.shuffler import ShufflerProcess
     from veil.shuffle.protocols import protocol_of
@@ -182,9 +182,9 @@ def submit(
     twice: Annotated[bool, flag("--twice", "Submit a file that was submitted before: its people count twice.")] = False,
     as_json: AsJson = False,
 ) -> Document:
-    """Play devices: randomize every person's value, split the report, and leave a share with every shuffler.
+    """Simulate devices: randomize each value, split the report into shares, and submit one to each shuffler.
 
-    Shares are written down before they are sent, so that a run that was broken off goes on with the same ones.
+    Shares are written to disk before they are sent, so that an interrupted run continues with the same shares.
     """
     from veil.cli.progress import progress
     from veil.cli.values import Randomized
@@ -255,7 +255,7 @@ class _Submitted:
 
 @reporting
 def status(config: Config, as_json: AsJson = False) -> Document:
-    """Ask every shuffler how many people's shares it holds, and whether the collection is closed."""
+    """Show how many people's shares each shuffler stores, and whether the collection is closed."""
     import asyncio
 
     from veil.cli.tables import plain_table
@@ -280,10 +280,10 @@ def spot_checks(
     device: Annotated[Path, typer.Option(help="The settings that devices have: the accounts send as they do.")],
     as_json: AsJson = False,
 ) -> Document:
-    """Report with the server's own accounts, in a sequential shuffle: a shuffler that replaces reports is noticed.
+    """Submit reports of the server's own to a sequential shuffle, to detect a shuffler that replaces reports.
 
-    The server knows these reports, looks for them in the outcome, and takes them out of it again. A shuffler that
-    replaces a share s of all reports is caught with probability 1 - (1 - s)^count.
+    The server looks for these reports in the shuffled ones and removes them. A shuffler that replaces a share s of all
+    reports is detected with probability 1 - (1 - s)^count.
     """
     import asyncio
 
@@ -318,10 +318,10 @@ def server(
     ] = False,
     as_json: AsJson = False,
 ) -> Document:
-    """Close the collection, have it shuffled, and keep the shuffled reports; after a failure, run it again.
+    """Close the collection, run the shuffle, and store the shuffled reports. After a failure, run it again.
 
-    Once closed, a collection is about the same people and the same fakes in every run: nothing is counted twice, and
-    whoever sees two runs learns no more than from one.
+    A closed collection has the same people and the same fake reports in every run: nothing is counted twice, and two
+    runs reveal no more than one.
     """
     import asyncio
 

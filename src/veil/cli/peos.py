@@ -14,7 +14,7 @@ from veil.cli.peos_planning import plan
 __all__ = ["peos_app"]
 
 peos_app = typer.Typer(
-    help="Shuffle reports by several shufflers, none of whom is trusted, with fake reports among them.",
+    help="Shuffle reports and add fake ones, by several shufflers of which none must be trusted alone.",
     no_args_is_help=True,
 )
 peos_app.command()(plan)

@@ -27,7 +27,7 @@ _SERVER, _USERS, _LOCAL, _DELTA = 1.0, 2.0, 4.0, 1e-6
 
 @reporting
 def demo(
-    people: Annotated[int, typer.Option(min=100, help="How many people to make up.")] = 2000,
+    people: Annotated[int, typer.Option(min=100, help="Number of simulated people.")] = 2000,
     shufflers: Annotated[int, typer.Option(help="How many shufflers: an odd number from 3.")] = 3,
     bits: Annotated[int, typer.Option(help="Bits of the server's key; fewer than 3072 are for tests.")] = 3072,
     folder: Annotated[
@@ -36,7 +36,7 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Walk the whole way on this machine: a server, shufflers and made-up people's devices, each a process."""
+    """Run a demonstration on this machine: a server, shufflers and simulated devices as separate processes."""
     screen = console(as_json)
     if folder is not None:
         return _walk(people, shufflers, bits, folder, screen)
@@ -54,31 +54,33 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Screen) 
     from veil.shuffle.rehearsal import free_addresses, running
 
     import_gmpy2()
-    screen.print(f"[bold]{QUESTION}[/]\n{people:,} made-up people each hold one of {len(APPS)} answers.", markup=True)
-    step(screen, 1, "plan", "an oracle and a number of fake reports that keep three promises")
+    screen.print(f"[bold]{QUESTION}[/]\n{people:,} simulated people, {len(APPS)} possible answers.", markup=True)
+    step(screen, 1, "plan", "choose an oracle and a number of fake reports that meet three privacy guarantees")
     found = design_peos(_SERVER, _USERS, _LOCAL, users=people, domain=APPS, delta=_DELTA)
     _promises(screen, found)
     study = Histogram(found.oracle, shuffler=found.shuffler)
 
-    step(screen, 2, "keys", f"a key of {bits} bits for the server, and a certificate for everybody")
+    step(screen, 2, "keys", f"create a {bits}-bit key for the server, and a certificate for each party")
     plan = make_folder(folder, study, free_addresses(shufflers), collection="demo", bits=bits)
-    screen.print_line(f"  {folder}: plan.json, study.json, and a file of settings for each party")
+    screen.print_line(f"  {folder}: plan.json, study.json and a settings file for each party")
 
     held, start = made_up(people), time.monotonic()
     values = folder / "values.csv"
     values.write_text("app\n" + "\n".join(APPS[i] for i in held) + "\n")
     with running(plan, folder):
-        step(screen, 3, "submit", "on the devices: randomize, split into shares, encrypt one; each shuffler gets one")
+        step(
+            screen, 3, "submit", "each device randomizes its answer and sends one share of the report to each shuffler"
+        )
         told = _veil("peos", "submit", str(values), "--config", str(folder / "device.toml"))
-        screen.print(f"  {told['people']:,} people; every shuffler holds {told['people']:,} shares, on its disk")
-        step(screen, 4, "shuffle", "the shufflers hide, permute and share anew; nobody knows all the permutations")
+        screen.print(f"  {told['people']:,} people; each shuffler has stored {told['people']:,} shares on disk")
+        step(screen, 4, "shuffle", "the shufflers permute the reports in turn; no party knows the complete permutation")
         done = _veil("peos", "server", "--config", str(folder / "server.toml"))
     screen.print(costs_table(done["costs"]))
 
-    step(screen, 5, "estimate", "what the server learns, beside the truth that it never saw")
+    step(screen, 5, "estimate", "the estimated shares, and the true shares, which the server never receives")
     answer = _veil("estimate", str(folder / "study.json"), done["out"], "--all", "--top", str(len(APPS)))
     known, covered = beside_truth(screen, answer["rows"], held, time.monotonic() - start)
-    screen.print("Next: docs/peos.md; veil peos plan --help")
+    screen.print("Next: read docs/peos.md, or run veil peos plan --help.")
     found_there = {"people": people, "answer": answer, "truth": known, "covered": covered}
     return {**found_there, "costs": done["costs"], "fakes": done["fakes"]}
 
@@ -86,11 +88,11 @@ def _walk(people: int, shufflers: int, bits: int, folder: Path, screen: Screen) 
 def _promises(screen: Screen, found: PeosDesign) -> None:
     rows = [
         ("the server", str(found.server.central)),
-        ("the server and all other people together", str(found.server_and_users.central)),
-        ("the server and most of the shufflers", str(found.local)),
+        ("the server together with all other people", str(found.server_and_users.central)),
+        ("the server together with most shufflers", str(found.local)),
     ]
-    screen.print(plain_table(("what is promised against", ""), rows))
-    screen.print(f"  {found.oracle.name} with {found.fakes:,} fakes among the reports")
+    screen.print(plain_table(("protection against", "guarantee"), rows))
+    screen.print(f"  {found.oracle.name} with {found.fakes:,} fake reports")
 
 
 def _veil(*arguments: str) -> Document:

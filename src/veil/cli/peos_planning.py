@@ -59,7 +59,7 @@ def plan(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the study here, as in study.json.")] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Find the oracle and the number of fake reports of least error that keep three promises, and write the study."""
+    """Find the oracle and number of fake reports that meet three privacy guarantees with the least error."""
     from veil.cli.files import check_output
     from veil.histogram import Histogram
     from veil.shuffle import designs_peos

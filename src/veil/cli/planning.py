@@ -143,7 +143,7 @@ def plan(
     listed: Annotated[bool, flag("--list", "List all goals and kinds of studies.")] = False,
     as_json: AsJson = False,
 ) -> Document:
-    """Compare the ways to ask for something, explain which one is best, and write it as a study."""
+    """Compare methods for a goal, explain the choice, and write the study to a file."""
     screen = console(as_json)
     if kind is None or listed:
         return show_goals(screen)

@@ -43,7 +43,7 @@ def estimate(
     plot: Picture = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Say what the reports of a study tell, with its error: frequencies, a distribution, a mean, what was searched."""
+    """Estimate the result of a study, with errors: frequencies, a distribution, a mean or frequent values."""
     from veil.cli.files import collected_of, load
     from veil.cli.progress import progress
     from veil.cli.showing import Wanted, remarked
@@ -83,7 +83,7 @@ def difference(
     plot: Picture = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Say what changed between two collections of answers to one question, with intervals: two months, two groups."""
+    """Estimate the change between two collections, with intervals: for example two months or two groups."""
     from veil.cli.files import collected_of, load
     from veil.cli.progress import progress
     from veil.cli.showing import Wanted, remarked
@@ -121,7 +121,7 @@ def next_round(
     plot: Picture = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Take what a round collected, and write the task of the next one; after the last, show what was learnt."""
+    """Read the reports of a round and write the task of the next round; after the last round, show the result."""
     from veil.cli.progress import progress
     from veil.cli.rounds import goes_on, show_round
     from veil.cli.showing import Wanted, remarked

@@ -98,7 +98,7 @@ def simulate(
     plot: Picture = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Walk the whole way on a file of values: each person's device reports once, in any number of rounds."""
+    """Simulate a study on a file of values: each person reports once, in one or more rounds."""
     from veil.cli.files import Loaded, load
     from veil.cli.progress import progress
     from veil.cli.showing import Wanted, remarked
@@ -196,7 +196,7 @@ def compare(
     plot: Picture = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Run several studies on data like mine over a list of epsilons, and show which errs least."""
+    """Run several studies on your values at several epsilons, and compare their errors."""
     from veil.cli.files import check_inputs, listed_paths, read_study
     from veil.cli.progress import progress
     from veil.cli.rounds import some_seed

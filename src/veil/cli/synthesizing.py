@@ -24,7 +24,7 @@ def synthesize(
     seed: Annotated[int | None, typer.Option(metavar="N", help="Make up the same people again.")] = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Make up people from a joint distribution: rows with every attribute, as .csv, .parquet or .arrow."""
+    """Generate synthetic records from an estimated joint distribution (.csv, .parquet or .arrow)."""
     from veil.cli.files import check_output, collected_of, load
     from veil.cli.progress import progress
     from veil.cli.showing import remarked

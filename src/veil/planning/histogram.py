@@ -53,7 +53,8 @@ class HistogramGoal(Goal):
     summary = "How many people hold each value of a list."
     takes = ("domain", "labels", "labels_file", "missing", "shuffler")
     about = (
-        "Errors: of one value's share of the people, if nobody holds it. Decoding: one core at 10^9 steps per second."
+        "Errors are those of the share of a value that no one has. Decoding times are for one core at 10^9 steps per"
+        " second."
     )
 
     def choose(self, wishes: Wishes) -> Choice:
@@ -81,8 +82,8 @@ class HistogramGoal(Goal):
     def doubts(self, study: Study) -> tuple[str, ...]:
         oracle = _oracle(study)
         if not oracle.noise.known:
-            return ("its error is not known",)
-        return () if oracle.unbiased else ("biased, however many people there are",)
+            return ("its error is unknown",)
+        return () if oracle.unbiased else ("biased for any number of people",)
 
     def order(self, options: list[Option]) -> list[Option]:
         return sorted(options, key=lambda option: (not _oracle(option.study).noise.known, option.error(_ERROR)))
@@ -116,7 +117,7 @@ def _oracle(study: Study) -> FrequencyOracle:
 
 def _why(taken: Option, close: Sequence[Option], allowed: Sequence[Option], limit: int | None) -> str:
     size = byte_text(taken.report_bytes)
-    fits = "" if limit is None else f" that fits into {byte_text(limit)}"
+    fits = "" if limit is None else f" among reports of at most {byte_text(limit)}"
     if len(close) == 1:
         others = [option for option in allowed if option is not taken]
         times = others[0].error(_ERROR) / taken.error(_ERROR) if others else 1.0
@@ -125,5 +126,6 @@ def _why(taken: Option, close: Sequence[Option], allowed: Sequence[Option], limi
     *most, last = (option.name for option in close if option is not taken)
     rivals = f"{', '.join(most)} and {last}" if most else last
     return (
-        f"{taken.name} is within 5 % of the smallest variance{fits}, like {rivals}, with the cheapest report: {size}."
+        f"{taken.name} is chosen: its variance is within 5 % of the smallest{fits}, like {rivals}, and its reports are"
+        f" the cheapest ({size})."
     )
