@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def test_the_same_reports_count_once(files: Path) -> None:
 
 
 def test_simulations_of_tables(files: Path) -> None:
-    here = veil.simulate(TABLE.asking(QUERY), columns(), seed=7)
+    here = veil.simulate(replace(TABLE, query=QUERY), columns(), seed=7)
     done = ok(files, "simulate", "TABLE", "PEOPLE", "--set", f"query={QUERY}", "--seed", "7")
     kept = ok(files, "simulate", "TABLE", "PEOPLE", "--set", f"query={QUERY}", "--seed", "7", "--folder", "FOLDER")
     assert done["rows"] == kept["rows"]

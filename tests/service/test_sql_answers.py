@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -73,7 +74,7 @@ def test_a_query_is_answered_as_from_the_reports_themselves(client: httpx.Client
     jsonschema_rs.validator_for(schema).validate(found)
     assert (found["kind"], found["people"], found["query"]) == ("sql", PEOPLE, GROUPED)
     reports = TABLE.survey.randomize(rows(), SeededForExperiments(1), TABLE.encode_public(people()))
-    own = plain_rows(TABLE.asking(GROUPED).read(InMemory(TABLE.survey, reports)).table())
+    own = plain_rows(replace(TABLE, query=GROUPED).read(InMemory(TABLE.survey, reports)).table())
     assert [row["os"] for row in found["rows"]] == ["ios", "tv", "web"]
     for got, made in zip(found["rows"], own, strict=True):
         if got["os"] != "tv":
@@ -141,7 +142,7 @@ def test_a_database_that_fails_is_not_the_querys_fault(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("veil.sql.locked.IN_MEMORY", in_memory)
     with pytest.raises(InterruptedReadingError, match="database is down"):
-        TABLE.asking(GROUPED).read(Failing(TABLE.survey, reports))
+        replace(TABLE, query=GROUPED).read(Failing(TABLE.survey, reports))
 
 
 def test_a_plan_tells_nothing_of_public_groups(client: httpx.Client) -> None:

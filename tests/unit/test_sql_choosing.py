@@ -17,7 +17,6 @@ from veil.sql.choosing import (
     expected_counts,
     known_designs,
     predicted_error,
-    predicted_variance,
     typical_queries,
 )
 from veil.sql.columns import Category
@@ -125,12 +124,6 @@ def test_queries_in_sql_are_a_workload():
     assert 20 < len(found[texts[1]]) < 60
     everybody = asked_queries(["SELECT COUNT(*) FROM people"], table)
     assert predicted_error(table, everybody["SELECT COUNT(*) FROM people"][0], 1000) == 0.0
-
-
-def test_the_variance_of_a_sum_follows_its_squared_weights():
-    table = Table(2.0, ONE)
-    count = predicted_variance(table, [(((0, 500),),)], 1000)
-    assert predicted_variance(table, [(((0, 500),),)], 1000, 9000.0) == pytest.approx(9 * count)
 
 
 def test_expected_counts_add_up():

@@ -33,6 +33,7 @@ from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.sql import Category, Grids, HIO, MG, Measure, Table
 from veil.sql import engine, readings
+from veil.sql.parsing import parse
 from veil.sql.rows import CollectedRows
 
 people = 20_000
@@ -59,7 +60,7 @@ def ask(design, query, rows=people):
     engine.admit = readings.admit = costs.append
     open("/proc/self/clear_refs", "w").write("5")
     before = memory("VmRSS")
-    table.ask(CollectedRows(table, InMemory(table.survey, made[:rows])), query)
+    engine.run(parse(query, table), CollectedRows(table, InMemory(table.survey, made[:rows])))
     return [design, query[:60], memory("VmHWM") - before, max(cost.bytes for cost in costs)]
 
 few = "SELECT os, COUNT(*), AVG(m) FROM people WHERE age < 9 GROUP BY os"
@@ -173,7 +174,7 @@ def test_combinations_of_very_many_groups_are_not_listed() -> None:
     query = "SELECT a, b, COUNT(*) AS n FROM people GROUP BY a, b"
     for text in (query, f"EXPLAIN {query}"):
         with pytest.raises(InputError, match="400,000,000 groups, more than 100,000"):
-            table.asking(text).read(InMemory(table.survey, made))
+            replace(table, query=text).read(InMemory(table.survey, made))
 
 
 def test_conditions_of_many_boxes_look_whether_they_are_to_stop() -> None:

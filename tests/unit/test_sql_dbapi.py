@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -285,8 +286,7 @@ def test_a_database_sees_what_is_appended(tmp_path: Path) -> None:
         assert [one.partition(":")[0] for one in database.ignored] == ["part-1-0123456789abcdef.parquet"]
         assert database.table == TABLE
         assert database.explain("SELECT COUNT(*) FROM people").kind == "sql-plan"
-        with pytest.raises(InputError, match="explain"):
-            database.query("EXPLAIN SELECT COUNT(*) FROM people")
+        assert database.query("EXPLAIN SELECT COUNT(*) FROM people").kind == "sql-plan"
     with pytest.raises(InputError, match="closed"):
         database.query("SELECT COUNT(*) AS n FROM people")
 
@@ -308,7 +308,7 @@ def test_the_luck_of_who_was_asked_is_no_change() -> None:
     for month in range(80):
         held = {"age": np.random.default_rng(month).integers(0, 4, 1_000)}
         collected = InMemory(table.survey, table.survey.randomize(held, SeededForExperiments(month)))
-        found.append(table.asking(query).read(collected))
+        found.append(replace(table, query=query).read(collected))
     changes = [after.difference(before) for before, after in pairwise(found)][::2]
     assert sum(float(change.p_values[0]) < 0.05 for change in changes) <= 7  # 2 are expected, 8 are one in 1,000
     assert sum(abs(change.differences[0]) > 1.96 * change.stderr[0] for change in changes) > 12
@@ -317,7 +317,7 @@ def test_the_luck_of_who_was_asked_is_no_change() -> None:
 def answered(query: str, month: int, oldest: int) -> Answer:
     held = people(month) | {"age": np.random.default_rng(month).integers(18, oldest, PEOPLE)}
     reports = TABLE.survey.randomize(held, SeededForExperiments(month), TABLE.encode_public(held))
-    found = TABLE.asking(query).read(InMemory(TABLE.survey, reports))
+    found = replace(TABLE, query=query).read(InMemory(TABLE.survey, reports))
     assert isinstance(found, Answer)
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,8 +18,10 @@ from veil.sql import Category, Grids, Measure, Table, parts
 from veil.sql.answer import Answer
 from veil.sql.design import Design
 from veil.sql.distributed import DistributedRows
+from veil.sql.engine import run
 from veil.sql.explaining import Explanation
 from veil.sql.hio import HIO
+from veil.sql.parsing import parse
 from veil.sql.rows import CollectedRows
 from veil.wire.reports import Reports
 
@@ -46,7 +49,7 @@ def reports(asked: Table) -> Reports:
 
 def ask(query: str, asked: Table | None = None, *parts: Reports) -> Answer:
     asked = asked or table()
-    return asked.ask(CollectedRows(asked, InMemory(asked.survey, list(parts) or reports(asked))), query)
+    return run(parse(query, asked), CollectedRows(asked, InMemory(asked.survey, list(parts) or reports(asked))))
 
 
 @pytest.mark.parametrize("unit", ["1e9", "1e-40", "1e60"])
@@ -114,7 +117,7 @@ def test_grids_answer_the_same_however_rows_are_split(query: str) -> None:
 
 
 def test_a_table_that_is_asked_to_explain_gives_the_plan() -> None:
-    asked = table().asking("EXPLAIN SELECT COUNT(*) AS n FROM people WHERE age < 9")
+    asked = replace(table(), query="EXPLAIN SELECT COUNT(*) AS n FROM people WHERE age < 9")
     found = asked.read(InMemory(asked.survey, reports(table())))
     assert isinstance(found, Explanation)
     assert found.n == PEOPLE
@@ -160,7 +163,7 @@ def test_neither_order_nor_split_of_rows_shows_in_any_bit(mean: int) -> None:
     assert columns(ask(SPREADS, asked, mixed[:1000], mixed[1000:])) == found
     for all_of_it in (given, mixed):
         pieces = [all_of_it[start : start + 1000] for start in range(0, 6000, 1000)]
-        far = asked.ask(DistributedRows(asked, Pieces(asked, pieces)), SPREADS)
+        far = run(parse(SPREADS, asked), DistributedRows(asked, Pieces(asked, pieces)))
         assert columns(far) == found
 
 

@@ -17,8 +17,10 @@ from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.sql import Category, Measure, Table
 from veil.sql.decimals import integers
+from veil.sql.engine import run
 from veil.sql.gram import Grams, add_gram
 from veil.sql.locked import select
+from veil.sql.parsing import parse
 from veil.sql.passes import Passes
 from veil.sql.rows import CollectedRows, Counted
 
@@ -146,7 +148,7 @@ def test_answers_are_the_same_to_the_last_bit(query: str, monkeypatch: pytest.Mo
     for few in (1, 1000):
         monkeypatch.setattr(gram, "FEW_SUMS", few)
         monkeypatch.setattr(moments, "FEW_SUMS", few)
-        answer = TABLE.ask(ROWS, query.format(", ".join(outputs)))
+        answer = run(parse(query.format(", ".join(outputs)), TABLE), ROWS)
         found.append([(one.values.tobytes(), one.stderr.tobytes(), one.sampling.tobytes()) for one in answer.outputs])
     assert found[0] == found[1]
 
@@ -158,6 +160,8 @@ from veil import Integers, Record
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.sql import Measure, Table
+from veil.sql.engine import run
+from veil.sql.parsing import parse
 from veil.sql.rows import CollectedRows
 
 table = Table(2.0, Record.of(age=Integers(0, 15)), (Measure("m"),))
@@ -173,7 +177,7 @@ def peak():
 
 def ask(sums):
     asked = ", ".join(f"SUM(m * {i + 2}) AS s{i}" for i in range(sums))
-    table.ask(rows, f"SELECT {asked} FROM people WHERE age < 9")
+    run(parse(f"SELECT {asked} FROM people WHERE age < 9", table), rows)
 
 ask(10)
 before = peak()

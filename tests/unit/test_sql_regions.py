@@ -1,5 +1,6 @@
-"""Conditions on private cells: runs, boxes that do not overlap, boxes with signs, and the tree nodes that make them."""
+"""Conditions on private cells: runs, boxes that do not overlap, and the tree nodes of a box."""
 
+import math
 from itertools import product
 
 import pytest
@@ -12,16 +13,13 @@ from veil.sql.regions import (
     LARGEST,
     Box,
     complement,
-    decompose,
     disjoint_boxes,
     either,
     intersect,
     patterns,
-    pieces,
-    signed_boxes,
     union,
 )
-from veil.tree import Tree
+from veil.tree import Run, Tree
 
 SIZES = (7, 4, 5)
 TREES = (Tree(7, 2), Tree(4, 4), Tree(5, 3))
@@ -45,6 +43,17 @@ def holds(condition: Condition, cell: tuple[int, ...]) -> bool:
 
 def inside(box: Box, cell: tuple[int, ...]) -> bool:
     return all(side is None or cell[i] in codes(side) for i, side in enumerate(box))
+
+
+def decompose(box: Box, trees: list[Tree]) -> list[list[Run]]:
+    """For each dimension the fewest nodes of its tree whose leaves are the box's side."""
+    sides = [((0, tree.leaves),) if side is None else side for side, tree in zip(box, trees, strict=True)]
+    return [[run for ends in side for run in tree.decompose(*ends)] for side, tree in zip(sides, trees, strict=True)]
+
+
+def node_count(box: Box, trees: list[Tree]) -> int:
+    """The number of products of tree nodes that make up the box."""
+    return math.prod(sum(run.stop - run.start for run in side) for side in decompose(box, trees))
 
 
 def cells(sizes: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -86,23 +95,6 @@ def test_disjoint_boxes_hold_exactly_the_cells_of_the_condition(condition: Condi
     assert not any(side == ((0, size),) for box in boxes for side, size in zip(box, SIZES, strict=True))
 
 
-@given(conditions)
-def test_signed_boxes_add_up_to_the_condition(condition: Condition) -> None:
-    boxes = signed_boxes(condition, SIZES, TREES)
-    for cell in cells(SIZES):
-        assert sum(sign * inside(box, cell) for sign, box in boxes) == holds(condition, cell)
-    disjoint = disjoint_boxes(condition, SIZES)
-    assert sum(pieces(box, TREES) for _, box in boxes) <= sum(pieces(box, TREES) for box in disjoint)
-
-
-def test_a_dropped_sign_is_noticed() -> None:
-    sizes, trees = (9, 9), (Tree(9, 9), Tree(9, 9))
-    condition = Either((InRuns(0, ((0, 1),)), InRuns(1, ((4, 5),))))
-    boxes = signed_boxes(condition, sizes, trees)
-    assert sorted(sign for sign, _ in boxes) == [-1, 1, 1]  # 3 nodes, where disjoint boxes need 10
-    assert any(sum(inside(box, cell) for _, box in boxes) != holds(condition, cell) for cell in cells(sizes))
-
-
 @given(st.data(), st.lists(st.tuples(st.integers(1, 40), st.integers(2, 6)), min_size=1, max_size=3))
 def test_a_box_decomposes_into_disjoint_nodes_that_cover_it_exactly(
     data: st.DataObject, shapes: list[tuple[int, int]]
@@ -127,11 +119,11 @@ def test_one_run_needs_at_most_twice_b_minus_1_nodes_per_level(
     tree = Tree(branching**height, branching)
     start = data.draw(st.integers(0, tree.leaves - 1))
     stop = data.draw(st.integers(start + 1, tree.leaves))
-    assert pieces((((start, stop),),), [tree]) <= 2 * (branching - 1) * height
+    assert node_count((((start, stop),),), [tree]) <= 2 * (branching - 1) * height
 
 
-def test_the_range_of_figure_7_1_needs_four_pieces() -> None:
-    assert pieces((((1, 7),),), [Tree(8, 2)]) == 4
+def test_the_range_of_figure_7_1_needs_four_nodes() -> None:
+    assert node_count((((1, 7),),), [Tree(8, 2)]) == 4
 
 
 def test_a_condition_that_needs_too_many_boxes_is_refused() -> None:

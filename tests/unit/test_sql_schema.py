@@ -11,7 +11,7 @@ from veil.errors import InputError
 from veil.sql.columns import Category, Measure, Moment
 from veil.sql.hio import HIO
 from veil.sql.marginal import MG
-from veil.sql.schema import read_schema, schema_from_document
+from veil.sql.schema import read_schema
 from veil.sql.table import Table
 
 TEXT = """
@@ -55,27 +55,32 @@ def test_a_schema_in_toml(tmp_path):
     assert table == Table(2.0, private, public, HIO(5), "shop")
 
 
+def written_schema(folder, document):
+    """Write the document to a file and read it as a schema."""
+    path = folder / "schema.json"
+    path.write_text(json.dumps(document))
+    return read_schema(path)
+
+
 def test_the_same_in_json(tmp_path):
     document = {
         "table": {"epsilon": 1.5, "mechanism": "mg"},
         "private": {"born": {"dates": ["2026-01-01", "2026-12-31"], "buckets": 73}, "x": {"labels": [1, 2, 7]}},
     }
-    path = tmp_path / "schema.json"
-    path.write_text(json.dumps(document))
-    table = read_schema(path)
+    table = written_schema(tmp_path, document)
     assert isinstance(table.design, MG)
     assert [part.size for part in table.private.parts] == [73, 3]
     assert table.name == "people"
 
 
-def test_auto_is_the_default():
-    found = schema_from_document({"table": {"epsilon": 2}, "private": {"a": {"integers": [0, 1023]}}})
+def test_auto_is_the_default(tmp_path):
+    found = written_schema(tmp_path, {"table": {"epsilon": 2}, "private": {"a": {"integers": [0, 1023]}}})
     assert isinstance(found.design, HIO)
 
 
-def test_few_dimensions_at_once():
+def test_few_dimensions_at_once(tmp_path):
     dimensions = {name: {"integers": [0, 63]} for name in "abc"}
-    found = schema_from_document({"table": {"epsilon": 2, "mechanism": "HIO", "most": 2}, "private": dimensions})
+    found = written_schema(tmp_path, {"table": {"epsilon": 2, "mechanism": "HIO", "most": 2}, "private": dimensions})
     assert found.design == HIO(most=2).fitted(found.private, 2.0)
 
 
@@ -127,10 +132,10 @@ def changed(**parts):
         (changed(public={"A": {"measure": True}}), "table: the columns of a table have names that differ"),
     ],
 )
-def test_errors_name_the_key(document, said):
+def test_errors_name_the_key(tmp_path, document, said):
     with pytest.raises(InputError) as problem:
-        schema_from_document(document, "schema.toml")
-    assert str(problem.value).startswith(f"schema.toml: {said}")
+        written_schema(tmp_path, document)
+    assert str(problem.value).startswith(f"{tmp_path / 'schema.json'}: {said}")
 
 
 def test_files_that_are_no_schema(tmp_path):

@@ -154,7 +154,7 @@ def _asked(
             raise InputError("a plan has no picture: leave --plot or EXPLAIN out")
         if users is not None and not planned:
             raise InputError("--users goes with EXPLAIN SELECT ...: answers come from the people who reported")
-        return database.explain(text, users) if planned else database.result(text)
+        return database.explain(text, users) if planned else database.query(text)
     except VeilError as problem:
         if form != "json":
             if many > 1:

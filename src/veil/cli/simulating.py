@@ -165,7 +165,10 @@ def simulate(
             known |= {"folder": str(folder), "people": rows.people}
             if table.query is None:
                 return known
-            result = table.ask(rows, table.query)
+            from veil.sql.engine import run
+            from veil.sql.parsing import parse
+
+            result = run(parse(table.query, table), rows)
         else:
             result, before = trial.walk(folder, seed, progress)
     if before:

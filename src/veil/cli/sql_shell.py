@@ -101,7 +101,7 @@ class Shell:
     def _ask(self, text: str) -> None:
         begun = time.perf_counter()
         try:
-            found = self._database.result(text)
+            found = self._database.query(text)
             took = time.perf_counter() - begun
             self._wanted.present(self._said.once(found), self._screen)
         except KeyboardInterrupt:

@@ -46,7 +46,6 @@ __all__ = [
     "most_together",
     "predict",
     "predicted_error",
-    "predicted_variance",
     "typical_queries",
 ]
 
@@ -88,19 +87,6 @@ def expected_counts(table: Table, users: int) -> NDArray[np.int64]:
     return whole[1:] - whole[:-1]
 
 
-def predicted_variance(table: Table, boxes: Sequence[Box], users: int, squares: float | None = None) -> float:
-    """The variance of a COUNT over disjoint boxes, or of a SUM of weights whose squares add up to `squares`.
-
-    Infinite where none can be given: nobody would be asked about it, or reading it would take too long.
-    """
-    counts = expected_counts(table, users)
-    try:
-        variance = table.design.variance(table, boxes, counts)
-    except (EmptyError, InputError):
-        return math.inf
-    return variance if squares is None else variance * squares / users
-
-
 def predicted_error(table: Table, boxes: Sequence[Box], users: int) -> float:
     """The standard error of a COUNT over disjoint boxes, as a share of all people; infinite where none can be given.
 
@@ -109,7 +95,12 @@ def predicted_error(table: Table, boxes: Sequence[Box], users: int) -> float:
     >>> round(predicted_error(shop, [(((0, 512),),)], 1_000_000), 5)
     0.00152
     """
-    return math.sqrt(predicted_variance(table, boxes, users)) / users
+    counts = expected_counts(table, users)
+    try:
+        variance = table.design.variance(table, boxes, counts)
+    except (EmptyError, InputError):  # nobody would be asked about it, or reading it would take too long
+        return math.inf
+    return math.sqrt(variance) / users
 
 
 def typical_queries(private: Record, most: int, seed: int = 7) -> dict[str, list[list[Box]]]:

@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from veil.errors import EmptyError, InputError
-from veil.sql.answer import Answer
 from veil.tools.extras import missing
 
 if TYPE_CHECKING:
+    from veil.sql.answer import Answer
     from veil.sql.explaining import Explanation
     from veil.sql.folder import Folder
     from veil.sql.rows import Rows
@@ -99,12 +99,18 @@ class Database:
         """True if any of the reports were drawn from a seed, for an experiment."""
         return self._rows.seeded
 
-    def query(self, text: str) -> Answer:
-        """The answer to a query."""
-        found = self.result(text)
-        if not isinstance(found, Answer):
-            raise InputError("a plan is no answer: expected SELECT ... alone, or `explain`")
-        return found
+    def query(self, text: str) -> Answer | Explanation:
+        """Return the answer to SELECT ..., or the plan of EXPLAIN SELECT ..."""
+        from veil.sql.engine import run
+        from veil.sql.labels import unknown_labels
+        from veil.sql.parsing import parse
+
+        rows = self._rows
+        asked = parse(text, rows.table)
+        if asked.explain:
+            return self.explain(text)
+        found = run(asked, self._answered(rows))
+        return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
 
     def explain(self, text: str, people: int | None = None) -> Explanation:
         """How a query would be answered, and with which error; of the reports, only their number is read.
@@ -122,19 +128,6 @@ class Database:
             found = explain(asked, rows)
         else:
             found = explain(asked, rows.table, _USUAL_PEOPLE if people is None else people)
-        return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
-
-    def result(self, text: str) -> Answer | Explanation:
-        """The answer to SELECT ..., or the plan of EXPLAIN SELECT ...: whatever a text asks for."""
-        from veil.sql.engine import run
-        from veil.sql.labels import unknown_labels
-        from veil.sql.parsing import parse
-
-        rows = self._rows
-        asked = parse(text, rows.table)
-        if asked.explain:
-            return self.explain(text)
-        found = run(asked, self._answered(rows))
         return replace(found, said=(*unknown_labels(text, rows.table), *found.said))
 
     def _answered(self, rows: Folder) -> Rows:

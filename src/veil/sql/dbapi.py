@@ -263,7 +263,7 @@ class Cursor:
                 bound = bind(asked[0], parameters) if parameters or "?" in asked[0] else asked[0]
             except InputError as problem:
                 raise DataError(str(problem)) from None
-            answer = database.result(bound)
+            answer = database.query(bound)
             table = answer.table(self.connection.level)
         self._rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
         self.answer, self._table = answer, table

@@ -27,10 +27,11 @@ from veil.tools.canonical import Json
 from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
+    from veil.sql.grid_tallies import GridTallies
     from veil.sql.moments import Totals
     from veil.sql.table import Table
 
-__all__ = ["Design", "TalliedDesign", "Tallies", "Values"]
+__all__ = ["Design", "TalliedDesign", "Values"]
 
 
 class Values(ABC):
@@ -54,22 +55,6 @@ class Values(ABC):
     @abstractmethod
     def of(self, columns: Columns) -> NDArray[np.float64]:
         """Runs at the collector: the number of each row, from the columns of its report."""
-
-
-class Tallies(ABC):
-    """What the rows of one class say all together, for several sums."""
-
-    @abstractmethod
-    def add(self, columns: Columns, weights: NDArray[np.int64]) -> None:
-        """Runs at the collector: add rows, by the columns of their reports, and one row of weights per sum."""
-
-    @abstractmethod
-    def state(self) -> bytes:
-        """What was added up so far, exactly, as bytes."""
-
-    @abstractmethod
-    def merge(self, state: bytes) -> None:
-        """Add what the same tallies found in other rows."""
 
 
 class Design(ABC):
@@ -126,11 +111,11 @@ class TalliedDesign(Design):
         raise InputError(f"reports of {type(self).__name__} are read all together, not row by row")
 
     @abstractmethod
-    def tallies(self, table: Table, sums: int) -> Tallies:
+    def tallies(self, table: Table, sums: int) -> GridTallies:
         """Runs at the collector: nothing yet of so many sums."""
 
     @abstractmethod
-    def totals(self, table: Table, boxes: Sequence[Box], tallies: Any) -> Totals:
+    def totals(self, table: Table, boxes: Sequence[Box], tallies: GridTallies) -> Totals:
         """Runs at the collector: the sums over people in any of these boxes, which are disjoint, with covariances.
 
         In units of the weights as they were added. Raises EmptyError where too few people answered to tell.

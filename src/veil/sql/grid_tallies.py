@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from veil.mechanisms.oracle import PureOracle
 from veil.sql.axes import Axis
-from veil.sql.design import Tallies
 from veil.sql.grid_reading import GridReading
 from veil.survey import Ask
 from veil.tools.canonical import canonical, parse
@@ -25,7 +24,7 @@ _HALF = 31
 _LIMB, _MOST_ROWS = 16, 1 << 20  # so many products of numbers of 16 bits add up below 2^53: exactly, as doubles
 
 
-class GridTallies(Tallies):
+class GridTallies:
     """Weighted support counts of every grid's cells, for several sums over the same rows.
 
     A sum with weights of both signs is the difference of two sums, of its positive and of its negative weights: these
@@ -82,11 +81,13 @@ class GridTallies(Tallies):
         self.products[grid] = self._products[grid]
 
     def state(self) -> bytes:
+        """Return what was added so far, exactly, as bytes."""
         products = canonical({"products": [str(product) for product in self._products.ravel()]})
         arrays = [self.people, *(array for sums in (*self._totals, *self._supports) for array in sums.arrays)]
         return len(products).to_bytes(8, "little") + products + b"".join(array.tobytes() for array in arrays)
 
     def merge(self, state: bytes) -> None:
+        """Add the state of the same tallies of other rows."""
         size = int.from_bytes(state[:8], "little")
         products = [int(text) for text in parse(state[8 : 8 + size])["products"]]
         given = np.frombuffer(state[8 + size :], np.int64)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
 from veil.sql.costs import Cost, admit, cost_of
-from veil.sql.design import TalliedDesign, Tallies, Values
+from veil.sql.design import TalliedDesign, Values
 from veil.sql.moments import Moments, Totals
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
@@ -27,6 +27,7 @@ from veil.tools.limits import check
 from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
+    from veil.sql.grid_tallies import GridTallies
     from veil.sql.rows import Counted, Rows
     from veil.sql.table import Table
 
@@ -214,7 +215,9 @@ class _Tallied(Reading):
         assert isinstance(table.design, TalliedDesign)
         self._design = table.design
         self._wanted = sorted({part.place for part in parts if part.boxes})
-        self._by_class: dict[int, Tallies] = {place: self._design.tallies(table, self.sums) for place in self._wanted}
+        self._by_class: dict[int, GridTallies] = {
+            place: self._design.tallies(table, self.sums) for place in self._wanted
+        }
         self.used = f"all {len(table.survey.ask):,} grids"
 
     def add(self, rows: Rows) -> None:

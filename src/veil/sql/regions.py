@@ -1,33 +1,27 @@
-"""Which cells of the private dimensions a condition selects: runs of codes, boxes, and the tree nodes that make them.
+"""The cells of the private dimensions that a condition selects, as runs of codes and boxes.
 
-A box has one side per dimension. A condition becomes boxes that do not overlap, or boxes with signs; each side becomes
-the fewest nodes of its dimension's tree. Public conditions are taken out first (`patterns`).
+A box has one side per dimension. A condition becomes boxes that do not overlap. Public conditions are taken out first
+(`patterns`).
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, permutations, product
+from itertools import pairwise, permutations
 
 from veil.errors import InputError
 from veil.sql.query import FALSE, TRUE, Both, Box, Condition, Either, Holds, InRuns, Runs
-from veil.tree import Run, Tree
 
 __all__ = [
     "LARGEST",
     "Patterns",
     "both",
     "complement",
-    "decompose",
     "disjoint_boxes",
     "either",
     "intersect",
     "patterns",
-    "pieces",
-    "signed_boxes",
     "simplified",
     "union",
 ]
@@ -37,7 +31,6 @@ LARGEST = 4096
 
 _TRIED = 4  # with so many dimensions or fewer, every order of them is tried
 _EFFORT = 300_000  # comparisons that are decided along one order of dimensions: about two seconds
-_CLAUSES = 8  # inclusion-exclusion over more clauses is not tried: 2^clauses boxes
 
 # -- runs of codes -----------------------------------------------------------------------------------------------------
 
@@ -217,47 +210,6 @@ def disjoint_boxes(condition: Condition, sizes: Sequence[int]) -> tuple[Box, ...
     return best
 
 
-def signed_boxes(condition: Condition, sizes: Sequence[int], trees: Sequence[Tree]) -> tuple[tuple[int, Box], ...]:
-    """Boxes and the signs with which they add up to the condition, by whichever way needs fewer tree nodes.
-
-    Either boxes that do not overlap (all signs +1), or inclusion and exclusion over the clauses of the condition
-    (thesis, section 7.6).
-
-    >>> sides = InRuns(0, ((0, 1),)), InRuns(1, ((0, 1),))
-    >>> signed_boxes(Either(sides), (9, 9), (Tree(9, 9), Tree(9, 9)))
-    ((1, (((0, 1),), None)), (-1, (((0, 1),), ((0, 1),))), (1, (None, ((0, 1),))))
-    """
-    disjoint = tuple((1, box) for box in disjoint_boxes(condition, sizes))
-    crossed = _inclusion_exclusion(simplified(condition, sizes), sizes)
-    if crossed is None or sum(pieces(box, trees) for _, box in crossed) >= sum(pieces(b, trees) for _, b in disjoint):
-        return disjoint
-    return crossed
-
-
-def decompose(box: Box, trees: Sequence[Tree]) -> tuple[tuple[Run, ...], ...]:
-    """For each dimension the fewest nodes of its tree whose leaves are exactly the box's side, as runs of nodes.
-
-    The box is the product of its sides, so the nodes that make it are the products of these.
-
-    >>> decompose((((1, 7),), None), (Tree(8, 2), Tree(3, 3)))
-    ((Run(level=3, start=1, stop=2), Run(level=2, start=1, stop=3), Run(level=3, start=6, stop=7)),
-     (Run(level=0, start=0, stop=1),))
-    """
-    return tuple(
-        tuple(
-            run
-            for start, stop in (((0, tree.leaves),) if side is None else side)
-            for run in tree.decompose(start, stop)
-        )
-        for side, tree in zip(box, trees, strict=True)
-    )
-
-
-def pieces(box: Box, trees: Sequence[Tree]) -> int:
-    """How many products of tree nodes make the box."""
-    return math.prod(sum(run.stop - run.start for run in side) for side in decompose(box, trees))
-
-
 class _TooMany(InputError):  # noqa: N818  # another order may do
     """An order of dimensions needs too many boxes, or too long to find them."""
 
@@ -341,53 +293,3 @@ def _merged(boxes: tuple[Box, ...], sizes: Sequence[int]) -> tuple[Box, ...]:
 
 def _runs(boxes: tuple[Box, ...]) -> tuple[int, int]:
     return len(boxes), sum(len(side) for box in boxes for side in box if side is not None)
-
-
-def _inclusion_exclusion(condition: Condition, sizes: Sequence[int]) -> tuple[tuple[int, Box], ...] | None:
-    """Signed boxes: of every choice of clauses what they share, + for an odd number of them, - for an even one."""
-    clauses = _clauses(condition, len(sizes))
-    if clauses is None:
-        return None
-    signs: Counter[Box] = Counter()
-    for clause in clauses:
-        for box, sign in list(signs.items()):
-            shared = _shared(box, clause)
-            if shared is not None:
-                signs[shared] -= sign
-        signs[clause] += 1
-    return tuple((sign, box) for box, sign in signs.items() if sign)
-
-
-def _clauses(condition: Condition, dimensions: int) -> tuple[Box, ...] | None:
-    """The boxes of which at least one must hold the cell; None where they are too many."""
-    if isinstance(condition, InRuns):
-        return (_with_side((None,) * dimensions, condition.place, condition.runs),)
-    if isinstance(condition, Holds):
-        raise InputError("expected a condition on private dimensions alone")
-    parts = [_clauses(part, dimensions) for part in condition.parts]
-    if any(part is None for part in parts):
-        return None
-    known = [part for part in parts if part is not None]
-    boxes: Iterable[Box]
-    if isinstance(condition, Either):
-        boxes = (box for part in known for box in part)
-    else:
-        if math.prod(map(len, known)) > 1 << _CLAUSES:
-            return None
-        shared = (_all_shared(choice, dimensions) for choice in product(*known))
-        boxes = (box for box in shared if box is not None)
-    found = tuple(dict.fromkeys(boxes))
-    return found if len(found) <= _CLAUSES else None
-
-
-def _all_shared(boxes: Iterable[Box], dimensions: int) -> Box | None:
-    held: Box | None = (None,) * dimensions
-    for box in boxes:
-        held = None if held is None else _shared(held, box)
-    return held
-
-
-def _shared(one: Box, other: Box) -> Box | None:
-    """The cells of both boxes; None where there are none."""
-    sides = tuple(b if a is None else a if b is None else intersect(a, b) for a, b in zip(one, other, strict=True))
-    return None if () in sides else sides

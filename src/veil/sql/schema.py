@@ -45,7 +45,7 @@ from veil.sql.table import Table
 from veil.tools.arguments import is_int
 from veil.tools.bounded_json import load_json
 
-__all__ = ["Schema", "days", "load_schema", "read_schema", "schema_from_document"]
+__all__ = ["Schema", "days", "load_schema", "read_schema"]
 
 _DAY = 86_400.0
 _TABLE = ("name", "epsilon", "mechanism", "fan_out", "most", "users", "reading")
@@ -91,16 +91,6 @@ def _document(where: Path, content: bytes) -> Any:
         raise InputError(f"{where} is no TOML: {problem}") from None
     except (ValueError, RecursionError) as problem:
         raise InputError(f"{where} is no JSON: {problem}") from None
-
-
-def schema_from_document(document: Any, where: str = "the schema") -> Table:
-    """The table of a schema that was read already.
-
-    >>> schema_from_document({"table": {"epsilon": 1, "mechanism": "HIO"}, "private": {"age": {"integers": [18, 97]}}})
-    ... # doctest: +ELLIPSIS
-    Table(epsilon=1.0, private=Record(attributes=(('age', Integers(lo=18, hi=97)),)), public=(), design=HIO(...
-    """
-    return _schema(document, where).table
 
 
 def _schema(document: Any, where: str, epsilon: float | None = None, users: int | None = None) -> Schema:

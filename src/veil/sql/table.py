@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -23,7 +23,6 @@ from veil.survey import Survey
 if TYPE_CHECKING:
     from veil.sql.answer import Answer
     from veil.sql.explaining import Explanation
-    from veil.sql.rows import Rows
 
 __all__ = ["Reading", "Table"]
 
@@ -132,17 +131,6 @@ class Table(OneRound[Any]):
             raise InputError('a table is read by a query: set query="SELECT COUNT(*) FROM ..."')
         query, rows = parse(self.query, self), rows_of(self, collected)
         return explain(query, self, rows.people) if query.explain else run(query, rows)
-
-    def ask(self, rows: Rows, text: str) -> Answer:
-        """Runs at the collector: the answer to a query in SQL."""
-        from veil.sql.engine import run
-        from veil.sql.parsing import parse
-
-        return run(parse(text, self), rows)
-
-    def asking(self, query: str) -> Table:
-        """The same table with this query."""
-        return replace(self, query=query)
 
     def columns(self) -> Mapping[str, str]:
         """The columns by name: what each is, in one word."""

@@ -39,11 +39,9 @@ class Weight:
     sql: str | None = None
     """None: the weight is 1."""
     scale: int = 0
-    most: int = 2**63
-    """No weight is larger than this, in units of its scale and without its sign."""
 
 
-ONE = Weight(most=1)
+ONE = Weight()
 
 
 def is_whole(kind: str) -> bool:
@@ -85,8 +83,8 @@ def combined(aggregate: str, parts: Sequence[Any]) -> Any:
 def each_once(weights: Sequence[Weight]) -> tuple[tuple[Weight, ...], tuple[int, ...]]:
     """The weights that differ, and for each of those given its place among them.
 
-    >>> each_once([ONE, Weight("x", most=9), ONE])
-    ((Weight(sql=None, scale=0, most=1), Weight(sql='x', scale=0, most=9)), (0, 1, 0))
+    >>> each_once([ONE, Weight("x"), ONE])
+    ((Weight(sql=None, scale=0), Weight(sql='x', scale=0)), (0, 1, 0))
     """
     distinct = tuple(dict.fromkeys(weights))
     return distinct, tuple(distinct.index(one) for one in weights)
@@ -115,20 +113,18 @@ class _Stored(_Form):
     def __init__(self, raw: str, scale: int) -> None:
         self._raw, self._scale = raw, scale
         self._inside = f"{raw} BETWEEN {1 - 10**18} AND {10**18 - 1}"
-        inside = f"FILTER (WHERE {self._inside})"
-        self.asked = (f"min({raw}) {inside}", f"max({raw}) {inside}", f"count(*) {inside} = count(*)")
+        self.asked = (f"count(*) FILTER (WHERE {self._inside}) = count(*)",)
 
     def weight(self, *found: Any) -> Weight:
-        least, most, usual = found
-        sql = self._raw if usual else f"(CASE WHEN {self._inside} THEN {self._raw} ELSE 0 END)"
-        return Weight(sql, self._scale, max(abs(least or 0), abs(most or 0)))
+        sql = self._raw if found[0] else f"(CASE WHEN {self._inside} THEN {self._raw} ELSE 0 END)"
+        return Weight(sql, self._scale)
 
 
 class _Counted(_Form):
     """Whether something is not NULL: 1 for everybody, unless it is NULL in a row."""
 
     def __init__(self, text: str, number: str, where: str | None) -> None:
-        super().__init__(Weight(f"CAST(coalesce({number}, 0) AS BIGINT)", most=1))
+        super().__init__(Weight(f"CAST(coalesce({number}, 0) AS BIGINT)"))
         other = f"coalesce((\n{text}\n), 0) <> 1"
         if where is not None and not counts_people(text):  # a column alone can be looked at anywhere
             other = f"CASE WHEN {where} THEN {other} ELSE false END"

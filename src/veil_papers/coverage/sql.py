@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -116,7 +116,7 @@ _KINDS = {"people": "SQL: COUNT", "purchases": "SQL: SUM", "mean": "SQL: AVG"}
 def totals(rows: Rows, epsilon: float, design: Design, rng: Generator) -> Iterator[Seen]:
     """Counts, sums and averages of several conditions; the same by public and by private groups."""
     table, collected = asked(rows, epsilon, design, rng)
-    plain = [(table.asking(_text(one)).read(collected), _truth(rows, one.holds(rows))) for one in CONDITIONS]
+    plain = [(replace(table, query=_text(one)).read(collected), _truth(rows, one.holds(rows))) for one in CONDITIONS]
     for name, kind in _KINDS.items():
         yield from _seen(kind, [(answer, name, [truth[name]]) for answer, truth in plain])
     yield from _groups(table, collected, rows)
@@ -127,7 +127,7 @@ def _groups(table: Table, collected: InMemory, rows: Rows) -> Iterator[Seen]:
     held = where.holds(rows)
     found = []
     for key, column in (("region", rows.region), ("state", rows.state)):
-        answer = table.asking(_text(where, key)).read(collected)
+        answer = replace(table, query=_text(where, key)).read(collected)
         labels = [int(label) for label in answer.table().column(key).to_pylist()]
         each = [_truth(rows, held & (column == label)) for label in labels]
         found += [(answer, "people", [truth["people"] for truth in each])]
@@ -140,7 +140,7 @@ def differences(rows: Rows, before: Rows, epsilon: float, design: Design, rng: G
     answers = []
     for some in (rows, before):
         table, collected = asked(some, epsilon, design, rng)
-        answers.append(table.asking(_text(one)).read(collected))
+        answers.append(replace(table, query=_text(one)).read(collected))
     now, then = (_truth(some, one.holds(some)) for some in (rows, before))
     for level in LEVELS:
         found = answers[0].difference(answers[1]).table(level).to_pydict()
