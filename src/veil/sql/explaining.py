@@ -32,7 +32,7 @@ from veil.sql.hio import trees_of
 from veil.sql.moments import Totals
 from veil.sql.passes import public_part
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, PublicKey, Query
-from veil.sql.readings import check_groups
+from veil.sql.readings import NOBODY, Nobody, check_groups
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.rows import Alike, Rows
 from veil.sql.table import Table
@@ -233,7 +233,7 @@ class _Work:
         self.boxes += len(boxes)
         self.shown |= dict.fromkeys(boxes)
         if not boxes:
-            return _NOBODY
+            return NOBODY
         try:
             if isinstance(table.design, TalliedDesign):  # all reports are read together, once for a class of people
                 values: Values = _Predicted(table.design.variance(table, boxes, counts))
@@ -259,20 +259,7 @@ class _Work:
         self.pairs += sum(people * many for people, many in zip(counts.tolist(), cells, strict=True))
 
 
-class _Nobody(Values):
-    """The condition holds for nobody."""
-
-    constant = variance = bound = 0.0
-    groups: frozenset[int] | None = frozenset()
-
-    def of(self, columns: Any) -> NDArray[np.float64]:
-        return np.zeros(len(next(iter(columns.values()))))
-
-
-_NOBODY = _Nobody()
-
-
-class _Predicted(_Nobody):
+class _Predicted(Nobody):
     """What is predicted, where there are no numbers of rows."""
 
     groups = None

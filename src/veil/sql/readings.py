@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from veil.sql.rows import Counted, Rows
     from veil.sql.table import Table
 
-__all__ = ["NOBODY", "Found", "Part", "Reading", "check_groups", "reading_of"]
+__all__ = ["NOBODY", "Found", "Nobody", "Part", "Reading", "check_groups", "reading_of"]
 
 _MOST_ROWS = 100_000
 _FEW_CONDITIONS = 8
@@ -262,7 +262,7 @@ def _batches(rows: Rows, counted: Counted, wanted: Sequence[int], groups: frozen
                 yield place, {name: column[mine] for name, column in batch.columns.items()}, batch.weights[:, mine]
 
 
-class _Nobody(Values):
+class Nobody(Values):
     """A condition that holds for nobody."""
 
     constant = variance = bound = 0.0
@@ -272,4 +272,4 @@ class _Nobody(Values):
         return np.zeros(len(next(iter(columns.values()))))
 
 
-NOBODY = _Nobody()
+NOBODY = Nobody()
