@@ -244,7 +244,7 @@ def replay(asked: Asked, queries: Iterable[str] = tuple(GOOD)) -> Iterator[tuple
 def _asked(rows: Database, study: Database, text: str, what: What) -> tuple[Json, list[str]]:
     """Return the record and the texts of one result, or the class of its error."""
     try:
-        result = rows.result(text) if what == "answer" else (rows if what == "plan" else study).explain(text)
+        result = rows.query(text) if what == "answer" else (rows if what == "plan" else study).explain(text)
     except VeilError as problem:
         return {"error": type(problem).__name__}, [str(problem)]
     return result_record(result), texts_of(result)
@@ -264,7 +264,6 @@ def replay_bad(asked: Asked) -> Iterator[tuple[str, Json]]:
         count = GOOD["count"]
         yield "bad | a query of a study file", _refused(lambda: study.query(count))
         yield "bad | a query of an empty folder", _refused(lambda: nobody.query(count))
-        yield "bad | a plan as a query", _refused(lambda: rows.query(GOOD["explain"]))
         yield "bad | a plan for a negative number of people", _refused(lambda: rows.explain(count, people=-1))
         yield "bad | too many groups", _refused(lambda: rows.query(MANY_GROUPS))
         yield "bad | a sum that overflows", _refused(lambda: rows.query(OVERFLOW))
