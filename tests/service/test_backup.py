@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from tests.patience import until
 from tests.service.harness import SURVEY, framed, values
-from tests.service.test_migrating import OLD
 from tests.service.test_purge import left
 from tests.support.commands import CliRunner
+from tests.support.next_schema import register
 
 from veil.cli.main import app
 from veil.collector import seen, sqlite_store, tokens
@@ -130,13 +130,17 @@ def test_a_backup_is_whole_while_reports_come_in(
         restore(tmp_path / "y", database("sqlite")())
 
 
-def test_a_backup_of_the_version_before_is_restored(database: Callable[[str], Make], tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "old.sqlite3") as old:
-        old.executescript((OLD / "collector.sqlite.sql").read_text())
+def test_a_backup_of_an_earlier_schema_is_restored_and_not_changed(
+    database: Callable[[str], Make], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = SqliteStore(tmp_path / "old.sqlite3")
+    send(old, opened(old), 540)
     old.close()
     before = (tmp_path / "old.sqlite3").read_bytes()
+    register(monkeypatch.setattr)
     store = database("sqlite")()
-    assert restore(tmp_path / "old.sqlite3", store) == 400 + 50 + 90
+    assert restore(tmp_path / "old.sqlite3", store) == 540
+    assert store.survey(1).reports == 540
     assert (tmp_path / "old.sqlite3").read_bytes() == before
 
 
