@@ -62,8 +62,9 @@ quick: style
 acceptance: $(READY)
 	$(BIN)/python -m acceptance $(ARGS)
 
+# ARGS='--rows sql' measures some rows; ARGS='--against COMMIT' compares with an earlier commit
 bench: $(READY)
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(ARGS)
 
 # in fresh environments, one for each Python from 3.11 to 3.13; takes some minutes
 constraints:
@@ -78,5 +79,6 @@ dist: $(READY)
 	$(BIN)/python tools/release.py describe dist
 
 clean:
-	rm -rf $(VENV) clients/js/node_modules clients/js/build clients/js/dist clients/js/LICENSE build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .bench-against clients/js/node_modules clients/js/build clients/js/dist clients/js/LICENSE build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .hypothesis
+	git worktree prune 2> /dev/null || true
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

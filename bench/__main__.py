@@ -7,28 +7,19 @@ import json
 import platform
 import subprocess
 import sys
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
 
-from bench.collector_load import collector_rows
-from bench.hitters_rows import hitters_rows
-from bench.interval_rows import interval_rows
-from bench.marginal_rows import marginal_rows
-from bench.memory import memory_rows
-from bench.numeric_rows import numeric_rows
+from bench.against import RUNS, Comparison, Side, Wanted, compare, prepared, table
+from bench.groups import GROUPS, rows_of
 from bench.oracles import Effort, OracleLine, all_oracles
 from bench.peers import MULTI_FREQ, PURE_LDP, Peer
-from bench.peos_rows import peos_rows
-from bench.post_rows import post_rows
-from bench.rows import speed_rows, start_row, transform_rows
-from bench.shuffle_rows import shuffle_rows
-from bench.sql_rows import sql_rows
 from bench.tables import oracle_tables, ratio_table, write_page
-from bench.timing import Outcome
-from bench.tree_rows import tree_rows
+from bench.timing import Outcome, Setting
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "performance.md"
@@ -39,11 +30,14 @@ def main() -> int:
     """Measure, print, and write where asked."""
     options = _options()
     repeats = QUICK.turns if options.quick else options.repeats
+    setting = Setting(repeats, 1_000_000 if options.quick else 10_000_000, quick=options.quick)
+    if options.against:
+        return _compare(options.against, options.rows, setting, options.json)
     effort = QUICK if options.quick else Effort(turns=repeats)
-    outcomes, lines = _measure(repeats, 1_000_000 if options.quick else 10_000_000, effort)
+    outcomes, lines = _measure(options.rows, setting, effort)
     facts = {"commit": _commit(), "machine": _machine(), "repeats": repeats, "date": f"{datetime.now(UTC):%Y-%m-%d}"}
     console = Console(width=None if sys.stdout.isatty() else 180)
-    console.print(ratio_table(outcomes), *oracle_tables(lines))
+    console.print(ratio_table(outcomes), *(oracle_tables(lines) if lines else ()))
     required = [outcome for outcome in outcomes if outcome.required is not None]
     missed = [outcome for outcome in required if outcome.missed]
     skipped = [outcome for outcome in required if outcome.ratio is None]
@@ -63,46 +57,53 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few turns and a small file: does everything still run?")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the rows as JSON as well")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
-    return parser.parse_args()
+    parser.add_argument(
+        "--rows",
+        action="append",
+        metavar="GROUP[:TEXT]",
+        help=f"only these rows, by group and a part of their names; repeatable. Groups: {', '.join(GROUPS)}",
+    )
+    parser.add_argument(
+        "--against", metavar="COMMIT", help="compare with an earlier commit instead of peers and limits"
+    )
+    options = parser.parse_args()
+    if options.write and (options.rows or options.against):
+        parser.error("--write: expected neither --rows nor --against, because the page has all rows")
+    options.rows = [Wanted.parse(text) for text in options.rows or ()]
+    if unknown := [each.group for each in options.rows if each.group not in GROUPS]:
+        parser.error(f"--rows: expected one of {', '.join(GROUPS)}, got {unknown[0]}")
+    return options
 
 
-def _measure(repeats: int, reports: int, effort: Effort) -> tuple[list[Outcome], list[OracleLine]]:
-    outcomes: list[Outcome] = []
-    lines: list[OracleLine] = []
+def _compare(commit: str, rows: Sequence[Wanted], setting: Setting, file: Path | None) -> int:
     progress = Console(stderr=True)
-    with Peer(PURE_LDP) as pure_ldp, Peer(MULTI_FREQ) as multi_freq, progress.status("warming up") as status:
+    setting = replace(setting, reports=1_000_000)
+    with prepared(commit) as before, progress.status("starting") as status:
+        after = Side(ROOT, sys.executable)
+        wanted = rows or [Wanted(group) for group in GROUPS]
+        found: list[Comparison] = compare(before, after, wanted, setting, RUNS, status.update)
+    Console(width=None if sys.stdout.isatty() else 180).print(table(found, commit))
+    if file:
+        lines = [{**asdict(row), "verdict": row.verdict} for row in found]
+        file.write_text(json.dumps({"against": commit, "rows": lines}, indent=2) + "\n", encoding="utf-8")
+    worse = [row for row in found if row.worse and row.required]
+    print(f"{len(worse)} required rows are worse, of {sum(row.required for row in found)}")
+    return 1 if worse else 0
 
-        def note(outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            status.update(f"{len(outcomes)} rows; last: {outcome.what}")
 
-        for outcome in speed_rows(repeats, pure_ldp, multi_freq):
-            note(outcome)
-        for outcome in transform_rows(repeats, reports // 10):
-            note(outcome)
-        for rows in (
-            interval_rows,
-            post_rows,
-            numeric_rows,
-            tree_rows,
-            hitters_rows,
-            marginal_rows,
-            shuffle_rows,
-            peos_rows,
-        ):
-            for outcome in rows(repeats):
-                note(outcome)
-        for outcome in sql_rows(repeats, reports):
-            note(outcome)
-        note(start_row(min(repeats, 20)))
-        for outcome in memory_rows(reports):
-            note(outcome)
-        turns, seconds = (1, 1) if effort is QUICK else (5, 5)
-        for outcome in collector_rows(turns, seconds, reports // 10):
-            note(outcome)
-        for line in all_oracles(effort, (pure_ldp, multi_freq)):
-            lines.append(line)
-            status.update(f"{len(outcomes)} rows, {len(lines)} oracles; last: {line.oracle}")
+def _measure(rows: Sequence[Wanted], setting: Setting, effort: Effort) -> tuple[list[Outcome], list[OracleLine]]:
+    outcomes, lines = list[Outcome](), list[OracleLine]()
+    with Console(stderr=True).status("warming up") as status:
+        for wanted in rows or [Wanted(group) for group in GROUPS]:
+            for row in rows_of(wanted.group, setting):
+                if wanted.text in row.what:
+                    outcomes.append(row.outcome())
+                    status.update(f"{len(outcomes)} rows; last: {row.what}")
+        if not rows:
+            with Peer(PURE_LDP) as pure_ldp, Peer(MULTI_FREQ) as multi_freq:
+                for line in all_oracles(effort, (pure_ldp, multi_freq)):
+                    lines.append(line)
+                    status.update(f"{len(outcomes)} rows, {len(lines)} oracles; last: {line.oracle}")
     return outcomes, lines
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.timing import Outcome
+from bench.timing import Contestant, NotRunError, Row, Setting, once
 from veil import OLH, Survey
 from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.service import open_store
@@ -46,39 +46,34 @@ class Load:
         return self.requests / self.seconds
 
 
-def collector_rows(turns: int, seconds: int, reports: int) -> Iterator[Outcome]:
-    """All rows: so many turns of so many seconds each, and the memory over so many reports, and over all of them."""
-    why = "needs wrk (Debian: apt-get install wrk)"
-    if shutil.which("wrk") is None:
-        for what, against, required in (
-            (BATCHES, f"{BATCHED_RATE:,}", 1.0),
-            (SINGLE, f"{SINGLE_RATE:,}", 1.0),
-            (SINGLE, BARE, BARE_SHARE),
-        ):
-            yield Outcome(what, against, None, required, why)
-        return
+def collector_rows(setting: Setting) -> Iterator[Row]:
+    """Rates, a latency and the memory of one collector, which is started before and fed with reports."""
+    turns, seconds = (1, 1) if setting.quick else (5, 5)
     # /var/tmp is a disk, where /tmp may be memory
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder, _collector(Path(folder)) as ours, _bare() as bare:
-        _load(ours.port, seconds, 1)  # compiles the kernels of the tally
-        stored = 0
-        while stored < reports:
-            stored += BATCH * _load(ours.port, 1, BATCH).requests
-        used = MEMORY_MB / _peak_mb(ours.process)
-        batched = [_load(ours.port, seconds, BATCH) for _ in range(turns)]
-        yield Outcome(BATCHES, f"{BATCHED_RATE:,}", BATCH * max(one.rate for one in batched) / BATCHED_RATE, 1.0)
-        alone, rival = [], []
-        for _ in range(turns):
-            alone.append(_load(ours.port, seconds, 1))
-            rival.append(_load(bare.port, seconds, 1))
-        best = max(one.rate for one in alone)
-        yield Outcome(SINGLE, f"{SINGLE_RATE:,}", best / SINGLE_RATE, 1.0)
+
+        def fill(reports: int) -> float:
+            stored = 0
+            while stored < reports:
+                stored += BATCH * _load(ours.port, 1, BATCH).requests
+            return _peak_mb(ours.process)
+
+        def cost(port: int, batch: int) -> Contestant:
+            """Seconds a report."""
+            return Contestant(lambda: 1 / (batch * _load(port, seconds, batch).rate), 1)
+
+        memory = f"memory: the collector over {setting.reports // 10:,} reports and more"
+        yield Row(memory, f"{MEMORY_MB} MB", 1.0, once(lambda: fill(setting.reports // 10)), MEMORY_MB, 1)
+        yield Row(BATCHES, f"{BATCHED_RATE:,}", 1.0, cost(ours.port, BATCH), 1 / BATCHED_RATE, turns)
+        yield Row(SINGLE, f"{SINGLE_RATE:,}", 1.0, cost(ours.port, 1), 1 / SINGLE_RATE, turns)
         p99 = f"collector: 99 % of single posts within so many ms, {CONNECTIONS} connections"
-        yield Outcome(p99, f"a limit of {P99_MS} ms", P99_MS / min(one.p99_ms for one in alone), 1.0)
-        yield Outcome(SINGLE, BARE, best / max(one.rate for one in rival), BARE_SHARE)
-        yield Outcome(f"memory: the collector over {reports:,} reports and more", f"{MEMORY_MB} MB", used, 1.0)
-        stored += BATCH * sum(one.requests for one in batched)  # their ids are known by four bytes each, in filters
-        what = f"memory: the collector over {stored / 1e6:.0f} million reports, all of one survey"
-        yield Outcome(what, f"{MEMORY_MB} MB", MEMORY_MB / _peak_mb(ours.process), None)
+        latency = Contestant(lambda: _load(ours.port, seconds, 1).p99_ms, 1)
+        yield Row(p99, f"a limit of {P99_MS} ms", 1.0, latency, P99_MS, turns)
+        yield Row(SINGLE, BARE, BARE_SHARE, cost(ours.port, 1), cost(bare.port, 1), turns)
+        peak = once(lambda: _peak_mb(ours.process))  # ids are known by four bytes each, in filters
+        yield Row(
+            "memory: the collector after all loads, all of one survey", f"{MEMORY_MB} MB", None, peak, MEMORY_MB, 1
+        )
 
 
 @dataclass(frozen=True)
@@ -119,6 +114,8 @@ def _bare() -> Iterator[_Server]:
 
 
 def _load(port: int, seconds: int, batch: int) -> Load:
+    if shutil.which("wrk") is None:
+        raise NotRunError("needs wrk (Debian: apt-get install wrk)")
     script = ROOT / "bench" / "collector_load.lua"
     connections = CONNECTIONS if batch == 1 else 8
     options = ["-t1", f"-c{connections}", f"-d{seconds}", "-s", str(script), f"http://127.0.0.1:{port}", "--"]
@@ -134,8 +131,3 @@ def _load(port: int, seconds: int, batch: int) -> Load:
 def _peak_mb(process: int) -> float:
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 1024
-
-
-if __name__ == "__main__":
-    for row in collector_rows(turns=3, seconds=4, reports=1_000_000):
-        print(row.what, "|", row.against, "|", row.ratio, "|", row.required, row.verdict)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.ours import threads
-from bench.timing import Contestant, Outcome, best_times, local, ratio
+from bench.timing import Contestant, Row, Setting, local
 from veil import OLH, Bits, simulate
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
@@ -28,27 +28,28 @@ KERNEL_REPORTS, KERNEL_CANDIDATES = 4_096, 1 << 17
 SET_PEOPLE, SET_SECONDS = 500_000, 5.0
 
 
-def hitters_rows(repeats: int) -> Iterator[Outcome]:
+def hitters_rows(setting: Setting) -> Iterator[Row]:
     """Every row, in few turns: each takes seconds."""
-    turns = min(repeats, 5)
-    yield _pem_row(turns)
-    yield _svsm_row(min(turns, 3))
+    turns = min(setting.repeats, 5)
+    with threads(1):
+        yield _pem_row(turns)
+        yield _svsm_row(min(turns, 3))
 
 
-def _pem_row(turns: int) -> Outcome:
+def _pem_row(turns: int) -> Row:
     search = PEM(1.0, Bits(BITS), K, BUDGET)
     held, _ = exponential_bits(PEOPLE, BITS, seed=0)
     stored = InMemory(search.survey, search.survey.randomize(held, SeededForExperiments(0)))
     found = search.read(stored)
     pairs = sum(step.people * step.candidates for step in found.history)
     queries = sum(step.candidates for step in found.history)
-    with threads(1):
-        done = ratio(local(lambda: search.read(stored), pairs), _kernel(), turns)
-    return Outcome(
+    return Row(
         f"PEM (OLH), {queries:,} of 2^20 queries, m = {BITS}, n = {PEOPLE:,}: pairs a second (best of {turns})",
         f"the bare kernel, {KERNEL_REPORTS:,} reports and {KERNEL_CANDIDATES:,} candidates",
-        done,
         0.6,
+        local(lambda: search.read(stored), pairs),
+        _kernel,
+        turns,
     )
 
 
@@ -62,14 +63,14 @@ def _kernel() -> Contestant:
     return local(lambda: count_hashed(seeds, buckets, oracle.buckets, low, high), work)
 
 
-def _svsm_row(turns: int) -> Outcome:
+def _svsm_row(turns: int) -> Row:
     baskets = pos_baskets().resample(SET_PEOPLE, seed=0)
     column, study = baskets.to_arrow(), SVSM(64, 2.0, baskets.domain)
-    with threads(1):
-        (seconds,), _ = best_times((local(lambda: simulate(study, column, seed=0), 1),), turns)
-    return Outcome(
+    return Row(
         f"SVSM, {SET_PEOPLE:,} people, k = 64, randomized and mined (best of {turns})",
         f"a limit of {SET_SECONDS:g} s",
-        SET_SECONDS / seconds,
         1.0,
+        local(lambda: simulate(study, column, seed=0), 1),
+        SET_SECONDS,
+        turns,
     )

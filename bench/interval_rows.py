@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.timing import Outcome, best_times, local, ratio
+from bench.timing import Row, Setting, local
 from veil import OLH, Estimate, Tally
 from veil_papers.datasets import proportional
 
@@ -19,9 +19,9 @@ INTERVAL_SECONDS, SIGNIFICANT_SECONDS = 1.0, 0.1
 MOST_TURNS = 20
 
 
-def interval_rows(repeats: int) -> Iterator[Outcome]:
+def interval_rows(setting: Setting) -> Iterator[Row]:
     """Intervals and the test of a million values."""
-    estimate, turns = _collected(), min(repeats, MOST_TURNS)
+    estimate, turns = _collected(), min(setting.repeats, MOST_TURNS)
     p, q = float(estimate.noise.p), float(estimate.noise.q)  # type: ignore[attr-defined]  # of an OLH
 
     def normal() -> NDArray[np.float64]:
@@ -38,12 +38,11 @@ def interval_rows(repeats: int) -> Iterator[Outcome]:
     yield from _rows(f"significant of {VALUES:,} values", estimate.significant, threshold, SIGNIFICANT_SECONDS, turns)
 
 
-def _rows(what: str, ours: Callable[[], Any], rival: Callable[[], Any], limit: float, turns: int) -> Iterator[Outcome]:
+def _rows(what: str, ours: Callable[[], Any], rival: Callable[[], Any], limit: float, turns: int) -> Iterator[Row]:
     mine = local(ours, 1)
-    (seconds,), _ = best_times((mine,), turns)
     named = f"{what} (best of {turns})"
-    yield Outcome(named, f"a limit of {limit:g} s", limit / seconds, 1.0)
-    yield Outcome(named, "the normal approximation, numpy", ratio(mine, local(rival, 1), turns), None)
+    yield Row(named, f"a limit of {limit:g} s", 1.0, mine, limit, turns)
+    yield Row(named, "the normal approximation, numpy", None, mine, local(rival, 1), turns)
 
 
 def _collected() -> Estimate:

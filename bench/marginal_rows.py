@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.ours import threads
-from bench.timing import Contestant, Outcome, best_times, local, ratio
+from bench.timing import Contestant, Row, Setting, local
 from veil import Record
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
@@ -38,9 +38,9 @@ LIMIT, SWEEPS = 1e-10, 200
 """When the rivals' fitting ends; where no table has the given pairs, after all sweeps."""
 
 
-def marginal_rows(repeats: int) -> Iterator[Outcome]:
+def marginal_rows(setting: Setting) -> Iterator[Row]:
     """Every row, one thread on both sides."""
-    turns = min(repeats, MOST_TURNS)
+    turns = min(setting.repeats, MOST_TURNS)
     study, stored = _stored(pos_baskets().resample(PEOPLE, seed=0))
     with threads(1):
         yield from _collected(study, stored, turns)
@@ -64,15 +64,15 @@ def _stored(baskets: Transactions) -> tuple[CALM, InMemory]:
     return study, InMemory(study.survey, study.survey.randomize(columns, SeededForExperiments(0)))
 
 
-def _against(what: str, ours: Contestant, limit: float, turns: int, required: float | None = 1.0) -> Outcome:
-    (seconds,), _ = best_times((ours,), turns)
-    return Outcome(f"{what} (best of {turns})", f"a limit of {limit:g} s", limit / (seconds * ours.people), required)
+def _against(what: str, ours: Contestant, limit: float, turns: int, required: float | None = 1.0) -> Row:
+    named, against = f"{what} (best of {turns})", f"a limit of {limit:g} s"
+    return Row(named, against, required, ours, limit / ours.people, turns)
 
 
 # -- collected and made consistent ---------------------------------------------------------------------------------
 
 
-def _collected(study: CALM, stored: InMemory, turns: int) -> Iterator[Outcome]:
+def _collected(study: CALM, stored: InMemory, turns: int) -> Iterator[Row]:
     what = f"tables of {len(study.family)} views collected and made consistent, n = 2^18"
     ours = local(lambda: study.read(stored).repaired, 1)
     (reports,) = stored.chunks()
@@ -97,9 +97,7 @@ def _collected(study: CALM, stored: InMemory, turns: int) -> Iterator[Outcome]:
         raise AssertionError("the loop finds something else")
     yield _against(what, ours, COLLECT_SECONDS, turns)
     few = min(turns, 3)
-    yield Outcome(
-        f"{what} (best of {few})", "a loop over views and attributes, numpy", ratio(ours, local(direct, 1), few), None
-    )
+    yield Row(f"{what} (best of {few})", "a loop over views and attributes, numpy", None, ours, local(direct, 1), few)
 
 
 def _agree(sets: tuple[tuple[int, ...], ...], people: NDArray[np.int64], tables: list[Floats]) -> None:
@@ -123,7 +121,7 @@ def _nearest(table: Floats) -> Floats:
 # -- reconstructed ---------------------------------------------------------------------------------------------------
 
 
-def _triples(pairs: Pairs, turns: int) -> Iterator[Outcome]:
+def _triples(pairs: Pairs, turns: int) -> Iterator[Row]:
     sets = list(combinations(range(3), 2))
     asked = list(combinations(range(ATTRIBUTES), 3))
     given = np.array([np.concatenate([pairs[one[i], one[j]].reshape(-1) for i, j in sets]) for one in asked])
@@ -133,21 +131,20 @@ def _triples(pairs: Pairs, turns: int) -> Iterator[Outcome]:
     alone = local(lambda: [_fitted((2, 2, 2), sets, row[None]) for row in given[:FEW]], FEW)
     together = local(lambda: _fitted((2, 2, 2), sets, given), len(asked))
     few = min(turns, 3)
-    yield Outcome(f"{what} (best of {few})", "one after another, numpy", ratio(ours, alone, few), 20)
-    yield Outcome(f"{what} (best of {few})", "all in one array, numpy", ratio(ours, together, few), None)
+    yield Row(f"{what} (best of {few})", "one after another, numpy", 20, ours, alone, few)
+    yield Row(f"{what} (best of {few})", "all in one array, numpy", None, ours, together, few)
 
 
-def _eight(pairs: Pairs, turns: int) -> Iterator[Outcome]:
+def _eight(pairs: Pairs, turns: int) -> Iterator[Row]:
     sets = list(combinations(range(8), 2))
     asked = [tuple(range(start, ATTRIBUTES, 4)) for start in range(4)]
     tables = [[((i, j), pairs[one[i], one[j]]) for i, j in sets] for one in asked]
     given = [np.concatenate([table.reshape(-1) for _, table in each])[None] for each in tables]
     ours = local(lambda: [reconstruct((2,) * 8, each) for each in tables], len(asked))
     what = "one 8-way marginal from its 28 pairs"
-    (seconds,), _ = best_times((ours,), turns)
-    yield Outcome(f"{what} (best of {turns})", f"a limit of {EIGHT_SECONDS:g} s", EIGHT_SECONDS / seconds, 1.0)
+    yield Row(f"{what} (best of {turns})", f"a limit of {EIGHT_SECONDS:g} s", 1.0, ours, EIGHT_SECONDS, turns)
     rival = local(lambda: [_fitted((2,) * 8, sets, each) for each in given], len(asked))
-    yield Outcome(f"{what} (best of {turns})", "proportional fitting alone, numpy", ratio(ours, rival, turns), None)
+    yield Row(f"{what} (best of {turns})", "proportional fitting alone, numpy", None, ours, rival, turns)
 
 
 def _fitted(sizes: tuple[int, ...], sets: list[tuple[int, int]], given: Floats) -> Floats:
@@ -167,7 +164,7 @@ def _fitted(sizes: tuple[int, ...], sets: list[tuple[int, int]], given: Floats) 
     return tables
 
 
-def _drawn(pairs: Pairs, turns: int) -> Outcome:
+def _drawn(pairs: Pairs, turns: int) -> Row:
     sizes = (2,) * ATTRIBUTES
     sets = list(pairs)
 

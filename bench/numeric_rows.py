@@ -11,7 +11,7 @@ import numpy as np
 from acceptance.post_cells import one_blas_thread
 from numpy.typing import NDArray
 
-from bench.timing import Outcome, local, ratio
+from bench.timing import Row, Setting, local
 from veil import Interval, SquareWave
 from veil.entropy import SeededForExperiments
 from veil.mechanisms.reconstruction import Stopping, reconstruct
@@ -24,44 +24,40 @@ STEPS = 100
 PEOPLE, LOOPED = 1_000_000, 20_000
 
 
-def numeric_rows(repeats: int) -> Iterator[Outcome]:
+def numeric_rows(setting: Setting) -> Iterator[Row]:
     """Every row."""
     wave = SquareWave(EPSILON, Interval(0, 1), BUCKETS)
     values = np.random.default_rng(0).beta(5, 2, PEOPLE)
     with one_blas_thread():
-        yield _step_row(wave, values, repeats)
-        yield _randomize_row(wave, values, min(repeats, 20))
+        yield _step_row(wave, values, setting.repeats)
+        yield _randomize_row(wave, values, min(setting.repeats, 20))
 
 
-def _step_row(wave: SquareWave, values: NDArray[np.float64], repeats: int) -> Outcome:
+def _step_row(wave: SquareWave, values: NDArray[np.float64], repeats: int) -> Row:
     """Ours does the whole step, with smoothing and stopping; the dense one its two products only."""
     counts = wave.tally(wave.randomize(values, SeededForExperiments(1))).counts
     operator = Wave.of(wave)
     matrix = np.stack([operator.reports(column) for column in np.eye(BUCKETS)], axis=1)
     x, y = np.full(BUCKETS, 1 / BUCKETS), np.ones(len(matrix))
     rule = Stopping(most=STEPS)
-    return Outcome(
+    return Row(
         f"a step of EMS with {BUCKETS:,} buckets, {len(matrix):,} of reports",
         "numpy's dense M @ x and M.T @ y, one BLAS thread",
-        ratio(
-            local(lambda: reconstruct(wave, counts, stopping=rule), STEPS),
-            local(lambda: (matrix @ x, matrix.T @ y), 1),
-            repeats,
-        ),
         30,
+        local(lambda: reconstruct(wave, counts, stopping=rule), STEPS),
+        local(lambda: (matrix @ x, matrix.T @ y), 1),
+        repeats,
     )
 
 
-def _randomize_row(wave: SquareWave, values: NDArray[np.float64], turns: int) -> Outcome:
-    return Outcome(
+def _randomize_row(wave: SquareWave, values: NDArray[np.float64], turns: int) -> Row:
+    return Row(
         f"Square Wave: {PEOPLE:,} people randomized (best of {turns})",
         f"a loop over np.random, a person at a time ({LOOPED:,} people)",
-        ratio(
-            local(lambda: wave.randomize(values), PEOPLE),
-            local(lambda: _looped(values[:LOOPED], wave.b, EPSILON), LOOPED),
-            turns,
-        ),
         20,
+        local(lambda: wave.randomize(values), PEOPLE),
+        local(lambda: _looped(values[:LOOPED], wave.b, EPSILON), LOOPED),
+        turns,
     )
 
 

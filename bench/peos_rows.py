@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import gmpy2
 import numpy as np
 
-from bench.timing import Outcome, best_times, local
+from bench.timing import Row, Setting, local
 from veil.shuffle.peos import make_keys
 
 __all__ = ["peos_rows"]
@@ -15,9 +15,9 @@ __all__ = ["peos_rows"]
 SHARES, ENCRYPTION, DECRYPTION = 200, 0.4e-3, 0.45e-3
 
 
-def peos_rows(repeats: int) -> Iterator[Outcome]:
+def peos_rows(setting: Setting) -> Iterator[Row]:
     """Every row."""
-    turns = min(repeats, 20)
+    turns = min(setting.repeats, 20)
     public, secret = make_keys()
     plaintexts = np.random.default_rng(0).integers(0, 2**64, SHARES, dtype=np.uint64)
     ciphertexts = public.encrypt_all(plaintexts)
@@ -30,17 +30,9 @@ def peos_rows(repeats: int) -> Iterator[Outcome]:
             power = gmpy2.powmod(public.h, int.from_bytes(np.random.default_rng().bytes(80)), public.modulus)
             gmpy2.powmod(public.g, m, public.modulus) * power % public.modulus
 
-    times, _ = best_times(
-        (
-            local(lambda: public.encrypt_all(plaintexts), 1),
-            local(plainly, 1),
-            local(lambda: secret.decrypt_all(many), 1),
-        ),
-        turns,
-    )
-    encryption, plain, decryption = times[0] / SHARES, times[1] / few, times[2] / len(many)
+    encryption = local(lambda: public.encrypt_all(plaintexts), SHARES)
+    decryption = local(lambda: secret.decrypt_all(many), len(many))
     what = f"DGK encryption of a share, 3072 bits (best of {turns})"
-    yield Outcome(what, "a limit of 0.4 ms", ENCRYPTION / encryption, 1.0)
-    yield Outcome(what, "the same powers by gmpy2.powmod", plain / encryption, 4.0)
-    what = f"DGK decryption of a share (best of {turns})"
-    yield Outcome(what, "a limit of 0.45 ms", DECRYPTION / decryption, 1.0)
+    yield Row(what, "a limit of 0.4 ms", 1.0, encryption, ENCRYPTION, turns)
+    yield Row(what, "the same powers by gmpy2.powmod", 4.0, encryption, local(plainly, few), turns)
+    yield Row(f"DGK decryption of a share (best of {turns})", "a limit of 0.45 ms", 1.0, decryption, DECRYPTION, turns)

@@ -11,7 +11,7 @@ import numpy as np
 from acceptance.post_cells import one_blas_thread
 from numpy.typing import NDArray
 
-from bench.timing import Contestant, Outcome, best_times, local, ratio
+from bench.timing import Contestant, Row, Setting, local
 from veil import OLH, simulate
 from veil.mechanisms import PureOracle
 from veil.post import Calibrated, norm_sub, power, select
@@ -33,16 +33,19 @@ LONG = 50
 """A turn that takes seconds is taken once for so many turns of others."""
 
 
-def post_rows(repeats: int) -> Iterator[Outcome]:
+def post_rows(setting: Setting) -> Iterator[Row]:
     """Every row; what takes seconds gets few turns, and the row says how many."""
+    repeats = setting.repeats
     few = max(1, repeats // LONG)
     with one_blas_thread():
         noisy = np.random.default_rng(0).normal(1 / VALUES, 0.002, VALUES)
-        yield Outcome(
+        yield Row(
             f"norm-sub of {VALUES:,} frequencies",
             "numpy.sort of the same",
-            ratio(local(lambda: norm_sub(noisy), 1), local(lambda: np.sort(noisy), 1), repeats),
             1 / 3,
+            local(lambda: norm_sub(noisy), 1),
+            local(lambda: np.sort(noisy), 1),
+            repeats,
         )
         yield _power_row(min(repeats, 5 * few))
         for epsilon in (1.0, 4.0):
@@ -50,7 +53,7 @@ def post_rows(repeats: int) -> Iterator[Outcome]:
         yield _select_row(min(repeats, 5 * few))
 
 
-def _power_row(turns: int) -> Outcome:
+def _power_row(turns: int) -> Row:
     """Equation (11) of Calibrate as it stands: a sum over all counts for each value. The exponent is given to it."""
     held = proportional(np.arange(1, POWER_VALUES + 1) ** -1.5, POWER_PEOPLE)
     estimate = _collected(OLH(1.0, POWER_VALUES), held)
@@ -60,11 +63,13 @@ def _power_row(turns: int) -> Outcome:
     if not np.allclose(_equation_11(estimate, exponent), made.frequencies, rtol=0.01, atol=1e-3 * estimate.stderr[0]):
         raise AssertionError("power is not what equation (11) says")
     rival = local(lambda: _equation_11(estimate, exponent), 1)
-    return Outcome(
+    return Row(
         f"power, d = {POWER_VALUES:,}, n = {POWER_PEOPLE:,} (best of {turns})",
         "equation (11) on every value and count, numpy",
-        ratio(local(lambda: power(estimate), 1), rival, turns),
         20,
+        local(lambda: power(estimate), 1),
+        rival,
+        turns,
     )
 
 
@@ -81,16 +86,15 @@ def _equation_11(estimate: Estimate, exponent: float, chunk: int = 50) -> Floats
     return np.concatenate(means) / estimate.n
 
 
-def _learned_rows(epsilon: float, turns: int, few: int) -> Iterator[Outcome]:
+def _learned_rows(epsilon: float, turns: int, few: int) -> Iterator[Row]:
     """All pages of Kosarak: against a limit, and against plain EM with the matrix of likelihoods made beforehand."""
     held = kosarak_clicks().held
     estimate = _collected(OLH(epsilon, len(held)), held)
     ours = local(lambda: estimate.post("calibrate"), 1)
     what = f"learned prior, d = {len(held):,}, n = {held.sum():,}, eps = {epsilon:g}"
-    (seconds,), _ = best_times((ours,), turns)
-    yield Outcome(f"{what} (best of {turns})", f"a limit of {LEARN_SECONDS:g} s", LEARN_SECONDS / seconds, 1.0)
-    em = _dense_em(estimate)
-    yield Outcome(f"{what} (best of {few})", f"{EM_STEPS} dense EM steps, numpy", ratio(ours, em, few), None)
+    yield Row(f"{what} (best of {turns})", f"a limit of {LEARN_SECONDS:g} s", 1.0, ours, LEARN_SECONDS, turns)
+    against = f"{EM_STEPS} dense EM steps, numpy"
+    yield Row(f"{what} (best of {few})", against, None, ours, lambda: _dense_em(estimate), few)
 
 
 def _dense_em(estimate: Estimate) -> Contestant:
@@ -113,20 +117,18 @@ def _dense_em(estimate: Estimate) -> Contestant:
     return local(work, 1)
 
 
-def _select_row(turns: int) -> Outcome:
+def _select_row(turns: int) -> Row:
     oracle = OLH(1.0, SELECT_VALUES)
     held = proportional(np.arange(1, SELECT_VALUES + 1) ** -1.5, SELECT_PEOPLE)
     people = np.repeat(np.arange(SELECT_VALUES), held)
     estimate = _collected(oracle, held)
-    return Outcome(
+    return Row(
         f"select, d = {SELECT_VALUES:,}, {SELECT_RUNS} runs with all methods (best of {turns})",
         f"simulating {SELECT_PEOPLE:,} people as often, without methods",
-        ratio(
-            local(lambda: select(estimate, "single", runs=SELECT_RUNS), SELECT_RUNS),
-            local(lambda: simulate(oracle, people, seed=1), 1),
-            turns,
-        ),
         None,
+        local(lambda: select(estimate, "single", runs=SELECT_RUNS), SELECT_RUNS),
+        local(lambda: simulate(oracle, people, seed=1), 1),
+        turns,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bench.timing import Outcome, best_times, local
+from bench.timing import Row, Setting, local
 from veil.mechanisms import OLH
 from veil.shuffle import amplify, blanket_of, delta_of
 from veil.shuffle.amplification import certified
@@ -17,19 +17,17 @@ __all__ = ["shuffle_rows"]
 PEOPLE, AMPLIFY_SECONDS, DESIGN_SECONDS, FEW = 1_000_000, 2.0, 30.0, 1_000
 
 
-def shuffle_rows(repeats: int) -> Iterator[Outcome]:
+def shuffle_rows(setting: Setting) -> Iterator[Row]:
     """Every row."""
-    turns = min(repeats, 5)
-    (seconds,), _ = best_times((local(_amplified, 1),), turns)
+    turns = min(setting.repeats, 5)
     what = f"central eps of OLH, {PEOPLE:,} people, with its certified bracket (best of {turns})"
-    yield Outcome(what, f"a limit of {AMPLIFY_SECONDS:g} s", AMPLIFY_SECONDS / seconds, 1.0)
-    (seconds,), _ = best_times((local(_designed, 1),), 1)
+    yield Row(what, f"a limit of {AMPLIFY_SECONDS:g} s", 1.0, local(_amplified, 1), AMPLIFY_SECONDS, turns)
     what = f"design of six oracles behind a shuffler, {PEOPLE:,} people (best of 1)"
-    yield Outcome(what, f"a limit of {DESIGN_SECONDS:g} s", DESIGN_SECONDS / seconds, 1.0)
+    yield Row(what, f"a limit of {DESIGN_SECONDS:g} s", 1.0, local(_designed, 1), DESIGN_SECONDS, 1)
     blanket = blanket_of(OLH(1.0, 1000))
-    times, _ = best_times((local(lambda: delta_of(blanket, FEW, 1.1), 1), local(_one_by_one, 1)), min(turns, 2))
     what = f"delta of {FEW:,} people, between certified bounds (best of {min(turns, 2)})"
-    yield Outcome(what, "the same sum, one person after the other, numpy.convolve", times[1] / times[0], None)
+    ours, rival = local(lambda: delta_of(blanket, FEW, 1.1), 1), local(_one_by_one, 1)
+    yield Row(what, "the same sum, one person after the other, numpy.convolve", None, ours, rival, min(turns, 2))
 
 
 def _amplified() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from acceptance.sql_speed import Kernel, memory, queries, rows_of, simulate, tab
 from numpy.typing import NDArray
 
 from bench.c_loop import CLoop
-from bench.timing import Contestant, NotRunError, Outcome, best_times, local, ratio
+from bench.timing import Contestant, Row, Setting, best_times, local, once
 from veil.sql import create
 from veil.sql import open as open_table
 
@@ -22,23 +22,16 @@ PEOPLE, QUERY_SECONDS, SIMULATE_SECONDS, MEMORY_MB = 1_000_000, 0.1, 2.0, 1_000.
 MOST_TURNS, ASKED = 10, 6
 
 
-def sql_rows(repeats: int, rows: int) -> Iterator[Outcome]:
-    """Every row; `rows` are those whose memory is measured."""
-    kernel = Kernel()
+def sql_rows(setting: Setting) -> Iterator[Row]:
+    """Every row."""
+    kernel, turns = Kernel(), min(setting.repeats, MOST_TURNS)
     what = f"numbers of 10,000 rows from 700 cells ({kernel.pairs / 1e6:.0f} M pairs), one thread"
     ours = local(kernel.run, kernel.pairs)
-    yield _row(what, "C, gcc -O3 -march=native", 0.8, lambda: ratio(ours, _in_c(kernel), repeats))
-    yield _row(what, "plain numpy", 10, lambda: ratio(ours, _in_numpy(kernel), min(repeats, MOST_TURNS)))
-    yield from _limits(min(repeats, MOST_TURNS))
-    peak = memory(rows)
-    yield Outcome(f"memory: a table of {rows:,} rows made and asked", f"{MEMORY_MB:g} MB", MEMORY_MB / peak, 1.0)
-
-
-def _row(what: str, against: str, required: float, measured: Callable[[], float]) -> Outcome:
-    try:
-        return Outcome(what, against, measured(), required)
-    except NotRunError as why:
-        return Outcome(what, against, None, required, str(why))
+    yield Row(what, "C, gcc -O3 -march=native", 0.8, ours, lambda: _in_c(kernel), setting.repeats)
+    yield Row(what, "plain numpy", 10, ours, lambda: _in_numpy(kernel), turns)
+    yield from _limits(turns)
+    what, against = f"memory: a table of {setting.reports:,} rows made and asked", f"{MEMORY_MB:g} MB"
+    yield Row(what, against, 1.0, once(lambda: memory(setting.reports)), MEMORY_MB, 1)
 
 
 def _in_c(kernel: Kernel) -> Contestant:
@@ -79,20 +72,18 @@ def _starts(bucket: NDArray[np.uint64], buckets: int) -> NDArray[np.uint64]:
     return ((bucket << np.uint64(32)) + np.uint64(buckets - 1)) // np.uint64(buckets)
 
 
-def _limits(turns: int) -> Iterator[Outcome]:
+def _limits(turns: int) -> Iterator[Row]:
     table, people = table_of(), rows_of(PEOPLE)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table"
         create(path, table).append(simulate(table, people, 0))
         with open_table(path) as db:
-            for text in queries(ASKED):
-                db.query(text)
-            each = (local(partial(db.query, text), 1) for text in queries(ASKED))
-            slowest = max(best_times((one,), turns)[0][0] for one in each)
-    yield Outcome(
-        f"2+2 query over {PEOPLE:,} people, warm, slowest of {ASKED} (best of {turns})",
-        f"a limit of {QUERY_SECONDS:g} s", QUERY_SECONDS / slowest, 1.0,
-    )  # fmt: skip
-    (seconds,), _ = best_times((local(lambda: simulate(table, people, 1), 1),), min(turns, 5))
-    what = f"simulating {PEOPLE:,} rows with public columns"
-    yield Outcome(what, f"a limit of {SIMULATE_SECONDS:g} s", SIMULATE_SECONDS / seconds, 1.0)
+
+            def slowest() -> float:
+                each = (local(partial(db.query, text), 1) for text in queries(ASKED))
+                return max(best_times((one,), turns)[0][0] for one in each)
+
+            what = f"2+2 query over {PEOPLE:,} people, warm, slowest of {ASKED} (best of {turns})"
+            yield Row(what, f"a limit of {QUERY_SECONDS:g} s", 1.0, once(slowest), QUERY_SECONDS, 1)
+    what, ours = f"simulating {PEOPLE:,} rows with public columns", local(lambda: simulate(table, people, 1), 1)
+    yield Row(what, f"a limit of {SIMULATE_SECONDS:g} s", 1.0, ours, SIMULATE_SECONDS, min(turns, 5))

@@ -11,7 +11,7 @@ import numpy as np
 from acceptance.post_cells import one_blas_thread
 from numpy.typing import NDArray
 
-from bench.timing import Contestant, NotRunError, Outcome, local, ratio
+from bench.timing import Contestant, NotRunError, Row, Setting, local
 from veil.tree import Levels, Tree, admm, project
 
 __all__ = ["tree_rows"]
@@ -26,9 +26,9 @@ TOLERANCE = 1e-10
 TURNS = 40
 
 
-def tree_rows(repeats: int) -> Iterator[Outcome]:
+def tree_rows(setting: Setting) -> Iterator[Row]:
     """Every row, in so many turns at most."""
-    turns = min(repeats, TURNS)
+    turns = min(setting.repeats, TURNS)
     tree = Tree(LEAVES, BRANCHING)
     inputs = [_noisy(tree, seed) for seed in range(INPUTS)]
     ours = local(lambda: [project(tree, values) for values in inputs], INPUTS)
@@ -41,10 +41,7 @@ def tree_rows(repeats: int) -> Iterator[Outcome]:
     )
     with one_blas_thread():
         for against, required, rival in rivals:
-            try:
-                yield Outcome(what, against, ratio(ours, rival(), turns), required)
-            except NotRunError as why:
-                yield Outcome(what, against, None, required, str(why))
+            yield Row(what, against, required, ours, rival, turns)
 
 
 def _noisy(tree: Tree, seed: int) -> Levels:
