@@ -259,6 +259,9 @@ STEPS: list[Step] = [
     Step("survey-rebuild", f"survey rebuild drinks {_COLLECTOR}"),
     Step("survey-export", f"survey export drinks -o exported.parquet {_COLLECTOR}", drawn=True),
     Step("survey-close", f"survey close drinks {_COLLECTOR}", drawn=True),
+    Step("backup", f"backup saved.backup {_COLLECTOR}", "json", drawn=True),
+    Step("restore", "restore saved.backup --new --folder restored", "json", drawn=True),
+    Step("check", "check --folder restored"),
     Step(
         "survey-wave", f"survey create sure.json --name drinks --wave 2 --allow-weak-privacy {_COLLECTOR}", drawn=True
     ),
@@ -280,9 +283,6 @@ STEPS: list[Step] = [
     Step("audit-prune", f"audit prune --before 2999-01-01 {_COLLECTOR}", drawn=True),
     Step("serve-port", "serve --port 99999"),
     Step("serve-settings", "serve --settings broken.json"),
-    Step("backup", f"backup saved.backup {_COLLECTOR}", "json", drawn=True),
-    Step("restore", "restore saved.backup --new --folder restored", "json", drawn=True),
-    Step("check", "check --folder restored"),
     Step("survey-purge", f"survey purge drinks/1 --yes {_COLLECTOR}", "json"),
     # -- shuffling between parties, without running them
     Step(

@@ -45,8 +45,8 @@ def randomize(
 ) -> Document:
     """Randomize each value into a report, as each person's device would.
 
-    For a table, the output may be a folder: the reports are added to it as a new file. A name that ends in .arrow or
-    .parquet is a single file.
+    For a table, the output may be a folder: the reports are added to it as a new file. With a name that ends in .arrow
+    or .parquet, the output is a single file.
     """
     from veil.cli.files import check_output, load
     from veil.cli.progress import progress
@@ -121,7 +121,7 @@ def merge(
     out: Out,
     as_json: AsJson = False,
 ) -> Document:
-    """Add tallies. The sum equals one tally of all their reports."""
+    """Add tallies of one task. The sum equals a single tally of all reports."""
     from veil.cli.files import check_output, load, load_tallies
     from veil.tools.durable import write_atomically
     from veil.wire.tallies import encode_tally

@@ -143,7 +143,7 @@ def create(
     new: New = False,
     open_now: Annotated[bool, flag("--open", "Open it as well: what it asks cannot be changed any more.")] = False,
 ) -> Document:
-    """Publish a study as a draft survey. A study with the same task replaces the one published before."""
+    """Publish a study as a draft survey. It replaces an earlier study with the same task."""
     from veil.cli.files import read_published
     from veil.collector.catalogue import task_wanted
     from veil.collector.documents import for_devices
@@ -253,7 +253,10 @@ def answer(
     out: TableOut = None,
     plot: Picture = None,
 ) -> Document:
-    """Estimate the result of a survey from its reports up to the last step, as `veil estimate` does from files."""
+    """Estimate the result of a survey from its reports, as `veil estimate` does from files.
+
+    Reports after the last full step (`veil survey create --step`) are left out until the survey ends.
+    """
     from veil.cli.files import Loaded
     from veil.cli.showing import Wanted, remarked
     from veil.collector.answers import Query, prepare, without
@@ -287,7 +290,10 @@ def export(
         bool, flag("--folders", "Several files, as Spark and others read them: task=.../day=YYYY-MM-DD/part-*.parquet.")
     ] = False,
 ) -> Document:
-    """Write a survey's reports up to the last step to Parquet, without ids and in random order."""
+    """Write a survey's reports to Parquet, without ids and in random order.
+
+    Reports after the last full step (`veil survey create --step`) are left out until the survey ends.
+    """
     from veil.cli.files import check_output
     from veil.collector.exporting import export_folder, export_parquet
 
@@ -305,7 +311,7 @@ def export(
 
 @command(survey_app, "rebuild", "rebuild")
 def rebuild(on: On, task: TaskId) -> Document:
-    """Recount all reports up to the last step, and correct the stored tally if it differs."""
+    """Recount the reports of a survey, and correct the stored tally if it differs."""
     from veil.collector.catalogue import read_by
     from veil.collector.tallying import is_maintained
     from veil.collector.tallying import rebuild as count_again

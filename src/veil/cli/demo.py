@@ -66,7 +66,7 @@ def walk(folder: Path, people: int, seed: int | None, screen: Screen, watch: Wat
         )
         counted.append((reports, folder / f"tally-{half}.bin"))
 
-    step(screen, 3, "tally and merge", "the collector counts the reports; tallies add exactly")
+    step(screen, 3, "tally and merge", "the collector counts the reports and adds the tallies")
     tally = folder / "tally.bin"
     for reports, part in counted:
         write_atomically(part, encode_tally(InFiles(survey, [reports], watch).tally()))

@@ -115,7 +115,7 @@ def prune_audit(
         str, typer.Option(metavar="YYYY-MM-DD", help="Erase the entries of earlier days (UTC); at the latest today.")
     ],
 ) -> Document:
-    """Erase old entries of the audit log, and add one with the number erased and the account.
+    """Erase old entries of the audit log. A new entry records their number and the operator's account.
 
     Entries about earlier pruning stay.
     """

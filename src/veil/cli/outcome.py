@@ -77,10 +77,10 @@ EXIT_CODES = {
     1: "internal error: a bug in veil",
     2: "usage: an unknown, missing or invalid option or argument",
     3: "invalid input: for example a value outside the domain, a missing file or a read-only folder",
-    4: "mismatch: reports, tallies or a run that belong to another study",
+    4: "mismatch: reports, a tally or a run from another study",
     5: "damaged data: an incomplete or foreign study, report file or tally, or damage that veil check found",
-    6: "budget: the ledger refuses the charge",
-    7: "service: the collector refuses or cannot be reached, its database is down, or a party of a shuffle failed",
+    6: "budget: the ledger refuses to pay for an answer",
+    7: "service: the collector refuses, it or its database cannot be reached, or a party of a shuffle failed",
     8: "engine: missing or failed, for example no GPU, no Java or a lost cluster; nothing was counted",
 }
 _CODE_OF: tuple[tuple[type[VeilError], int], ...] = (

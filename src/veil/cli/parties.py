@@ -60,8 +60,8 @@ def keys(
 ) -> Document:
     """Set up a shuffle between parties: a test authority, keys, the plan, and each party's settings.
 
-    This machine creates all keys and could impersonate every party: use that for tests only. With --public, only public
-    files are written, and each party creates its own keys.
+    Without --public, this machine creates all keys and could impersonate every party: use it for tests only. With
+    --public, it writes only public files, and each party creates its own keys.
     """
     from veil.cli.files import check_inputs, load
     from veil.errors import InputError

@@ -14,7 +14,7 @@ from veil.cli.peos_planning import plan
 __all__ = ["peos_app"]
 
 peos_app = typer.Typer(
-    help="Shuffle reports and add fake ones, by several shufflers of which none must be trusted alone.",
+    help="Shuffle reports with several shufflers and fake reports. No single shuffler has to be trusted.",
     no_args_is_help=True,
 )
 peos_app.command()(plan)

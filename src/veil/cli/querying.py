@@ -58,7 +58,7 @@ def sql(
     plot: Picture = None,
     as_json: AsJson = False,
 ) -> Document:
-    """Query a table in SQL. Every number has its error; EXPLAIN SELECT ... shows the plan and predicted errors."""
+    """Query a table in SQL. Every number comes with its error; EXPLAIN SELECT ... shows plan and predicted errors."""
     from veil.cli.showing import Wanted
     from veil.errors import InputError
     from veil.sql.database import Database
