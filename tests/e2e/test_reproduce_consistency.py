@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdict_of
 
+from veil_papers.common.exhibits import Setting
 from veil_papers.common.sweep import Sweep, measure
 from veil_papers.consistency.runs import LEFT, RIGHT, collections, random_sets, score, zipf
 
@@ -73,7 +74,7 @@ def test_sets_and_their_complements_have_the_same_error_once_frequencies_add_up(
         return [np.setdiff1d(np.arange(len(held)), places) for places in half(rng)]
 
     asks: Any = {"sets": half, "rest": complements}
-    found = measure((1.0,), 2, lambda place, run: score(held, 1.0, asks, [7, run]), lambda steps: None)
+    found = measure("", Setting().watch, (1.0,), 2, lambda place, run: score(held, 1.0, asks, [7, run]))
     sets, rest = (found[ask].runs for ask in asks)
     for name in ("Norm", "Norm-Sub", "PowerNS", "auto (ours)"):
         assert sets[name][0] == pytest.approx(rest[name][0], rel=1e-6)

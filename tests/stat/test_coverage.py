@@ -134,7 +134,7 @@ def test_few_runs_that_agree_do_not_fail_a_level_that_holds() -> None:
 @pytest.mark.parametrize("name", NUMBERS)
 def test_populations_know_their_truth(name: str) -> None:
     people: Population = NUMBERS[name](None).spread(5_000)
-    each, rounds = people.each, np.array(people.rounds)
+    each, rounds = np.repeat(people.values, people.held), np.array(people.rounds)
     assert people.people == len(each) == 5_000
     assert np.allclose(people.cdf(rounds), [(each <= x).mean() for x in rounds])
     assert np.allclose(people.below(rounds), [(each < x).mean() for x in rounds])

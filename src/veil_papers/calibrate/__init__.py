@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veil_papers.calibrate import figures
-from veil_papers.calibrate.trials import SWEPT, Collections, Plan, collect
+from veil_papers.calibrate.trials import SWEPT, Plan, collect
 from veil_papers.common.exhibits import Reproduction, Setting
 from veil_papers.datasets import Counts, kosarak_clicks, retail_sales
 
@@ -25,11 +25,10 @@ def reproduce(setting: Setting) -> Reproduction:
     data = {"Kosarak": kosarak_clicks(setting.data), "Retail": retail_sales(setting.data)}
     if setting.quick:
         data = {name: Counts(of.held[::_THINNED], of.origin, of.stand_in) for name, of in data.items()}
-    made: list[Collections] = []
-    with setting.watch("Figures 4 to 9: collections", len(data) * len(plan.grid) * plan.runs) as advance:
-        for place, ((name, counts), unit) in enumerate(zip(data.items(), ("clicks", "sales"), strict=True)):
-            made.append(collect(name, unit, counts, plan, (SEED, place), advance))
-    kosarak, retail = made
+    kosarak, retail = made = [
+        collect(name, unit, data[name], plan, (SEED, place), setting.watch)
+        for place, (name, unit) in enumerate((("Kosarak", "clicks"), ("Retail", "sales")))
+    ]
     exhibits = (
         figures.noise(kosarak),
         figures.sweep(kosarak, 5),

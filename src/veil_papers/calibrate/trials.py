@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veil.mechanisms import OUE
 from veil.post import Calibrated, Prior
 from veil_papers.common.asking import estimate, significance
-from veil_papers.common.exhibits import Advance
+from veil_papers.common.exhibits import Watch
 from veil_papers.common.sweep import Scores, Sweep, across, measure
 from veil_papers.datasets import Counts
 
@@ -82,9 +82,9 @@ class Collections:
         """Precision, recall or F-score at SWEPT, by multiples of the significance threshold."""
         return across(self.found, {factor: f"{part} {factor:g}" for factor in self.plan.factors}, SWEPT)
 
-    def gain(self, name: str, epsilon: float, other: str = M.ZERO) -> float:
-        """The share of the other's error that the method saves, over the runs that had it."""
-        return 1 - float(self.errors.only((epsilon,)).over(name, other)[0])
+    def gain(self, name: str, epsilon: float) -> float:
+        """Return the share of OUE-Zero's error that the method saves, over the runs that had it."""
+        return 1 - float(self.errors.only((epsilon,)).over(name, M.ZERO)[0])
 
 
 def scored(found: int, true: int, both: int) -> tuple[float, float, float]:
@@ -100,14 +100,14 @@ def scored(found: int, true: int, both: int) -> tuple[float, float, float]:
     )
 
 
-def collect(name: str, unit: str, counts: Counts, plan: Plan, seed: Sequence[int], advance: Advance) -> Collections:
+def collect(name: str, unit: str, counts: Counts, plan: Plan, seed: Sequence[int], watch: Watch) -> Collections:
     """Every run at every eps; a run's draws depend on its seed alone."""
 
     def trial(place: int, run: int) -> Scores:
         rng = np.random.default_rng([*seed, place, run])
         return _trial(counts, plan, plan.grid[place], rng, added=run < plan.added)
 
-    return Collections(name, unit, counts, plan, measure(plan.grid, plan.runs, trial, advance))
+    return Collections(name, unit, counts, plan, measure(f"Figures 4 to 9: {name}", watch, plan.grid, plan.runs, trial))
 
 
 def _trial(counts: Counts, plan: Plan, epsilon: float, rng: np.random.Generator, *, added: bool) -> Scores:

@@ -93,6 +93,24 @@ class Says:
         against = rivals[0] if alone else "the best other"
         return self.given(f"{name} over {against}: {told}", not sweep.surely_above(name, rivals, most))
 
+    def times_above(
+        self, sweep: Sweep, name: str, other: str, times: float, shown: Shown = ".2f", axis: str = "eps"
+    ) -> Claim:
+        """Claim that a method has at least `times` the mean of another at every point, up to two standard errors."""
+        ratio, error = sweep.ratio(name, other)
+        right = all(r + 2 * known(e) >= times for r, e in zip(ratio, error, strict=True))
+        return self.given(f"{name} over {other}: {by_point(sweep.x, ratio, shown, axis)}", right)
+
+    def same(self, sweep: Sweep, name: str, other: str, room: float, axis: str = "eps") -> Claim:
+        """Claim that two methods have the same mean at every point, within three standard errors and `room`."""
+        gap, error = (np.nan_to_num(part) for part in sweep.gap(name, other))
+        told = (
+            f"{each(sweep.each_at(x), '.3f')} (gap {g:+.3f} {PM} {e:.3f})"
+            for x, g, e in zip(sweep.x, gap, error, strict=True)
+        )
+        points = ", ".join(f"{x:g}" for x in sweep.x)
+        return self.given(f"{axis} = {points}: {'; '.join(told)}", (abs(gap) <= 3 * error + room).all())
+
     def not_below(self, sweeps: Iterable[Sweep], name: str, rivals: Iterable[str]) -> Claim:
         """No rival has a larger mean than the method at any point, by two standard errors."""
         gaps = [

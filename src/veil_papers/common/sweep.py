@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veil_papers.common.exhibits import Advance, Curve, Panel
+from veil_papers.common.exhibits import Curve, Panel, Watch
 
 Floats = NDArray[np.float64]
 Scores = dict[str, dict[str, float]]  # what one trial gives: for each score, a number of every method
@@ -135,20 +135,22 @@ class Sweep:
 
 
 def measure(
-    x: Sequence[float], runs: int | Sequence[int], trial: Trial, advance: Advance, *, paired: bool = True
+    title: str, watch: Watch, x: Sequence[float], runs: int | Sequence[int], trial: Trial, *, paired: bool = True
 ) -> dict[str, Sweep]:
-    """A sweep for every score, with the same number of runs everywhere, or one number for each point.
+    """Return a sweep for every score, with the same number of runs everywhere, or one number for each point.
 
-    `trial(place, run)` seeds itself by both; methods may be left out of some trials.
+    `trial(place, run)` seeds itself by both; methods may be left out of some trials. `watch` shows progress under the
+    title.
     """
     at = [runs] * len(x) if isinstance(runs, int) else list(runs)
     found: dict[str, dict[str, list[list[float]]]] = {}
-    for run in range(max(at)):
-        for place in (i for i, most in enumerate(at) if run < most):
-            for score, by_method in trial(place, run).items():
-                for name, number in by_method.items():
-                    found.setdefault(score, {}).setdefault(name, [[] for _ in x])[place].append(number)
-            advance(1)
+    with watch(title, sum(at)) as advance:
+        for run in range(max(at)):
+            for place in (i for i, most in enumerate(at) if run < most):
+                for score, by_method in trial(place, run).items():
+                    for name, number in by_method.items():
+                        found.setdefault(score, {}).setdefault(name, [[] for _ in x])[place].append(number)
+                advance(1)
     rows = {
         score: {name: [np.array(row, np.float64) for row in of] for name, of in by.items()}
         for score, by in found.items()

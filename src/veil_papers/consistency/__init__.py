@@ -68,8 +68,7 @@ def _measure(held: Ints, more: Asks, plan: Plan, seed: int) -> dict[str, Sweep]:
         return score(held, plan.epsilons[place], asks, [SEED, seed, place, run])
 
     runs = [plan.runs_at_one if epsilon == 1.0 else plan.runs for epsilon in plan.epsilons]
-    with plan.watch("Figures 4, 6, 7, 8 and 10", sum(runs)) as advance:
-        found = measure(plan.epsilons, runs, trial, advance)
+    found = measure("Figures 4, 6, 7, 8 and 10", plan.watch, plan.epsilons, runs, trial)
     for ask in ("full", *more):  # as many runs at eps = 1 as elsewhere
         cut = {name: [row[: plan.runs] for row in rows] for name, rows in found[ask].runs.items()}
         found[ask] = replace(found[ask], runs=cut)

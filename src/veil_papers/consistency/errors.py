@@ -98,8 +98,7 @@ def people_saved(plan: Plan, seed: int) -> Parts:
         people = plan.people[place]
         return runs.score(runs.zipf(people), 1.0, {}, [seed, 5, people, run])
 
-    with plan.watch("Figure 5: people saved", len(plan.people) * plan.runs) as advance:
-        errors = measure(plan.people, plan.runs, trial, advance)["full"]
+    errors = measure("Figure 5: people saved", plan.watch, plan.people, plan.runs, trial)["full"]
     one = OLH(1.0, 1024).noise.variance(1 / 1024)  # of one person, on average over all values: linear in the frequency
     millions = tuple(people / 1e6 for people in plan.people)
     like = Sweep(millions, {name: list((one / errors.mean(name) / 1e6)[:, None]) for name in errors.runs})
@@ -227,8 +226,7 @@ def selection(held: Ints, sets: Sequence[Ints], true: Sweep, plan: Plan, seed: i
             errors[source] = {name: choice.errors[METHODS[name]] for name in PAPER}
         return errors
 
-    with plan.watch("Figure 9: selection", len(true.x) * plan.imagined) as advance:
-        imagined = measure(true.x, plan.imagined, trial, advance)
+    imagined = measure("Figure 9: selection", plan.watch, true.x, plan.imagined, trial)
     shown = {f"imagined from {source}": imagined[source] for source in _SOURCES}
     yield from pairs(shown, "", ("eps", "squared error on imagined people"), tuple(n for n in RIGHT if n != AUTO))
     over, told = {name: true.over_best(name, PAPER)[0] for name in PAPER}, {}

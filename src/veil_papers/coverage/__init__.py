@@ -10,7 +10,7 @@ from veil.mechanisms import MECHANISMS, PureOracle
 from veil_papers.common.claims import Says, span
 from veil_papers.common.exhibits import Claim, Grid, Parts, Reproduction, Setting, exhibit
 from veil_papers.coverage import distributions, frequencies, marginals, selection, significance, sql
-from veil_papers.coverage.cells import LEAST, LEVELS, Case, Cell, grid, measure, pooled, worst
+from veil_papers.coverage.cells import LEAST, LEVELS, Case, Cell, filled, grid, measure, pooled, worst
 from veil_papers.coverage.exact import KINDS, Tested, frequency_cells, significance_of
 from veil_papers.coverage.populations import NUMBERS, flat_names, seventy, transactions
 
@@ -80,9 +80,9 @@ def reproduce(setting: Setting) -> Reproduction:
         _every(every),
         _by_sum(by_sum, needed),
         _significance(tests, reported),
-        _forms(forms),
-        _selection(selected),
-        _distributions(bands),
+        _by_kind(forms, 4, "frequencies in every other form"),
+        _by_kind(selected, 5, "what was selected"),
+        _by_kind(bands, 6, "means and distributions of numbers"),
         _joint(joint),
         _sql(answers),
     )
@@ -233,22 +233,8 @@ def _significance(tests: Sequence[Tested], reported: Sequence[Cell]) -> Parts:
 
 
 @exhibit
-def _forms(cells: Sequence[Cell]) -> Parts:
-    """Table 4: frequencies in every other form."""
-    yield from _grids(cells)
-    yield from _claims(cells)
-
-
-@exhibit
-def _selection(cells: Sequence[Cell]) -> Parts:
-    """Table 5: what was selected."""
-    yield from _grids(cells)
-    yield from _claims(cells)
-
-
-@exhibit
-def _distributions(cells: Sequence[Cell]) -> Parts:
-    """Table 6: means and distributions of numbers."""
+def _by_kind(cells: Sequence[Cell], number: int, what: str) -> Parts:
+    """Table {number}: {what}."""
     yield from _grids(cells)
     yield from _claims(cells)
 
@@ -295,15 +281,12 @@ def _claims(cells: Sequence[Cell]) -> Iterator[Claim]:
 
 
 def _tested_grid(title: str, tests: Sequence[Tested], number: Any, *, judged: bool) -> Grid:
-    rows = tuple(dict.fromkeys(f"{test.oracle}, {test.values:,} values, n = {test.n:,}" for test in tests))
-    columns = tuple(dict.fromkeys(f"eps = {test.epsilon:g}" for test in tests))
     found = {
         (f"{test.oracle}, {test.values:,} values, n = {test.n:,}", f"eps = {test.epsilon:g}"): float(number(test))
         for test in tests
     }
-    numbers = tuple(tuple(found[row, column] for column in columns) for row in rows)
-    fails = tuple(tuple(judged and one > ALPHA for one in row) for row in numbers)
-    return Grid(title, "family-wise error", rows, columns, numbers, fails, low=0.2, high=0.0)
+    fails = {at: judged and error > ALPHA for at, error in found.items()}
+    return filled(title, "family-wise error", found, fails, low=0.2, high=0.0)
 
 
 def _ratios(title: str, pairs: Sequence[tuple[Cell, Cell]]) -> Grid:
@@ -311,9 +294,7 @@ def _ratios(title: str, pairs: Sequence[tuple[Cell, Cell]]) -> Grid:
     for ours, rival in pairs:
         at = _way_and_people(ours), _epsilon(ours)
         found[at] = max(found.get(at, 0.0), ours.width / rival.width)
-    rows, columns = (tuple(dict.fromkeys(at[i] for at in found)) for i in (0, 1))
-    numbers = tuple(tuple(found[row, column] for column in columns) for row in rows)
-    return Grid(title, "ratio", rows, columns, numbers, tuple((False,) * len(columns) for _ in rows), 1.5, 0.5)
+    return filled(title, "ratio", found, {}, 1.5, 0.5)
 
 
 def _kind(cell: Cell) -> str:

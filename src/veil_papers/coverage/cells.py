@@ -38,6 +38,11 @@ class Seen:
     """What it may cover at most; more would say that intervals are wider than they need to be."""
 
 
+def never(kind: str, happened: bool | np.bool_, least: float | None = None) -> Seen:
+    """Return one interval for a run, at 95 %: it holds if what must not happen did not."""
+    return Seen(kind, 0.95, float(happened), 0.0, 0.0, least)
+
+
 @dataclass(frozen=True)
 class Case:
     """One kind of result on one data set: `run` makes a collection and gives the intervals that are printed.
@@ -175,9 +180,18 @@ def grid(
     found: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         found.setdefault((rows(cell), columns(cell)), []).append(cell)
-    across = tuple(dict.fromkeys(column for _, column in found))
-    down = tuple(dict.fromkeys(row for row, _ in found))
-    at = [[found.get((row, column), []) for column in across] for row in down]
-    numbers = ([of([cell.coverage for cell in here]) if here else float("nan") for here in row] for row in at)
-    fails = ([any(cell.judged and cell.fails for cell in here) for here in row] for row in at)
-    return Grid(title, "coverage", down, across, tuple(map(tuple, numbers)), tuple(map(tuple, fails)))
+    numbers = {at: of([cell.coverage for cell in here]) for at, here in found.items()}
+    return filled(
+        title, "coverage", numbers, {at: any(c.judged and c.fails for c in here) for at, here in found.items()}
+    )
+
+
+def filled(
+    title: str, y_label: str, numbers: Mapping[tuple[str, str], float], fails: Mapping[tuple[str, str], bool],
+    low: float = 0.8, high: float = 1.0,
+) -> Grid:  # fmt: skip
+    """Return a grid of numbers by row and column, in the order in which these appear."""
+    down, across = (tuple(dict.fromkeys(at[i] for at in numbers)) for i in (0, 1))
+    shown = tuple(tuple(numbers.get((row, column), float("nan")) for column in across) for row in down)
+    red = tuple(tuple(fails.get((row, column), False) for column in across) for row in down)
+    return Grid(title, y_label, down, across, shown, red, low, high)

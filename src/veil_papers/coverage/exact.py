@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -41,33 +40,32 @@ def support_law(n: int, held: int, p: float, q: float) -> Floats:
     return np.asarray(np.maximum(joined, 0.0))
 
 
-def estimates(oracle: PureOracle, n: int, supports: Ints, scale: Fraction = Fraction(1)) -> Iterator[Estimate]:
+def estimates(oracle: PureOracle, n: int, supports: Ints) -> Iterator[Estimate]:
     """What the collector makes of these supports: as many at a time as there are values."""
     size = oracle.domain.size
     every = np.arange(size, dtype=np.uint64)  # named, as some oracles keep the whole domain in another form
     filled = np.append(supports, np.full(-len(supports) % size, supports[-1]))
     for counts in filled.reshape(-1, size):
-        yield oracle.estimate(Tally(oracle.digest, counts, n, n, n, every), scale=scale)
+        yield oracle.estimate(Tally(oracle.digest, counts, n, n, n, every))
 
 
 class Supports:
     """Every support 0 .. n that a value can have, with the law of each number of holders that is asked for."""
 
-    def __init__(self, oracle: PureOracle, n: int, scale: Fraction = Fraction(1)) -> None:
-        self.oracle, self.n, self.scale = oracle, n, scale
-        self._chances = float(oracle.q + (oracle.p - oracle.q) / scale), float(oracle.q)
+    def __init__(self, oracle: PureOracle, n: int) -> None:
+        self.oracle, self.n = oracle, n
         self._laws: dict[int, Floats] = {}
 
     def laws(self, holders: Ints) -> Floats:
         """The probabilities of all supports, one row for each of these numbers of holders."""
         for m in holders.tolist():
             if m not in self._laws:
-                self._laws[m] = support_law(self.n, m, *self._chances)
+                self._laws[m] = support_law(self.n, m, float(self.oracle.p), float(self.oracle.q))
         return np.stack([self._laws[m] for m in holders.tolist()])
 
     def bounds(self, level: float, kind: Kind) -> Floats:
         """The interval of every support, in people."""
-        every = estimates(self.oracle, self.n, np.arange(self.n + 1), self.scale)
+        every = estimates(self.oracle, self.n, np.arange(self.n + 1))
         made = [estimate.interval(level, kind=kind) for estimate in every]
         return np.asarray(np.concatenate(made)[: self.n + 1] * self.n)
 

@@ -31,8 +31,6 @@ from veil_papers.datasets import (
     wages,
 )
 
-__all__ = ["NUMBERS", "Population", "flat_names", "seventy", "transactions"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -81,29 +79,12 @@ class Population:
         """The mean."""
         return float(self.values @ self.held / self.people)
 
-    def histogram(self, edges: Floats) -> Floats:
-        """The share of people in each bucket [edge, next edge); the last has its end too."""
-        running = self.below(edges)
-        running[-1] = 1.0
-        return np.diff(running)
-
     def spread(self, people: int) -> Population:
         """So many people who stand for all: person j holds the quantile (j + 1/2) / people."""
         ranks = (np.arange(people) + 0.5) * (self.people / people)
         places = np.searchsorted(self._running[1:], ranks, side="left")
         held = np.bincount(places, minlength=len(self.values))
         return Population(self.label, self.domain, self.values, held, self.rounds, self.origin)
-
-    @cached_property
-    def each(self) -> Floats:
-        """The value of every person, in order."""
-        return np.repeat(self.values, self.held)
-
-    @cached_property
-    def codes(self) -> NDArray[np.uint64]:
-        """What every person's device encodes it to."""
-        whole = isinstance(self.domain, Integers)
-        return np.repeat(self.domain.encode(self.values.astype(np.int64) if whole else self.values), self.held)
 
     @cached_property
     def _running(self) -> Floats:
@@ -202,9 +183,9 @@ def seventy(people: int, folder: str | Path | None = None) -> dict[str, Ints]:
     return {"Zipf": proportional(zipf, people), "emoji": proportional(emoji / emoji.sum(), people)}
 
 
-def flat_names(different: int = 100_000, exponent: float = 0.7) -> Strings:
+def flat_names() -> Strings:
     """Names of six letters, the one of rank r with weight r^-0.7: as flat as surnames are, so that few stand out."""
-    rng = np.random.default_rng(_SEED)
+    rng, different = np.random.default_rng(_SEED), 100_000
     syllables = ["".join(pair) for pair in product("bcdfghjklmnprstvz", "aeiou")]
     every = len(syllables) ** 3
     names = []
@@ -212,9 +193,8 @@ def flat_names(different: int = 100_000, exponent: float = 0.7) -> Strings:
         rest, last = divmod(number, len(syllables))
         first, middle = divmod(rest, len(syllables))
         names.append(syllables[first] + syllables[middle] + syllables[last])
-    shares = np.arange(1, different + 1, dtype=np.float64) ** -exponent
-    held = proportional(shares, 10**9)
-    return Strings(names, held, f"made: {different:,} names of six letters, r^-{exponent}", stand_in=False)
+    held = proportional(np.arange(1, different + 1, dtype=np.float64) ** -0.7, 10**9)
+    return Strings(names, held, f"made: {different:,} names of six letters, r^-0.7", stand_in=False)
 
 
 def transactions(folder: str | Path | None = None) -> dict[str, Transactions]:

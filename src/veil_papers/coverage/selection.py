@@ -19,17 +19,17 @@ from veil.engines import Drawn
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
 from veil.mechanisms import PureOracle
-from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen
+from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen, never
 from veil_papers.coverage.frequencies import support_tally
 from veil_papers.datasets import Strings, Transactions, proportional
 
 Ints = NDArray[np.int64]
-Level = float
 
 ITEMS = {0.9: 0.87, 0.95: 0.92, 0.99: 0.96}
 """What intervals of items and sets have to reach: they rest on how sizes of sets were read."""
 _TOP, _VALUES = 20, 1_000
 _TRIED, _FOUND = 200_000, 16
+_K = 32
 
 
 def tops(epsilons: Iterable[float], runs: int) -> Iterator[Case]:
@@ -73,9 +73,7 @@ def _hitters(names: Strings, epsilon: float, rng: Generator) -> Iterator[Seen]:
     truth = np.array([known.get(value, 0.0) for value in found.values])
     yield from table("heavy hitters", found, truth)
     surely = np.array(found.table().column("significant").to_pylist(), dtype=np.bool_)
-    # one interval for the run: whether nothing that is called significant is held by nobody
-    false = float((truth[surely] == 0).any())
-    yield Seen("heavy hitters: nothing significant is held by nobody", 0.95, [false], [0.0], [0.0], 0.95)
+    yield never("heavy hitters: nothing significant is held by nobody", (truth[surely] == 0).any(), 0.95)
 
 
 def table(kind: str, found: Any, truth: NDArray[np.float64]) -> Iterator[Seen]:
@@ -115,22 +113,22 @@ class Baskets:
         return len(both) / self.data.people
 
 
-def mining(sets: Mapping[str, Transactions], epsilons: Iterable[float], runs: int, k: int = 32) -> Iterator[Case]:
+def mining(sets: Mapping[str, Transactions], epsilons: Iterable[float], runs: int) -> Iterator[Case]:
     """Frequent items by SVIM, frequent sets and rules by SVSM."""
     for label, data in sets.items():
         baskets = Baskets(data)
         for epsilon in epsilons:
             for way, run in (("SVIM", _items), ("SVSM", _itemsets)):
-                yield Case(way, label, data.people, epsilon, partial(run, baskets, epsilon, k), runs, ITEMS)
+                yield Case(way, label, data.people, epsilon, partial(run, baskets, epsilon), runs, ITEMS)
 
 
-def _items(baskets: Baskets, epsilon: float, k: int, rng: Generator) -> Iterator[Seen]:
-    found = simulate(SVIM(k, epsilon, baskets.data.domain), baskets.column, seed=int(rng.integers(1 << 32)))
+def _items(baskets: Baskets, epsilon: float, rng: Generator) -> Iterator[Seen]:
+    found = simulate(SVIM(_K, epsilon, baskets.data.domain), baskets.column, seed=int(rng.integers(1 << 32)))
     yield from table("items", found, np.array([baskets.frequency([item]) for item in found.items]))
 
 
-def _itemsets(baskets: Baskets, epsilon: float, k: int, rng: Generator) -> Iterator[Seen]:
-    found = simulate(SVSM(k, epsilon, baskets.data.domain), baskets.column, seed=int(rng.integers(1 << 32)))
+def _itemsets(baskets: Baskets, epsilon: float, rng: Generator) -> Iterator[Seen]:
+    found = simulate(SVSM(_K, epsilon, baskets.data.domain), baskets.column, seed=int(rng.integers(1 << 32)))
     yield from table("itemsets", found, np.array([baskets.frequency(items) for items in found.itemsets]))
     for level in LEVELS:
         rules = found.rules(0.2, level)

@@ -136,8 +136,7 @@ def measured(setting: Setting, seed: int) -> Parts:
             scores[name] = (error, PEOPLE * star(oracle), PEOPLE * float(np.mean(oracle.noise.variance(truth))))
         return {part: {name: of[i] for name, of in scores.items()} for i, part in enumerate(("error", "3.3", "3.2"))}
 
-    with setting.watch("Figure 3.2: people and their reports", len(shapes) * runs) as advance:
-        found = measure(range(len(shapes)), runs, trial, advance)
+    found = measure("Figure 3.2: people and their reports", setting.watch, range(len(shapes)), runs, trial)
     axes = {"d": {size: i for i, size in enumerate(sizes)}, "eps": {e: len(sizes) + i for i, e in enumerate(budgets)}}
     for letters, (axis, places) in zip(("ab", "cd"), axes.items(), strict=True):
         errors, theory = found["error"].at_places(places), found["3.3"].at_places(places)

@@ -45,8 +45,7 @@ def figures(clicks: Counts, setting: Setting, seed: int) -> tuple[Exhibit, ...]:
                 found.setdefault(score, {}).update(of)
         return found
 
-    with setting.watch("Figures 3.3 to 3.5: clicks", len(grid) * runs) as advance:
-        found = measure(grid, runs, trial, advance, paired=False)
+    found = measure("Figures 3.3 to 3.5: clicks", setting.watch, grid, runs, trial, paired=False)
     right, wrong = (across(found, {t: f"{what} {t}" for t in THRESHOLDS}, SWEPT) for what in ("true", "false"))
     return _errors(found["error"], runs), _positives(found["true"], found["found"]), _thresholds(right, wrong)
 

@@ -209,5 +209,4 @@ def measure(
             scores["Var"][name] = found_mse(found, truth)
         return scores
 
-    with watch(title, runs * len(points)) as advance:
-        return sweep.measure([x for x, *_ in points], runs, trial, advance)
+    return sweep.measure(title, watch, [x for x, *_ in points], runs, trial)

@@ -80,8 +80,7 @@ def few_groups(sources: dict[str, Source], plan: Plan, seed: int) -> tuple[Exhib
                 counted["4.3"][label] = plain if _GROUPS[place] == 1 else _last_round(pem, crowd, [*draws, 1])
         return counted
 
-    with plan.watch("Tables 4.2 and 4.3", plan.runs * len(_GROUPS)) as advance:
-        found = measure(_GROUPS, plan.runs, trial, advance)
+    found = measure("Tables 4.2 and 4.3", plan.watch, _GROUPS, plan.runs, trial)
     return _plain(found["4.2"], plan), _helped(found["4.2"], found["4.3"], plan)
 
 

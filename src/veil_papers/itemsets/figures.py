@@ -15,7 +15,7 @@ from veil.domain import Items
 from veil.itemsets import FIGURE_5_3, SVIM, SVSM, ItemMining, LDPMiner
 from veil.metrics import found_mse, ncr
 from veil_papers.common.claims import PM, Says, each
-from veil_papers.common.exhibits import Advance, Claim, Panel, Parts, Setting, brief, exhibit
+from veil_papers.common.exhibits import Claim, Panel, Parts, Setting, Watch, brief, exhibit
 from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.datasets import Transactions
 from veil_papers.heavy_hitters.searching import squared
@@ -67,8 +67,7 @@ def both(name: str, data_of: Data, methods: Methods, runs: Runs, plan: Plan) -> 
     """All points of a data set; k = 64 is measured once."""
     tops = [k for k in plan.tops if k != 64]
     points = [(epsilon, epsilon, 64) for epsilon in plan.epsilons] + [(float(k), 2.0, k) for k in tops]
-    with plan.watch(f"{name}: {next(iter(methods))}", None) as advance:
-        found = _measure(data_of, points, methods, runs, advance)
+    found = _measure(f"{name}: {next(iter(methods))}", data_of, points, methods, runs, plan.watch)
     by_eps = {epsilon: i for i, epsilon in enumerate(plan.epsilons)}
     by_top = {64: by_eps[2.0]} | {k: len(by_eps) + i for i, k in enumerate(tops)}
     axes = (by_eps, {float(k): by_top[k] for k in sorted(by_top)})
@@ -77,8 +76,8 @@ def both(name: str, data_of: Data, methods: Methods, runs: Runs, plan: Plan) -> 
 
 def at_two(name: str, data_of: Data, methods: Mapping[str, Method], plan: Plan) -> Mined:
     """At eps = 2 and k = 64 alone, with all runs."""
-    with plan.watch(f"{name}: {next(iter(methods))}, eps = 2", plan.runs) as advance:
-        return _measure(data_of, [(2.0, 2.0, 64)], methods, lambda epsilon, k: plan.runs, advance)
+    title = f"{name}: {next(iter(methods))}, eps = 2"
+    return _measure(title, data_of, [(2.0, 2.0, 64)], methods, lambda epsilon, k: plan.runs, plan.watch)
 
 
 def identified(data: Transactions, plan: Plan, seed: int) -> dict[int, tuple[int, int]]:
@@ -92,7 +91,7 @@ def identified(data: Transactions, plan: Plan, seed: int) -> dict[int, tuple[int
 
 
 def _measure(
-    data_of: Data, points: Sequence[tuple[float, float, int]], methods: Methods, runs: Runs, advance: Advance
+    title: str, data_of: Data, points: Sequence[tuple[float, float, int]], methods: Methods, runs: Runs, watch: Watch
 ) -> Mined:
     """NCR and Var of every method at every point (x, eps, k), with so many runs there."""
     cut, largest = any(name in SETS for name in methods), max(k for *_, k in points)
@@ -113,7 +112,7 @@ def _measure(
             scores["Var"][name] = found_mse(counts, dict(ranking[:k]))
         return scores
 
-    return measure([x for x, *_ in points], [runs(epsilon, k) for _, epsilon, k in points], trial, advance)
+    return measure(title, watch, [x for x, *_ in points], [runs(*point[1:]) for point in points], trial)
 
 
 _FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH = MINERS

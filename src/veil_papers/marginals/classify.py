@@ -127,8 +127,7 @@ def _swept(people: Records, names: Sequence[str], count: int, label: str, seed: 
         rng = np.random.default_rng([*seed, at, run])
         return {"wrong": _trial(splits[run], plan.class_epsilons[at], rng)}
 
-    with plan.watch(f"Figure 6.6: {label}", len(plan.class_epsilons) * plan.splits) as advance:
-        return measure(plan.class_epsilons, plan.splits, trial, advance)["wrong"]
+    return measure(f"Figure 6.6: {label}", plan.watch, plan.class_epsilons, plan.splits, trial)["wrong"]
 
 
 @exhibit

@@ -11,7 +11,7 @@ from veil.marginals import CALM, noise_error
 from veil_papers.common.claims import Says, by_point, each
 from veil_papers.common.exhibits import Claim, Curve, Panel, Parts, brief, exhibit
 from veil_papers.common.families import DRAWN
-from veil_papers.common.sweep import Scores, Sweep, known, measure
+from veil_papers.common.sweep import Scores, Sweep, measure
 from veil_papers.datasets import Records, Transactions
 from veil_papers.marginals.parameters import sets_of
 from veil_papers.marginals.runs import ADULT, KOSARAK, SEED, Case, M, Plan, binary_case, power, run_methods, sweep_case
@@ -77,8 +77,7 @@ def both_readings(sources: Mapping[str, Transactions], plan: Plan) -> dict[str, 
             made = run_methods(READINGS[at], case, rng, (M.CALM, M.GRAPHICAL))
             return {"SSE": {name: case.sse(answer, queries) for name, answer in made.items()}}
 
-        with plan.watch(f"Both readings: {data}", len(READINGS) * plan.graphical_runs) as advance:
-            found[data] = measure(READINGS, plan.graphical_runs, trial, advance)["SSE"]
+        found[data] = measure(f"Both readings: {data}", plan.watch, READINGS, plan.graphical_runs, trial)["SSE"]
     return found
 
 
@@ -126,11 +125,8 @@ def binary(cases: Cases, readings: dict[str, Sweep], plan: Plan) -> Parts:
 
 
 def _times_below(begins: str, sweep: Sweep, name: str, times: float) -> Claim:
-    """A rival's error over CALM's is at least so much at every eps, up to two standard errors."""
-    ratio, error = sweep.ratio(name, M.CALM)
-    right = all(r + 2 * known(e) >= times for r, e in zip(ratio, error, strict=True))
     says = f"{begins}: CALM is at least {times:g} times below {name} at every eps"
-    return Says(says).given(f"{name} over CALM: {by_point(sweep.x, ratio, '.1f')}", right)
+    return Says(says).times_above(sweep, name, M.CALM, times, ".1f")
 
 
 def _at_a_fifth(cases: Cases, plan: Plan) -> Iterator[Claim]:

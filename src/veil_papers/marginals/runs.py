@@ -230,18 +230,17 @@ def able(case: Case) -> dict[str, int]:
     return {M.CALM: 0, **found, M.UNIFORM: 0}
 
 
-def sweep_case(case: Case, plan: Plan, place: int, epsilons: Sequence[float] | None = None) -> Sweep:
+def sweep_case(case: Case, plan: Plan, place: int) -> Sweep:
     """The error of every method that can run, by eps; those that take long have fewer runs."""
-    points, can = plan.epsilons if epsilons is None else epsilons, able(case)
+    can = able(case)
     slow = [name for name, count in can.items() if count > 4_000 or name in (M.EM, M.GRAPHICAL)]
 
     def trial(at: int, run: int) -> Scores:
         rng = np.random.default_rng([SEED, place, at, run])
         chosen = [name for name in can if run < plan.few or name not in slow]
         queries = case.queries(plan.queries, rng)
-        found = run_methods(points[at], case, rng, chosen)
+        found = run_methods(plan.epsilons[at], case, rng, chosen)
         some = {M.EM: queries[: plan.em_queries]}
         return {"SSE": {name: case.sse(found[name], some.get(name, queries)) for name in can if name in found}}
 
-    with plan.watch(case.label, len(points) * plan.runs) as advance:
-        return measure(points, plan.runs, trial, advance)["SSE"]
+    return measure(case.label, plan.watch, plan.epsilons, plan.runs, trial)["SSE"]

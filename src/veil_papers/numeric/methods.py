@@ -149,9 +149,8 @@ def run(people: People, plan: Plan, seed: Sequence[int]) -> dict[str, Sweep]:
         rng = np.random.default_rng([*seed, place, number])
         return _trial(people, plan.epsilons[place], rng, auto=number < plan.auto[people.label])
 
-    runs = plan.runs[people.label]
-    with plan.watch(f"Figures 2 to 4: {people.label}", len(plan.epsilons) * runs) as advance:
-        return measure(plan.epsilons, runs, trial, advance, paired=False)
+    title, runs = f"Figures 2 to 4: {people.label}", plan.runs[people.label]
+    return measure(title, plan.watch, plan.epsilons, runs, trial, paired=False)
 
 
 def _trial(people: People, epsilon: float, rng: np.random.Generator, *, auto: bool) -> Scores:

@@ -41,8 +41,7 @@ def over_widths(
             return {"": {"": wasserstein(made.masses, people.truth, length=1.0)}}
 
         at = [(plan.formula_runs if b == formula(epsilon) else runs)[people.label] for b in points]
-        with plan.watch(f"{title}, {people.label}", sum(at)) as advance:
-            return measure(points, at, trial, advance)[""].runs[""]
+        return measure(f"{title}, {people.label}", plan.watch, points, at, trial)[""].runs[""]
 
     found = {name: distances(number, *wave) for number, (name, wave) in enumerate(waves.items())}
     return Sweep(points, found, paired=False)
@@ -61,9 +60,8 @@ def granularities(people: People, plan: Plan, seed: Sequence[int]) -> Sweep:
         distances = [wasserstein(of.masses, truth, length=1.0) for of in made]
         return {"": {f"{count} buckets": d for count, d in zip(plan.granularities, distances, strict=True)}}
 
-    runs = plan.wave_runs[people.label]
-    with plan.watch(f"Figure 7: {people.label}", len(plan.epsilons) * runs) as advance:
-        return measure(plan.epsilons, runs, trial, advance, paired=False)[""]
+    title, runs = f"Figure 7: {people.label}", plan.wave_runs[people.label]
+    return measure(title, plan.watch, plan.epsilons, runs, trial, paired=False)[""]
 
 
 def _panels(found: Iterable[tuple[str, float, Sweep]]) -> list[Panel]:

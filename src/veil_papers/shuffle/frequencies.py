@@ -49,8 +49,7 @@ def by_epsilon(people: People, plan: Plan) -> Sweep:
         }
         return {"MSE": errors | yardsticks(plan.epsilons[place], people.held, rng)}
 
-    with plan.watch("Figure 9.3: people", len(plan.epsilons) * plan.runs) as advance:
-        return measure(plan.epsilons, plan.runs, trial, advance, paired=False)["MSE"]
+    return measure("Figure 9.3: people", plan.watch, plan.epsilons, plan.runs, trial, paired=False)["MSE"]
 
 
 def threshold(people: People) -> float:
@@ -229,5 +228,4 @@ def _simulated(people: People, plan: Plan) -> Sweep:
             "MSE": {name: squared(drawn(one, people.held, rng), people.held) for name, one in oracles.items() if one}
         }
 
-    with plan.watch("Table 9.2: people", len(epsilons) * plan.table_runs) as advance:
-        return measure(epsilons, plan.table_runs, trial, advance, paired=False)["MSE"]
+    return measure("Table 9.2: people", plan.watch, epsilons, plan.table_runs, trial, paired=False)["MSE"]

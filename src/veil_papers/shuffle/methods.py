@@ -35,7 +35,7 @@ _LAST = 1 << 20
 
 def sh(values: int, people: int, epsilon: float, delta: float) -> GRR:
     """SH: GRR as strong as row 3 of Table 9.1 allows; where that gives nothing, as strong as without a shuffler."""
-    found = largest_local(partial(_grr, values=values), people, epsilon, delta, "thesis", _NO_CAP)
+    found = largest_local(partial(GRR, domain=values), people, epsilon, delta, "thesis", _NO_CAP)
     assert isinstance(found, GRR)
     return found
 
@@ -55,14 +55,14 @@ def hashed(
     values: int, people: int, epsilon: float, delta: float, buckets: int, method: Method, cap: float = CAP
 ) -> OLH:
     """Local hashing into so many buckets, as strong as a bound allows."""
-    found = largest_local(partial(_olh, values=values, buckets=buckets), people, epsilon, delta, method, cap)
+    found = largest_local(partial(OLH, domain=values, hash_range=buckets), people, epsilon, delta, method, cap)
     assert isinstance(found, OLH)
     return found
 
 
 def exact_grr(values: int, people: int, epsilon: float, delta: float) -> GRR:
     """GRR as strong as its exact blanket allows."""
-    found = largest_local(partial(_grr, values=values), people, epsilon, delta, "blanket", CAP)
+    found = largest_local(partial(GRR, domain=values), people, epsilon, delta, "blanket", CAP)
     assert isinstance(found, GRR)
     return found
 
@@ -152,11 +152,3 @@ def yardsticks(epsilon: float, held: Ints, rng: Generator) -> dict[str, float]:
 def squared(frequencies: Floats, held: Ints) -> float:
     """The mean squared error over all values."""
     return float(np.mean((frequencies - held / held.sum()) ** 2))
-
-
-def _grr(epsilon: float, values: int) -> GRR:
-    return GRR(epsilon, values)
-
-
-def _olh(epsilon: float, values: int, buckets: int) -> OLH:
-    return OLH(epsilon, values, buckets)

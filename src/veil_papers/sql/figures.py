@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from veil_papers.common.claims import Says, by_point
+from veil_papers.common.claims import Says
 from veil_papers.common.exhibits import Claim, Exhibit, Parts, exhibit
-from veil_papers.common.sweep import Sweep, known
+from veil_papers.common.sweep import Sweep
 from veil_papers.sql.law import DRAWN, People
 from veil_papers.sql.runs import M, Plan, by_epsilon, by_people, by_volume, census, sweep
 
@@ -165,7 +165,4 @@ def figures(plan: Plan) -> Iterator[Exhibit]:
 
 
 def _at_least(says: str, one: Sweep, name: str, other: str, times: float, axis: str = "") -> Claim:
-    """A design's error over another's is at least so much at every point, up to two standard errors."""
-    ratio, error = one.ratio(name, other)
-    right = all(r + 2 * known(e) >= times for r, e in zip(ratio, error, strict=True))
-    return Says(says).given(f"{name} over {other}: {by_point(one.x, ratio, '.2f', axis or 'at')}", right)
+    return Says(says).times_above(one, name, other, times, axis=axis or "at")

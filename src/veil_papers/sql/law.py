@@ -105,7 +105,7 @@ def pieces(lo: int, hi: int, size: int, fan_out: int = FAN_OUT) -> dict[int, lis
     return found
 
 
-def levels_taken(box: Box, sizes: Sequence[int], fan_out: int = FAN_OUT) -> list[Taken]:
+def levels_taken(box: Box, sizes: Sequence[int]) -> list[Taken]:
     """What HI and HIO take from every combination of levels."""
     each: list[list[tuple[int, NDArray[np.bool_] | None]]] = []
     for side, size in zip(box, sizes, strict=True):
@@ -113,8 +113,8 @@ def levels_taken(box: Box, sizes: Sequence[int], fan_out: int = FAN_OUT) -> list
             each.append([(1, None)])
             continue
         of: list[tuple[int, NDArray[np.bool_] | None]] = []
-        for level, runs in pieces(*side, size, fan_out).items():
-            width = fan_out ** (height(size, fan_out) - level)
+        for level, runs in pieces(*side, size).items():
+            width = FAN_OUT ** (height(size) - level)
             of.append((sum(stop - start for start, stop in runs) // width, _marked(size, runs)))
         each.append(of)
     return [Taken(math.prod(nodes for nodes, _ in parts), tuple(mark for _, mark in parts)) for parts in product(*each)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,16 +31,11 @@ class Measured:
 
     found: Mapping[tuple[float, str], dict[str, dict[str, Floats]]]
 
-    def sweep(self, kind: Kind, what: str, middle: bool = False) -> Sweep:
-        """The mean over queries (or the median) by collection, for each way."""
+    def sweep(self, kind: Kind, what: str) -> Sweep:
+        """Return the mean over queries by collection, for each way."""
         points = [x for x, of in self.found if of == str(kind)]
         names = next(iter(self.found.values()))
-        runs = {
-            name: [
-                (np.nanmedian if middle else np.nanmean)(self.found[x, str(kind)][name][what], axis=1) for x in points
-            ]
-            for name in names
-        }
+        runs = {name: [np.nanmean(self.found[x, str(kind)][name][what], axis=1) for x in points] for name in names}
         return Sweep(tuple(points), runs)
 
     def at(self, x: float, kind: Kind, what: str, way: str, middle: bool = False) -> float:
@@ -99,8 +94,8 @@ def figure_8(found: Mapping[float, Measured], plan: Plan) -> Parts:
             for kind in _TYPES:
                 one = measured.sweep(kind, what)
                 if one.x:
-                    curves.append(_named(one.curve(M.HIO), f"{kind}"))
-                    curves.append(_named(one.curve(M.OURS, faint=True), f"{kind}, all levels (ours)"))
+                    curves.append(replace(one.curve(M.HIO), name=f"{kind}"))
+                    curves.append(replace(one.curve(M.OURS, faint=True), name=f"{kind}, all levels (ours)"))
             yield Panel(f"{what}, eps = {eps:g}", "selectivity", "MRE", tuple(curves), y_log=True)
     yield _how(plan)
     at_2 = found[2.0]
@@ -229,14 +224,14 @@ def averages(plan: Plan) -> tuple[dict[str, list[float]], dict[str, float]]:
     return _one_run(drawn, asked, plan, 2), shares
 
 
-def shop(plan: Plan) -> tuple[dict[str, list[float]], dict[str, float], str]:
+def shop(plan: Plan) -> tuple[dict[str, list[float]], dict[str, float]]:
     """Table 7.3: the postage of order lines, by region, category and price."""
     data = online_retail(plan.data).resample(plan.lines, SEED)
     drawn = Drawn(data, "postage", [SEED, 90])
     boxes = {"Q4": ((0, 1), (2, 3), (10, 25)), "Q5": ((1, 2), None, (5, 25))}
     asked = {name: drawn.asked(box) for name, box in boxes.items()}
     shares = {name: one.count / data.people for name, one in asked.items()}
-    return _one_run(drawn, asked, plan, 3), shares, data.origin
+    return _one_run(drawn, asked, plan, 3), shares
 
 
 def _table(title: str, found: Mapping[str, list[float]], plan: Plan, shares: Mapping[str, float]) -> Iterator[Grid]:
@@ -281,14 +276,8 @@ def practice(plan: Plan) -> Iterator[Exhibit]:
     yield figure_8(selectivities(plan), plan)
     yield figure_9(domains(plan), plan)
     yield figure_10(many(plan), plan)
-    found, shares = averages(plan)
-    yield table_2(found, shares, plan)
-    found, shares, _ = shop(plan)
-    yield table_3(found, shares, plan)
-
-
-def _named(curve: Curve, name: str) -> Curve:
-    return Curve(name, curve.x, curve.y, curve.spread, None, curve.faint)
+    yield table_2(*averages(plan), plan)
+    yield table_3(*shop(plan), plan)
 
 
 def _how(plan: Plan) -> str:
