@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from bench.timing import best_times, local
 from tests.service.browser.javascript import run_node
 
 from veil import Categories, EachOf, Record, Survey
@@ -34,10 +33,9 @@ def measure(repeats: int = 20) -> dict[str, float]:
     def one() -> None:
         decode_report(survey, encode_report(survey, survey.reports(codes, System()), bytes(16)))
 
-    one()  # loads compiled code
     found = {"questions": float(len(survey.questions)), "task bytes": float(len(task))}
-    found["read"] = _quickest(repeats, lambda: Survey.from_json(task))
-    found["drawn and checked"] = _quickest(50 * repeats, one)
+    (found["read"],), _ = best_times((local(lambda: Survey.from_json(task), 1),), repeats)
+    (found["drawn and checked"],), _ = best_times((local(one, 1),), 50 * repeats)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "task.json"
         path.write_bytes(task)
@@ -65,13 +63,9 @@ def _tallies(survey: Survey, asked: int, repeats: int) -> dict[str, float]:
     columns = survey.layout.empty(REPORTS)
     columns["choice"][:] = asked
     worst = Reports(survey.task, survey.layout, columns | dict(bare.columns))
-    seconds: dict[str, list[float]] = {"usual": [], "worst": [], "alone": []}
-    for _ in range(repeats + 1):  # the first turn loads compiled code
-        seconds["usual"].append(_seconds(lambda: survey.tally(usual, questions=[asked])))
-        seconds["worst"].append(_seconds(lambda: survey.tally(worst, questions=[asked])))
-        seconds["alone"].append(_seconds(lambda: alone.tally(bare)))
-    best = {name: min(times) for name, times in seconds.items()}
-    return {f"tally, {name}": best[name] / best["alone"] for name in ("usual", "worst")}
+    ours = [local(lambda of=of: survey.tally(of, questions=[asked]), 1) for of in (usual, worst)]  # type: ignore[misc]
+    times, _ = best_times((*ours, local(lambda: alone.tally(bare), 1)), repeats)
+    return {"tally, usual": times[0] / times[2], "tally, worst": times[1] / times[2]}
 
 
 def judge(found: dict[str, float]) -> tuple[list[tuple[str, str, str]], bool]:
@@ -88,13 +82,3 @@ def judge(found: dict[str, float]) -> tuple[list[tuple[str, str, str]], bool]:
     rows = [(name, f"{found[name]:.4g}", f"at most {limit:g}") for name, limit in limits.items()]
     rows.append(("questions", f"{found['questions']:.0f}", "at least 10,000"))
     return rows, found["questions"] >= 10_000 and all(found[name] <= limit for name, limit in limits.items())
-
-
-def _quickest(turns: int, work: Callable[[], object]) -> float:
-    return min(_seconds(work) for _ in range(turns))
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start

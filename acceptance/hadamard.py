@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from time import perf_counter
-
 import numpy as np
+from bench.timing import Contestant, best_times, local
 
 __all__ = ["transform_over_fft"]
 
@@ -17,16 +15,10 @@ def transform_over_fft(size: int = 1 << 20, repeats: int = 100) -> float:
     integers = np.random.default_rng(1).integers(-1000, 1000, size)
     numbers = integers.astype(np.complex128)
     scratch = integers.copy()
-    transform(scratch)  # compiled now, not while it is timed
-    best_transform = best_fft = np.inf
-    for _ in range(repeats):
+
+    def fresh() -> float:
         np.copyto(scratch, integers)
-        best_transform = min(best_transform, _seconds(lambda: transform(scratch)))
-        best_fft = min(best_fft, _seconds(lambda: np.fft.fft(numbers)))
-    return best_transform / best_fft
+        return local(lambda: transform(scratch), 1).run()
 
-
-def _seconds(run: Callable[[], object]) -> float:
-    start = perf_counter()
-    run()
-    return perf_counter() - start
+    (ours, bare), _ = best_times((Contestant(fresh, 1), local(lambda: np.fft.fft(numbers), 1)), repeats)
+    return ours / bare

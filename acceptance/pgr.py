@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable
 
 import numpy as np
+from bench.timing import best_times, local
 
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import PGR
@@ -32,15 +31,6 @@ def decode_over_fft(size: int = 1_000_000, people: int = 1_000_000, epsilon: flo
     reports = oracle.randomize(np.arange(people) % size, SeededForExperiments(1))
     cells = np.zeros((oracle.prime,) * oracle.dimension)
     cells.ravel()[:people] = 1.0
-    ours, bare = [], []
-    oracle.estimate(oracle.tally(reports))  # compiles
-    for _ in range(repeats):
-        ours.append(_seconds(lambda: oracle.estimate(oracle.tally(reports))))
-        bare.append(_seconds(lambda: fftn(cells)))
-    return min(ours) / min(bare)
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+    contestants = local(lambda: oracle.estimate(oracle.tally(reports)), 1), local(lambda: fftn(cells), 1)
+    (ours, bare), _ = best_times(contestants, repeats)
+    return ours / bare

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from acceptance.accuracy import zipf
 from veil.errors import FitWarning
-from veil.mechanisms import OLH
+from veil.mechanisms import OLH, PureOracle
 from veil.post import PAPER_METHODS, Prior
 from veil.post.redrawing import redraw
 from veil.results.estimate import Estimate
@@ -24,8 +24,8 @@ from veil.tools.shares import proportional
 from veil_papers.datasets import kosarak_clicks
 
 __all__ = [
-    "AUTO", "KNOWN", "OTHER_STEPS", "PEOPLE", "SHAPES", "TOP", "Cell", "Measured", "collections", "measure_all",
-    "one_blas_thread", "page_origin", "ratio", "shown_by",
+    "AUTO", "KNOWN", "OTHER_STEPS", "PEOPLE", "SHAPES", "TOP", "Cell", "Measured", "collected", "collections",
+    "measure_all", "one_blas_thread", "page_origin", "ratio", "shown_by",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -106,16 +106,14 @@ def collections(cell: Cell, seeds: int) -> Iterator[Estimate]:
     """The cell's people asked again and again with OLH."""
     oracle, held = OLH(cell.epsilon, cell.size), cell.held
     for seed in range(seeds):
-        random = np.random.default_rng((seed, cell.size, round(10 * cell.epsilon)))
-        yield Estimate(
-            domain=oracle.domain,
-            frequencies=redraw(oracle.noise, held, random),
-            n=PEOPLE,
-            noise=oracle.noise,
-            population=PEOPLE,
-            mass=PEOPLE,
-            effective=PEOPLE,
-        )
+        yield collected(oracle, held, np.random.default_rng((seed, cell.size, round(10 * cell.epsilon))))
+
+
+def collected(oracle: PureOracle, held: NDArray[np.int64], random: np.random.Generator) -> Estimate:
+    """Return the estimate from people who hold each value in these numbers, with redrawn counts."""
+    n = int(held.sum())
+    frequencies = redraw(oracle.noise, held, random)
+    return Estimate(oracle.domain, frequencies, n, oracle.noise, population=n, mass=n, effective=n)
 
 
 def shown_by(estimate: Estimate, methods: Iterable[str]) -> dict[str, Floats]:
@@ -136,35 +134,30 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
-def measure_all(cells: Iterable[Cell], seeds: int, *, reference: bool = True) -> list[Measured]:
-    """Every cell with Base, the ten methods, `auto`, and (as a `reference`) the prior that nobody knows.
+def measure_all(cells: Iterable[Cell], seeds: int) -> list[Measured]:
+    """Measure every cell with Base, the ten methods, `auto`, and the true prior for reference.
 
     Two cells at a time. A power law that cannot fit gives way to the learned prior with a warning: that is the method's
     error then.
     """
     with warnings.catch_warnings(), one_blas_thread(), ThreadPoolExecutor(2) as pool:
         warnings.simplefilter("ignore", FitWarning)
-        return list(pool.map(lambda cell: _measure(cell, seeds, reference), cells))
+        return list(pool.map(lambda cell: _measure(cell, seeds), cells))
 
 
-def _measure(cell: Cell, seeds: int, reference: bool) -> Measured:
+def _measure(cell: Cell, seeds: int) -> Measured:
     truth = cell.held / PEOPLE
     frequent = np.argsort(-truth, kind="stable")[:TOP]
-    names = (*PAPER_METHODS, AUTO, *((KNOWN,) if reference else ()))
+    names = (*PAPER_METHODS, AUTO, KNOWN)
     every: dict[str, list[float]] = {name: [] for name in names}
     top: dict[str, list[float]] = {name: [] for name in names}
     prior = Prior.of_frequencies(truth)
     for estimate in collections(cell, seeds):
         made = shown_by(estimate, PAPER_METHODS)
         made[AUTO] = estimate.post(AUTO).frequencies
-        if reference:
-            made[KNOWN] = estimate.post("calibrate", prior=prior, noise="dependent").post("norm-sub").frequencies
+        made[KNOWN] = estimate.post("calibrate", prior=prior, noise="dependent").post("norm-sub").frequencies
         for name in names:
             errors = (made[name] - truth) ** 2
             every[name].append(float(errors.mean()))
             top[name].append(float(errors[frequent].mean()))
-    return Measured(cell, _arrays(every), _arrays(top))
-
-
-def _arrays(lists: dict[str, list[float]]) -> dict[str, Floats]:
-    return {name: np.array(found) for name, found in lists.items()}
+    return Measured(cell, *({name: np.array(errors) for name, errors in of.items()} for of in (every, top)))

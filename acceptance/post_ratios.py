@@ -34,7 +34,7 @@ KNOWN_RATIOS = {
 """Full-domain mean squared errors over each other at the four eps, and what share they may be off beside noise."""
 
 
-def measure_errors(epsilon: float, seeds: int = SEEDS) -> Errors:
+def measure_errors(epsilon: float) -> Errors:
     """All methods on single values, on the k most frequent, and on random sets of rho per cent of the values.
 
     Sets are beginnings of random orders, so that running sums answer all rho at once: 100 orders a seed.
@@ -47,7 +47,7 @@ def measure_errors(epsilon: float, seeds: int = SEEDS) -> Errors:
     found: dict[str, dict[str, list[float]]] = {kind: {name: [] for name in PAPER_METHODS} for kind in kinds}
     with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore", FitWarning)
-        for seed, estimate in enumerate(collections(cell, seeds)):
+        for seed, estimate in enumerate(collections(cell, SEEDS)):
             random = np.random.default_rng((seed, SETS))
             orders = random.permuted(np.tile(np.arange(SIZE), (SETS, 1)), axis=1)
             totals = np.cumsum(truth[orders], axis=1)[:, ends]

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
 import psutil
+from bench.timing import best_times, local
 
 from veil import OLH, Survey
 from veil.engines import InFiles
@@ -46,7 +46,7 @@ def judge(found: dict[str, float]) -> tuple[list[tuple[str, str, str]], bool]:
     """Rows of what was measured and required."""
     rows = [
         (
-            "Spark on local[2] over the local engine with two threads, 20,000,000 reports, d = 1,024",
+            WHAT,
             f"{found['ratio']:.2f}",
             f"<= {MOST_RATIO}",
         ),
@@ -94,18 +94,10 @@ def main(folder: Path, people: int) -> None:
     spark = open_session("spark-local", **{"spark.master": "local[2]"})
     far, here = SparkCollected.files(spark, survey, [path]), InFiles(survey, [path])
     tallies = encode_tally(far.tally()), encode_tally(here.tally())  # the JVM, the workers and the kernels are warm now
-    memory, times = _Memory(), ([], [])  # type: tuple[_Memory, tuple[list[float], list[float]]]
-    for _ in range(TURNS):
-        for place, own in zip((far, here), times, strict=True):
-            started = time.perf_counter()
-            place.tally()
-            own.append(time.perf_counter() - started)
-    found = {
-        "ratio": min(times[0]) / min(times[1]),
-        "worker_mb": memory.stop(),
-        "same": float(tallies[0] == tallies[1]),
-    }
-    sys.stdout.write(json.dumps({**found, "spark_s": min(times[0]), "local_s": min(times[1])}) + "\n")
+    memory = _Memory()
+    (spark_s, local_s), _ = best_times([local(place.tally, 1) for place in (far, here)], TURNS)
+    found = {"ratio": spark_s / local_s, "worker_mb": memory.stop(), "same": float(tallies[0] == tallies[1])}
+    sys.stdout.write(json.dumps({**found, "spark_s": spark_s, "local_s": local_s}) + "\n")
     spark.stop()
 
 

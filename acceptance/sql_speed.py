@@ -9,7 +9,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from bench.peak import peak_mb
+from bench.timing import best_times, local
 from numpy.typing import NDArray
 
 from veil import Integers, Record
@@ -34,10 +34,10 @@ SEED = 15
 Columns = dict[str, NDArray[Any]]
 
 
-def table_of(reading: str = "levels") -> Table:
+def table_of() -> Table:
     """2 ordinal dimensions of 625 values, 2 categorical ones, and a public purchase."""
     record = Record.of(age=Integers(0, ORDINAL - 1), salary=Integers(0, ORDINAL - 1), state=STATES, system=SYSTEMS)
-    return Table(2.0, record, (Measure("purchase", 2),), HIO(), reading=reading)  # type: ignore[arg-type]  # one of two
+    return Table(2.0, record, (Measure("purchase", 2),), HIO())
 
 
 def rows_of(people: int, seed: int = SEED) -> Columns:
@@ -100,7 +100,6 @@ def measure(turns: int = 15) -> dict[str, float]:
     table, rows, asked = table_of(), rows_of(PEOPLE), queries(12)
     found = {"simulation of 1,000,000 rows, seconds": _quickest(turns, lambda: simulate(table, rows, 0))}
     kernel = Kernel()
-    kernel.run()
     found["kernel, G pairs/s on one thread"] = kernel.pairs / _quickest(20 * turns, kernel.run) / 1e9
     reports = simulate(table, rows, 1)
     with tempfile.TemporaryDirectory() as folder:
@@ -146,12 +145,7 @@ def judge(found: dict[str, float]) -> tuple[list[tuple[str, str, str]], bool]:
 
 
 def _quickest(turns: int, work: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(turns):
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best
+    return best_times((local(work, 1),), turns)[0][0]
 
 
 def _chunks(rows: int) -> Iterator[Columns]:

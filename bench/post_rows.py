@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from acceptance.post_cells import one_blas_thread
+from acceptance.post_cells import collected, one_blas_thread
 from numpy.typing import NDArray
 
 from bench.timing import Contestant, Row, Setting, local
 from veil import OLH, simulate
-from veil.mechanisms import PureOracle
 from veil.post import Calibrated, norm_sub, power, select
 from veil.post.learning import grid
-from veil.post.redrawing import redraw
 from veil.results.estimate import Estimate
 from veil.tools.shares import proportional
 from veil_papers.datasets import kosarak_clicks
@@ -56,7 +54,7 @@ def post_rows(setting: Setting) -> Iterator[Row]:
 def _power_row(turns: int) -> Row:
     """Equation (11) of Calibrate as it stands: a sum over all counts for each value. The exponent is given to it."""
     held = proportional(np.arange(1, POWER_VALUES + 1) ** -1.5, POWER_PEOPLE)
-    estimate = _collected(OLH(1.0, POWER_VALUES), held)
+    estimate = collected(OLH(1.0, POWER_VALUES), held, np.random.default_rng(1))
     made = power(estimate)
     assert isinstance(made, Calibrated)
     exponent = made.prior.parameters["alpha"]
@@ -89,7 +87,7 @@ def _equation_11(estimate: Estimate, exponent: float, chunk: int = 50) -> Floats
 def _learned_rows(epsilon: float, turns: int, few: int) -> Iterator[Row]:
     """All pages of Kosarak: against a limit, and against plain EM with the matrix of likelihoods made beforehand."""
     held = kosarak_clicks().held
-    estimate = _collected(OLH(epsilon, len(held)), held)
+    estimate = collected(OLH(epsilon, len(held)), held, np.random.default_rng(1))
     ours = local(lambda: estimate.post("calibrate"), 1)
     what = f"learned prior, d = {len(held):,}, n = {held.sum():,}, eps = {epsilon:g}"
     yield Row(f"{what} (best of {turns})", f"a limit of {LEARN_SECONDS:g} s", 1.0, ours, LEARN_SECONDS, turns)
@@ -121,7 +119,7 @@ def _select_row(turns: int) -> Row:
     oracle = OLH(1.0, SELECT_VALUES)
     held = proportional(np.arange(1, SELECT_VALUES + 1) ** -1.5, SELECT_PEOPLE)
     people = np.repeat(np.arange(SELECT_VALUES), held)
-    estimate = _collected(oracle, held)
+    estimate = collected(oracle, held, np.random.default_rng(1))
     return Row(
         f"select, d = {SELECT_VALUES:,}, {SELECT_RUNS} runs with all methods (best of {turns})",
         f"simulating {SELECT_PEOPLE:,} people as often, without methods",
@@ -130,10 +128,3 @@ def _select_row(turns: int) -> Row:
         local(lambda: simulate(oracle, people, seed=1), 1),
         turns,
     )
-
-
-def _collected(oracle: PureOracle, held: NDArray[np.int64]) -> Estimate:
-    """What people who hold each value in these numbers would give, drawn as counts."""
-    n = int(held.sum())
-    frequencies = redraw(oracle.noise, held, np.random.default_rng(1))
-    return Estimate(oracle.domain, frequencies, n, oracle.noise, population=n, mass=n, effective=n)
