@@ -14,8 +14,6 @@ from veil.mechanisms import FrequencyOracle
 from veil.metrics import coverage, mse
 from veil.results.estimate import Estimate
 
-__all__ = ["Accuracy", "estimates", "measure", "population", "zipf"]
-
 
 def zipf(size: int, exponent: float = 1.1) -> NDArray[np.float64]:
     """Zipf probabilities over `size` ranks."""

@@ -11,8 +11,6 @@ import tempfile
 import time
 from pathlib import Path
 
-__all__ = ["judge", "measure"]
-
 MOST_SECONDS = 60.0
 
 

@@ -16,8 +16,6 @@ from veil.survey import AttributeSets
 from veil.wire.frames import decode_report, encode_report
 from veil.wire.reports import Reports
 
-__all__ = ["judge", "measure"]
-
 ATTRIBUTES = 142
 REPORTS = 1_000_000
 NODE = Path(__file__).resolve().parent.parent / "tests" / "service" / "browser" / "family_times.mjs"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from bench.timing import Contestant, best_times, local
 
-__all__ = ["transform_over_fft"]
-
 
 def transform_over_fft(size: int = 1 << 20, repeats: int = 100) -> float:
     """Time of our transform over that of numpy.fft.fft, best of interleaved repeats, both from fresh inputs."""

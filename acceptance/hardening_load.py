@@ -31,8 +31,6 @@ from veil import OLH, Integers, Record, Survey
 from veil.entropy import SeededForExperiments
 from veil.sql import Category, Measure, Table
 
-__all__ = ["BEFORE", "Turn", "judge", "run"]
-
 ROOT = Path(__file__).parent.parent
 BEFORE = "3623274"
 """The commit that was attacked, before it was hardened."""

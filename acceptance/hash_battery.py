@@ -16,8 +16,6 @@ from veil.entropy import SeededForExperiments
 from veil.kernels.hashing import bucket_of, spread
 from veil.mechanisms import OLH
 
-__all__ = ["RANGES", "Leak", "affine", "one_word", "range_total_ratio", "shipped", "structured_pairs", "worst_leak"]
-
 RANGES = (2, 3, 4, 5, 8, 16, 55, 149, 1000)
 U64 = NDArray[np.uint64]
 Hash = Callable[[U64, U64, int], U64]

@@ -23,8 +23,6 @@ from veil.hitters import PEM
 from veil.metrics import f1
 from veil_papers.datasets import exponential_bits
 
-__all__ = ["Decoded", "decode", "judge"]
-
 PEOPLE, BITS, K, BUDGET = 1_000_000, 64, 16, 1 << 27
 CANDIDATES, SECONDS, MEGABYTES, SCORE = 1 << 26, 20.0, 1_000.0, 0.94
 

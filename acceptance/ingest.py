@@ -20,8 +20,6 @@ from veil import OLH, Survey
 from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.store import Group, Store
 
-__all__ = ["BATCH", "SURVEY", "Window", "grow", "judge", "new_store", "on_postgres", "on_sqlite", "written_by_process"]
-
 SURVEY = Survey(OLH(epsilon=1.0, domain=1024))
 BATCH = 512
 MILLION = 1 << 20  # so that every window has as many folds as any other

@@ -14,8 +14,6 @@ from veil_papers.common.asking import read_waves
 from veil_papers.datasets import beta_numbers, bimodal_numbers, flight_times, income, uniform_numbers, wages
 from veil_papers.numeric.methods import People
 
-__all__ = ["Measured", "all_people", "judge", "measure"]
-
 Floats = NDArray[np.float64]
 Rows = list[tuple[str, str, str]]
 

@@ -11,8 +11,6 @@ from veil.entropy import SeededForExperiments
 from veil.mechanisms import PGR
 from veil.metrics import mse
 
-__all__ = ["decode_over_fft", "error_over_optimum"]
-
 
 def error_over_optimum(size: int = 1_000_000, people: int = 1_000_000, epsilon: float = 1.0, seed: int = 0) -> float:
     """Mean squared error over all values, over 4 e^eps / (n (e^eps - 1)^2). Everybody holds a value of their own."""

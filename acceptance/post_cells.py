@@ -23,11 +23,6 @@ from veil.results.estimate import Estimate
 from veil.tools.shares import proportional
 from veil_papers.datasets import kosarak_clicks
 
-__all__ = [
-    "AUTO", "KNOWN", "OTHER_STEPS", "PEOPLE", "SHAPES", "TOP", "Cell", "Measured", "collected", "collections",
-    "measure_all", "one_blas_thread", "page_origin", "ratio", "shown_by",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 
 PEOPLE = 1_000_000

@@ -12,8 +12,6 @@ from veil_papers.common.exhibits import Claim, Setting
 from veil_papers.common.writing import commit, default_folder, write
 from veil_papers.datasets import data_folder
 
-__all__ = ["claims_of", "judge"]
-
 Rows = list[tuple[str, str, str]]
 
 

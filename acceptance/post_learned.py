@@ -10,10 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from acceptance.post_cells import AUTO, KNOWN, PEOPLE, SHAPES, TOP, Cell, Measured, measure_all, page_origin, ratio
+from acceptance.post_cells import AUTO, KNOWN, PEOPLE, SHAPES, TOP, Cell, Measured, page_origin, ratio
 from veil.plot import save
-
-__all__ = ["EPSILONS", "SIZES", "all_cells", "judge", "measure_all", "write_page"]
 
 Rows = list[tuple[str, str, str]]
 

@@ -12,8 +12,6 @@ from veil.errors import FitWarning
 from veil.mechanisms import OLH
 from veil.post import PAPER_METHODS
 
-__all__ = ["EPSILONS", "Errors", "best_rows", "judge", "measure_errors", "positive_over_base", "ratio_rows"]
-
 Floats = NDArray[np.float64]
 Errors = dict[str, dict[str, Floats]]
 """For each query, each method's mean squared error, one a seed."""

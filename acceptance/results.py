@@ -11,8 +11,6 @@ from typing import Any
 
 from acceptance.steps import ROOT, STEPS, Outcome
 
-__all__ = ["Result", "fingerprint", "read", "write", "write_page"]
-
 FOLDER = ROOT / "docs" / "reproduction"
 RESULTS = FOLDER / "acceptance"
 PAGE = FOLDER / "acceptance.md"

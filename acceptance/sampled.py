@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["COVERAGE", "HITTERS", "MARGINALS", "NUMERIC", "SQL"]
-
 
 def _by_set(beta: int, flights: int, income: int, wages: int) -> dict[str, int]:
     return {"Beta": beta, "flights": flights, "income": income, "wages": wages}

@@ -26,8 +26,6 @@ from veil.simulation import Simulated
 from veil.survey import People
 from veil.wire.tallies import encode_tally
 
-__all__ = ["judge", "measure"]
-
 PEOPLE, TURNS, SEED = 20_000_000, 6, 18
 MOST_RATIO, MOST_MB = 1.3, 1000.0
 WHAT = "Spark on local[2] over the local engine with two threads, 20,000,000 reports, d = 1,024"

@@ -26,8 +26,6 @@ from veil.mechanisms import OLH
 from veil.sql import HIO, Measure, Table, create
 from veil.sql import open as open_table
 
-__all__ = ["Kernel", "judge", "measure", "memory", "queries", "rows_of", "simulate", "table_of"]
-
 PEOPLE, MANY, CHUNK = 1_000_000, 10_000_000, 1 << 18
 ORDINAL, STATES, SYSTEMS = 625, 10, 4
 SEED = 15

@@ -37,10 +37,10 @@ from acceptance.numeric_spikes import all_people
 from acceptance.numeric_spikes import judge as judge_spikes
 from acceptance.numeric_spikes import measure as measure_spikes
 from acceptance.pgr import decode_over_fft, error_over_optimum
-from acceptance.post_cells import OTHER_STEPS
+from acceptance.post_cells import OTHER_STEPS, measure_all
 from acceptance.post_claims import claims_of
 from acceptance.post_claims import judge as judge_claims
-from acceptance.post_learned import all_cells, measure_all, write_page
+from acceptance.post_learned import all_cells, write_page
 from acceptance.post_learned import judge as judge_learned
 from acceptance.post_ratios import EPSILONS, measure_errors
 from acceptance.post_ratios import judge as judge_ratios
@@ -56,8 +56,6 @@ from acceptance.token_timing import measure as measure_timing
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import MECHANISMS, PGR, FrequencyOracle, Rappor
 from veil_papers.common.writing import commit
-
-__all__ = ["AGAINST", "ROOT", "STEPS", "Outcome", "Step"]
 
 ROOT = Path(__file__).parent.parent
 AGAINST = "VEIL_TEST_AGAINST"

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-__all__ = ["ran"]
-
 _SHOWN = 12_000  # characters at the end of what pytest said
 _NAMED = 8
 

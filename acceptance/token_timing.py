@@ -19,8 +19,6 @@ from veil.collector.blocks import BlockStore
 from veil.collector.tokens import authorised, issue_token
 from veil.errors import ServiceError
 
-__all__ = ["judge", "measure"]
-
 _SCOPE = "answers:read"
 _TOKENS = 200
 _SHARED = (0, 1, 8, 16, 31)  # bytes that a digest shares with a stored one

@@ -26,8 +26,6 @@ from rich.table import Table
 
 from bench.timing import Setting
 
-__all__ = ["Comparison", "Side", "Wanted", "compare", "prepared", "table"]
-
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".bench-against"
 EXTRAS = "plot,rappor,collector,sql,peos"

@@ -11,8 +11,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-__all__: list[str] = []
-
 
 async def take(request: Request) -> JSONResponse:
     return JSONResponse({"acknowledged": len(await request.body())})

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from bench.timing import NotRunError
 
-__all__ = ["CLoop"]
-
 # The inner loop stands alone: inlined, gcc 12 exchanges the two loops at -O3, which makes them ten times slower.
 SOURCE = r"""
 #include <stdint.h>

@@ -22,8 +22,6 @@ from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
 
-__all__ = ["collector_rows"]
-
 ROOT = Path(__file__).resolve().parent.parent
 SURVEY = Survey(OLH(epsilon=1.0, domain=1024))
 BATCH, CONNECTIONS = 500, 32

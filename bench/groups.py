@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from bench.timing import Row, Setting
 
-__all__ = ["GROUPS", "rows_of"]
-
 GROUPS = {
     "speed": "bench.rows:speed_rows",
     "transforms": "bench.rows:transform_rows",

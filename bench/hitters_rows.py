@@ -20,8 +20,6 @@ from veil.itemsets import SVSM
 from veil.kernels.counting import count_hashed, halves
 from veil_papers.datasets import exponential_bits, pos_baskets
 
-__all__ = ["hitters_rows"]
-
 BITS, K, BUDGET = 64, 16, 1 << 20
 PEOPLE = 20_000
 KERNEL_REPORTS, KERNEL_CANDIDATES = 4_096, 1 << 17

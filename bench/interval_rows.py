@@ -12,8 +12,6 @@ from bench.timing import Row, Setting, local
 from veil import OLH, Estimate, Tally
 from veil_papers.datasets import proportional
 
-__all__ = ["interval_rows"]
-
 VALUES, PEOPLE, EPSILON = 1_000_000, 10_000_000, 2.0
 INTERVAL_SECONDS, SIGNIFICANT_SECONDS = 1.0, 0.1
 MOST_TURNS = 20

@@ -23,8 +23,6 @@ from veil.marginals.maxent import reconstruct, reconstruct_many
 from veil.marginals.synthesis import synthesize
 from veil_papers.datasets import Transactions, pos_baskets
 
-__all__ = ["marginal_rows"]
-
 Floats = NDArray[np.float64]
 Pairs = dict[tuple[int, ...], Floats]
 

@@ -24,8 +24,6 @@ from veil.entropy import SeededForExperiments
 from veil.files import ReportWriter, read_reports
 from veil.wire.reports import Reports
 
-__all__ = ["memory_rows"]
-
 DOMAIN = 1024
 LIMIT_MB = 500
 ROOT = Path(__file__).resolve().parent.parent

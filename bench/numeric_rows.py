@@ -17,8 +17,6 @@ from veil.entropy import SeededForExperiments
 from veil.mechanisms.reconstruction import Stopping, reconstruct
 from veil.mechanisms.waves import Wave
 
-__all__ = ["numeric_rows"]
-
 BUCKETS, EPSILON = 1_024, 1.0
 STEPS = 100
 PEOPLE, LOOPED = 1_000_000, 20_000

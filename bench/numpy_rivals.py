@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from veil.mechanisms import GRR, PGR, SHE, THE, FrequencyOracle, HadamardResponse, PureOracle, Rappor, SubsetSelection
 from veil.mechanisms.hashing import LocalHashing
 
-__all__ = ["Rival", "rival_of"]
-
 Shares = NDArray[np.float64]
 U64 = NDArray[np.uint64]
 

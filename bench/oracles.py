@@ -25,8 +25,6 @@ from bench.timing import Contestant, NotRunError, best_times, local, several, si
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import FrequencyOracle, Rappor
 
-__all__ = ["NUMPY", "OURS", "Cell", "Effort", "OracleLine", "all_oracles"]
-
 DOMAIN, EPSILON = 1024, 1.0
 RAPPOR_EPSILON = 4.39  # two hashes, f = 1/2: at 1 nothing would be left of the answers
 NUMPY_PEOPLE = 8_192

@@ -13,8 +13,6 @@ from bench.timing import Contestant, local
 from veil.mechanisms import FrequencyOracle, Rappor
 from veil.wire.reports import Reports
 
-__all__ = ["collect", "held_values", "randomize", "reports_of", "tally", "threads"]
-
 
 def held_values(oracle: FrequencyOracle, people: int) -> NDArray[np.int64]:
     """Everybody's values, uniform and the same every time."""

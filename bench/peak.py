@@ -5,8 +5,6 @@ from __future__ import annotations
 import resource
 from pathlib import Path
 
-__all__ = ["peak_mb"]
-
 
 def peak_mb() -> float:
     """The peak of this process's memory. Linux's getrusage includes that of the parent before exec: ask for our own."""

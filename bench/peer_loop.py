@@ -16,8 +16,6 @@ from typing import Any
 
 from peak import peak_mb
 
-__all__ = ["Oracle", "serve"]
-
 
 @dataclass(frozen=True)
 class Oracle:

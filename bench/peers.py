@@ -13,8 +13,6 @@ from typing import Any
 
 from bench.timing import Contestant, NotRunError
 
-__all__ = ["MULTI_FREQ", "PURE_LDP", "LacksError", "Library", "Peer", "Whole"]
-
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".bench-peers"
 # pure-ldp does not declare scikit-learn, statsmodels and xxhash; xxhash 4 refuses the str that both peers hash.

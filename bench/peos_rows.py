@@ -10,8 +10,6 @@ import numpy as np
 from bench.timing import Row, Setting, local
 from veil.shuffle.peos import make_keys
 
-__all__ = ["peos_rows"]
-
 SHARES, ENCRYPTION, DECRYPTION = 200, 0.4e-3, 0.45e-3
 
 

@@ -19,8 +19,6 @@ from veil.results.estimate import Estimate
 from veil.tools.shares import proportional
 from veil_papers.datasets import kosarak_clicks
 
-__all__ = ["post_rows"]
-
 Floats = NDArray[np.float64]
 
 VALUES = 1_000_000

@@ -23,8 +23,6 @@ from veil.kernels.counting import halves
 from veil.mechanisms import PureOracle
 from veil.wire.reports import Reports
 
-__all__ = ["DOMAIN", "EPSILON", "speed_rows", "start_rows", "transform_rows"]
-
 DOMAIN, EPSILON = 1024, 1.0
 MILLION = 1_000_000
 HELP_SECONDS = 0.5

@@ -12,8 +12,6 @@ from veil.shuffle import amplify, blanket_of, delta_of
 from veil.shuffle.amplification import certified
 from veil.shuffle.designing import _designs, design
 
-__all__ = ["shuffle_rows"]
-
 PEOPLE, AMPLIFY_SECONDS, DESIGN_SECONDS, FEW = 1_000_000, 2.0, 30.0, 1_000
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from bench.groups import GROUPS, rows_of
 from bench.timing import NotRunError, Row, Setting
 
-__all__ = ["main"]
-
 
 def main(group: str, repeats: int, reports: int) -> None:
     """Answer commands until the input ends."""

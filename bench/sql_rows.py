@@ -16,8 +16,6 @@ from bench.timing import Contestant, Row, Setting, best_times, local, once
 from veil.sql import create
 from veil.sql import open as open_table
 
-__all__ = ["sql_rows"]
-
 PEOPLE, QUERY_SECONDS, SIMULATE_SECONDS, MEMORY_MB = 1_000_000, 0.1, 2.0, 1_000.0
 MOST_TURNS, ASKED = 10, 6
 

@@ -11,8 +11,6 @@ from bench.oracles import NUMPY, OURS, Cell, OracleLine
 from bench.peers import MULTI_FREQ, PURE_LDP
 from bench.timing import Outcome
 
-__all__ = ["oracle_tables", "ratio_table", "write_page"]
-
 RATIOS = ("<!-- bench:start -->", "<!-- bench:end -->")
 ORACLES = ("<!-- oracles:start -->", "<!-- oracles:end -->")
 COLUMNS = ("what", "against", "ratio", "required", "verdict")

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from bench.timing import Contestant, NotRunError, Row, Setting, local
 from veil.tree import Levels, Tree, admm, project
 
-__all__ = ["tree_rows"]
-
 Floats = NDArray[np.float64]
 
 LEAVES, BRANCHING = 1_024, 4
