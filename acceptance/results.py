@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from acceptance.steps import ROOT, STEPS, Outcome
+from veil_papers.common.writing import commit
 
 FOLDER = ROOT / "docs" / "reproduction"
 RESULTS = FOLDER / "acceptance"
@@ -25,13 +25,6 @@ def fingerprint(folders: tuple[str, ...]) -> str:
         for path in sorted((ROOT / folder).rglob("*.py")):
             digest.update(path.relative_to(ROOT).as_posix().encode() + path.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def commit() -> str:
-    """The commit, and whether the tree has changes beyond it."""
-    head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    dirty = subprocess.run(["git", "status", "--porcelain", "src"], cwd=ROOT, capture_output=True, text=True)
-    return head.stdout.strip() + ("+changes" if dirty.stdout.strip() else "")
 
 
 def read(name: str, *, full: bool) -> Result | None:
