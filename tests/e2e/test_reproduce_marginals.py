@@ -8,8 +8,7 @@ from tests.e2e.reproductions import Run, claims_of, reproduced, tables_of, verdi
 
 from veil_papers.datasets import kosarak_sets
 from veil_papers.marginals.classify import classified
-from veil_papers.marginals.parameters import spread_sets
-from veil_papers.marginals.preview import preview
+from veil_papers.marginals.parameters import preview, spread_sets
 from veil_papers.marginals.runs import Case, M, able
 
 FIGURES = [f"figure-6.{i}" for i in range(3, 10)]

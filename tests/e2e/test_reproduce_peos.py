@@ -12,7 +12,7 @@ from tests.support.commands import CliRunner
 from veil.cli.main import app
 from veil.histogram import Histogram
 from veil.study import study_from_json
-from veil_papers.peos.buckets import best, printed
+from veil_papers.peos.choices import best, printed
 
 EXHIBITS = ["table-9.3", "choice-1", "choice-2", "choice-3"]
 

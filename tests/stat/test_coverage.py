@@ -17,8 +17,7 @@ from veil_papers.coverage.cells import LEVELS, Case, Seen, measure
 from veil_papers.coverage.exact import Supports, frequency_cells, significance_of, support_law
 from veil_papers.coverage.frequencies import processed, sampled, totals, weighted
 from veil_papers.coverage.populations import NUMBERS, Population, seventy
-from veil_papers.coverage.selection import tops
-from veil_papers.coverage.significance import reported
+from veil_papers.coverage.selection import reported, tops
 
 FEW = 100
 HELD = seventy(FEW)

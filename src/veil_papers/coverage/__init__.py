@@ -9,7 +9,7 @@ from typing import Any
 from veil.mechanisms import MECHANISMS, PureOracle
 from veil_papers.common.claims import Says, span
 from veil_papers.common.exhibits import Claim, Grid, Parts, Reproduction, Setting, exhibit
-from veil_papers.coverage import distributions, frequencies, marginals, selection, significance, sql
+from veil_papers.coverage import distributions, frequencies, marginals, selection, sql
 from veil_papers.coverage.cells import LEAST, LEVELS, Case, Cell, filled, grid, measure, pooled, worst
 from veil_papers.coverage.exact import KINDS, Tested, frequency_cells, significance_of
 from veil_papers.coverage.populations import NUMBERS, flat_names, seventy, transactions
@@ -67,7 +67,7 @@ def reproduce(setting: Setting) -> Reproduction:
     plan = Plan(setting)
     by_sum, needed = _frequencies(plan)
     tests = _tests(plan)
-    reported = _measure(plan, "Significance on reports", significance.reported(plan.reported, plan.report_runs), 3)
+    reported = _measure(plan, "Significance on reports", selection.reported(plan.reported, plan.report_runs), 3)
     forms = _measure(plan, "Frequencies", frequencies.cases(plan.forms_epsilons, plan.forms_runs), 4)
     selected = _measure(plan, "What was selected", _selected(plan), 5)
     bands = _measure(plan, "Numbers", _numbers(plan), 6)

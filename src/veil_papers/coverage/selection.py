@@ -1,4 +1,4 @@
-"""What was chosen for being large: the top of a histogram, heavy hitters, frequent items and sets, rules.
+"""Results chosen for being large: the top of a histogram, what is significant, heavy hitters, itemsets, rules.
 
 `low` and `high` have to hold the truth of what was chosen; `alone_low` and `alone_high` are shown beside them, as the
 rival that forgets the choice.
@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil import GRR, OLH, Text, simulate
+from veil import GRR, OLH, OUE, PGR, SHE, SubsetSelection, Text, simulate
 from veil.engines import Drawn
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
-from veil.mechanisms import PureOracle
+from veil.mechanisms import FrequencyOracle, PureOracle
 from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen, never
 from veil_papers.coverage.frequencies import support_tally
 from veil_papers.datasets import Strings, Transactions, proportional
@@ -28,6 +28,8 @@ Ints = NDArray[np.int64]
 ITEMS = {0.9: 0.87, 0.95: 0.92, 0.99: 0.96}
 """What intervals of items and sets have to reach: they rest on how sizes of sets were read."""
 _TOP, _VALUES = 20, 1_000
+_HELD = 20
+_REPORTED: tuple[type[FrequencyOracle], ...] = (GRR, OLH, OUE, PGR, SubsetSelection, SHE)
 _TRIED, _FOUND = 200_000, 16
 _K = 32
 
@@ -135,3 +137,20 @@ def _itemsets(baskets: Baskets, epsilon: float, rng: Generator) -> Iterator[Seen
         ends = np.array([rule.confidence_interval for rule in rules]).reshape(-1, 2)
         truth = [baskets.frequency([*rule.given, *rule.then]) / baskets.frequency(rule.given) for rule in rules]
         yield Seen("rules", level, truth, ends[:, 0], ends[:, 1])
+
+
+def reported(points: Iterable[tuple[int, float, int]], runs: int) -> Iterator[Case]:
+    """The oracles that `choose` takes, at points (n, eps, values): every person's report is drawn and counted."""
+    for n, epsilon, values in points:
+        for kind in _REPORTED:
+            oracle = kind(epsilon, values)
+            few = runs if kind is not SHE else max(runs // 10, 2)
+            run = partial(_absent, oracle, n)
+            yield Case(f"{oracle.name}, {values:,} values", "20 held", n, epsilon, run, few, {0.95: 0.95})
+
+
+def _absent(oracle: FrequencyOracle, n: int, rng: Generator) -> Iterator[Seen]:
+    held = proportional(1.0 / np.arange(1, _HELD + 1), n)
+    estimate = simulate(oracle, np.repeat(np.arange(_HELD), held), seed=int(rng.integers(1 << 32)))
+    false = any(row.value >= _HELD for row in estimate.significant())
+    yield never("significant: nothing is held by nobody", false)

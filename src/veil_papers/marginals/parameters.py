@@ -11,14 +11,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.marginals import CALM
+from veil import OUE
+from veil.marginals import CALM, Marginals, covering_design
 from veil.view import Project
 from veil_papers.common.claims import Says, by_point, each
 from veil_papers.common.exhibits import Claim, Grid, Parts, brief, exhibit
 from veil_papers.common.families import DRAWN
 from veil_papers.common.sweep import Sweep
-from veil_papers.datasets import Transactions
-from veil_papers.marginals.preview import preview
+from veil_papers.datasets import Records, Transactions
 from veil_papers.marginals.runs import SEED, Answer, Case, Plan, answers, ask, binary_case, power, study_of
 
 Floats = NDArray[np.float64]
@@ -166,6 +166,7 @@ OPTIMISED = (3, 6, 8)
 _ALL = tuple(range(2, 17))
 _ASKED = tuple(range(2, 11))
 PAIRS, TRIPLES = "PreView, pairs", "PreView, triples"
+_VIEW = 8  # attributes of a view of PreView
 
 
 class ByK:
@@ -244,6 +245,29 @@ class ByK:
         """How many views there are, and how many attributes the largest has."""
         sets = self.sets(epsilon, optimised)
         return len(sets), max(map(len, sets))
+
+
+def preview(epsilon: float, people: Records, covered: int, rng: np.random.Generator) -> Marginals:
+    """Return what a trusted curator finds with views that cover all sets of `covered` attributes.
+
+    PreView (Qardaji, Yang and Li, SIGMOD 2014) is the centralised yardstick of Figure 6.8. It is not local, so it lives
+    here and not in veil. The curator has all records, releases the tables of t views of 8 attributes that cover all
+    pairs or all triples, each cell with Laplace noise of scale t / eps (everybody is in one cell of every view), and
+    reads them as CALM reads its own: consistency, then maximum entropy.
+    """
+    names, n = people.domain.names, people.people
+    sets = [tuple(names[place] for place in block) for block in covering_design(len(names), covered, _VIEW)]
+    tables = [people.table(one).reshape(-1) + rng.laplace(0.0, len(sets) / epsilon, 1 << _VIEW) for one in sets]
+    return Marginals(
+        record=people.domain,
+        n=n,
+        population=n,
+        lineage=("PreView",),
+        sets=tuple(sets),
+        raw=np.concatenate(tables) / n,
+        people=np.full(len(sets), n, dtype=np.int64),
+        noises=(OUE(1.0, 1 << _VIEW).noise,),  # any law: all views have as much noise, so that weights do not matter
+    )
 
 
 def _asked(study: CALM, case: Case, rng: np.random.Generator) -> Answer:

@@ -1,12 +1,12 @@
 """Section 9.5 of the thesis, several shufflers that add fake reports (PEOS): parameters and costs.
 
-Each part has its own module: `choices` and `buckets` are about parameters (9.5.3, 9.5.4), `costs` is Table 9.3.
+`choices` is about parameters (9.5.3, 9.5.4), `costs` is Table 9.3.
 """
 
 from __future__ import annotations
 
 from veil_papers.common.exhibits import Reproduction, Setting
-from veil_papers.peos import buckets, choices, costs
+from veil_papers.peos import choices, costs
 from veil_papers.peos.plan import DELTA, SEED, VALUES, Plan
 
 __all__ = ["CRITERIA", "SEED", "reproduce"]
@@ -23,7 +23,7 @@ def reproduce(setting: Setting) -> Reproduction:
     plan = Plan(setting)
     found = choices.measure(plan)
     table = costs.table_3(costs.measure(plan), plan)
-    exhibits = (table, choices.fakes(found, plan), choices.errors(found, plan), buckets.best_buckets(plan))
+    exhibits = (table, choices.fakes(found, plan), choices.errors(found, plan), choices.best_buckets(plan))
     facts = {
         "Promises": "eps_1 towards the server, eps_2 towards it and all other users, eps_3 towards it and most "
         f"shufflers; delta = {DELTA:g}",

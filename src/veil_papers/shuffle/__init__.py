@@ -22,7 +22,7 @@ def reproduce(setting: Setting) -> Reproduction:
     plan = Plan(setting)
     ipums, kosarak, crowd = cities(plan), pages(plan), strings.crowd(plan)
     exhibits = (
-        bounds.table_1(bounds.measure(plan), plan),
+        bounds.table_1(bounds.measure(plan)),
         frequencies.figure_3(frequencies.by_epsilon(ipums, plan), ipums, plan),
         frequencies.table_2(kosarak, plan),
         strings.figure_4(strings.by_epsilon(crowd, plan), crowd, plan),

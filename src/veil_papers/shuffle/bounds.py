@@ -60,7 +60,7 @@ def _points(make: Callable[[float], Mechanism], method: Method, epsilons: Sequen
 
 
 @exhibit
-def table_1(found: Found, plan: Plan) -> Parts:
+def table_1(found: Found) -> Parts:
     """Table 9.1: what a shuffle is worth, by every bound."""
     for letter, (case, rows) in zip("abc", found.items(), strict=True):
         curves = tuple(
