@@ -23,7 +23,7 @@ from veil.cli.main import app
 from veil.collector.answers import Query, prepare, written
 from veil.collector.backup import back_up, restore
 from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import Catalogue
+from veil.collector.catalogue import Catalogue, draft_of
 from veil.collector.checking import Problem, find_damage
 from veil.collector.exporting import export_parquet
 from veil.collector.postgres_store import PostgresStore
@@ -70,6 +70,15 @@ def whole(store: BlockStore, stored: StoredSurvey) -> Chunk:
     chunk = store.chunk(stored.key, 0, 100_000)
     assert chunk is not None
     return chunk
+
+
+def test_a_later_wave_is_intact(make: Make) -> None:
+    store = make()
+    wave = Survey(SURVEY.ask, SURVEY.public, wave=2)
+    Catalogue(store).create(draft_of(wave, {"name": "drinks"}, precision=60, minimum=1))
+    stored = Catalogue(store).open(wave.task)
+    assert store.append([group(stored, os.urandom(16 * EACH))], 1_000) == [EACH]
+    assert problems(store) == []
 
 
 @pytest.mark.parametrize("column", ["payloads", "buckets", "checks"])

@@ -11,7 +11,7 @@ from typing import Any
 
 from veil.collector.block_reading import BlockWalk
 from veil.collector.blocks import BlockStore
-from veil.collector.catalogue import read_by
+from veil.collector.catalogue import parsed, read_by
 from veil.collector.checksums import has_ids, is_page
 from veil.collector.seen import Head
 from veil.collector.store import StoredSurvey
@@ -52,7 +52,7 @@ def find_damage(store: BlockStore, advance: Advance) -> Iterator[Problem]:
 
 def _of_document(stored: StoredSurvey) -> Iterator[Problem]:
     try:
-        matches = read_by(stored).task == stored.task
+        matches = parsed(stored.document).task == stored.task
     except VeilError:
         matches = False
     if not matches:
@@ -139,7 +139,7 @@ def _of_tally(store: BlockStore, stored: StoredSurvey) -> Iterator[Problem]:
     try:
         tally = store.tally(stored.key)
         if tally is not None:
-            decode_tally(read_by(stored).first, tally.encoded)
+            decode_tally(read_by(stored), tally.encoded)
             if tally.sequence > store.survey(stored.key).sequence:
                 message = "the tally counts more reports than there are: veil survey rebuild counts them again"
     except StoreDamagedError as problem:
