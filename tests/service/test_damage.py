@@ -74,9 +74,11 @@ def whole(store: BlockStore, stored: StoredSurvey) -> Chunk:
 
 def test_a_later_wave_is_intact(make: Make) -> None:
     store = make()
-    wave = Survey(SURVEY.ask, SURVEY.public, wave=2)
-    Catalogue(store).create(draft_of(wave, {"name": "drinks"}, precision=60, minimum=1))
-    stored = Catalogue(store).open(wave.task)
+    catalogue = Catalogue(store)
+    for wave in (1, 2):
+        survey = Survey(SURVEY.ask, SURVEY.public, wave)
+        catalogue.create(draft_of(survey, {"name": "drinks"}, precision=60, minimum=1))
+    stored = catalogue.open(survey.task)
     assert store.append([group(stored, os.urandom(16 * EACH))], 1_000) == [EACH]
     assert problems(store) == []
 
