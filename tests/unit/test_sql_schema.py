@@ -94,7 +94,7 @@ def changed(**parts):
     [
         ([], "expected a table of keys"),
         ({"private": {}}, "table: this table of keys is missing"),
-        (changed(tables={}), "tables: there is no such key; expected table, private, public"),
+        (changed(tables={}), "expected a key, got 'tables'; did you mean table?"),
         (changed(table={"mechanism": "HIO"}), "table.epsilon: this number is missing"),
         (changed(table={"epsilon": "2"}), "table.epsilon: expected a number"),
         (changed(table={"epsilon": -1, "mechanism": "HIO"}), "table: "),
@@ -119,7 +119,7 @@ def changed(**parts):
         (changed(private={"a": {}}), "private.a: expected exactly one of the keys integers, range, dates, labels"),
         (changed(private={"a": {"integers": [9, 0]}}), "private.a.integers: "),
         (changed(private={"a": {"integers": [0, "9"]}}), "private.a.integers: expected two whole numbers"),
-        (changed(private={"a": {"integers": [0, 9], "buckets": 3}}), "private.a.buckets: there is no such key"),
+        (changed(private={"a": {"integers": [0, 9], "buckets": 3}}), "private.a: expected a key"),
         (changed(private={"a": {"range": [0, 9]}}), "private.a.buckets: this whole number is missing"),
         (changed(private={"a": {"range": [0, 9], "buckets": 1}}), "private.a.buckets: expected a whole number of at"),
         (changed(private={"a": {"dates": ["soon", "2026-01-01"]}}), "private.a.dates: expected two dates"),

@@ -26,7 +26,7 @@ from veil.mechanisms.stochastic_rounding import StochasticRounding
 from veil.mechanisms.subset import SubsetSelection
 from veil.mechanisms.sue import SUE
 from veil.mechanisms.the import THE
-from veil.tools.canonical import by_kind
+from veil.tools.canonical import kind_of
 
 __all__ = [
     "BLH",
@@ -80,4 +80,4 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 
 def mechanism_from_json(document: Any) -> Mechanism:
     """The mechanism that a task describes."""
-    return by_kind(document, {name: kind.from_json for name, kind in MECHANISMS.items()}, "a mechanism")
+    return MECHANISMS[kind_of(document, MECHANISMS, "a mechanism")].from_json(document)

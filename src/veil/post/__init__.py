@@ -137,5 +137,5 @@ def method(name: str) -> HistogramMethod | QueryMethod | ModelMethod:
     """
     found = METHODS.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
     if not isinstance(found, (HistogramMethod, QueryMethod, ModelMethod)):
-        raise InputError(unknown_name("a method of post-processing", str(name), METHODS))
+        raise InputError(unknown_name("a method of post-processing", name, METHODS))
     return found

@@ -20,6 +20,7 @@ from veil.results.documents import document_bytes
 from veil.tools.bounded_json import RESULT, load_json
 from veil.tools.canonical import take
 from veil.tools.durable import write_atomically
+from veil.tools.text import unknown_name
 
 if TYPE_CHECKING:
     import pyarrow
@@ -62,7 +63,7 @@ def table_bytes(
     people open in a spreadsheet: see `arrow_bytes`.
     """
     if form not in FORMATS:
-        raise InputError(f"expected one of the formats {', '.join(FORMATS)}")
+        raise InputError(unknown_name("a format", form, FORMATS))
     if form == "json":
         return document_bytes(result, level, truth=truth, hide=hide)
     table = result.told(level, truth=truth, hide=hide is not None).table

@@ -16,6 +16,7 @@ from veil.shuffle.accountant import Bracket, Fakes, delta_of
 from veil.shuffle.blanket import Blanket, blanket_of
 from veil.shuffle.bounds import check_delta, check_users
 from veil.tools.normal import critical
+from veil.tools.text import unknown_name
 
 if TYPE_CHECKING:
     from veil.mechanisms import Mechanism
@@ -165,7 +166,7 @@ def _check(users: int, delta: float, method: str) -> None:
     check_users(users)
     check_delta(delta)
     if method not in get_args(Method):
-        raise ParameterError(f"expected one of the methods {', '.join(get_args(Method))}")
+        raise ParameterError(unknown_name("a method", method, get_args(Method)))
 
 
 def _local(mechanism: Mechanism) -> Guarantee:

@@ -22,6 +22,7 @@ from veil.results.base import Result, Told, Truth
 from veil.results.units import Column, Unit, make_table
 from veil.tools.canonical import Json
 from veil.tools.normal import two_sided
+from veil.tools.text import unknown_name
 
 if TYPE_CHECKING:
     import pyarrow
@@ -182,7 +183,7 @@ class Answer(Result):
         """An output by its name."""
         found = next((one for one in self.outputs if one.name == name), None)
         if found is None:
-            raise InputError(f"expected one of the outputs {', '.join(one.name for one in self.outputs)}")
+            raise InputError(unknown_name("an output", name, (one.name for one in self.outputs)))
         return found
 
     def value(self, name: str | None = None) -> float:

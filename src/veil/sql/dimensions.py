@@ -7,7 +7,6 @@ edge, and a remark says so. Categories are read by their labels.
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from veil.domain.times import parse_time
 from veil.errors import DomainError, InputError
 from veil.sql.query import Bucket, Runs
 from veil.sql.regions import complement, union
+from veil.tools.text import unknown_name
 
 __all__ = ["NEGATED", "Comparison", "Dimension", "Width", "kind_of"]
 
@@ -124,16 +124,10 @@ class Dimension:
         try:
             return int(self.domain.encode([whole])[0])
         except DomainError as problem:
-            raise InputError(
-                f"{self.name} has no value {written}; {self._nearest(value) or problem.expected}"
-            ) from None
-
-    def _nearest(self, value: Any) -> str:
-        assert isinstance(self.domain, Categories)
-        labels = [label for label in self.domain.labels or () if isinstance(label, str)]
-        folded = {label.casefold(): label for label in labels}
-        near = difflib.get_close_matches(str(value).casefold(), folded, n=3, cutoff=0.5)
-        return f"near it are {', '.join(repr(folded[label]) for label in near)}" if near else ""
+            labels = [label for label in self.domain.labels or () if isinstance(label, str)]
+            if labels and isinstance(value, str):
+                raise InputError(unknown_name(f"a value of {self.name}", value, labels)) from None
+            raise InputError(f"{self.name}: expected {problem.expected}, got {written}") from None
 
     def _in_cells(self, sign: Comparison, value: Any, written: str) -> tuple[Runs, str | None]:
         domain, cells = self.domain, self.size

@@ -38,6 +38,7 @@ from veil.sql.rows import Alike, Rows
 from veil.sql.table import Table
 from veil.sql.weights import counts_people
 from veil.tools.limits import check
+from veil.tools.text import unknown_name
 
 if TYPE_CHECKING:
     import pyarrow
@@ -94,7 +95,7 @@ class Explanation(Result):
         """The predicted standard error of an output, the root mean square over rows."""
         found = next((one for one in self.outputs if one.name == name), None)
         if found is None:
-            raise InputError(f"expected one of the outputs {', '.join(one.name for one in self.outputs)}")
+            raise InputError(unknown_name("an output", name, (one.name for one in self.outputs)))
         return float(np.sqrt(np.mean(found.stderr**2)))
 
     def table(self, level: float = 0.95) -> pyarrow.Table:

@@ -6,11 +6,11 @@ Such a comparison holds for nobody, which is an answer, and an exact one; so it 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from veil.sql.columns import Category
 from veil.sql.source import read, without_parentheses
+from veil.tools.text import unknown_name
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from veil.sql.table import Table
 
 __all__ = ["unknown_labels"]
-
-_MOST_LISTED = 6
 
 
 def unknown_labels(text: str, table: Table) -> tuple[str, ...]:
@@ -43,9 +41,4 @@ def _compared(select: Node, known: dict[str, Category]) -> Iterator[tuple[Catego
 
 
 def _remark(column: Category, label: str) -> str:
-    folded = {str(one).casefold(): str(one) for one in column.labels}
-    near = [folded[one] for one in get_close_matches(label.casefold(), folded)]
-    if near:
-        return f"nobody has the label '{label}' of {column.name}; near it is {' or '.join(near)}"
-    more = ", ..." if len(column.labels) > _MOST_LISTED else ""
-    return f"nobody has the label '{label}' of {column.name}, which is {', '.join(column.labels[:_MOST_LISTED])}{more}"
+    return f"no row has this label: {unknown_name(f'a label of {column.name}', label, column.labels)}"

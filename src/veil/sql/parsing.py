@@ -43,7 +43,7 @@ def parse(text: str, table: Table) -> Query:
     (('"purchase"',), InRuns(place=0, runs=((12, 23),)))
     >>> parse("SELECT COUNT(*) FROM people WHERE ages > 30", shop)
     Traceback (most recent call last):
-    veil.errors.SqlError: line 1, column 35: there is no column 'ages'; near it is age
+    veil.errors.SqlError: line 1, column 35: expected a column of people, got 'ages'; did you mean age?
     """
     source = read(text)
     try:

@@ -6,7 +6,6 @@ that neither touches files nor the system. An empty table of the same columns te
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from decimal import Decimal
@@ -19,6 +18,7 @@ from veil.sql.dimensions import Dimension, Width
 from veil.sql.lengths import check_lengths
 from veil.sql.source import Source, plain, without_parentheses
 from veil.tools.extras import missing
+from veil.tools.text import unknown_name
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -93,7 +93,8 @@ class Scalars:
             raise self.source.error(node, f"there is no table {qualifier.name} here; the query is over {self.name}")
         found = self.lookup(node.name)
         if found is None:
-            raise self.source.error(node.this, f"there is no column {node.name!r}; {self._near(node.name)}")
+            every = [*(one.name for one in self.dimensions), *self.public]
+            raise self.source.error(node.this, unknown_name(f"a column of {self.name}", node.name, every))
         return found
 
     def lookup(self, name: str) -> Dimension | str | None:
@@ -125,13 +126,6 @@ class Scalars:
     def has_aggregates(self, node: Node) -> bool:
         """Whether an aggregate stands inside an expression."""
         return any(self.is_aggregate(inner) for inner in node.walk())
-
-    def _near(self, name: str) -> str:
-        every = [*(held.name for held in self.dimensions), *self.public]
-        near = difflib.get_close_matches(name.casefold(), [held.casefold() for held in every], n=1)
-        if near:
-            return f"near it is {next(held for held in every if held.casefold() == near[0])}"
-        return f"the columns of {self.name} are {', '.join(every)}"
 
     # -- public expressions --------------------------------------------------------------------------------------------
 
@@ -241,7 +235,9 @@ class Scalars:
             names = ", ".join(name.upper() for name in AGGREGATES if name not in ("countif", "mean"))
             raise self.source.error(node, f"{word.upper()} is not supported; aggregates are {names}")
         if word not in _FUNCTIONS:
-            raise self.source.error(node, f"the function {word} is not supported; {_near_function(word)}")
+            raise self.source.error(
+                node, unknown_name("a function of numbers, texts or dates", word, sorted(_FUNCTIONS))
+            )
         if node.key == "anonymous" and word == "bucket" and len(node.expressions) != 2:
             raise self.source.error(node, "BUCKET takes a column and a width: BUCKET(age, 10)")
 
@@ -334,15 +330,6 @@ def _what(node: Node) -> str:
         "order": "ORDER BY inside a function",
     }
     return words.get(node.key, plain(node) if len(plain(node)) <= 40 else node.key)
-
-
-def _near_function(word: str) -> str:
-    near = difflib.get_close_matches(word, _FUNCTIONS, n=3, cutoff=0.75)
-    return (
-        f"near it are {', '.join(near)}"
-        if near
-        else "functions of numbers, texts and dates are, such as round and lower"
-    )
 
 
 def _plain_number(text: str) -> int | float | Decimal:

@@ -44,6 +44,7 @@ from veil.sql.design import Design
 from veil.sql.table import Table
 from veil.tools.arguments import is_int
 from veil.tools.bounded_json import load_json
+from veil.tools.text import unknown_name
 
 __all__ = ["Schema", "days", "load_schema", "read_schema"]
 
@@ -128,7 +129,7 @@ class _Part:
         """Refuse keys that are not known, with those that are."""
         for key in self.given:
             if key not in known:
-                raise self.problem(key, f"there is no such key; expected {', '.join(known)}")
+                raise self.problem("", unknown_name("a key", key, known))
 
     def part(self, key: str) -> _Part:
         if key not in self.given:

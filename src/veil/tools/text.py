@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = ["escape_lines", "escape_text", "unknown_name"]
 
@@ -34,7 +35,7 @@ def escape_lines(text: str) -> str:
     return "\n".join(map(escape_text, text.split("\n")))
 
 
-def unknown_name(expected: str, name: str, known: Iterable[str], *, prefix: str = "") -> str:
+def unknown_name(expected: str, name: Any, known: Iterable[str], *, prefix: str = "") -> str:
     """Return a message about a name that is not known: with the nearest known names, or all where none is near.
 
     >>> print(unknown_name("a method", "admn", ["norm-sub", "admm"]))
@@ -46,7 +47,7 @@ def unknown_name(expected: str, name: str, known: Iterable[str], *, prefix: str 
 
     names = list(known)
     folded = {one.removeprefix(prefix).casefold(): one for one in names}
-    near = [folded[one] for one in get_close_matches(name.removeprefix(prefix).casefold(), folded, cutoff=0.65)]
+    near = [folded[one] for one in get_close_matches(str(name).removeprefix(prefix).casefold(), folded, cutoff=0.65)]
     if near:
         return f"expected {expected}, got {name!r}; did you mean {' or '.join(near)}?"
     more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
