@@ -227,7 +227,7 @@ def test_a_round_takes_its_own_answer_only(tmp_path: Path) -> None:
 BAD: list[tuple[list[Any], int, str]] = [
     (["--separator", ""], 3, "separator"),
     (["--column", "name"], 3, "no column"),
-    (["--set", "rules=0.5"], 3, "no parameter rules"),
+    (["--set", "rules=0.5"], 3, "got 'rules'"),
     (["--set", "domain=9"], 3, "set from the command line"),
     (["--level", "1.5"], 3, "between 0 and 1"),
     (["--clip"], 3, "only numbers"),

@@ -176,7 +176,7 @@ def test_a_hierarchy_is_read_as_one(tmp_path: Path) -> None:
     level = veil_json("estimate", bare, tally, "--set", "question=0", "--set", "post=norm-sub")
     assert (level["kind"], level["values"]) == ("frequencies", 4)
     veil("estimate", bare, tally, "--set", "question=4", code=3)
-    assert "no parameter method" in veil("estimate", bare, tally, "--set", "method=exact", code=3).stderr
+    assert "got 'method'" in veil("estimate", bare, tally, "--set", "method=exact", code=3).stderr
 
 
 def test_a_haar_hierarchy_has_ranges_and_differences(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_readings_may_change_and_askings_may_not() -> None:
     study = Hierarchy(1.0, 20)
     assert study.changed(method="admm", weighted="yes") == replace(study, method="admm", weighted=True)
     assert WaveDistribution(SquareWave(1.0, UNIT)).changed(smoothing="0.125").smoothing == 0.125
-    with pytest.raises(InputError, match="no parameter magic; it has epsilon"):
+    with pytest.raises(InputError, match=r"expected a parameter of hierarchy \(epsilon, .*'magic'"):
         study.changed(magic="1")
     with pytest.raises(InputError, match="exact, admm or consistent"):
         study.changed(method="magic")
