@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from bench.ours import collected
 from numpy.typing import NDArray
 
 from acceptance.accuracy import zipf
 from veil.errors import FitWarning
-from veil.mechanisms import OLH, PureOracle
+from veil.mechanisms import OLH
 from veil.post import PAPER_METHODS, Prior
-from veil.post.redrawing import redraw
 from veil.results.estimate import Estimate
 from veil.tools.shares import proportional
 from veil_papers.datasets import kosarak_clicks
@@ -102,13 +102,6 @@ def collections(cell: Cell, seeds: int) -> Iterator[Estimate]:
     oracle, held = OLH(cell.epsilon, cell.size), cell.held
     for seed in range(seeds):
         yield collected(oracle, held, np.random.default_rng((seed, cell.size, round(10 * cell.epsilon))))
-
-
-def collected(oracle: PureOracle, held: NDArray[np.int64], random: np.random.Generator) -> Estimate:
-    """Return the estimate from people who hold each value in these numbers, with redrawn counts."""
-    n = int(held.sum())
-    frequencies = redraw(oracle.noise, held, random)
-    return Estimate(oracle.domain, frequencies, n, oracle.noise, population=n, mass=n, effective=n)
 
 
 def shown_by(estimate: Estimate, methods: Iterable[str]) -> dict[str, Floats]:

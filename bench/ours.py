@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.timing import Contestant, local
-from veil.mechanisms import FrequencyOracle, Rappor
+from veil.mechanisms import FrequencyOracle, PureOracle, Rappor
+from veil.post.redrawing import redraw
+from veil.results.estimate import Estimate
 from veil.wire.reports import Reports
 
 
@@ -69,3 +71,10 @@ def collect(oracle: FrequencyOracle, people: int) -> Contestant:
                 oracle.estimate(counted)
 
     return local(work, people)
+
+
+def collected(oracle: PureOracle, held: NDArray[np.int64], random: np.random.Generator) -> Estimate:
+    """Return the estimate from people who hold each value in these numbers, with redrawn counts."""
+    n = int(held.sum())
+    frequencies = redraw(oracle.noise, held, random)
+    return Estimate(oracle.domain, frequencies, n, oracle.noise, population=n, mass=n, effective=n)

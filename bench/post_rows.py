@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from acceptance.post_cells import collected, one_blas_thread
+from acceptance.post_cells import one_blas_thread
 from numpy.typing import NDArray
 
+from bench.ours import collected
 from bench.timing import Contestant, Row, Setting, local
 from veil import OLH, simulate
 from veil.post import Calibrated, norm_sub, power, select
