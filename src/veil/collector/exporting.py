@@ -41,16 +41,11 @@ _GROUPS_OF_A_FILE = 16
 _MOST_GROUP = 1 << 20
 _DAY = 86_400
 
-Advance = Callable[[int], object]
 Rows = NDArray[np.void]
 
 
-def _unseen(rows: int) -> None:
-    """Nobody watches."""
-
-
-def export_parquet(store: Store, stored: StoredSurvey, out: Path, advance: Advance = _unseen) -> int:
-    """Write the reports of a survey up to its mark to a Parquet file. Returns how many."""
+def export_parquet(store: Store, stored: StoredSurvey, out: Path) -> int:
+    """Write the reports of a survey up to its mark to a Parquet file, and return their number."""
     survey, written = read_by(stored), 0
     with (
         _dealt(store, stored, survey, out.parent, by_day=False) as dealt,
@@ -59,11 +54,10 @@ def export_parquet(store: Store, stored: StoredSurvey, out: Path, advance: Advan
     ):
         for _, part in dealt.parts():
             written += write(part)
-            advance(len(part))
     return written
 
 
-def export_folder(store: Store, stored: StoredSurvey, out: Path, advance: Advance = _unseen) -> int:
+def export_folder(store: Store, stored: StoredSurvey, out: Path) -> int:
     """Write the same to a folder of Parquet files, `task=.../day=YYYY-MM-DD/part-*.parquet`. Returns how many.
 
     The names of the folders are columns for Spark, DuckDB and others that know Hive's way. The folder appears once it
@@ -85,7 +79,6 @@ def export_folder(store: Store, stored: StoredSurvey, out: Path, advance: Advanc
                 with _writer(path, stored) as write:
                     for part in parts:
                         written += write(part)
-                        advance(len(part))
             temporary.replace(out)
             sync_folder(out.parent)
         finally:
