@@ -72,7 +72,7 @@ def test_serve_has_no_option_for_several_processes(tmp_path: Path) -> None:
     assert "No such option: --workers" in done.stderr
     named = CliRunner().invoke(app, ["serve", "--folder", str(tmp_path / "data")], env={"VEIL_WORKERS": "2"})
     assert named.exit_code == 3
-    assert "unknown variable VEIL_WORKERS" in named.stderr
+    assert "VEIL_WORKERS" in named.stderr
     assert not (tmp_path / "data").exists()
 
 
