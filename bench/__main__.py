@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench.against import RUNS, Comparison, Side, Wanted, compare, prepared, table
+from bench.against import RUNS, Comparison, Side, Wanted, compare, prepare, table
 from bench.groups import GROUPS, rows_of
 from bench.oracles import Effort, OracleLine, all_oracles
 from bench.peers import MULTI_FREQ, PURE_LDP, Peer
@@ -78,8 +78,8 @@ def _options() -> argparse.Namespace:
 def _compare(commit: str, rows: Sequence[Wanted], setting: Setting, file: Path | None) -> int:
     progress = Console(stderr=True)
     setting = replace(setting, reports=1_000_000)
-    with prepared(commit) as before, progress.status("starting") as status:
-        after = Side(ROOT, sys.executable)
+    before, after = prepare(commit), Side(ROOT, sys.executable)
+    with progress.status("starting") as status:
         wanted = rows or [Wanted(group) for group in GROUPS]
         found: list[Comparison] = compare(before, after, wanted, setting, RUNS, status.update)
     Console(width=None if sys.stdout.isatty() else 180).print(table(found, commit))

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import venv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,8 @@ class _Process:
 
     def __init__(self, side: Side, group: str, setting: Setting) -> None:
         command = [side.python, "-m", "bench.side", group, str(setting.repeats), str(setting.reports)]
-        environment: Mapping[str, str] = {**os.environ, "PYTHONPATH": str(side.checkout / "src")}
+        environment = {**os.environ, "PYTHONPATH": str(side.checkout / "src")}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # else one side would compile what it imports in each process
         self._process = subprocess.Popen(
             command, cwd=side.checkout, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -193,9 +194,8 @@ class _Process:
 # -- the earlier commit ------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def prepared(commit: str) -> Iterator[Side]:
-    """A worktree of a commit, kept for the next time, and an environment with the tested versions of everything."""
+def prepare(commit: str) -> Side:
+    """Make a worktree of a commit, with an environment that has the tested versions; both stay for the next time."""
     checkout = FOLDER / _git("rev-parse", "--short", f"{commit}^{{commit}}")
     if not (checkout / "pyproject.toml").exists():
         _git("worktree", "add", "--quiet", "--force", "--detach", str(checkout), commit)
@@ -215,7 +215,7 @@ def prepared(commit: str) -> Iterator[Side]:
         pip += ["--constraint", str(constraints), "--editable", f".[{EXTRAS}]", *MORE]
         subprocess.run(pip, cwd=checkout, check=True)
         ready.write_text(digest)
-    yield Side(checkout, str(python))
+    return Side(checkout, str(python))
 
 
 def _git(*words: str) -> str:

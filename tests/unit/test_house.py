@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.support.house import changes
 from tests.support.house.ceilings import ROOT, excess, recorded
-from tests.support.house.changes import moved_lines
+from tests.support.house.changes import against
 from tests.support.house.figures import LIMITED, TREES, Place, Source, by_file, concepts, limited, read, sizes
 
 SAMPLE = '''"""What is told of a sample."""
@@ -78,13 +77,6 @@ def test_an_excess_names_the_file_and_the_places() -> None:
     assert "python -m tests.support.house -v" in problem
 
 
-def test_moved_lines_are_runs_of_three() -> None:
-    body = ("def f(x):", "y = x + 1", "return y")
-    assert moved_lines([body], [("import os", *body)]) == (3, 3)
-    assert moved_lines([body], [body, body]) == (3, 3), "the second is a copy"
-    assert moved_lines([body], [body[:2]]) == (0, 0)
-
-
 def test_changes_of_two_trees(tmp_path: Path) -> None:
     body = "def f(x):\n    y = x + 1\n    return y\n"
     for side, files in (("old", {"a.py": body + "\nz = 1\n"}), ("new", {"b.py": "import os\n" + body})):
@@ -92,7 +84,7 @@ def test_changes_of_two_trees(tmp_path: Path) -> None:
             path = tmp_path / side / "src" / "veil" / name
             path.parent.mkdir(parents=True)
             path.write_text(text)
-    rows = {name: (old, new, change) for name, old, new, change in changes.against(tmp_path / "old", tmp_path / "new")}
+    rows = {name: (old, new, change) for name, old, new, change in against(tmp_path / "old", tmp_path / "new")}
     assert rows["lines of src/veil"] == (5, 4, -1)
     assert rows["moved lines"] == ("", "", 3)
     assert rows["removed lines, without moved and blank"] == ("", "", -1)
