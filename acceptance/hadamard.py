@@ -8,7 +8,7 @@ from bench.timing import Contestant, best_times, local
 
 def transform_over_fft(size: int = 1 << 20, repeats: int = 100) -> float:
     """Time of our transform over that of numpy.fft.fft, best of interleaved repeats, both from fresh inputs."""
-    from veil.kernels.hadamard import transform
+    from veil.kernels.transforms import transform
 
     integers = np.random.default_rng(1).integers(-1000, 1000, size)
     numbers = integers.astype(np.complex128)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.entropy import SeededForExperiments
-from veil.kernels.hashing import bucket_of, spread
+from veil.kernels.hashing import bucket_of, splitmix64_each
 from veil.mechanisms import OLH
 
 RANGES = (2, 3, 4, 5, 8, 16, 55, 149, 1000)
@@ -37,7 +37,7 @@ def structured_pairs() -> list[tuple[int, int]]:
 
 def shipped(seeds: U64, values: U64, buckets: int) -> U64:
     """The hash that OLH uses."""
-    return bucket_of(seeds, spread(values), buckets)
+    return bucket_of(seeds, splitmix64_each(values), buckets)
 
 
 def one_word(seeds: U64, values: U64, buckets: int) -> U64:
@@ -49,7 +49,7 @@ def one_word(seeds: U64, values: U64, buckets: int) -> U64:
 
 def affine(seeds: U64, values: U64, buckets: int) -> U64:
     """A pairwise independent affine hash: fine for pairs, not for totals. A rival that must fail there."""
-    a, b = seeds | np.uint64(1), spread(seeds)
+    a, b = seeds | np.uint64(1), splitmix64_each(seeds)
     return (((a * values + b) >> np.uint64(32)) * np.uint64(buckets)) >> np.uint64(32)
 
 

@@ -20,7 +20,7 @@ from veil.errors import FitWarning
 from veil.mechanisms import OLH
 from veil.post import PAPER_METHODS, Prior
 from veil.results.estimate import Estimate
-from veil.tools.shares import proportional
+from veil.tools.numbers import proportional
 from veil_papers.datasets import kosarak_clicks
 
 Floats = NDArray[np.float64]

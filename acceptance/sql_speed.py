@@ -85,7 +85,7 @@ class Kernel:
 
     def run(self) -> NDArray[np.float64]:
         """The numbers of all rows, on one thread."""
-        from veil.kernels.cells import hashed_values
+        from veil.kernels.exact_sums import hashed_values
 
         cells = (self.offsets, self.low, self.high, self.coefficients, np.zeros(1), np.ones(1))
         found = np.empty(len(self.rows))

@@ -31,7 +31,7 @@ import numpy as np  # noqa: E402  (the paths above come first)
 
 if TYPE_CHECKING:
     from veil.engines.gpu import Cupy
-    from veil.kernels.device import Hashed
+    from veil.kernels.parallel import Hashed
 
 HEADLINE = (1_000_000, 65_536)
 SIZES = [(1_000_000, 1_024), HEADLINE, (1_000_000, 1 << 20), (10_000_000, 1_024), (10_000_000, 65_536)]
@@ -80,7 +80,7 @@ def made(n: int, buckets: int, candidates: int, seed: int = 0) -> Hashed:
     """Random reports, of which every other one supports a candidate."""
     from tests.support.numpy_device import paired
 
-    from veil.kernels.device import Hashed
+    from veil.kernels.parallel import Hashed
 
     rng = np.random.default_rng([seed, n, buckets, candidates])
     seeds, spread = (rng.integers(0, 2**64, size, dtype=np.uint64) for size in (n, candidates))
@@ -202,14 +202,14 @@ def equal_shapes(board: Board) -> None:
 
 
 def equal_large(board: Board) -> None:
-    from veil.kernels.device import count_hashed
+    from veil.kernels.parallel import dispatch_count_hashed
 
     device = counter()[1]
-    count_hashed(made(9, 4, 9), None)  # compiles
+    dispatch_count_hashed(made(9, 4, 9), None)  # compiles
     for n, candidates in (HEADLINE, (10_000_000, 1_024), (20_000_001, 333)):
         given = made(n, 4, candidates)
         start = time.perf_counter()
-        expected = count_hashed(given, None)
+        expected = dispatch_count_hashed(given, None)
         took = time.perf_counter() - start
         np.testing.assert_array_equal(device.count_hashed(given, None), expected)
         board.row(
@@ -325,7 +325,7 @@ def joint_speed(board: Board) -> None:
 
 def coset_speed(board: Board) -> None:
     from veil import Bits
-    from veil.kernels.device import counting_on
+    from veil.kernels.parallel import counting_on
     from veil.mechanisms import LinearHashing
 
     device = counter()[1]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bench.timing import Row, Setting, local
 from veil import OLH, Estimate, Tally
-from veil.tools.shares import proportional
+from veil.tools.numbers import proportional
 
 VALUES, PEOPLE, EPSILON = 1_000_000, 10_000_000, 2.0
 INTERVAL_SECONDS, SIGNIFICANT_SECONDS = 1.0, 0.1

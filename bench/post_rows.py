@@ -17,7 +17,7 @@ from veil import OLH, simulate
 from veil.post import Calibrated, norm_sub, power, select
 from veil.post.learning import grid
 from veil.results.estimate import Estimate
-from veil.tools.shares import proportional
+from veil.tools.numbers import proportional
 from veil_papers.datasets import kosarak_clicks
 
 Floats = NDArray[np.float64]

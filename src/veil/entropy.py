@@ -118,7 +118,7 @@ class Source(ABC):
 
     def _compare_lanes(self, threshold: int, lanes: U64) -> U64:
         """For every set lane: is its random word below the threshold? Bits are drawn from the highest down."""
-        from veil.kernels.lanes import compare_bit
+        from veil.kernels.draws import compare_bit
 
         heads, undecided = np.zeros_like(lanes), lanes.copy()
         blocks = np.arange(len(lanes), dtype=np.intp)
@@ -288,7 +288,7 @@ class Batch(_OneProcess):
             yield slice(start, min(start + CHUNK_ROWS, rows)), chunk
 
     def each_chunk(self, rows: int, work: Callable[[slice, Source], Result]) -> list[Result]:
-        from veil.kernels.threads import in_order
+        from veil.kernels.parallel import in_order
 
         # every chunk has a stream of its own, so they may run side by side
         return in_order(lambda chunk: work(*chunk), list(self.chunks(rows)))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError
 from veil.results.estimate import Estimate
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = [
     "coverage",

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError, MismatchError
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["Tally", "check_fakes", "check_weights", "merge"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from veil import GRR, OLH, OUE, Categories
-from veil.kernels.hypergeometric import fisher_p_values
+from veil.kernels.tails import fisher_p_values
 from veil.results import Estimate
 from veil.results.contrasts import adjusted_p_values, frequency_p_values, frequency_reach, square_and_add
 

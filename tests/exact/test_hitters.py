@@ -14,7 +14,7 @@ from veil.checks import enumerable, worst_ratio
 from veil.domain import Domain
 from veil.entropy import SeededForExperiments, outcomes
 from veil.hitters import PEM, MultipleChannel, PrivTrie, SegmentPairs, pem1, tree_hist
-from veil.kernels.linear import coefficients, linear_buckets
+from veil.kernels.hashing import coefficients, linear_buckets
 from veil.privacy import exp_below
 from veil.study import StudyRun
 from veil.survey import Ask

@@ -17,7 +17,7 @@ from veil.mechanisms import GRR, HaarResponse
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, LevelBands
 from veil.survey import SurveyTally
 from veil.tally import Tally
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 from veil.tree import Answers, Levels, Tree, consistent, from_differences
 
 Floats = NDArray[np.float64]

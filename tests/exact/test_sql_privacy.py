@@ -23,7 +23,7 @@ from veil import AllOf, Integers, Question, Record
 from veil.checks import worst_ratio
 from veil.entropy import SeededForExperiments, Source, outcomes
 from veil.errors import InputError, ParameterError
-from veil.kernels.hashing import bucket_of, spread
+from veil.kernels.hashing import bucket_of, splitmix64_each
 from veil.privacy import WORD, exp_below
 from veil.sql.budget import HI
 from veil.sql.columns import Category, Measure
@@ -65,7 +65,7 @@ class FewSeeds(Source):
 def orthogonal_seeds() -> NDArray[np.uint64]:
     """Seeds whose buckets (of two) of the cells 0 .. 6 are the eight words of the simplex code."""
     tried = np.random.default_rng(1).integers(0, 2**64, 20_000, dtype=np.uint64)
-    codes = spread(np.arange(7, dtype=np.uint64))
+    codes = splitmix64_each(np.arange(7, dtype=np.uint64))
     words = np.stack([bucket_of(tried, np.full(len(tried), code), 2) for code in codes], axis=1)
     wanted = [[((cell + 1) & row).bit_count() % 2 for cell in range(7)] for row in range(8)]
     return np.array([tried[np.flatnonzero((words == one).all(axis=1))[0]] for one in wanted])

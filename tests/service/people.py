@@ -24,7 +24,7 @@ from veil.itemsets import SVIM, SVSM
 from veil.results.documents import document
 from veil.study import Study, StudyRun
 from veil.survey import Survey
-from veil.tools.canonical import digest
+from veil.tools.json_documents import digest
 
 STUDIES: dict[str, Study] = {
     "pem": PEM(4.0, Text(6), 3, 2**17),

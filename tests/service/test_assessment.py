@@ -21,7 +21,7 @@ from veil.errors import BudgetError
 from veil.histogram import Histogram, Questions
 from veil.privacy import WEAK_EPSILON
 from veil.study import OneRound
-from veil.tools.text import escape_text
+from veil.tools.messages import escape_text
 from veil.wire.frames import encode_report
 
 ROOT = Path(__file__).parents[2]

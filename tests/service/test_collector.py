@@ -38,7 +38,7 @@ from veil.collector.store import AuditEntry
 from veil.device import verified
 from veil.device.verification import PURPOSE
 from veil.errors import CollectorError, MismatchError, ServiceError, WireError
-from veil.tools.canonical import canonical
+from veil.tools.json_documents import canonical
 from veil.wire.arrow import to_arrow
 from veil.wire.frames import report_size
 

@@ -269,7 +269,7 @@ def closed(collector: Collector, reason: str = "crowded-out") -> int:
 
 def test_the_limit_on_open_files_is_raised_as_far_as_needed() -> None:
     code = "import resource\nfrom veil.collector.edge import files_needed\n"
-    code += "from veil.tools.open_files import require_files\n"
+    code += "from veil.tools.limits import require_files\n"
     code += "for soft, hard, connections in ((6_000, 8_192, 4_096), (1_024, 8_192, 4_096), (256, 1_300, 64)):\n"
     code += "    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))\n"
     code += "    files = files_needed(connections)\n    require_files(files, 'a test')\n"

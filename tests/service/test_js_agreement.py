@@ -45,7 +45,7 @@ from veil.entropy import Words
 from veil.errors import EntropyError, ParameterError, VeilError
 from veil.survey import AttributeSets, Levels, ListedBits, ListedSets, Parities, Rule
 from veil.survey.rules import RULES
-from veil.tools.canonical import canonical, parse
+from veil.tools.json_documents import canonical, parse_json
 from veil.view import (
     Ancestor,
     Composed,
@@ -366,7 +366,7 @@ def test_what_python_refuses_the_browser_refuses(tmp_path: Path) -> None:
             task = canonical(document)
             cases.append({"task": task.decode()})
             try:
-                verdicts.append(Survey.from_json(parse(task)).task)
+                verdicts.append(Survey.from_json(parse_json(task)).task)
             except VeilError as problem:
                 verdicts.append("safe" if "threshold" in str(problem) else "refused")
     wrong = []

@@ -33,7 +33,7 @@ from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.collector.store import Group
 from veil.collector.tallying import catch_up, rebuild
-from veil.tools.canonical import digest
+from veil.tools.json_documents import digest
 
 # Kills itself before the statement of the given number, counted from when `begin` is called; 0 is never.
 KILLED = """

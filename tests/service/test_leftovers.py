@@ -19,7 +19,7 @@ from veil.collector.backup import back_up
 from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
-from veil.tools.scratch import remove_leftovers, scratch_folder
+from veil.tools.filesystem import remove_scratch_folders, scratch_folder
 
 # `veil restore` or `veil backup` that is killed when its copy is there
 KILLED = """
@@ -86,7 +86,7 @@ def test_the_next_backup_removes_the_copy_of_a_killed_one(tmp_path: Path) -> Non
 def test_a_copy_that_a_running_restore_writes_stays(tmp_path: Path) -> None:
     with scratch_folder(".veil-restore-", tmp_path) as own:
         (own / "copy.sqlite3").write_bytes(b"x")
-        assert remove_leftovers(".veil-restore-", tmp_path) == []
+        assert remove_scratch_folders(".veil-restore-", tmp_path) == []
         with scratch_folder(".veil-restore-", tmp_path) as other:
             assert own.is_dir()
         assert not other.exists()
@@ -112,7 +112,7 @@ def test_backups_are_made_where_folders_cannot_be_locked(
     assert (tmp_path / "saved.sqlite3").is_file()
     assert copies(tmp_path) == []
     with scratch_folder(".veil-restore-", tmp_path) as own:
-        assert remove_leftovers(".veil-restore-", tmp_path) == []
+        assert remove_scratch_folders(".veil-restore-", tmp_path) == []
         assert own.is_dir()
 
 
@@ -129,5 +129,5 @@ def test_only_our_own_folders_are_removed(tmp_path: Path) -> None:
     (tmp_path / ".veil-restore-shared" / "lock").touch()
     (tmp_path / ".veil-restore-empty").mkdir(mode=0o700)  # killed before it had a lock
     before = set(tmp_path.iterdir())
-    assert remove_leftovers(".veil-restore-", tmp_path) == [tmp_path / ".veil-restore-empty"]
+    assert remove_scratch_folders(".veil-restore-", tmp_path) == [tmp_path / ".veil-restore-empty"]
     assert set(tmp_path.iterdir()) == before - {tmp_path / ".veil-restore-empty"}

@@ -29,7 +29,7 @@ from veil.collector.settings import Settings, load_settings
 from veil.collector.store import Group, StoredTally
 from veil.collector.tallying import rebuild
 from veil.errors import InputError
-from veil.tools.canonical import digest
+from veil.tools.json_documents import digest
 
 
 @pytest.fixture

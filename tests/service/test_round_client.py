@@ -24,7 +24,7 @@ from veil.device import RoundClient, verified, verified_round
 from veil.device.rounds import RoundPart
 from veil.errors import BudgetError, MismatchError, ParameterError, WireError
 from veil.numeric import TwoPhaseVariance
-from veil.tools.canonical import canonical, digest
+from veil.tools.json_documents import canonical, digest
 
 KEY = Ed25519PrivateKey.generate()
 STUDY, OTHER = "a" * 64, "b" * 64

@@ -29,7 +29,7 @@ from veil.hitters import PrivTrie
 from veil.itemsets import PSFO, SVIM, Adap
 from veil.numeric import TwoPhaseVariance
 from veil.study import Study
-from veil.tools.canonical import digest
+from veil.tools.json_documents import digest
 
 PEOPLE = 3_000
 SIGNED = ("document", "key", "signature")

@@ -22,7 +22,7 @@ from veil.collector.routes import ROUTES
 from veil.collector.service import open_store
 from veil.collector.tokens import SCOPES
 from veil.itemsets import SVIM
-from veil.tools.canonical import digest
+from veil.tools.json_documents import digest
 
 TARGET = Survey(OLH(1.0, 30))  # what may be opened and closed here
 SCHEMA_TARGET = Survey(OLH(1.0, 29))

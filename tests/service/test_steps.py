@@ -37,7 +37,7 @@ from veil.device.verification import PURPOSE, read_published, verified
 from veil.entropy import SeededForExperiments
 from veil.errors import ServiceError, StoreError, WireError
 from veil.itemsets import SVIM
-from veil.tools.canonical import canonical, digest, parse
+from veil.tools.json_documents import canonical, digest, parse_json
 
 LISTED = Survey(GRR(1.0, ["water", "tea", "milk"]))
 GRR_4 = Survey(GRR(1.0, ["water", "tea", "milk", "juice"]))
@@ -216,13 +216,13 @@ def test_the_step_is_signed_and_defaults_to_the_minimum() -> None:
     for options, step in (({"minimum": 20}, 20), ({"minimum": 20, "step": 50}, 50), ({"minimum": 1}, None)):
         drafted = draft_of(SURVEY, options, precision=86_400, minimum=100)
         assert drafted.step == (step or 1)
-        assert parse(unsigned(drafted)).get("step") == step
+        assert parse_json(unsigned(drafted)).get("step") == step
         answer = published(drafted, key)
         assert verified(answer) == SURVEY
         assert read_published(answer).get("step", 1) == (step or 1)
         assert drafted.task == SURVEY.task
     for wrong in (0, -1, "5", True):
-        document = {**parse(unsigned(drafted)), "step": wrong}
+        document = {**parse_json(unsigned(drafted)), "step": wrong}
         with pytest.raises(WireError, match="step"):
             verified(_signed(canonical(document), PURPOSE, key))
 

@@ -42,7 +42,7 @@ from veil.results.documents import document
 from veil.simulation.spark import _Part, randomize, walk
 from veil.study import Continuations, StudyRun
 from veil.study.continuations import start
-from veil.tools.extras import install
+from veil.tools.messages import install_command
 from veil.version import VERSION
 from veil.wire.arrow import to_arrow
 from veil.wire.payloads import from_payloads, to_payloads
@@ -452,7 +452,7 @@ def test_no_pyspark_no_java_no_master(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(EngineError, match="needs Java 17"):
         open_session("spark-local")
     monkeypatch.setattr(session, "find_spec", lambda name: None)
-    with pytest.raises(EngineError, match=re.escape(install("spark"))):
+    with pytest.raises(EngineError, match=re.escape(install_command("spark"))):
         open_session("spark-local")
 
 

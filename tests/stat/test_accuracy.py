@@ -10,7 +10,7 @@ from tests.significance import frequency_fits, mean_fits, variance_fits
 from veil import GRR, MECHANISMS, OLH, Items, OneOf, Question, SubsetSelection, Survey, simulate
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import PureOracle
-from veil.tools.normal import critical
+from veil.tools.numbers import critical
 from veil.view import SampleItem
 
 ORACLES: list[type[PureOracle]] = [kind for kind in MECHANISMS.values() if issubclass(kind, PureOracle)]

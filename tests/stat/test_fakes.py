@@ -13,7 +13,7 @@ from veil import GRR, OLH
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram
-from veil.kernels.hashing import bucket_of, spread
+from veil.kernels.hashing import bucket_of, splitmix64_each
 from veil.mechanisms import PureOracle
 from veil.post import redraw_counts
 from veil.results.contrasts import frequency_p_values
@@ -29,12 +29,12 @@ U64 = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 def short(seeds: U64, values: U64, buckets: int) -> U64:
     """The hash under seeds of four bytes, as OLH expands them."""
-    return bucket_of(SHORT.expand(seeds >> np.uint64(32)), spread(values), buckets)
+    return bucket_of(SHORT.expand(seeds >> np.uint64(32)), splitmix64_each(values), buckets)
 
 
 def sequential(seeds: U64, values: U64, buckets: int) -> U64:
     """The same with the seeds 0, 1, 2, ..."""
-    return bucket_of(SHORT.expand(np.arange(len(seeds), dtype=np.uint64)), spread(values), buckets)
+    return bucket_of(SHORT.expand(np.arange(len(seeds), dtype=np.uint64)), splitmix64_each(values), buckets)
 
 
 def unmixed(seeds: U64, values: U64, buckets: int) -> U64:
@@ -55,7 +55,7 @@ def test_two_values_collide_with_one_in_g_over_sequential_seeds(buckets: int) ->
     seeds = SHORT.expand(np.arange(1 << 20, dtype=np.uint64))
     chance = float(OLH(1.0, 2, buckets).bucket_moment(2))
     for a, b in ((0, 1), (7, 2**20), (2**40, 2**41)):
-        left, right = (bucket_of(seeds, spread(np.full(len(seeds), v, np.uint64)), buckets) for v in (a, b))
+        left, right = (bucket_of(seeds, splitmix64_each(np.full(len(seeds), v, np.uint64)), buckets) for v in (a, b))
         assert abs(float(np.mean(left == right)) - chance) < 6 * np.sqrt(chance * (1 - chance) / len(seeds))
 
 

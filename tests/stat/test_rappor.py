@@ -18,7 +18,7 @@ from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, WireError
 from veil.mechanisms.bloom import positions
 from veil.survey import SurveyTally
-from veil.tools.extras import install
+from veil.tools.messages import install_command
 from veil.wire.tallies import decode_tally, encode_tally
 
 PEOPLE, SIZE = 100_000, 500
@@ -187,7 +187,7 @@ def test_every_rendering_says_that_errors_are_not_known() -> None:
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
-    with pytest.raises(InputError, match=re.escape(install("rappor"))):
+    with pytest.raises(InputError, match=re.escape(install_command("rappor"))):
         simulate(Rappor(1.0, 5), [1, 2, 3])
 
 

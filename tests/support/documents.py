@@ -37,7 +37,7 @@ from veil.shuffle.peos import PublicKey, SecretKey
 from veil.shuffle.sequential import Key, SpotChecks
 from veil.sql import Design, PublicColumn
 from veil.survey import Rule
-from veil.tools.canonical import canonical
+from veil.tools.json_documents import canonical
 from veil.view import VIEWS, view_from_json
 from veil.wire import decode_batch, decode_report, decode_tally, encode_batch, encode_report, encode_tally
 

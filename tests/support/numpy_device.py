@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.kernels.device import Hashed, Ints, Pieces, Words
+from veil.kernels.parallel import Hashed, Ints, Pieces, Words
 
 __all__ = ["NumpyDevice", "hashes", "paired"]
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from veil.domain import Bits, Categories, Domain, Integers, Interval, Items, Record, Text, as_domain, domain_from_json
 from veil.errors import DomainError, InputError, ParameterError, PrivacyWarning, VeilError
-from veil.tools.canonical import canonical, parse
+from veil.tools.json_documents import canonical, parse_json
 
 COLOURS = Categories(["red", "green", "blue"])
 EVERY: list[tuple[Domain, list[Any]]] = [
@@ -37,7 +37,7 @@ EVERY: list[tuple[Domain, list[Any]]] = [
 @pytest.mark.parametrize(("domain", "values"), EVERY, ids=lambda part: repr(part)[:40])
 def test_values_come_back_and_json_brings_the_same_domain(domain: Domain, values: list[Any]) -> None:
     assert domain.decode(domain.encode(values)) == values
-    again = domain_from_json(parse(canonical(domain.to_json())))
+    again = domain_from_json(parse_json(canonical(domain.to_json())))
     assert again == domain
     assert hash(again) == hash(domain)
 

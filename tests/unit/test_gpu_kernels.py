@@ -17,7 +17,7 @@ from tests.support.numpy_device import NumpyDevice, paired
 from veil import OLH, Bits
 from veil.engines import gpu, launching
 from veil.engines.launching import KERNELS, TILE, Launched, source
-from veil.kernels.device import Device, Hashed, count_hashed, counting_on
+from veil.kernels.parallel import CountingDevice, Hashed, counting_on, dispatch_count_hashed
 from veil.mechanisms import LinearHashing
 
 RANGES = [2, 3, 4, 56, 1_000_003, 2**31]
@@ -44,7 +44,7 @@ def weights_of(n: int) -> NDArray[np.int64]:
     return np.random.default_rng(n).integers(-(2**62), 2**62, n)  # sums wrap, here as there
 
 
-def graphics() -> Device:
+def graphics() -> CountingDevice:
     problem = gpu.why_not()
     if problem:
         pytest.skip(f"NOT TESTED ON A GPU: {problem}")
@@ -52,7 +52,7 @@ def graphics() -> Device:
 
 
 @pytest.fixture(params=["one thread", "four threads", pytest.param("GPU", marks=pytest.mark.gpu)])
-def device(request: pytest.FixtureRequest) -> Device:
+def device(request: pytest.FixtureRequest) -> CountingDevice:
     if request.param == "GPU":
         return graphics()
     return compiled(1 if request.param == "one thread" else 4)
@@ -60,15 +60,15 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 @pytest.mark.parametrize("buckets", RANGES)
 @pytest.mark.parametrize(("n", "candidates"), [(1, 1), (TILE, 16), (TILE + 1, 333), (3001, 67)])
-def test_counts_are_those_of_the_loops(device: Device, buckets: int, n: int, candidates: int) -> None:
+def test_counts_are_those_of_the_loops(device: CountingDevice, buckets: int, n: int, candidates: int) -> None:
     given, weights = made(n, buckets, candidates), weights_of(n)
-    np.testing.assert_array_equal(device.count_hashed(given, None), count_hashed(given, None))
-    np.testing.assert_array_equal(device.count_hashed(given, weights), count_hashed(given, weights))
-    assert count_hashed(given, None).sum() >= n // 3
+    np.testing.assert_array_equal(device.count_hashed(given, None), dispatch_count_hashed(given, None))
+    np.testing.assert_array_equal(device.count_hashed(given, weights), dispatch_count_hashed(given, weights))
+    assert dispatch_count_hashed(given, None).sum() >= n // 3
 
 
 @pytest.mark.parametrize("buckets", [3, 1_000_003])
-def test_values_that_are_held_are_found(device: Device, buckets: int) -> None:
+def test_values_that_are_held_are_found(device: CountingDevice, buckets: int) -> None:
     # random candidates of a wide range support nothing: here every report supports its own
     oracle = OLH(3.0, 5000, hash_range=buckets)
     values = np.arange(700) % 50
@@ -79,7 +79,7 @@ def test_values_that_are_held_are_found(device: Device, buckets: int) -> None:
     assert found.sum() > 0
 
 
-def test_nothing_and_nobody(device: Device) -> None:
+def test_nothing_and_nobody(device: CountingDevice) -> None:
     for n, candidates in ((0, 5), (5, 0), (0, 0)):
         given = made(n, 4, candidates)
         assert device.count_hashed(given, None).tolist() == [0] * candidates
@@ -87,7 +87,7 @@ def test_nothing_and_nobody(device: Device) -> None:
         assert device.joint_hashed(given, made(n, 4, 3)).shape == (candidates, 3, 2, 2)
 
 
-def test_short_seeds(device: Device) -> None:
+def test_short_seeds(device: CountingDevice) -> None:
     oracle = OLH(1.0, 1001, seed_bytes=4)
     columns = oracle.randomize(np.arange(2000) % 1001).columns
     with counting_on(device):
@@ -101,7 +101,9 @@ def test_every_kernel_is_used_and_right(monkeypatch: pytest.MonkeyPatch, weighte
     for each in KERNELS[weighted]:
         monkeypatch.setitem(KERNELS, weighted, {each: 1.0})
         driver = Compiled(threads=2)
-        np.testing.assert_array_equal(Launched(driver).count_hashed(given, weights), count_hashed(given, weights))
+        np.testing.assert_array_equal(
+            Launched(driver).count_hashed(given, weights), dispatch_count_hashed(given, weights)
+        )
         assert driver.launched[-1].endswith(f"_{each}")
 
 
@@ -113,20 +115,20 @@ def test_pieces_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "_CELLS", 200)
     monkeypatch.setattr(launching, "_COUNTER", 2500)
     device = compiled(blocks=7)
-    np.testing.assert_array_equal(device.count_hashed(given, None), count_hashed(given, None))
-    np.testing.assert_array_equal(device.count_hashed(given, weights), count_hashed(given, weights))
+    np.testing.assert_array_equal(device.count_hashed(given, None), dispatch_count_hashed(given, None))
+    np.testing.assert_array_equal(device.count_hashed(given, weights), dispatch_count_hashed(given, weights))
     other = made(3000, 7, 21, seed=1)
     np.testing.assert_array_equal(device.joint_hashed(given, other), NumpyDevice().joint_hashed(given, other))
     np.testing.assert_array_equal(*cosets(device, LinearHashing(1.0, Bits(5), hash_range=3, suffix=3), 4))
 
 
 @pytest.mark.parametrize(("n", "rows", "columns"), [(1, 1, 1), (1000, 3, 70), (5000, 37, 9)])
-def test_joint_counts(device: Device, n: int, rows: int, columns: int) -> None:
+def test_joint_counts(device: CountingDevice, n: int, rows: int, columns: int) -> None:
     first, second = made(n, 4, rows), made(n, 56, columns, seed=1)
     np.testing.assert_array_equal(device.joint_hashed(first, second), NumpyDevice().joint_hashed(first, second))
 
 
-def cosets(device: Device, oracle: LinearHashing, prefixes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def cosets(device: CountingDevice, oracle: LinearHashing, prefixes: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     values = np.random.default_rng(5).integers(0, oracle.domain.size, 3000)
     columns = [oracle.randomize(some).columns for some in np.split(values, [1000, 1001])]
     asked = np.arange(prefixes, dtype=np.uint64)
@@ -140,7 +142,7 @@ def cosets(device: Device, oracle: LinearHashing, prefixes: int) -> tuple[NDArra
 
 
 @pytest.mark.parametrize(("prime", "suffix"), [(2, 5), (3, 1), (3, 7), (7, 6), (61, 7), (257, 3)])
-def test_cosets_are_those_of_the_transform(device: Device, prime: int, suffix: int) -> None:
+def test_cosets_are_those_of_the_transform(device: CountingDevice, prime: int, suffix: int) -> None:
     oracle = LinearHashing(1.0, Bits(suffix + 2), hash_range=prime, suffix=suffix)
     found, expected = cosets(device, oracle, 4)
     np.testing.assert_array_equal(found, expected)
@@ -171,7 +173,9 @@ def test_rivals_are_caught(changed: tuple[str, str]) -> None:
     same = []
     for buckets in (4, 2**31):
         given, weights = made(1001, buckets, 333), weights_of(1001)
-        same += [np.array_equal(device.count_hashed(given, w), count_hashed(given, w)) for w in (None, weights)]
+        same += [
+            np.array_equal(device.count_hashed(given, w), dispatch_count_hashed(given, w)) for w in (None, weights)
+        ]
     assert not all(same)
 
 

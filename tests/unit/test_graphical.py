@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from veil.errors import ParameterError
-from veil.kernels.contrasts import combine, contrast
+from veil.kernels.transforms import combine, contrast
 from veil.marginals.evidence import gather, pool
 from veil.marginals.graphical import Objective, fit_graphical, fit_model
 from veil.marginals.tables import Views, contrasts, marginal_of

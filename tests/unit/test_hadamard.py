@@ -11,7 +11,7 @@ from acceptance.hadamard import transform_over_fft
 from veil import Bits, HadamardResponse, Survey
 from veil.entropy import SeededForExperiments
 from veil.errors import ParameterError, WireError
-from veil.kernels.hadamard import transform
+from veil.kernels.transforms import transform
 from veil.survey import SurveyTally
 from veil.wire.tallies import decode_tally, encode_tally
 

@@ -39,7 +39,7 @@ from veil.itemsets import (
 )
 from veil.mechanisms import BLH, OUE, LinearHashing, Piecewise, RandomProjection, SubsetSelection
 from veil.metrics import found_mse
-from veil.tools.canonical import canonical, parse
+from veil.tools.json_documents import canonical, parse_json
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, View, view_from_json
 from veil.view.sets import _Index
 from veil_papers.datasets import Transactions
@@ -92,7 +92,7 @@ VIEWS: list[View] = [
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.kind)
 def test_views_of_sets_are_json_both_ways_and_work_on_a_device(view: View) -> None:
-    assert view_from_json(parse(canonical(view.to_json()))) == view
+    assert view_from_json(parse_json(canonical(view.to_json()))) == view
     survey = Survey(Question(GRR(1.0, view.domain), view))
     read = Survey.from_json(survey.to_bytes())
     assert read == survey

@@ -21,7 +21,7 @@ from veil.results.bands import BANDS, Bands
 from veil.results.base import KINDS, VARIANTS, Result
 from veil.results.mean import Mean
 from veil.study import STUDIES, Study, study_from_json
-from veil.tools.canonical import Kinds
+from veil.tools.json_documents import Kinds
 
 SOURCE = Path(veil.__file__).parent
 STATED = re.compile(r"^    (kind|variant)\b.*= \"", re.MULTILINE)

@@ -590,7 +590,7 @@ def test_a_number_of_connections_that_is_wrong_is_refused(tmp_path: Path, value:
 
 def test_a_soft_limit_on_files_is_raised_and_a_hard_one_is_an_error() -> None:
     code = (
-        "import resource; from veil.tools.open_files import require_files\n"
+        "import resource; from veil.tools.limits import require_files\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 200))\n"
         "require_files(150, 'a test'); print(resource.getrlimit(resource.RLIMIT_NOFILE))\n"
         "require_files(201, 'a test')"

@@ -18,7 +18,7 @@ from veil.cli.main import app
 from veil.entropy import SeededForExperiments
 from veil.numeric import MeanOf, StochasticRounding, wave_bands
 from veil.plot import plot_lines
-from veil.tools.extras import install
+from veil.tools.messages import install_command
 
 plt = pytest.importorskip("matplotlib.pyplot")
 
@@ -270,7 +270,7 @@ def test_a_missing_matplotlib_is_noticed_before_the_work(
     done = CliRunner().invoke(app, [*args, *picture, "--json"])
     assert (done.exit_code, json.loads(done.stdout)["error"]["message"]) == (
         3,
-        f"pictures need matplotlib: {install('plot')}",
+        f"pictures need matplotlib: {install_command('plot')}",
     )
 
 

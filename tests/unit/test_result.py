@@ -28,7 +28,7 @@ from veil.errors import InputError, MismatchError, ParameterError
 from veil.histogram import Histogram
 from veil.mechanisms import FrequencyOracle
 from veil.metrics import coverage, f1, max_error, mse, precision, recall
-from veil.tools.normal import critical
+from veil.tools.numbers import critical
 
 LABELS = Categories(["tea", "coffee", "water", "juice"])
 ESTIMATE = simulate(OLH(3.0, LABELS), ["tea"] * 6_000 + ["coffee"] * 3_000 + ["juice"] * 1_000, seed=1)

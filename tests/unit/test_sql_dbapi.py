@@ -20,7 +20,7 @@ from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, VeilError
 from veil.sql import HIO, Answer, Category, Measure, Moment, Table, dbapi
 from veil.sql.folder import create
-from veil.tools.extras import install
+from veil.tools.messages import install_command
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
@@ -324,5 +324,5 @@ def answered(query: str, month: int, oldest: int) -> Answer:
 
 def test_missing_libraries_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veil.sql.database.find_spec", lambda name: None if name == "duckdb" else object())
-    with pytest.raises(InputError, match=re.escape(f"SQL needs duckdb: {install('sql')}")):
+    with pytest.raises(InputError, match=re.escape(f"SQL needs duckdb: {install_command('sql')}")):
         veil.sql.open(folder)

@@ -49,7 +49,7 @@ from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Moment, Table
 from veil.study import Collected, Continuations, OneRound, Round, Rounds
 from veil.study.records import Folder
 from veil.tally import Tally
-from veil.tools.canonical import canonical
+from veil.tools.json_documents import canonical
 from veil.wire.reports import Reports
 
 UNIT = Interval(0.0, 1.0)

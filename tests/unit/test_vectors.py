@@ -25,7 +25,7 @@ from veil.device.verification import read_time
 from veil.device.web import Answer, Web
 from veil.entropy import Words
 from veil.shuffle.ring import ring_of
-from veil.tools.canonical import canonical, parse
+from veil.tools.json_documents import canonical, parse_json
 from veil.wire.frames import decode_batch, decode_report, encode_batch, encode_report
 from veil.wire.tallies import decode_tally, encode_tally
 
@@ -212,7 +212,7 @@ def test_a_device_opens_and_refuses_what_it_is_shown(monkeypatch: pytest.MonkeyP
 def test_every_bad_task_is_bad_for_one_reason() -> None:
     """The documents that the bad ones were made from are good: what is refused is the edit."""
     for vector in (v for name in GOOD for v in read(name)["surveys"]):
-        again = parse(canonical(vector["task"]))
+        again = parse_json(canonical(vector["task"]))
         assert Survey.from_json(again).task == vector["task_id"]
 
 

@@ -41,7 +41,7 @@ from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, MismatchError, ParameterError, VeilError, WireError
 from veil.files import ReportWriter, read_reports
 from veil.survey import Ask, SurveyTally
-from veil.tools.canonical import canonical
+from veil.tools.json_documents import canonical
 from veil.view import Ancestor, Project, SampleItem, Segment, prefix
 from veil.wire.arrow import from_arrow, to_arrow
 from veil.wire.frames import ID_BYTES, decode_batch, decode_report, encode_batch, encode_report, report_size

@@ -26,7 +26,7 @@ from veil import (
     SubsetSelection,
     Survey,
 )
-from veil.tools.canonical import canonical
+from veil.tools.json_documents import canonical
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, SquaredDistance
 
 from . import bits, each_of

@@ -18,7 +18,7 @@ from veil import (
     Survey,
 )
 from veil.entropy import Words
-from veil.tools.canonical import canonical
+from veil.tools.json_documents import canonical
 from veil.view import prefix
 from veil.wire.frames import encode_batch
 from veil.wire.tallies import encode_tally

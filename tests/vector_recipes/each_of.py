@@ -12,7 +12,7 @@ from veil.domain import Categories
 from veil.entropy import Words
 from veil.mechanisms.choice import direct_or_hashed
 from veil.survey import AttributeSets, Levels, ListedSets
-from veil.tools.canonical import canonical
+from veil.tools.json_documents import canonical
 from veil.view import Ancestor, Composed, Identity, Product, Project, SampleItem
 from veil.wire.frames import decode_batch, encode_batch
 from veil.wire.tallies import encode_tally

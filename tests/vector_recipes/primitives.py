@@ -14,8 +14,8 @@ from veil import (
     Text,
 )
 from veil.entropy import Words
-from veil.kernels.hashing import bucket_of, interval_start, spread
-from veil.tools.canonical import canonical, digest
+from veil.kernels.hashing import bucket_of, interval_start, splitmix64_each
+from veil.tools.json_documents import canonical, digest
 from veil.view import Segment
 
 from .words import LAST, WORD, Json, limit, pack, stream
@@ -28,7 +28,7 @@ def primitives() -> Json:
         "below_each": draws_each(),
         "coin_bits": bit_coins(),
         "splitmix64": [
-            {"value": str(value), "spread": f"{int(spread(np.array([value], np.uint64))[0]):016x}"}
+            {"value": str(value), "spread": f"{int(splitmix64_each(np.array([value], np.uint64))[0]):016x}"}
             for value in (0, 1, 2, 255, 2**32, 2**53, 2**63, LAST)
         ],
         "salted": [salted(0, b"tea"), salted(1, bytes(13)), salted(2, b"\xff" * 40)],
@@ -160,7 +160,7 @@ def salted(index: int, code: bytes) -> Json:
 
 
 def bucket(seed: int, value: int, buckets: int) -> Json:
-    place = bucket_of(np.array([seed], np.uint64), spread(np.array([value], np.uint64)), buckets)
+    place = bucket_of(np.array([seed], np.uint64), splitmix64_each(np.array([value], np.uint64)), buckets)
     return {"seed": f"{seed:016x}", "value": str(value), "buckets": buckets, "bucket": int(place[0])}
 
 

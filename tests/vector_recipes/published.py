@@ -12,7 +12,7 @@ from veil.collector.catalogue import draft_of
 from veil.collector.documents import key_text
 from veil.collector.documents import published as signed
 from veil.device.verification import ABOUT_PURPOSE, read_signed, read_time, written_time
-from veil.tools.canonical import canonical
+from veil.tools.json_documents import canonical
 
 from .words import Json
 

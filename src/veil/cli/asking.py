@@ -96,7 +96,7 @@ def tally(
     from veil.cli.files import check_inputs, check_output, load
     from veil.cli.progress import progress
     from veil.errors import InputError
-    from veil.tools.durable import write_atomically
+    from veil.tools.filesystem import write_atomically
     from veil.wire.tallies import encode_tally
 
     loaded, chosen = load(study, given_changes(changes)).with_candidates(candidates)
@@ -123,7 +123,7 @@ def merge(
 ) -> Document:
     """Add tallies of one task. The sum equals a single tally of all reports."""
     from veil.cli.files import check_output, load, load_tallies
-    from veil.tools.durable import write_atomically
+    from veil.tools.filesystem import write_atomically
     from veil.wire.tallies import encode_tally
 
     _, survey = load(study)

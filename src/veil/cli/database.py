@@ -21,7 +21,7 @@ import typer
 
 from veil.cli.outcome import AsJson, Document, console, flag, reporting
 from veil.errors import InputError, StoreError, VeilError
-from veil.tools.extras import missing
+from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     from veil.cli.screen import Screen
@@ -176,7 +176,7 @@ def check_installed() -> None:
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn")):
-        raise missing("the collector needs more libraries", "collector")
+        raise missing_extra("the collector needs more libraries", "collector")
 
 
 def _account() -> str:

@@ -24,7 +24,7 @@ from veil.domain import Categories
 from veil.engines import InFiles, Watch
 from veil.planning import Wishes, plan
 from veil.study import StudyRun
-from veil.tools.durable import write_atomically
+from veil.tools.filesystem import write_atomically
 from veil.wire.tallies import encode_tally
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from veil.domain import Categories
 from veil.engines import Watch
 from veil.errors import StoreError
 from veil.planning import Wishes, plan
-from veil.tools.canonical import parse
+from veil.tools.json_documents import parse_json
 
 if TYPE_CHECKING:
     from veil.cli.screen import Screen
@@ -53,7 +53,7 @@ def walk_online(people: int, screen: Screen, watch: Watch) -> Document:
     step(screen, 2, "serve", "start a collector on SQLite, then sign and open the survey")
     with tempfile.TemporaryDirectory(prefix="veil-demo-") as folder, _serving(Path(folder)) as port:
         token = _token(folder)
-        asked = json.dumps({"survey": parse(choice.study.to_bytes())}).encode()
+        asked = json.dumps({"survey": parse_json(choice.study.to_bytes())}).encode()
         path = f"/v1/surveys/{survey.task}"
         _ask(port, "POST", "/v1/surveys", token, asked)
         _ask(port, "POST", f"{path}/open", token)

@@ -22,7 +22,7 @@ from veil.histogram import Questions
 from veil.study import Collected, Kept, Study, StudyRun, study_from_json
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
-from veil.tools.canonical import parse
+from veil.tools.json_documents import parse_json
 from veil.wire.tallies import decode_tally, is_tally
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def read_published(path: Path) -> tuple[Study, bool]:
     check_inputs(path)
     with naming(path):
         text = path.read_bytes()
-        return study_from_json(text), parse(text)["kind"] != "veil-study"
+        return study_from_json(text), parse_json(text)["kind"] != "veil-study"
 
 
 def open_run(folder: Path) -> StudyRun:

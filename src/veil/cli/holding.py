@@ -118,7 +118,7 @@ def _check_columns(file: Path, names: Sequence[str]) -> None:
     """Refuse attributes that are no columns of a file, with those that may be meant: here the file is public."""
     from veil.errors import InputError
     from veil.files import column_names
-    from veil.tools.text import unknown_name
+    from veil.tools.messages import unknown_name
 
     have = column_names(file)
     for name in names:

@@ -75,7 +75,7 @@ def _assessed(path: Path, as_json: bool) -> Document:
 def _inspected(path: Path, survey: Survey | None) -> tuple[str, Document]:
     from veil.cli.files import check_inputs, start_of
     from veil.errors import EmptyError, WireError
-    from veil.tools.bounded_json import RESULT, load_json
+    from veil.tools.json_documents import RESULT, load_json
     from veil.wire.tallies import is_tally
 
     if path.is_dir():

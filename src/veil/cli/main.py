@@ -32,7 +32,7 @@ from veil.cli.querying import sql
 from veil.cli.reading import difference, estimate, next_round
 from veil.cli.simulating import StudyBeforeValues, compare, simulate
 from veil.cli.synthesizing import synthesize
-from veil.tools.text import escape_text
+from veil.tools.messages import escape_text
 from veil_papers import EXPERIMENTS
 
 __all__ = ["app", "run"]

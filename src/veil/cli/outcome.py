@@ -29,7 +29,7 @@ from veil.errors import (
     VeilError,
     WireError,
 )
-from veil.tools.text import escape_lines, escape_text
+from veil.tools.messages import escape_lines, escape_text
 
 if TYPE_CHECKING:
     from veil.cli.screen import Screen

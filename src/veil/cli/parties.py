@@ -15,7 +15,7 @@ import typer
 
 from veil.cli.options import Column, MissingValues
 from veil.cli.outcome import AsJson, Document, console, flag, plural, reporting, shell_command, warn
-from veil.tools.text import escape_text
+from veil.tools.messages import escape_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -126,7 +126,7 @@ def secret(
 
     from veil.errors import InputError
     from veil.shuffle.peos import make_keys
-    from veil.tools.durable import make_private_folder, write_atomically, write_secret
+    from veil.tools.filesystem import make_private_folder, write_atomically, write_secret
 
     kept = folder / "secret.json"
     if kept.exists():
@@ -247,7 +247,7 @@ class _Submitted:
         return self._notes.exists() and self._digest in self._notes.read_text().split()
 
     def note(self) -> None:
-        from veil.tools.durable import open_private
+        from veil.tools.filesystem import open_private
 
         with os.fdopen(open_private(self._notes, os.O_RDWR | os.O_CREAT | os.O_APPEND), "a") as notes:
             notes.write(self._digest + "\n")
@@ -293,7 +293,7 @@ def spot_checks(
     from veil.shuffle.parties.device import leave
     from veil.shuffle.protocols import protocol_of
     from veil.shuffle.sequential import SpotChecks, submissions_of
-    from veil.tools.durable import make_private_folder, write_secret
+    from veil.tools.filesystem import make_private_folder, write_secret
 
     settings, sender = _read(config), _read(device)
     if settings.plan.protocol != "sequential":
@@ -383,7 +383,7 @@ def _alone(settings: Settings) -> Iterator[None]:
     import fcntl
 
     from veil.errors import InputError
-    from veil.tools.durable import make_private_folder, open_private
+    from veil.tools.filesystem import make_private_folder, open_private
 
     make_private_folder(settings.folder)
     with os.fdopen(open_private(settings.folder / "lock"), "w") as lock:
@@ -406,7 +406,7 @@ def _read_server(config: Path) -> Settings:
 
 def _document(path: Path) -> Document:
     from veil.errors import WireError
-    from veil.tools.bounded_json import load_json
+    from veil.tools.json_documents import load_json
 
     try:
         found: Document = load_json(path.read_bytes())

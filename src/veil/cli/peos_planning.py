@@ -63,7 +63,7 @@ def plan(
     from veil.cli.files import check_output
     from veil.histogram import Histogram
     from veil.shuffle import designs_peos
-    from veil.tools.durable import write_atomically
+    from veil.tools.filesystem import write_atomically
 
     held = _held(domain, labels, labels_file)
     check_output(out, [] if labels_file is None else [labels_file])

@@ -150,7 +150,7 @@ def plan(
     from veil.cli.files import check_output
     from veil.planning import Wishes, goal_of
     from veil.privacy import weakness
-    from veil.tools.durable import write_atomically
+    from veil.tools.filesystem import write_atomically
 
     goal = goal_of(kind)
     central = _central(epsilon_central, delta, shuffler=shuffler)

@@ -13,7 +13,7 @@ import typer
 from veil.cli.engines import Engine, counting
 from veil.cli.options import Level, Picture, TableOut, given_changes
 from veil.cli.outcome import SEEDED, AsJson, Document, console, print_error, reporting, warn
-from veil.tools.text import escape_lines
+from veil.tools.messages import escape_lines
 
 if TYPE_CHECKING:
     from veil.cli.engines import Place

@@ -12,7 +12,7 @@ from veil.cli.outcome import Document
 from veil.cli.screen import Screen
 from veil.errors import InputError
 from veil.plot import need_matplotlib
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
 from veil_papers import EXPERIMENTS
 from veil_papers.common.exhibits import Claim, Exhibit, Grid, Panel, Reproduction, Setting, Watch
 from veil_papers.common.writing import cells, commit, default_folder, write

@@ -15,8 +15,8 @@ from veil.cli.outcome import Document, wrote
 from veil.engines import Watch
 from veil.errors import InputError, MismatchError, WireError
 from veil.study import Study, StudyRun
-from veil.tools.canonical import canonical, parse, take
-from veil.tools.durable import write_atomically, write_secret
+from veil.tools.filesystem import write_atomically, write_secret
+from veil.tools.json_documents import canonical, parse_json, take
 
 if TYPE_CHECKING:
     from veil.cli.engines import Place
@@ -92,7 +92,7 @@ def kept_seed(folder: Path, people: int, seed: int | None) -> int:
         made = {"seed": str(some_seed(seed)), "people": people, "seeded": seed is not None}
         write_secret(path, canonical({"kind": "veil-trial", **made}))  # the seed undoes the privacy of every report
     with naming(path):
-        kept, *same = take(parse(path.read_bytes()), "veil-trial", "seed", "people", "seeded")
+        kept, *same = take(parse_json(path.read_bytes()), "veil-trial", "seed", "people", "seeded")
         if not isinstance(kept, str) or not kept.isdecimal():
             raise WireError("a trial's seed is a number")
     if same != [people, seed is not None] or (seed is not None and str(seed) != kept):

@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
-from veil.tools.text import escape_lines, escape_text
+from veil.tools.messages import escape_lines, escape_text
 
 __all__ = ["Screen"]
 

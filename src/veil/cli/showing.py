@@ -16,7 +16,7 @@ from veil.results.base import Result
 from veil.results.documents import document
 from veil.results.files import FORMATS, save, write_table
 from veil.results.terminal import render
-from veil.tools.durable import replacing
+from veil.tools.filesystem import atomic_replacement
 
 if TYPE_CHECKING:
     from veil.cli.screen import Screen
@@ -91,7 +91,7 @@ class Wanted(NamedTuple):
         picked = not self.everything and result.told(self.level, self.top, hide=True).hidden
         style: dict[str, Any] = {"hide": True} if picked else {}
         panel = result.plot(self.top, truth=truth, **style)
-        with replacing(path) as temporary:
+        with atomic_replacement(path) as temporary:
             save(panel, str(temporary))
 
 

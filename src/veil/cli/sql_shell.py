@@ -14,8 +14,8 @@ from veil.cli.showing import Wanted
 from veil.cli.tables import plain_table
 from veil.errors import SqlError
 from veil.sql.statements import pointed, split
-from veil.tools.durable import open_private
-from veil.tools.extras import missing
+from veil.tools.filesystem import open_private
+from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -120,7 +120,7 @@ class Shell:
         try:
             from prompt_toolkit import PromptSession
         except ImportError:
-            raise missing("the shell needs prompt_toolkit", "sql") from None
+            raise missing_extra("the shell needs prompt_toolkit", "sql") from None
         from prompt_toolkit.application import get_app
         from prompt_toolkit.filters import Condition
 

@@ -31,7 +31,7 @@ def synthesize(
     from veil.errors import InputError
     from veil.marginals import JointStudy
     from veil.results.files import arrow_bytes
-    from veil.tools.durable import write_atomically
+    from veil.tools.filesystem import write_atomically
 
     loaded = load(study, given_changes(changes))
     check_output(out, [study, *collected], _ENDINGS)

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from veil.tools.text import escape_text
+from veil.tools.messages import escape_text
 
 if TYPE_CHECKING:
     from veil.cli.screen import Screen

@@ -21,7 +21,7 @@ from veil.files.opening import PARQUET
 from veil.files.reports import write_parquet
 from veil.study import Study
 from veil.survey import People, Survey
-from veil.tools.durable import replacing
+from veil.tools.filesystem import atomic_replacement
 from veil.wire.reports import Reports
 
 __all__ = ["Moved", "Randomized", "Values", "load_people"]
@@ -104,7 +104,7 @@ class Randomized:
     def write(self, out: Path) -> None:
         """Write all reports to a file, by its name Parquet or Arrow."""
         if out.suffix.lower() in PARQUET:
-            with replacing(out) as temporary:
+            with atomic_replacement(out) as temporary:
                 write_parquet(temporary, self._survey, self, seeded=self._seeded)
             return
         with ReportWriter(out, self._survey, seeded=self._seeded) as writer:

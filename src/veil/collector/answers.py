@@ -26,7 +26,7 @@ from veil.results.files import FORMATS, table_bytes
 from veil.sql.answer import Answer
 from veil.sql.table import Table
 from veil.study import OneRound, Study, StudyRun, study_from_json
-from veil.tools.canonical import digest
+from veil.tools.json_documents import digest
 from veil.tools.limits import Limits, limited
 
 __all__ = ["FORMS", "Query", "prepare", "without", "written"]

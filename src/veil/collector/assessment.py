@@ -18,7 +18,7 @@ from veil.histogram import Histogram
 from veil.planning.base import in_words
 from veil.privacy import Guarantee, odds, weakness
 from veil.study import OneRound, Study
-from veil.tools.text import escape_text
+from veil.tools.messages import escape_text
 from veil.version import VERSION
 from veil.wire.frames import ID_BYTES, report_size
 

@@ -21,8 +21,7 @@ from veil.collector.sql import Connection
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.vitals import note_backup
 from veil.errors import InputError, StoreError, WireError
-from veil.tools.durable import make_private_folder, sync_folder
-from veil.tools.scratch import remove_leftovers, scratch_folder
+from veil.tools.filesystem import make_private_folder, remove_scratch_folders, scratch_folder, sync_folder
 
 __all__ = ["back_up", "remove_copies", "restore"]
 
@@ -53,7 +52,7 @@ def back_up(store: BlockStore, out: Path) -> int:
 
 def remove_copies(folder: Path) -> None:
     """Remove the copies that killed restores left in a collector's folder."""
-    for copy in remove_leftovers(_RESTORE, folder):
+    for copy in remove_scratch_folders(_RESTORE, folder):
         log("warning", "removed-leftover", file=str(copy))
 
 

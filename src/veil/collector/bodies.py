@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from veil.collector.service import Service
 from veil.errors import ServiceError, WireError
-from veil.tools.bounded_json import load_json
+from veil.tools.json_documents import load_json
 
 __all__ = ["read_body", "read_json"]
 

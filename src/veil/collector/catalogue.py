@@ -20,8 +20,8 @@ from veil.errors import InputError, ServiceError, StoreError, WireError
 from veil.privacy import MAX_EPSILON, Guarantee, weakness
 from veil.study import Study, study_from_json
 from veil.survey import MOST_WAVES, Survey
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, canonical, parse
+from veil.tools.json_documents import Json, canonical, parse_json
+from veil.tools.numbers import is_int
 
 __all__ = [
     "Catalogue",
@@ -63,7 +63,7 @@ def read_by(stored: StoredSurvey) -> Survey:
 @lru_cache(maxsize=64)
 def parsed_study(document: bytes) -> Study:
     """The study of a stored study file; of a bare task of any wave, the study of its questions."""
-    if parse(document).get("kind") == "veil-survey":
+    if parse_json(document).get("kind") == "veil-survey":
         document = parsed(document).first.to_bytes()
     return study_from_json(document)
 
@@ -302,7 +302,7 @@ class Catalogue:
             "study": None if run is None else run.id,
             "name": stored.name,
             "wave": stored.wave,
-            "texts": None if stored.texts is None else parse(stored.texts),
+            "texts": None if stored.texts is None else parse_json(stored.texts),
             "state": stored.phase(int(self._clock())),
             "opens": written_time(stored.opens),
             "closes": written_time(stored.closes),

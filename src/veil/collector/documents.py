@@ -13,7 +13,7 @@ from veil.collector.settings import Settings
 from veil.collector.store import Store, StoredSurvey
 from veil.device.rounds import ROUND_PURPOSE, RoundPart
 from veil.device.verification import ABOUT_KIND, ABOUT_PURPOSE, KIND, PURPOSE, VERSION, written_time
-from veil.tools.canonical import Json, canonical, parse
+from veil.tools.json_documents import Json, canonical, parse_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -28,7 +28,7 @@ def unsigned(stored: StoredSurvey) -> bytes:
     document: Json = {
         "kind": KIND,
         "version": VERSION,
-        "survey": parse(stored.document),
+        "survey": parse_json(stored.document),
         "opens": written_time(stored.opens),
         "closes": written_time(stored.closes),
         "precision": stored.precision,
@@ -63,7 +63,7 @@ def published(stored: StoredSurvey, key: Ed25519PrivateKey, until: int | None = 
         "task": stored.task,
         "name": stored.name,
         "wave": stored.wave,
-        "texts": parse(stored.texts or "{}"),
+        "texts": parse_json(stored.texts or "{}"),
         "valid_until": written_time(until),
     }
     return {**document, "about": _signed(canonical(about), ABOUT_PURPOSE, key)}

@@ -27,7 +27,7 @@ from veil.files import EXPORTED_TIME
 from veil.files.opening import create_file
 from veil.files.reports import repeating
 from veil.survey import Survey
-from veil.tools.durable import make_private_folder, replacing, sync_folder
+from veil.tools.filesystem import atomic_replacement, make_private_folder, sync_folder
 from veil.wire.arrow import arrow_schema, to_arrow
 from veil.wire.reports import Reports
 
@@ -49,7 +49,7 @@ def export_parquet(store: Store, stored: StoredSurvey, out: Path) -> int:
     survey, written = read_by(stored), 0
     with (
         _dealt(store, stored, survey, out.parent, by_day=False) as dealt,
-        replacing(out) as temporary,
+        atomic_replacement(out) as temporary,
         _writer(temporary, stored) as write,
     ):
         for _, part in dealt.parts():

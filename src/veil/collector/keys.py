@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from veil.collector.logs import log
 from veil.errors import InputError, ServiceError
-from veil.tools.durable import make_private_folder, write_secret
+from veil.tools.filesystem import make_private_folder, write_secret
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -31,7 +31,7 @@ from veil.device.rounds import RoundPart
 from veil.errors import InputError, ServiceError
 from veil.results.base import Result
 from veil.study import OneRound, Study, StudyRun
-from veil.tools.canonical import Json, digest
+from veil.tools.json_documents import Json, digest
 
 __all__ = ["Studies"]
 

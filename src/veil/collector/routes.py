@@ -29,9 +29,9 @@ from veil.collector.tokens import ANY_SURVEY, AnySurvey, authorised
 from veil.errors import InputError, ServiceError, StoreError, WireError
 from veil.study import study_from_json
 from veil.survey import Survey
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 from veil.tools.limits import Limits, limited
+from veil.tools.numbers import is_int
 
 __all__ = ["FRAMED", "ROUTES", "Charge", "Endpoint", "check_batch", "check_count", "post_reports"]
 

@@ -20,7 +20,7 @@ from veil.collector.service import Service
 from veil.collector.settings import Settings
 from veil.errors import InputError, StoreTimeoutError, StoreUnreachableError
 from veil.kernels import keep_compiled_in
-from veil.tools.open_files import require_files
+from veil.tools.limits import require_files
 
 __all__ = ["keep_kernels", "serve"]
 

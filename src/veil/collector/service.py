@@ -32,8 +32,8 @@ from veil.collector.tallying import catch_up, is_maintained
 from veil.collector.vitals import measure
 from veil.device.rounds import RoundPart
 from veil.errors import InputError, ServiceError, StoreError, VeilError
-from veil.tools.canonical import Json
-from veil.tools.durable import make_private_folder
+from veil.tools.filesystem import make_private_folder
+from veil.tools.json_documents import Json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

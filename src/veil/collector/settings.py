@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from veil.errors import InputError
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
 
 __all__ = ["Settings", "load_settings"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 from veil.errors import ExtraError
-from veil.tools.extras import missing
+from veil.tools.messages import missing_extra
 
 __all__ = ["FIRST", "NEXT", "check_uvicorn"]
 
@@ -33,7 +33,7 @@ def check_uvicorn(found: str | None = None) -> None:
     tested = all(part.isdecimal() for part in parts[:2]) and FIRST <= tuple(int(part) for part in parts[:2]) < NEXT
     if not tested:
         bounds = "expected version {}.{} or later and before {}.{}".format(*FIRST, *NEXT)
-        raise missing(f"uvicorn: {bounds}, got {found}", "collector")
+        raise missing_extra(f"uvicorn: {bounds}, got {found}", "collector")
 
 
 def _installed() -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from veil.device.caps import Caps
 from veil.errors import LedgerError
 from veil.privacy import decimal_text, fraction_text, read_fraction
-from veil.tools.durable import make_private, open_regular, remove_leftovers, write_secret
+from veil.tools.filesystem import make_private, open_regular, remove_temporary_files, write_secret
 
 try:
     import fcntl
@@ -100,7 +100,7 @@ def rewrite(path: Path, charges: list[Charge]) -> None:
     """Put a new file in the place of the ledger, and remove what processes that were killed in this left."""
     try:
         write_secret(path, _whole(charges))
-        remove_leftovers(path)
+        remove_temporary_files(path)
     except OSError as problem:
         raise LedgerError(f"the ledger cannot be written, so nothing is forgotten: {problem.strerror}") from None
 

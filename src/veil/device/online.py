@@ -33,7 +33,7 @@ from veil.device.verification import (
 from veil.device.web import Answer, UntrustedError, Web
 from veil.errors import AnsweredError, CollectorError, MismatchError, ParameterError, VeilError, WireError
 from veil.survey import Survey
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["Clock", "OnlineClient", "Receipt", "open_client"]
 

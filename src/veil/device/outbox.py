@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from veil.device.lasting import read_kept
 from veil.errors import LedgerError
-from veil.tools.canonical import Json
-from veil.tools.durable import open_private, open_regular, remove_leftovers, write_secret
+from veil.tools.filesystem import open_private, open_regular, remove_temporary_files, write_secret
+from veil.tools.json_documents import Json
 from veil.tools.processes import ProcessLock
 
 try:
@@ -110,7 +110,7 @@ class Outbox:
         self._change(lambda parcels: parcels.pop(id_, None))
         if self._path is not None:
             with self._locked():
-                remove_leftovers(self._path)
+                remove_temporary_files(self._path)
 
     def discard(self, id_: str) -> None:
         """Forget a parcel, unless it is paid for."""

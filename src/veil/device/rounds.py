@@ -18,8 +18,8 @@ from veil.entropy import System
 from veil.errors import AnsweredError, MismatchError, WireError
 from veil.privacy import fraction_text, read_fraction
 from veil.survey import Survey
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 
 __all__ = ["ROUND_PURPOSE", "RoundClient", "RoundPart", "verified_round"]
 

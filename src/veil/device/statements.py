@@ -8,7 +8,7 @@ from __future__ import annotations
 from veil.device.verification import FINEST_PRECISION, duration, read_published
 from veil.privacy import MAX_EPSILON, WEAK_EPSILON, Guarantee, odds
 from veil.survey import Survey
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["odds_statement", "statements"]
 

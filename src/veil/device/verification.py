@@ -14,8 +14,8 @@ from typing import Any
 
 from veil.errors import CollectorError, InputError, MismatchError, WireError
 from veil.survey import Survey
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, canonical, parse
+from veil.tools.json_documents import Json, canonical, parse_json
+from veil.tools.numbers import is_int
 
 __all__ = [
     "ABOUT_KIND",
@@ -200,7 +200,7 @@ def read_signed(
         Ed25519PublicKey.from_public_bytes(own if key is None else key).verify(signature, purpose + signed)
     except (InvalidSignature, KeyError, TypeError, ValueError):
         raise WireError("this survey is not signed with the expected key") from None
-    document = parse(signed)
+    document = parse_json(signed)
     if canonical(document) != signed or set(document) - optional != members:
         raise WireError("expected a published survey in canonical form")
     return document

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import CollectorError, ParameterError
-from veil.tools.bounded_json import DOCUMENT, load_json
+from veil.tools.json_documents import DOCUMENT, load_json
 
 if TYPE_CHECKING:
     from ssl import SSLContext

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import WireError
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["EXACT", "Codes", "Domain", "Sets", "as_list"]
 

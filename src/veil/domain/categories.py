@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from veil.domain.base import EXACT, Domain, as_list
 from veil.domain.inputs import Column, as_int64, read_column, refuse_at
 from veil.errors import DomainError, ParameterError, PrivacyWarning
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import is_int
 
 __all__ = ["Categories", "Label"]
 

@@ -18,8 +18,8 @@ from veil.domain.inputs import as_columns, read_lists
 from veil.domain.numbers import Integers, Interval
 from veil.domain.strings import Bits, Text
 from veil.errors import DomainError, InputError, ParameterError, WireError
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, by_kind, take
+from veil.tools.json_documents import Json, by_kind, take
+from veil.tools.numbers import is_int
 
 __all__ = ["DOMAINS", "DomainLike", "Items", "Record", "as_domain", "domain_from_json"]
 

@@ -15,8 +15,8 @@ from veil.domain.base import EXACT, Domain
 from veil.domain.inputs import Column, as_int64, as_seconds, read_column, refuse_at, type_name
 from veil.errors import DomainError, ParameterError, WireError
 from veil.privacy import decimal_text
-from veil.tools.arguments import is_int, own_ints
-from veil.tools.canonical import Json, number, take
+from veil.tools.json_documents import Json, number, take
+from veil.tools.numbers import convert_int_fields, is_int
 
 __all__ = ["Integers", "Interval", "Numeric"]
 
@@ -85,7 +85,7 @@ class Integers(Numeric):
     def __post_init__(self) -> None:
         if not is_int(self.lo) or not is_int(self.hi) or not -EXACT <= self.lo <= self.hi <= EXACT:
             raise ParameterError("Integers(lo, hi) needs integers with lo <= hi, below 2^53")
-        own_ints(self, "lo", "hi")
+        convert_int_fields(self, "lo", "hi")
 
     @property
     def size(self) -> int:
@@ -162,7 +162,7 @@ class Interval(Numeric):
             raise ParameterError("an interval of times lies between the years 1 and 9999")
         if not is_int(self.cells) or not 1 <= self.cells <= 1 << 32:
             raise ParameterError("an interval has between 1 and 2^32 cells")
-        own_ints(self, "cells")
+        convert_int_fields(self, "cells")
 
     @property
     def size(self) -> int:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from veil.domain.base import Domain
 from veil.domain.inputs import read_column, refuse_at
 from veil.errors import DomainError, ParameterError
-from veil.tools.arguments import is_int, own_ints
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import convert_int_fields, is_int
 
 __all__ = ["Bits", "Text"]
 
@@ -34,7 +34,7 @@ class Bits(Domain):
     def __post_init__(self) -> None:
         if not is_int(self.bits) or not 1 <= self.bits <= 4096:
             raise ParameterError("Bits(m) needs between 1 and 4096 bits")
-        own_ints(self, "bits")
+        convert_int_fields(self, "bits")
 
     @property
     def size(self) -> int:
@@ -98,7 +98,7 @@ class Text(Domain):
     def __post_init__(self) -> None:
         if not is_int(self.max_bytes) or not 1 <= self.max_bytes <= 512:
             raise ParameterError("Text(max_bytes) needs between 1 and 512 bytes")
-        own_ints(self, "max_bytes")
+        convert_int_fields(self, "max_bytes")
 
     @property
     def bits(self) -> int:

@@ -13,7 +13,7 @@ from veil.domain.base import Domain, as_list
 from veil.domain.composite import DOMAINS, domain_from_json
 from veil.domain.inputs import read_column, refuse_at
 from veil.errors import DomainError
-from veil.tools.canonical import Json, by_kind, take
+from veil.tools.json_documents import Json, by_kind, take
 
 __all__ = ["Tuples", "labels_from_json"]
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from veil.engines.launching import Driver, Launched, source
 from veil.errors import EngineError, EngineWarning
-from veil.kernels.device import Device, counting_on
-from veil.tools.extras import install
+from veil.kernels.parallel import CountingDevice, counting_on
+from veil.tools.messages import install_command
 
 __all__ = ["Cupy", "available", "cuda", "device", "why_not"]
 
@@ -31,7 +31,7 @@ def why_not() -> str | None:
     try:
         import cupy
     except ImportError:
-        return f"counting on a GPU needs CuPy: {install('gpu')}, or cupy-cuda13x[ctk] beside CUDA 13"
+        return f"counting on a GPU needs CuPy: {install_command('gpu')}, or cupy-cuda13x[ctk] beside CUDA 13"
     try:
         devices = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError:  # no driver, or one that is older than CuPy
@@ -45,7 +45,7 @@ def available() -> bool:
 
 
 @cache
-def device() -> Device:
+def device() -> CountingDevice:
     """The GPU of this machine; refused where there is none."""
     problem = why_not()
     if problem:

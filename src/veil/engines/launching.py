@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.kernels.device import Hashed, Ints, Pieces, Words
+from veil.kernels.parallel import Hashed, Ints, Pieces, Words
 
 __all__ = ["KERNELS", "TILE", "Driver", "Launched", "source"]
 
@@ -66,7 +66,7 @@ def source() -> str:
 
 
 class Launched:
-    """A device of `veil.kernels.device` that counts by these kernels; it holds no data between two calls."""
+    """A device of `veil.kernels.parallel` that counts by these kernels; it holds no data between two calls."""
 
     def __init__(self, driver: Driver, blocks: int = _BLOCKS) -> None:
         self.name = driver.name

@@ -9,7 +9,7 @@ import numpy as np
 
 from veil.errors import InputError
 from veil.survey import Survey
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.wire.reports import Reports
 
 __all__ = ["Ranges"]

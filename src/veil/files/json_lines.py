@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError, WireError
-from veil.tools.bounded_json import load_json
+from veil.tools.json_documents import load_json
 
 if TYPE_CHECKING:
     import pyarrow as pa

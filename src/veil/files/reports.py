@@ -13,7 +13,7 @@ from veil.files.groups import BESIDE, EXPORTED_TIME, ReportsFile
 from veil.files.opening import ARROW, PARQUET, PathLike, create_file, open_arrow, open_parquet, readable
 from veil.survey import Survey
 from veil.tally import check_fakes
-from veil.tools.durable import replacing
+from veil.tools.filesystem import atomic_replacement
 from veil.wire.arrow import arrow_schema, fakes_of, seeded_of, to_arrow, wave_of
 from veil.wire.frames import VERSION
 from veil.wire.payloads import task_of
@@ -56,7 +56,7 @@ class ReportWriter:
         import pyarrow as pa
 
         with contextlib.ExitStack() as stack:
-            temporary = stack.enter_context(replacing(self._path, private=self._private))
+            temporary = stack.enter_context(atomic_replacement(self._path, private=self._private))
             schema = arrow_schema(self._survey, self._fakes, seeded=self._seeded)
             sink = stack.enter_context(create_file(temporary))
             self._writer = stack.enter_context(pa.ipc.new_file(sink, schema))

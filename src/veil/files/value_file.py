@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Literal
 
 from veil.errors import DomainError, EmptyError, InputError
 from veil.files.opening import ARROW, PARQUET, PathLike, open_arrow, open_parquet
-from veil.tools.bounded_json import load_json
+from veil.tools.json_documents import load_json
 
 __all__ = ["FORMATS", "PLACE", "STANDARD_INPUT", "ValueFile", "as_value_file"]
 

@@ -18,7 +18,7 @@ from veil.results.estimate import Estimate
 from veil.shuffle import Amplified, Shuffler
 from veil.study import Collected, OneRound
 from veil.survey import Survey
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["Histogram", "Questions"]
 

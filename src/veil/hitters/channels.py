@@ -18,7 +18,7 @@ from veil.privacy import check_epsilon, split_epsilon
 from veil.study import Collected
 from veil.study.continuations import Continuations, start
 from veil.survey import AllOf, OneOf, Question, Survey
-from veil.tools.arguments import is_int, own_ints
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.view import ChannelSegment, Segment
 
 __all__ = ["MultipleChannel"]
@@ -48,7 +48,7 @@ class MultipleChannel(HitterSearch):
         check_k(self.k, as_held(self.domain))
         if not is_int(self.step) or not 1 <= self.step <= 32:
             raise ParameterError("a segment has between 1 and 32 bits")
-        own_ints(self, "k", "step")
+        convert_int_fields(self, "k", "step")
 
     @property
     def channels(self) -> int:

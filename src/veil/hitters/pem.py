@@ -10,7 +10,7 @@ from veil.errors import ParameterError
 from veil.hitters.planning import fewest_groups, prefix_lengths
 from veil.hitters.search import Oracle, PrefixSearch, Test, as_alphabet, as_held, check_k, per_letter, words
 from veil.privacy import check_epsilon
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["PEM"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from veil.errors import ParameterError
-from veil.tools.arguments import is_int
-from veil.tools.normal import critical
+from veil.tools.numbers import critical, is_int
 
 __all__ = ["fewest_groups", "prefix_lengths", "sensitivity_threshold"]
 

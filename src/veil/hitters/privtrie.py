@@ -19,7 +19,7 @@ from veil.study import Round, Rounds, Study
 from veil.study.continuations import Continuations, start
 from veil.survey import Question, Survey
 from veil.tally import merge
-from veil.tools.arguments import is_int, own_ints
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.view import prefix
 
 __all__ = ["PrivTrie"]
@@ -51,7 +51,7 @@ class PrivTrie(Study):
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
         check_k(self.k, as_held(self.domain))
-        own_ints(self, "k")
+        convert_int_fields(self, "k")
         if not is_int(self.letter) or not 1 <= self.letter <= 16 or self.domain.bits % self.letter:
             raise ParameterError("PrivTrie adds a letter of 1 to 16 bits at a time: values are whole letters")
         if not is_int(self.people) or self.people < 1 or self.batches < 1:

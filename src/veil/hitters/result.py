@@ -15,7 +15,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result, with_picked
 from veil.results.estimate import Estimate, Row
 from veil.results.units import Column, Unit, make_table
-from veil.tools.normal import alpha_of
+from veil.tools.numbers import alpha_of
 
 if TYPE_CHECKING:
     import pyarrow

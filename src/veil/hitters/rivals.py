@@ -10,7 +10,7 @@ from __future__ import annotations
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
 from veil.hitters.search import PrefixSearch, as_held, check_k
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["pem1", "tree_hist"]
 

@@ -27,7 +27,7 @@ from veil.results.estimate import Estimate
 from veil.study import Collected, OneRound
 from veil.study.continuations import Continuations, spelled, start
 from veil.survey import AllOf, Ask, OneOf, Question, Survey
-from veil.tools.arguments import is_int, own_ints
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.view import prefix
 
 __all__ = [
@@ -104,7 +104,7 @@ class PrefixSearch(HitterSearch):
             raise ParameterError("PGR decodes all continuations at once: with an alphabet take OLH")
         if self.test not in (None, "people", "budget"):
             raise ParameterError("a test is of people, of budget, or there is none")
-        own_ints(self, "k", "keep", "last")
+        convert_int_fields(self, "k", "keep", "last")
         if not all(is_int(length) for length in self.lengths):
             raise ParameterError("lengths of prefixes are numbers of bits")
         steps = np.diff([0, *self.lengths])

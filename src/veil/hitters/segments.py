@@ -20,7 +20,7 @@ from veil.privacy import check_epsilon, split_epsilon
 from veil.study import Collected
 from veil.study.continuations import Continuations, start
 from veil.survey import AllOf, OneOf, Question, Survey
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.view import Segment
 
 __all__ = ["SegmentPairs"]

@@ -27,8 +27,8 @@ from veil.results.estimate import Estimate
 from veil.study import Collected, Round, Rounds, Study
 from veil.study.parameters import read as read_parameter
 from veil.survey import Question, Survey
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import is_int
 from veil.view import CountContained, ItemSets, SetSize, View
 
 __all__ = ["FIGURE_5_3", "SVIM", "ItemMining", "LDPMiner", "Mining", "Phase"]

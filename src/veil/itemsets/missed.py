@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.results.estimate import Estimate
-from veil.tools.normal import critical, two_sided
+from veil.tools.numbers import critical, two_sided
 
 __all__ = ["divided", "shown_interval", "update_interval"]
 

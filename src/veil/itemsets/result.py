@@ -19,7 +19,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.estimate import Estimate, Row
 from veil.results.units import Column, Unit, make_table, value_unit
-from veil.tools.normal import alpha_of, selected_level, two_sided
+from veil.tools.numbers import alpha_of, selected_level, two_sided
 from veil.view import ItemSets
 
 if TYPE_CHECKING:

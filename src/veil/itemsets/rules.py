@@ -17,7 +17,7 @@ from itertools import combinations
 from typing import Any, Protocol
 
 from veil.errors import ParameterError
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["Counted", "Rule", "find_rules"]
 

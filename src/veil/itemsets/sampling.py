@@ -20,7 +20,7 @@ from veil.privacy import check_epsilon
 from veil.results.estimate import Estimate
 from veil.study import Collected, OneRound
 from veil.survey import Question, Survey
-from veil.tools.arguments import is_int, own_ints
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.view import MOST_LOAD, ItemSets, SampleContained, SampleItem, View
 
 __all__ = ["PSFO", "Adap", "Oracle", "as_items", "hashed_load"]
@@ -85,7 +85,7 @@ class PSFO(OneRound[Estimate]):
         object.__setattr__(self, "delta", float(delta))
         checked = self._view()  # refuses a wrong length and wrong candidates
         object.__setattr__(self, "candidates", checked.candidates if isinstance(checked, SampleContained) else None)
-        own_ints(self, "length")
+        convert_int_fields(self, "length")
 
     def _view(self, load: int | None = None) -> SampleItem | SampleContained:
         if self.candidates is None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veil.errors import ParameterError
 from veil.results.estimate import Estimate
-from veil.tools.normal import critical
+from veil.tools.numbers import critical
 
 __all__ = ["SIZES", "SizeRule", "Sizes", "read_sizes"]
 

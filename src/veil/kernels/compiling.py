@@ -16,8 +16,6 @@ from numba.core.caching import FunctionCache
 
 from veil import kernels
 
-__all__ = ["compiled"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 _CONFIG: Any = numba.config  # its names are made when it is read
 

@@ -1,4 +1,4 @@
-"""Support counting: how many reports support each candidate.
+"""Support counting: how many reports support each candidate, and which sets contain which.
 
 The hashed loop is the one that matters: reports times candidates. Candidates go in blocks that stay in the first-level
 cache, each report's accepted interval (start, width) is computed once for a tile of reports, and the inner loop is pure
@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
 from veil.kernels.hashing import hash32, interval_start
-
-__all__ = ["count_bits", "count_bits_weighted", "count_hashed", "count_hashed_weighted", "halves"]
 
 U8 = np.uint8
 U32 = np.uint32
@@ -151,3 +149,56 @@ def _add_row(planes: NDArray[np.int64], row: NDArray[np.uint8], weight: int) -> 
 def halves(spread_values: NDArray[Any]) -> tuple[NDArray[U32], NDArray[U32]]:
     """Low and high 32 bits as two contiguous columns."""
     return spread_values.astype(U32), (spread_values >> U64(32)).astype(U32)
+
+
+I64 = np.int64
+
+
+@compiled()
+def contained(
+    offsets: NDArray[I64],
+    ids: NDArray[I64],
+    relevant: int,
+    starts: NDArray[I64],
+    order: NDArray[I64],
+    wanted_offsets: NDArray[I64],
+    wanted: NDArray[I64],
+) -> tuple[NDArray[I64], NDArray[I64]]:
+    """The wanted sets that each held set contains, as offsets and increasing indices.
+
+    `ids` are the held items, -1 where no wanted set has them, otherwise below `relevant`. Wanted set w has the items
+    wanted[wanted_offsets[w] : wanted_offsets[w + 1]]; order[starts[i] : starts[i + 1]] are the wanted sets whose first
+    item is i.
+    """
+    people = len(offsets) - 1
+    holder = np.full(relevant, -1, I64)  # the last person seen with each item
+    ends = np.zeros(people + 1, I64)
+    found = np.empty(max(16, people), I64)
+    size = 0
+    for person in range(people):
+        for place in range(offsets[person], offsets[person + 1]):
+            if ids[place] >= 0:
+                holder[ids[place]] = person
+        begin = size
+        for place in range(offsets[person], offsets[person + 1]):
+            if ids[place] < 0:
+                continue
+            for at in range(starts[ids[place]], starts[ids[place] + 1]):
+                candidate = order[at]
+                whole = True
+                for item in range(wanted_offsets[candidate] + 1, wanted_offsets[candidate + 1]):
+                    if holder[wanted[item]] != person:
+                        whole = False
+                        break
+                if not whole:
+                    continue
+                if size == len(found):
+                    larger = np.empty(2 * size, I64)
+                    larger[:size] = found
+                    found = larger
+                found[size] = candidate
+                size += 1
+        if size - begin > 1:
+            found[begin:size].sort()
+        ends[person + 1] = size
+    return ends, found[:size].copy()

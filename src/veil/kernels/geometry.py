@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 from veil.kernels.compiling import compiled
 from veil.kernels.hashing import splitmix64
 
-__all__ = [
-    "coordinates",
-    "count_orthogonal",
-    "count_orthogonal_weighted",
-    "fold",
-    "orthogonal_matrix",
-    "perpendicular",
-    "respond",
-    "scramble",
-]
-
 I64 = np.int64
 U64 = np.uint64
 F64 = np.float64

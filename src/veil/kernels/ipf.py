@@ -1,20 +1,180 @@
-"""Tables from some of their marginals: iterative proportional fitting, and Newton's method where that does not settle.
+"""Iterative proportional fitting: tables from some of their marginals, by sweeps and by Newton's method.
 
-How a table and its constraints stand is said in `veil.kernels.sums`.
+A table stands as rows x columns, the first attributes in the rows and the others in the columns. Constraints that share
+their attributes in the rows are one group: rows that these do not tell apart are added up once for the whole group, and
+multiplied once. So a sweep over all pairs of 16 attributes goes over the table 20 times and not 240 times, and
+everything that touches the whole table runs along contiguous columns. Newton's method serves where sweeps do not
+settle.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
-from veil.kernels.sums import INNER, Floats, Plan, Room, add_up, spread, sweep
 
-__all__ = ["fit_each"]
+Floats = NDArray[np.float64]
+
+# Nobody calls the inner functions from Python: without wrappers for that they compile in half the time.
+INNER: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
+
+
+class SumIndex(NamedTuple):
+    """Which sum of which constraint a cell belongs to; the same for all tables of one shape.
+
+    Constraints stand group by group: those without an attribute in the rows (group 0), those with both, at last those
+    without one in the columns. Constraint i adds the cell (row, column) to the sum by_row[i, row] + low[i, column], one
+    of starts[i] .. starts[i + 1] - 1.
+    """
+
+    groups: NDArray[np.uint32]
+    """For each group but the last, and each row: the number of the class of rows that the group does not tell apart."""
+    classes: NDArray[np.int64]
+    """How many classes each of these groups has."""
+    members: NDArray[np.int64]
+    """Where each group's constraints begin, and where the last one's end."""
+    high: NDArray[np.uint32]
+    """For each constraint and class of rows (in the last group: each row), what low[i, column] is added to."""
+    by_row: NDArray[np.uint32]
+    low: NDArray[np.uint32]
+    starts: NDArray[np.int64]
+
+
+class Room(NamedTuple):
+    """Arrays to work in: classes x columns, one number per row, and as large as the table."""
+
+    joined: Floats
+    factors: Floats
+    row_sums: Floats
+    row_factors: Floats
+    logs: Floats
+    spare: Floats
+
+
+@numba.njit(**INNER)
+def _join(plan: SumIndex, group: int, table: Floats, joined: Floats) -> None:
+    """Add up the rows that a group does not tell apart."""
+    joined[: plan.classes[group]] = 0.0
+    for row in range(table.shape[0]):
+        c = plan.groups[group, row]
+        for column in range(table.shape[1]):
+            joined[c, column] += table[row, column]
+
+
+@numba.njit(**INNER)
+def _add_rows(table: Floats, row_sums: Floats) -> None:
+    for row in range(table.shape[0]):
+        total = 0.0
+        for column in range(table.shape[1]):
+            total += table[row, column]
+        row_sums[row] = total
+
+
+@numba.njit(**INNER)
+def sum_marginals(plan: SumIndex, table: Floats, sums: Floats, room: Room) -> None:
+    """Fill `sums` with those of the table, of all constraints."""
+    sums[:] = 0.0
+    last = len(plan.classes)
+    for group in range(last):
+        if plan.members[group] == plan.members[group + 1]:
+            continue
+        _join(plan, group, table, room.joined)
+        for i in range(plan.members[group], plan.members[group + 1]):
+            for c in range(plan.classes[group]):
+                for column in range(table.shape[1]):
+                    sums[plan.high[i, c] + plan.low[i, column]] += room.joined[c, column]
+    if plan.members[last] < plan.members[last + 1]:
+        _add_rows(table, room.row_sums)
+        for i in range(plan.members[last], plan.members[last + 1]):
+            for row in range(table.shape[0]):
+                sums[plan.high[i, row]] += room.row_sums[row]
+
+
+@numba.njit(**INNER)
+def scatter_sums(plan: SumIndex, numbers: Floats, out: Floats, room: Room) -> None:
+    """For each cell the total of the numbers that stand at its sums: the transpose of `sum_marginals`."""
+    last = len(plan.classes)
+    for row in range(out.shape[0]):
+        total = 0.0
+        for i in range(plan.members[last], plan.members[last + 1]):
+            total += numbers[plan.high[i, row]]
+        out[row] = total
+    for group in range(last):
+        if plan.members[group] == plan.members[group + 1]:
+            continue
+        room.joined[: plan.classes[group]] = 0.0
+        for i in range(plan.members[group], plan.members[group + 1]):
+            for c in range(plan.classes[group]):
+                for column in range(out.shape[1]):
+                    room.joined[c, column] += numbers[plan.high[i, c] + plan.low[i, column]]
+        for row in range(out.shape[0]):
+            c = plan.groups[group, row]
+            for column in range(out.shape[1]):
+                out[row, column] += room.joined[c, column]
+
+
+@numba.njit(**INNER)
+def _ratios(plan: SumIndex, i: int, given: Floats, sums: Floats) -> float:
+    """Put what a constraint's sums have to be multiplied by in their place; the largest difference before."""
+    worst = 0.0
+    for k in range(plan.starts[i], plan.starts[i + 1]):
+        worst = max(worst, abs(sums[k] - given[k]))
+        sums[k] = given[k] / sums[k] if sums[k] > 0.0 else 0.0
+    return worst
+
+
+@numba.njit(**INNER)
+def sweep(plan: SumIndex, given: Floats, table: Floats, sums: Floats, room: Room) -> float:
+    """Every constraint in turn multiplies the cells so that its sums are the given ones; the largest difference met.
+
+    Where a sum is 0 all its cells are 0, and stay so.
+    """
+    worst, last = 0.0, len(plan.classes)
+    joined, factors, row_factors = room.joined, room.factors, room.row_factors
+    sums[:] = 0.0
+    for group in range(last):
+        if plan.members[group] == plan.members[group + 1]:
+            continue
+        _join(plan, group, table, joined)
+        factors[: plan.classes[group]] = 1.0
+        for i in range(plan.members[group], plan.members[group + 1]):
+            for c in range(plan.classes[group]):
+                for column in range(table.shape[1]):
+                    sums[plan.high[i, c] + plan.low[i, column]] += joined[c, column]
+            worst = max(worst, _ratios(plan, i, given, sums))
+            for c in range(plan.classes[group]):
+                for column in range(table.shape[1]):
+                    ratio = sums[plan.high[i, c] + plan.low[i, column]]
+                    joined[c, column] *= ratio
+                    factors[c, column] *= ratio
+        for row in range(table.shape[0]):
+            c = plan.groups[group, row]
+            for column in range(table.shape[1]):
+                table[row, column] *= factors[c, column]
+    if plan.members[last] < plan.members[last + 1]:
+        _add_rows(table, room.row_sums)
+        row_factors[:] = 1.0
+        for i in range(plan.members[last], plan.members[last + 1]):
+            for row in range(table.shape[0]):
+                sums[plan.high[i, row]] += room.row_sums[row] * row_factors[row]
+            worst = max(worst, _ratios(plan, i, given, sums))
+            for row in range(table.shape[0]):
+                row_factors[row] *= sums[plan.high[i, row]]
+        for row in range(table.shape[0]):
+            for column in range(table.shape[1]):
+                table[row, column] *= row_factors[row]
+    return worst
+
 
 Bools = NDArray[np.bool_]
 
@@ -57,10 +217,10 @@ def _top(logs: Floats, allowed: Bools) -> float:
 
 @numba.njit(**INNER)
 def _tried(
-    plan: Plan, given: Floats, allowed: Bools, penalty: float, weights: Floats, table: Floats, room: Room
+    plan: SumIndex, given: Floats, allowed: Bools, penalty: float, weights: Floats, table: Floats, room: Room
 ) -> float:
     """Fill `table` with what is proportional to the exponentials of weights; the function that weights minimise."""
-    spread(plan, weights, room.logs, room)
+    scatter_sums(plan, weights, room.logs, room)
     top, total = _top(room.logs, allowed), 0.0
     for row in range(table.shape[0]):
         for column in range(table.shape[1]):
@@ -73,14 +233,14 @@ def _tried(
 
 
 @numba.njit(**INNER)
-def _dense(plan: Plan, given: Floats, table: Floats) -> bool:
+def _dense(plan: SumIndex, given: Floats, table: Floats) -> bool:
     """Whether second derivatives are written out."""
     return table.size * len(plan.low) ** 2 <= _DENSE_CELLS and len(given) <= _DENSE_SUMS
 
 
 @numba.njit(**INNER)
 def _dense_step(
-    plan: Plan, table: Floats, sums: Floats, slope: Floats, penalty: float, step: Floats, matrix: Floats
+    plan: SumIndex, table: Floats, sums: Floats, slope: Floats, penalty: float, step: Floats, matrix: Floats
 ) -> None:
     """Newton's step for this slope, by the matrix of second derivatives and its Cholesky factor."""
     size = len(slope)
@@ -118,7 +278,7 @@ def _dense_step(
 
 @numba.njit(**INNER)
 def _sparse_step(
-    plan: Plan, table: Floats, sums: Floats, slope: Floats, penalty: float, step: Floats, room: Room
+    plan: SumIndex, table: Floats, sums: Floats, slope: Floats, penalty: float, step: Floats, room: Room
 ) -> None:
     """The same by conjugate gradients: products with the second derivatives, which are never written out."""
     size, spare = len(slope), room.spare
@@ -136,7 +296,7 @@ def _sparse_step(
             break
         for k in range(size):
             towards[k] = scaled[k] + strength / before * towards[k]
-        spread(plan, towards, spare, room)
+        scatter_sums(plan, towards, spare, room)
         mean = 0.0
         for row in range(table.shape[0]):
             for column in range(table.shape[1]):
@@ -144,7 +304,7 @@ def _sparse_step(
         for row in range(table.shape[0]):
             for column in range(table.shape[1]):
                 spare[row, column] = table[row, column] * (spare[row, column] - mean)
-        add_up(plan, spare, product, room)
+        sum_marginals(plan, spare, product, room)
         for k in range(size):
             product[k] += penalty * towards[k]
         along = _dot(towards, product)
@@ -158,7 +318,7 @@ def _sparse_step(
 
 @numba.njit(**INNER)
 def _relaxed(
-    plan: Plan,
+    plan: SumIndex,
     given: Floats,
     allowed: Bools,
     penalty: float,
@@ -176,7 +336,7 @@ def _relaxed(
     matrix = np.empty((size, size) if dense else (0, 0))
     slope, step, tried = np.empty(size), np.empty(size), np.empty(size)
     value, done = _tried(plan, given, allowed, penalty, weights, table, room), 0
-    add_up(plan, table, sums, room)
+    sum_marginals(plan, table, sums, room)
     while done < _NEWTON_STEPS:
         worst = 0.0
         for k in range(size):
@@ -203,12 +363,12 @@ def _relaxed(
         for k in range(size):
             weights[k] = tried[k]
         _copy(room.spare, table)
-        add_up(plan, table, sums, room)
+        sum_marginals(plan, table, sums, room)
     return done
 
 
 @numba.njit(**INNER)
-def _impossible(plan: Plan, given: Floats, allowed: Bools, sums: Floats, limit: float, room: Room) -> bool:
+def _impossible(plan: SumIndex, given: Floats, allowed: Bools, sums: Floats, limit: float, room: Room) -> bool:
     """Whether the differences prove that no allowed table has sums within `limit` of the given ones.
 
     Along the differences, the sums of any table lie below the largest of a single cell: if the given ones lie beyond,
@@ -217,13 +377,13 @@ def _impossible(plan: Plan, given: Floats, allowed: Bools, sums: Floats, limit: 
     apart = np.empty(len(given))
     for k in range(len(given)):
         apart[k] = given[k] - sums[k]
-    spread(plan, apart, room.logs, room)
+    scatter_sums(plan, apart, room.logs, room)
     return _dot(apart, given) - _top(room.logs, allowed) > limit * math.sqrt(_dot(apart, apart))
 
 
 @numba.njit(**INNER)
 def _follow(
-    plan: Plan, given: Floats, allowed: Bools, limit: float, table: Floats, sums: Floats, room: Room
+    plan: SumIndex, given: Floats, allowed: Bools, limit: float, table: Floats, sums: Floats, room: Room
 ) -> tuple[bool, int]:
     """Newton's method for smaller and smaller penalties; whether the given sums can be met, and the steps it took."""
     weights, best = np.zeros(len(given)), np.empty(table.shape)
@@ -245,13 +405,13 @@ def _follow(
 
 
 @numba.njit(**INNER)
-def _allow(plan: Plan, given: Floats, zeros: bool, allowed: Bools, room: Room) -> int:
+def _allow(plan: SumIndex, given: Floats, zeros: bool, allowed: Bools, room: Room) -> int:
     """Mark the cells that may be above 0: all, or with `zeros` those of which no sum is to be 0; how many they are."""
     marks = np.zeros(len(given))
     for k in range(len(given)):
         if zeros and given[k] <= 0.0:
             marks[k] = 1.0
-    spread(plan, marks, room.logs, room)
+    scatter_sums(plan, marks, room.logs, room)
     found = 0
     for row in range(allowed.shape[0]):
         for column in range(allowed.shape[1]):
@@ -262,7 +422,7 @@ def _allow(plan: Plan, given: Floats, zeros: bool, allowed: Bools, room: Room) -
 
 @numba.njit(**INNER)
 def _fit(
-    plan: Plan, given: Floats, limit: float, most: int, table: Floats, sums: Floats, room: Room, allowed: Bools
+    plan: SumIndex, given: Floats, limit: float, most: int, table: Floats, sums: Floats, room: Room, allowed: Bools
 ) -> tuple[float, int]:
     """Fit one table; its gap, and the sweeps and steps it took."""
     table[:] = 1.0 / table.size
@@ -284,7 +444,7 @@ def _fit(
         if not zeros or found == table.size:
             break
         zeros = False
-    add_up(plan, table, sums, room)
+    sum_marginals(plan, table, sums, room)
     gap = 0.0
     for k in range(len(given)):
         gap = max(gap, abs(sums[k] - given[k]))
@@ -292,7 +452,9 @@ def _fit(
 
 
 @compiled(error_model="numpy")
-def fit_each(plan: Plan, given: Floats, limit: float, most: int, tables: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def fit_each(
+    plan: SumIndex, given: Floats, limit: float, most: int, tables: Floats
+) -> tuple[Floats, NDArray[np.int64]]:
     """Fill `tables` (each rows x columns) with those of largest entropy that have the given sums, one row for each.
 
     Where no table has them: with the smallest squared differences, nearly, and among such the largest entropy. Returns

@@ -1,12 +1,14 @@
-"""Tails of a sum of binomials, and the shares at which they take given values.
+"""Tails of sums of binomials and of the hypergeometric distribution.
 
 With n reports, of which a share f is about people who hold the value, support is Bin(n f, p) + Bin(n (1 - f), q). Where
 uniform fakes are among the reports, Bin(fakes, u) comes to that: a third binomial, unless u is q.
 Where it scatters little, its tail is added up exactly, over the few values that it takes. Elsewhere it is Lugannani and
 Rice's saddlepoint formula (1980) with Daniels' continuity correction (1987, his second): the saddlepoint of two
 binomials solves a quadratic equation, so that a tail costs a few logarithms, whatever the number of people; that of
-three is found by Newton's method.
-`tests/exact/test_tails.py` holds both against convolutions with fractions.
+three is found by Newton's method. `shares_at` finds the shares at which a tail takes given values.
+`tests/exact/kernels/test_tails.py` holds both against convolutions with fractions.
+
+Hypergeometric tails serve Fisher's exact test of many pairs of binomial counts at once (`fisher_p_values`).
 """
 
 from __future__ import annotations
@@ -17,8 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
-
-__all__ = ["shares_at", "upper_tail"]
 
 Floats = NDArray[np.float64]
 
@@ -220,3 +220,83 @@ def _gap(
 def _log_odds(chance: float) -> float:
     chance = min(max(chance, 1e-300), 1.0 - 1e-16)
     return math.log(chance) - math.log1p(-chance)
+
+
+I64 = np.int64
+F64 = np.float64
+_NEGLIGIBLE = 1e-12  # of a tail: what is left out beyond
+_SMOOTH = 128.0  # standard deviations: from here on a sum is an integral to nine digits
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+
+
+@compiled()
+def _log_term(x: float, both: float, trials: float, rest: float) -> float:
+    """ln of choose(trials, x) choose(rest, both - x), but for what does not depend on x."""
+    return -(
+        math.lgamma(x + 1.0)
+        + math.lgamma(trials - x + 1.0)
+        + math.lgamma(both - x + 1.0)
+        + math.lgamma(rest - both + x + 1.0)
+    )
+
+
+@compiled()
+def _log_chance(k: float, both: float, trials: float, rest: float) -> float:
+    """ln P(X = k)."""
+    of = math.lgamma(trials + 1.0) + math.lgamma(rest + 1.0) + math.lgamma(both + 1.0)
+    every = math.lgamma(trials + rest + 1.0) - math.lgamma(trials + rest - both + 1.0)
+    return _log_term(k, both, trials, rest) + of - every
+
+
+@compiled()
+def _tail_sum(k: int, other: int, trials: int, rest: int) -> float:
+    """P(X >= k) / P(X = k), term by term."""
+    term, total, x, y = 1.0, 1.0, k, other
+    while x < trials and y > 0:
+        term *= (trials - x) / (x + 1.0) * y / (rest - y + 1.0)
+        x += 1
+        y -= 1
+        total += term
+        if term < _NEGLIGIBLE * total:  # beyond the mean the terms fall ever faster
+            break
+    return total
+
+
+@compiled()
+def _tail_integral(k: float, other: float, trials: float, rest: float, mean: float, spread: float) -> float:
+    """The same by Gauss and Legendre, with Euler and Maclaurin's first correction for a sum's steps."""
+    both = k + other
+    away = (k - mean) / spread
+    reach = (math.sqrt(away * away + 60.0) - away) * spread  # there a normal tail has fallen to e^-30
+    reach = min(reach, trials - k, other) + 0.5
+    first, total = _log_term(k, both, trials, rest), 0.0
+    for i in range(len(_NODES)):
+        x = k - 0.5 + (reach + 0.5) * (_NODES[i] + 1.0) / 2.0
+        if x < min(trials, both):
+            total += _WEIGHTS[i] * math.exp(_log_term(x, both, trials, rest) - first)
+    slope = 1.0 - math.exp(_log_term(k - 1.0, both, trials, rest) - first)
+    return total * (reach + 0.5) / 2.0 + slope / 24.0
+
+
+@compiled()
+def _upper_tail(k: int, trials: int, other: int, rest: int) -> float:
+    """P(X >= k) given X + Y = k + other, for X of `trials` and Y of `rest` coins of the same kind."""
+    both, every = float(k + other), float(trials + rest)
+    mean = both * trials / every
+    variance = mean * (1.0 - both / every) * rest / max(every - 1.0, 1.0)
+    chance = math.exp(_log_chance(k, both, trials, rest))
+    if variance > _SMOOTH**2 and k > 0:
+        return min(chance * _tail_integral(k, other, trials, rest, mean, math.sqrt(variance)), 1.0)
+    return min(chance * _tail_sum(k, other, trials, rest), 1.0)
+
+
+@compiled()
+def fisher_p_values(first: NDArray[I64], people: int, second: NDArray[I64], others: int) -> NDArray[F64]:
+    """Twice the smaller tail of each pair of counts, out of `people` and `others`, given their sum; at most 1."""
+    found = np.empty(len(first), F64)
+    for i in range(len(first)):
+        a, b = first[i], second[i]
+        larger = a * others >= b * people
+        tail = _upper_tail(a, people, b, others) if larger else _upper_tail(b, others, a, people)
+        found[i] = min(2.0 * tail, 1.0)
+    return found

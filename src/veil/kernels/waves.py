@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
 
-__all__ = ["BLOCK", "box_sums", "iterate"]
-
 Floats = NDArray[np.float64]
 
 BLOCK = 10

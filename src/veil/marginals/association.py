@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.marginals.scatter import MOST_COVARIANCES, Scatter
-from veil.tools.normal import alpha_of, two_sided
+from veil.tools.numbers import alpha_of, two_sided
 
 __all__ = ["Correlation", "correlation_between", "correlation_of", "known_correlation"]
 

@@ -21,7 +21,7 @@ from veil.marginals.tables import Places, spread
 from veil.results.noise import SupportNoise
 from veil.study import Collected
 from veil.survey import EachOf, ListedBits
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.view import bits_of, width_of
 
 __all__ = ["BinaryCALM", "BinaryMarginals"]

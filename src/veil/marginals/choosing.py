@@ -26,7 +26,7 @@ from veil.errors import ParameterError
 from veil.marginals.covering import COVERED_SETS, covering_design, schoenheim
 from veil.marginals.tables import MOST_CELLS
 from veil.privacy import check_epsilon
-from veil.tools.arguments import is_int, is_number
+from veil.tools.numbers import is_int, is_number
 
 __all__ = [
     "MOST_VIEWS",

@@ -17,7 +17,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.contrasts import adjusted_p_values
 from veil.results.units import Unit, make_table
-from veil.tools.normal import alpha_of, two_sided
+from veil.tools.numbers import alpha_of, two_sided
 
 if TYPE_CHECKING:
     import pyarrow

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from veil.errors import ParameterError
 from veil.marginals.flats import flat_count, flats, geometry_of
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["COVERED_SETS", "covering_design", "schoenheim"]
 

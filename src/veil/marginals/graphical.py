@@ -62,7 +62,7 @@ class Objective:
 
     def __call__(self, theta: Floats) -> tuple[float, Floats]:
         """The value at theta, and the slope."""
-        from veil.kernels.contrasts import contrast
+        from veil.kernels.transforms import contrast
 
         check()
         table, log_total = self._exponential(theta)
@@ -76,7 +76,7 @@ class Objective:
         return self._exponential(theta)[0].copy()
 
     def _exponential(self, theta: Floats) -> tuple[Floats, float]:
-        from veil.kernels.contrasts import combine
+        from veil.kernels.transforms import combine
 
         table = self._table
         table[:] = 0.0

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from veil.marginals.scatter import MOST_COVARIANCES, Places, Scatter
 from veil.results.laws import score_interval
-from veil.tools.normal import alpha_of, two_sided
+from veil.tools.numbers import alpha_of, two_sided
 
 __all__ = ["MEASURED", "PARTS", "Bounds", "cell_bounds", "conditional_bounds", "conditional_intervals"]
 

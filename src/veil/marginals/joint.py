@@ -27,9 +27,8 @@ from veil.marginals.tables import MOST_CELLS, Places
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked, with_truth
 from veil.results.units import Unit, make_table
-from veil.tools.arguments import is_int
 from veil.tools.limits import admit
-from veil.tools.normal import selected_level
+from veil.tools.numbers import is_int, selected_level
 
 if TYPE_CHECKING:
     import pyarrow

@@ -15,7 +15,7 @@ from veil.marginals.conditional import Conditional
 from veil.marginals.joint import Joint
 from veil.marginals.marginal import Cells, Marginal
 from veil.marginals.tables import Places
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["MOST_MARGINALS", "KnownJoint"]
 

@@ -19,7 +19,7 @@ from veil.marginals.intervals import MEASURED, Bounds, conditional_intervals
 from veil.marginals.joint import Joint, places_of
 from veil.marginals.scatter import MOST_COVARIANCES
 from veil.marginals.tables import Places
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 
 __all__ = ["LinearJoint"]
 

@@ -18,7 +18,7 @@ from veil.marginals.intervals import Bounds
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked, with_truth
 from veil.results.units import Column, Unit, make_table, value_unit
-from veil.tools.normal import selected_level, two_sided
+from veil.tools.numbers import selected_level, two_sided
 
 if TYPE_CHECKING:
     import pyarrow

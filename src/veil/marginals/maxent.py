@@ -28,7 +28,7 @@ from veil.errors import InputError, ParameterError
 from veil.marginals.tables import MOST_CELLS
 
 if TYPE_CHECKING:
-    from veil.kernels.sums import Plan
+    from veil.kernels.ipf import SumIndex
 
 __all__ = ["Reconstruction", "Reconstructions", "maximal", "reconstruct", "reconstruct_many"]
 
@@ -153,10 +153,10 @@ def reconstruct_many(sizes: Sequence[int], sets: Sequence[Sequence[int]], given:
     return Reconstructions(tables, gaps, steps)
 
 
-def _fitted(plan: Plan, given: Floats, tables: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def _fitted(plan: SumIndex, given: Floats, tables: Floats) -> tuple[Floats, NDArray[np.int64]]:
     """Fill the tables, spread over threads; their gaps and steps."""
     from veil.kernels.ipf import fit_each
-    from veil.kernels.threads import in_order, thread_count
+    from veil.kernels.parallel import in_order, thread_count
 
     grid = tables.reshape(len(tables), plan.by_row.shape[1], plan.low.shape[1])
     worth = grid.size * len(plan.low) >= _WORTH_A_THREAD
@@ -172,9 +172,9 @@ def _fitted(plan: Plan, given: Floats, tables: Floats) -> tuple[Floats, NDArray[
 
 
 @lru_cache(maxsize=64)
-def _plan(shape: tuple[int, ...], sets: tuple[Places, ...]) -> tuple[Plan, tuple[Places, ...]]:
+def _plan(shape: tuple[int, ...], sets: tuple[Places, ...]) -> tuple[SumIndex, tuple[Places, ...]]:
     """Where the cells of a table of this shape go, and the constraints in the order in which the plan has them."""
-    from veil.kernels.sums import Plan
+    from veil.kernels.ipf import SumIndex
 
     cells, cut, rows = math.prod(shape), 0, 1
     while cells > _ONE_ROW and cut < len(shape) and (rows * shape[cut]) ** 2 <= cells:
@@ -214,7 +214,7 @@ def _plan(shape: tuple[int, ...], sets: tuple[Places, ...]) -> tuple[Plan, tuple
         by_row.append(starts[i] + step * numbers(head, sized(head), row_values, rows))
         high[i] = by_row[-1] if not tail else starts[i] + step * np.arange(rows)
     counts = [len(group) for group in heads.values()] + [len(only_high)]
-    plan = Plan(
+    plan = SumIndex(
         groups=np.array(groups, dtype=np.uint32),
         classes=np.array([math.prod(sized(head)) for head in heads], dtype=np.int64),
         members=np.cumsum([0, *counts], dtype=np.int64),

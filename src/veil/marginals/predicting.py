@@ -20,7 +20,7 @@ from veil.marginals.choosing import expected_cells, products
 from veil.mechanisms import GRR
 from veil.mechanisms.choice import least_variance
 from veil.privacy import check_epsilon
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["Predicted", "predicted_error", "predicted_fourier_error"]
 

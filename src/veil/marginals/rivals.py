@@ -28,7 +28,7 @@ from veil.marginals.tables import Places
 from veil.mechanisms import PGR, PureOracle
 from veil.mechanisms.choice import better, least_variance
 from veil.survey import AttributeSets, EachOf
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.view import width_of
 
 __all__ = ["AllMarginals", "FullContingency", "Uniform", "variance_factor"]

@@ -22,7 +22,7 @@ from veil.mechanisms.choice import least_variance
 from veil.privacy import check_epsilon, decimal_text
 from veil.study import Collected, OneRound
 from veil.survey import AttributeSets, EachOf, ListedSets, Survey
-from veil.tools.arguments import is_int, is_number
+from veil.tools.numbers import is_int, is_number
 
 __all__ = ["CALM", "JointStudy", "MarginalStudy", "ViewStudy"]
 

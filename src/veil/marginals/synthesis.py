@@ -123,7 +123,7 @@ def _information(pair: Floats) -> float:
 class _Next:
     """What the next attribute follows: combinations of earlier attributes, and its chances for each of them.
 
-    The arrays stand as `veil.kernels.people` describes them.
+    The arrays stand as `veil.kernels.synthesis` describes them.
     """
 
     values: int
@@ -169,20 +169,20 @@ def _given(table: Floats) -> Floats:
 
 def _draw_next(wanted: _Next, codes: NDArray[np.int32], place: int, rng: np.random.Generator) -> None:
     """Fill one attribute of all people."""
-    from veil.kernels.people import draw, fit
-    from veil.kernels.threads import in_order, thread_count
+    from veil.kernels.parallel import in_order, thread_count
+    from veil.kernels.synthesis import draw_attribute, fit_factors
 
     people = codes.shape[1]
     structure = wanted.parts, wanted.places, wanted.strides, wanted.starts, wanted.values
     fitted = np.ascontiguousarray(codes[:, :_FITTED])
     alone = len(wanted.starts) == 2  # then its chances are the factors
-    factors = wanted.chances if alone else fit(fitted, *structure, wanted.chances, _SLACK, _LIMIT, _MOST_SWEEPS)
+    factors = wanted.chances if alone else fit_factors(fitted, *structure, wanted.chances, _SLACK, _LIMIT, _MOST_SWEEPS)
     uniforms: Floats = rng.random(size=(people,))
     pieces = thread_count() if people >= _WORTH_A_THREAD else 1
     bounds = [people * i // pieces for i in range(pieces + 1)]
 
     def work(piece: tuple[int, int]) -> None:
         start, stop = piece
-        draw(codes, start, *structure, factors, uniforms[start:stop], codes[place, start:stop])
+        draw_attribute(codes, start, *structure, factors, uniforms[start:stop], codes[place, start:stop])
 
     in_order(work, list(pairwise(bounds)))

@@ -26,7 +26,7 @@ from veil.mechanisms.stochastic_rounding import StochasticRounding
 from veil.mechanisms.subset import SubsetSelection
 from veil.mechanisms.sue import SUE
 from veil.mechanisms.the import THE
-from veil.tools.canonical import kind_of
+from veil.tools.json_documents import kind_of
 
 __all__ = [
     "BLH",

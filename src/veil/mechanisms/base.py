@@ -20,7 +20,7 @@ from veil.entropy import Batch, Source, outcomes
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.privacy import Guarantee, check_epsilon, decimal_text
 from veil.tally import Tally, check_weights, weight_sums
-from veil.tools.canonical import Json, digest, number, take
+from veil.tools.json_documents import Json, digest, number, take
 from veil.view import View
 from veil.wire.layout import Columns, Layout
 from veil.wire.reports import Reports

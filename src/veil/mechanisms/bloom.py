@@ -25,11 +25,13 @@ def positions(cohorts: NDArray[Any], spread_values: U64, bits: int, hashes: int)
     >>> positions(np.array([0, 1]), np.array([7, 7], dtype=np.uint64), bits=128, hashes=2).shape
     (2, 2)
     """
-    from veil.kernels.hashing import bucket_of, spread
+    from veil.kernels.hashing import bucket_of, splitmix64_each
 
     # Spread twice: one round only would give hash j the seed that is also the spread value of code j.
-    own = spread(np.ascontiguousarray(cohorts, dtype=np.uint64))
-    return np.stack([bucket_of(spread(own ^ np.uint64(j)), spread_values, bits) for j in range(hashes)], axis=1)
+    own = splitmix64_each(np.ascontiguousarray(cohorts, dtype=np.uint64))
+    return np.stack(
+        [bucket_of(splitmix64_each(own ^ np.uint64(j)), spread_values, bits) for j in range(hashes)], axis=1
+    )
 
 
 def filters(places: U64, bits: int) -> NDArray[np.uint8]:

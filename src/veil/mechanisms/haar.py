@@ -78,7 +78,7 @@ class HaarResponse(KeptSign):
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
         """For each row, the reports with the sign +1 less those with -1; `estimate` transforms the sum once."""
-        from veil.kernels.hadamard import signed_histogram
+        from veil.kernels.transforms import signed_histogram
 
         return signed_histogram(columns["signed_row"].astype(np.uint64), weights, self.order)
 
@@ -90,7 +90,7 @@ class HaarResponse(KeptSign):
         Of all reports, the share whose sign is that of the pair's column less the others, over 2 p - 1: a report of
         somebody in another pair has either sign in half of the rows, and adds 0 on average.
         """
-        from veil.kernels.hadamard import transform
+        from veil.kernels.transforms import transform
 
         tally = self.own(tally)
         signs = tally.counts.copy()

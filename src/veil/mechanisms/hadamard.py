@@ -88,7 +88,7 @@ class HadamardResponse(KeptSign, PureOracle):
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
         """For the whole domain the signed histogram over the rows, which adds up; `shares` transforms the sum once."""
-        from veil.kernels.hadamard import signed_histogram
+        from veil.kernels.transforms import signed_histogram
 
         if candidates is None:
             return signed_histogram(_wide(columns), weights, self.order)
@@ -104,8 +104,8 @@ class HadamardResponse(KeptSign, PureOracle):
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
         from veil.kernels.counting import halves
-        from veil.kernels.hadamard import count_parities, count_parities_weighted
-        from veil.kernels.threads import add_up
+        from veil.kernels.parallel import sum_over_threads
+        from veil.kernels.transforms import count_parities, count_parities_weighted
 
         reports = _wide(columns)
         if candidates is None:
@@ -113,7 +113,7 @@ class HadamardResponse(KeptSign, PureOracle):
             return (total + self._transformed(self.counts(columns, None, weights))) // 2
         count = count_parities if weights is None else count_parities_weighted
         codes = candidates.astype(np.uint64)
-        return add_up(count, (reports, weights), *halves(codes), work=len(codes))
+        return sum_over_threads(count, (reports, weights), *halves(codes), work=len(codes))
 
     def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         reports = _wide(columns)[:, None]
@@ -122,7 +122,7 @@ class HadamardResponse(KeptSign, PureOracle):
 
     def _transformed(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
         """For every value, the reports whose sign is that of its column less those whose is not."""
-        from veil.kernels.hadamard import transform
+        from veil.kernels.transforms import transform
 
         signs = histogram.copy()
         transform(signs)

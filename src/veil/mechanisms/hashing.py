@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.entropy import Source
-from veil.kernels.device import Hashed, count_hashed
+from veil.kernels.parallel import Hashed, dispatch_count_hashed
 from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.shared import stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
@@ -116,7 +116,7 @@ class LocalHashing(PureOracle):
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
         codes = np.arange(self.domain.size, dtype=np.uint64) if candidates is None else candidates
-        return count_hashed(self._hashed(columns, codes), weights)
+        return dispatch_count_hashed(self._hashed(columns, codes), weights)
 
     def hashed(self, columns: Columns, candidates: NDArray[Any]) -> Hashed | None:
         return self._hashed(columns, candidates)

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from veil.domain import Bits, DomainLike
 from veil.entropy import Words
 from veil.errors import ParameterError, VeilError
-from veil.kernels.device import Hashed, chosen
+from veil.kernels.parallel import Hashed, current_device
 from veil.mechanisms.hashing import LocalHashing
 from veil.mechanisms.projective import is_prime
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 from veil.view import Segment
 from veil.wire.layout import Columns
 
@@ -113,7 +113,7 @@ class LinearHashing(LocalHashing):
         return self.spread(prefixes), np.ascontiguousarray(suffixes, dtype=np.uint64)
 
     def hash(self, seeds: NDArray[np.uint64], codes: NDArray[Any]) -> NDArray[np.uint64]:
-        from veil.kernels.linear import linear_buckets
+        from veil.kernels.hashing import linear_buckets
 
         return linear_buckets(seeds, *self._spread(codes), self.hash_range, self.cells)
 
@@ -122,8 +122,8 @@ class LinearHashing(LocalHashing):
     def support(
         self, columns: Columns, candidates: NDArray[Any] | None, weights: NDArray[np.int64] | None
     ) -> NDArray[np.int64]:
-        from veil.kernels.linear import count_linear
-        from veil.kernels.threads import add_up
+        from veil.kernels.hashing import count_linear
+        from veil.kernels.parallel import sum_over_threads
 
         if candidates is None and weights is None:
             prefixes = np.arange(-(-self.domain.size >> self.suffix), dtype=np.uint64)
@@ -133,11 +133,11 @@ class LinearHashing(LocalHashing):
         shared = (*self._spread(codes), self.hash_range, self.cells)
         seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
         if weights is None:
-            return add_up(lambda s, b: count_linear(s, b, given, *shared), (seeds, buckets), work=len(codes))
-        return add_up(count_linear, (seeds, buckets, weights), *shared, work=len(codes))
+            return sum_over_threads(lambda s, b: count_linear(s, b, given, *shared), (seeds, buckets), work=len(codes))
+        return sum_over_threads(count_linear, (seeds, buckets, weights), *shared, work=len(codes))
 
     def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
-        from veil.kernels.linear import linear_matrix
+        from veil.kernels.hashing import linear_matrix
 
         seeds, buckets = self.expand(columns["seed"]), columns["bucket"].astype(np.uint64)
         return linear_matrix(seeds, buckets, *self._spread(candidates), self.hash_range, self.cells)
@@ -151,7 +151,7 @@ class LinearHashing(LocalHashing):
         With Y(u) the sum over reports and s = 1 .. q - 1 of w^(s (h(prefix) - bucket)) where u is s times the report's
         coefficients, the support of digits j is (n + FFT(Y)(j)) / q. `answers` goes through the reports anew each time.
         """
-        device = chosen()
+        device = current_device()
         if device is None or not device.decodes(self.hash_range, self.cells):
             return self._transforms(answers, prefixes)
 
@@ -177,7 +177,7 @@ class LinearHashing(LocalHashing):
 
     def spectra(self, answers: Iterable[Columns], prefixes: NDArray[Any]) -> tuple[NDArray[np.complex128], int]:
         """Runs at the collector: one spectrum per prefix, and how many reports are in them. Spectra add up."""
-        from veil.kernels.linear import add_coset, coefficients, multiples
+        from veil.kernels.hashing import add_coset, coefficients, multiples
 
         q, z = self.hash_range, self.spread(prefixes)
         powers = np.array([q**k for k in range(self.digits - 1, -1, -1)], dtype=np.int64)
@@ -196,7 +196,7 @@ class LinearHashing(LocalHashing):
         """Runs at the collector: the support of all 2^suffix values behind a prefix, from the spectrum of all."""
         from scipy.fft import hfftn
 
-        from veil.kernels.threads import thread_count
+        from veil.kernels.parallel import thread_count
 
         q, shape = self.hash_range, (self.hash_range,) * self.digits
         waves = hfftn(spectrum.reshape(*shape[:-1], -1), s=shape, overwrite_x=True, workers=thread_count())

@@ -22,7 +22,7 @@ from veil.mechanisms.numeric import NumericMechanism
 from veil.privacy import WORD, Guarantee
 from veil.results.mean import Mean
 from veil.tally import Tally
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.wire.layout import Columns
 
 __all__ = ["MeanMechanism", "Moments"]

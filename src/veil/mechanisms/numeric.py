@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from veil.domain import DomainLike, Integers, Numeric
 from veil.errors import ParameterError
 from veil.mechanisms.base import Mechanism
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["NumericMechanism"]
 

@@ -14,8 +14,8 @@ from veil.domain import DomainLike
 from veil.errors import ParameterError
 from veil.mechanisms.hashing import LocalHashing
 from veil.privacy import Guarantee
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 from veil.view import View
 
 __all__ = ["OLH"]
@@ -64,9 +64,9 @@ class OLH(LocalHashing):
         """A short seed r stands for splitmix64(splitmix64(r)), as in RandomProjection; a long one for itself."""
         if self.seed_bytes == 8:
             return super().expand(seeds)
-        from veil.kernels.hashing import spread
+        from veil.kernels.hashing import splitmix64_each
 
-        return spread(spread(np.ascontiguousarray(seeds, dtype=np.uint64)))
+        return splitmix64_each(splitmix64_each(np.ascontiguousarray(seeds, dtype=np.uint64)))
 
     def seen_through(self, view: View) -> Guarantee:
         # 2^32 functions are too few to promise that sets share buckets as rarely as under a random one: no delta then

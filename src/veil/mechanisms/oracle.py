@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.kernels.device import Hashed
+from veil.kernels.parallel import Hashed
 from veil.mechanisms.base import Mechanism
 from veil.privacy import Guarantee
 from veil.results.estimate import Estimate
 from veil.results.noise import Fakes, Noise, SupportNoise
 from veil.tally import Tally
-from veil.tools.arguments import is_int, is_number
+from veil.tools.numbers import is_int, is_number
 from veil.view import View
 from veil.wire.layout import Columns
 
@@ -68,10 +68,10 @@ class FrequencyOracle(Mechanism):
 
     def spread(self, codes: NDArray[Any]) -> NDArray[np.uint64]:
         """64 well-mixed bits per value: splitmix64 of an index, 8 bytes of a salted SHA-256 of longer values."""
-        from veil.kernels.hashing import spread
+        from veil.kernels.hashing import splitmix64_each
 
         if codes.ndim == 1:
-            return spread(np.ascontiguousarray(codes, dtype=np.uint64))
+            return splitmix64_each(np.ascontiguousarray(codes, dtype=np.uint64))
         salt = bytes.fromhex(self.digest)
         digests = b"".join(hashlib.sha256(salt + row.tobytes()).digest()[:8] for row in codes)
         return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

@@ -21,8 +21,8 @@ from veil.mechanisms.shared import histogram
 from veil.privacy import WORD, Guarantee
 from veil.results.noise import SupportNoise
 from veil.tally import Tally
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["PGR"]

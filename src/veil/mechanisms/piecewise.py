@@ -16,8 +16,8 @@ from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.moments import MeanMechanism
 from veil.privacy import exp_near, inside_threshold
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 from veil.wire.layout import Field, Layout
 
 __all__ = ["Piecewise"]

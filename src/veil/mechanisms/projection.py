@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.errors import ParameterError
 from veil.mechanisms.hashing import LocalHashing
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 
 __all__ = ["RandomProjection"]
 
@@ -57,9 +57,9 @@ class RandomProjection(LocalHashing):
 
         Once would give row r the seed that is also the spread value r, and the matrix would be symmetric.
         """
-        from veil.kernels.hashing import spread
+        from veil.kernels.hashing import splitmix64_each
 
-        return spread(spread(np.ascontiguousarray(seeds, dtype=np.uint64)))
+        return splitmix64_each(splitmix64_each(np.ascontiguousarray(seeds, dtype=np.uint64)))
 
     @property
     def bias(self) -> float:

@@ -184,7 +184,7 @@ def _transformed(messages: NDArray[np.int64], geometry: Geometry) -> NDArray[np.
     from scipy.fft import hfftn
 
     from veil.kernels.geometry import fold, perpendicular
-    from veil.kernels.threads import thread_count
+    from veil.kernels.parallel import thread_count
 
     q, t, powers = geometry.prime, geometry.dimension, geometry.powers
     supports = np.empty(len(messages), dtype=np.int64)

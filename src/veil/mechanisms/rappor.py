@@ -22,8 +22,8 @@ from veil.mechanisms.shared import bit_support
 from veil.privacy import WORD, Guarantee, coin_threshold, decimal_text, exp_below, log_above, root_below
 from veil.results.noise import UnknownNoise
 from veil.tally import Tally
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, number
+from veil.tools.json_documents import Json, number
+from veil.tools.numbers import is_int
 from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["Rappor"]

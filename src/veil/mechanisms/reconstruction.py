@@ -18,7 +18,7 @@ from veil.errors import InputError, ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.waves import Wave
 from veil.results.distribution import Fit
-from veil.tools.arguments import is_int, is_number
+from veil.tools.numbers import is_int, is_number
 
 __all__ = ["Model", "Smoothing", "Stopping", "neighbour_share", "reconstruct", "run"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.tools.extras import missing
+from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
@@ -61,5 +61,5 @@ def _lasso() -> tuple[Any, type[Warning]]:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import Lasso
     except ImportError:
-        raise missing("decoding RAPPOR's reports needs scikit-learn", "rappor") from None
+        raise missing_extra("decoding RAPPOR's reports needs scikit-learn", "rappor") from None
     return Lasso, ConvergenceWarning

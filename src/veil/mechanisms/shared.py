@@ -34,10 +34,10 @@ def bit_support(
 ) -> NDArray[np.int64]:
     """How many rows (or how much weight) have each candidate's bit set."""
     from veil.kernels.counting import count_bits, count_bits_weighted
-    from veil.kernels.threads import add_up
+    from veil.kernels.parallel import sum_over_threads
 
     count = count_bits if weights is None else count_bits_weighted
-    counts = add_up(count, (bits, weights), work=size)[:size]
+    counts = sum_over_threads(count, (bits, weights), work=size)[:size]
     return counts if candidates is None else counts[candidates.astype(np.int64)]
 
 

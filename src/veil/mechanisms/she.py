@@ -18,8 +18,8 @@ from veil.mechanisms.oracle import FrequencyOracle
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, root_below
 from veil.results.noise import AdditiveNoise
 from veil.tally import Tally
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["SHE"]

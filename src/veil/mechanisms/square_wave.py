@@ -22,8 +22,8 @@ from veil.mechanisms.numeric import NumericMechanism
 from veil.mechanisms.shared import histogram
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, exp_near
 from veil.tally import Tally
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 from veil.wire.layout import Columns, Field, Layout
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from veil.mechanisms.oracle import PureOracle
 from veil.mechanisms.shared import bit_support, bit_supports, histogram
 from veil.privacy import WORD, Guarantee, exp_below, inside_threshold
 from veil.results.noise import SupportNoise
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 from veil.wire.layout import Columns, Field, Layout, byte_width
 
 __all__ = ["SubsetSelection"]
@@ -102,7 +102,7 @@ class SubsetSelection(PureOracle):
         return float(self.domain.size if self.as_bits else self.subset_size)
 
     def draw(self, codes: NDArray[Any], source: Source) -> dict[str, NDArray[Any]]:
-        from veil.kernels.subsets import subset_bits, subset_lists
+        from veil.kernels.draws import subset_bits, subset_lists
 
         build: Callable[..., NDArray[Any]] = subset_bits if self.as_bits else subset_lists
         inside = source.coin(self._inside, len(codes))

@@ -12,7 +12,7 @@ from veil.domain import DomainLike
 from veil.errors import ParameterError
 from veil.mechanisms.unary import UnaryEncoding
 from veil.privacy import coin_threshold, decimal_text, exp_near
-from veil.tools.canonical import Json, number
+from veil.tools.json_documents import Json, number
 
 __all__ = ["THE", "best_theta"]
 

@@ -13,7 +13,7 @@ from veil.results.bands import Bands
 from veil.results.distribution import Distribution
 from veil.study import Collected, OneRound, Study
 from veil.survey import SurveyTally
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["DistributionStudy", "check_bands", "numeric_domain", "whole", "without_bands", "worth"]
 

@@ -19,8 +19,8 @@ from veil.mechanisms.waves import Wave
 from veil.results.distribution import Distribution
 from veil.results.smooth_bands import SmoothBands
 from veil.tally import Tally
-from veil.tools.arguments import is_int
 from veil.tools.limits import admit
+from veil.tools.numbers import is_int
 
 __all__ = ["FEWEST", "MOST", "SURVEYS", "coarse_wave", "found_model", "wave_bands"]
 
@@ -67,7 +67,7 @@ def wave_bands(
     >>> bool(low < found.mean() < high)
     True
     """
-    from veil.kernels.threads import in_order
+    from veil.kernels.parallel import in_order
 
     few, many = _BUCKETS
     surveys = _surveys(replicates)

@@ -21,7 +21,7 @@ from veil.results.estimate import Estimate
 from veil.results.level_bands import LevelBands
 from veil.study import Collected
 from veil.survey import Survey
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.tree import Tree
 
 __all__ = ["Binning"]

@@ -34,7 +34,7 @@ from veil.results.estimate import Estimate
 from veil.results.level_bands import LevelBands
 from veil.study import Collected, Kept
 from veil.survey import OneOf, Public, Question, Survey, SurveyTally
-from veil.tools.arguments import is_int, is_number
+from veil.tools.numbers import is_int, is_number
 from veil.tree import Tree, admm, consistent, project
 from veil.view import Ancestor
 

@@ -21,7 +21,7 @@ from veil.mechanisms import SquareWave
 from veil.mechanisms.reconstruction import Model, Stopping, run
 from veil.mechanisms.waves import Wave
 from veil.results.programmes import below
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["ROUGH", "Roughness", "roughness", "round_steps"]
 

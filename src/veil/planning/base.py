@@ -16,9 +16,9 @@ from veil.domain.times import is_time
 from veil.errors import InputError, ParameterError
 from veil.planning.rebuilding import rebuilt, settings_from_text
 from veil.study import Study
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
-from veil.tools.text import unknown_name
+from veil.tools.json_documents import Json
+from veil.tools.messages import unknown_name
+from veil.tools.numbers import is_int
 
 if TYPE_CHECKING:
     from veil.files.opening import PathLike

@@ -13,7 +13,7 @@ from veil.planning.mean import MeanGoal, VarianceGoal
 from veil.planning.numbers import NumbersGoal
 from veil.planning.sql import SqlGoal
 from veil.study import STUDIES
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
 
 __all__ = ["GOALS", "goal_of", "plan"]
 

@@ -11,7 +11,7 @@ from veil.hitters.search import words
 from veil.planning.base import Goal, Measure, Option, Row, Ways, Wishes, byte_text
 from veil.study import Study
 from veil.survey import OneOf
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["HittersGoal"]
 

@@ -18,7 +18,7 @@ from veil.marginals.tables import MOST_CELLS
 from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text, in_words
 from veil.study import Study
 from veil.survey import EachOf
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["MarginalsGoal"]
 

@@ -26,7 +26,7 @@ from veil.results.distribution import Distribution
 from veil.study import OneRound, Study
 from veil.survey import Survey, SurveyTally
 from veil.tally import merge
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["NumbersGoal"]
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_type_hints
 from veil.errors import InputError, ParameterError
 from veil.study import Study
 from veil.study.parameters import from_text
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
 
 __all__ = ["rebuilt", "settings_from_text", "takes"]
 

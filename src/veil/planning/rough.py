@@ -21,8 +21,7 @@ from veil.numeric.free import free_bands
 from veil.results.distribution import Distribution
 from veil.results.level_bands import LevelBands
 from veil.tally import Tally
-from veil.tools.normal import two_sided
-from veil.tools.shares import proportional
+from veil.tools.numbers import proportional, two_sided
 
 __all__ = ["banded_error", "wave_error"]
 

@@ -10,7 +10,7 @@ from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes
 from veil.planning.histogram import HistogramGoal
 from veil.shuffle import Amplified, ShuffleDesign, Shuffler, designs
 from veil.study import Study
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["ShuffledHistogram"]
 

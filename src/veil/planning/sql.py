@@ -13,7 +13,7 @@ from veil.domain import Domain, Record
 from veil.errors import InputError, ParameterError
 from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text, in_words
 from veil.study import Study
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 if TYPE_CHECKING:
     from veil.files.opening import PathLike

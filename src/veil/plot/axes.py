@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.tools.extras import missing
+from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     import pyarrow
@@ -209,7 +209,7 @@ def save(ax: Axes, path: str) -> None:
 def need_matplotlib() -> None:
     """Refuse to draw where matplotlib is not there: before the work, not after it."""
     if find_spec("matplotlib") is None:
-        raise missing("pictures need matplotlib", "plot")
+        raise missing_extra("pictures need matplotlib", "plot")
 
 
 def pyplot() -> Any:

@@ -16,7 +16,7 @@ from veil.post.processed import Calibrated, Normed, PositiveAnswers, Processed, 
 from veil.post.queries import EveryValue, MostFrequent, Query, Sets, squared_errors
 from veil.post.redrawing import redraw_counts
 from veil.post.selection import PAPER_METHODS, Selection, quietly, recommend, select
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
 
 __all__ = [
     "FAMILIES",

@@ -113,7 +113,7 @@ def posterior(estimate: Estimate, prior: Prior, constant: bool, cut: float = np.
 def _posterior(
     estimate: Estimate, prior: Prior, constant: bool, cut: float = np.inf
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    from veil.kernels.mixing import posteriors
+    from veil.kernels.normal_mixtures import posteriors
 
     held = prior.masses > 0
     atoms, log_mass = prior.atoms[held], np.log(prior.masses[held])

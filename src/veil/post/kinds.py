@@ -15,8 +15,7 @@ from veil.errors import EmptyError, InputError, ParameterError
 from veil.post.consistency import keep, norm
 from veil.post.processed import Normed, PositiveAnswers, Processed
 from veil.results.estimate import Estimate
-from veil.tools.arguments import is_int
-from veil.tools.normal import critical
+from veil.tools.numbers import critical, is_int
 
 __all__ = ["HistogramMethod", "Method", "ModelMethod", "QueryMethod"]
 

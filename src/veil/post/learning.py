@@ -70,7 +70,7 @@ def learn(observed: Floats, variance: Callable[[Floats], Floats], component: Flo
     >>> bool(abs(found.atoms @ found.masses - 0.3) < 1e-3), found.gap < 1e-6
     (True, True)
     """
-    from veil.kernels.mixing import likelihoods
+    from veil.kernels.normal_mixtures import likelihoods
 
     sigma = float(np.sqrt(variance(np.zeros(1))[0]))
     atoms = grid(observed, sigma)
@@ -122,12 +122,12 @@ class _Mixture:
             w, z, step = w + _reach(w, dw) * dw, z + _reach(z, dz) * dz, step + 1
 
     def _mix(self, w: Floats) -> Floats:
-        from veil.kernels.mixing import mixtures
+        from veil.kernels.normal_mixtures import mixtures
 
         return np.asarray(mixtures(self.rows, self.first, w[: self.atoms]) + self.beside @ w[self.atoms :])
 
     def _score(self, shares: Floats) -> Floats:
-        from veil.kernels.mixing import scores
+        from veil.kernels.normal_mixtures import scores
 
         return np.concatenate([scores(self.rows, self.first, shares, self.atoms), shares @ self.beside])
 
@@ -137,7 +137,7 @@ class _Mixture:
 
     def _newton(self, curvature: Floats, ridge: Floats) -> _Solver:
         """Solves (L' diag(curvature) L + diag(ridge)) x = r: a band of atoms, bordered by the columns beside them."""
-        from veil.kernels.mixing import factor, gram, scores, solve
+        from veil.kernels.normal_mixtures import factor, gram, scores, solve
 
         band = gram(self.rows, self.first, curvature, self.atoms)
         band[:, 0] += ridge[: self.atoms]

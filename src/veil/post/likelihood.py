@@ -17,7 +17,7 @@ from veil.post.processed import Processed
 from veil.results.estimate import Estimate
 from veil.results.noise import Noise, SupportNoise
 from veil.tally import Tally
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.wire.layout import Layout
 from veil.wire.reports import Reports
 

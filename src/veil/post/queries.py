@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError, ParameterError
 from veil.results.estimate import Estimate
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["EveryValue", "MostFrequent", "Query", "Sets", "as_query", "squared_errors"]
 

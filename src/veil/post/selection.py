@@ -15,8 +15,7 @@ from veil.post.processed import Processed
 from veil.post.queries import as_query, squared_errors
 from veil.post.redrawing import redraw
 from veil.results.estimate import Estimate
-from veil.tools.arguments import is_int
-from veil.tools.shares import proportional
+from veil.tools.numbers import is_int, proportional
 
 __all__ = ["PAPER_METHODS", "Selection", "quietly", "recommend", "select"]
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Numeric
-from veil.tools.canonical import Kinds
+from veil.tools.json_documents import Kinds
 
 if TYPE_CHECKING:
     from veil.results.distribution import Distribution

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veil.errors import DomainError, InputError, WireError
 from veil.results.codec import read_fields, write_fields
 from veil.results.units import Unit, key_columns
-from veil.tools.canonical import Json, Kinds, kind_of
+from veil.tools.json_documents import Json, Kinds, kind_of
 
 if TYPE_CHECKING:
     import pandas

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from veil.results.base import Result, Truth
 from veil.results.units import Unit, key_columns, named_keys
-from veil.tools.text import escape_text
+from veil.tools.messages import escape_text
 
 if TYPE_CHECKING:
     import pyarrow

@@ -35,7 +35,7 @@ from veil.results.contrasts import (
 from veil.results.estimate import Estimate
 from veil.results.mean import Mean
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit, time_or_number, value_unit
-from veil.tools.normal import alpha_of, selected_level
+from veil.tools.numbers import alpha_of, selected_level
 
 if TYPE_CHECKING:
     import pyarrow

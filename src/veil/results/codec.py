@@ -19,7 +19,7 @@ from veil.domain import Domain, labels_from_json
 from veil.errors import VeilError, WireError
 from veil.results.bands import BANDS, Bands
 from veil.results.noise import NOISES, Noise
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["SOMETIMES", "read_fields", "write_fields"]
 

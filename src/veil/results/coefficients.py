@@ -13,7 +13,7 @@ from veil.domain import Domain
 from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.units import Unit, make_table
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 
 if TYPE_CHECKING:
     import pyarrow

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veil.results.estimate import Estimate
 from veil.results.noise import SupportNoise
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 
 __all__ = [
     "Reach",
@@ -101,7 +101,7 @@ def frequency_p_values(after: Estimate, before: Estimate) -> Floats:
         same = (first.p, first.q, after.scale) == (second.p, second.q, before.scale)
         same = same and after.fakes is None and before.fakes is None
         if same and all(one.effective == one.n for one in (after, before)):
-            from veil.kernels.hypergeometric import fisher_p_values
+            from veil.kernels.tails import fisher_p_values
 
             counts = [np.rint(_Supports.of(one).counts).astype(np.int64) for one in (after, before)]
             return fisher_p_values(counts[0], after.n, counts[1], before.n)

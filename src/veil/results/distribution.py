@@ -21,7 +21,7 @@ from veil.privacy import Guarantee
 from veil.results.bands import Bands
 from veil.results.base import Result, Truth, true_shares, with_truth
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit, number_written
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 if TYPE_CHECKING:
     import pyarrow

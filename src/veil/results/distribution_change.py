@@ -17,7 +17,7 @@ from veil.results.contrasts import reach_of, square_and_add
 from veil.results.distribution import QUANTILES, Distribution
 from veil.results.free_bands import FreeBands
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit
-from veil.tools.normal import alpha_of
+from veil.tools.numbers import alpha_of
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,7 +9,7 @@ from typing import Any
 
 from veil.privacy import Guarantee
 from veil.results.base import Result, Truth
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["document", "document_bytes", "plain_rows"]
 

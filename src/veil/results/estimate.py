@@ -25,8 +25,7 @@ from veil.results.laws import (
 )
 from veil.results.noise import Fakes, Noise, SupportNoise
 from veil.results.units import Column, Unit, make_table, value_unit
-from veil.tools.arguments import is_int, is_number
-from veil.tools.normal import alpha_of, selected_level, two_sided
+from veil.tools.numbers import alpha_of, is_int, is_number, selected_level, two_sided
 
 if TYPE_CHECKING:
     import pyarrow

@@ -17,10 +17,9 @@ from veil.domain.set_text import SEPARATOR
 from veil.errors import InputError, WireError
 from veil.results.base import Result, Truth
 from veil.results.documents import document_bytes
-from veil.tools.bounded_json import RESULT, load_json
-from veil.tools.canonical import take
-from veil.tools.durable import write_atomically
-from veil.tools.text import unknown_name
+from veil.tools.filesystem import write_atomically
+from veil.tools.json_documents import RESULT, load_json, take
+from veil.tools.messages import unknown_name
 
 if TYPE_CHECKING:
     import pyarrow

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veil.domain import Integers, Numeric
 from veil.results.bands import Bands
 from veil.results.programmes import Programme, binomial_ends, hoeffding_ends
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 
 __all__ = ["FreeBands"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import ParameterError
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 
 __all__ = [
     "Inversion",

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from veil.domain import Integers, Numeric
 from veil.results.bands import Bands
 from veil.results.noise import SupportNoise
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 from veil.tree import Answers, Tree
 
 __all__ = ["LevelBands", "differences_law", "support_law"]

@@ -14,7 +14,7 @@ from veil.privacy import Guarantee
 from veil.results.base import Result
 from veil.results.laws import score_interval
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit, number_written, time_or_number
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 
 if TYPE_CHECKING:
     import pyarrow

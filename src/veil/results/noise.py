@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError
 from veil.results.laws import least_support
-from veil.tools.normal import critical
+from veil.tools.numbers import critical
 
 __all__ = ["NOISES", "AdditiveNoise", "Fakes", "Noise", "SupportNoise", "UnknownNoise"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from veil.domain import Domain, Integers, Numeric
 from veil.domain.times import is_time
 from veil.errors import WireError
-from veil.tools.text import escape_text
+from veil.tools.messages import escape_text
 
 if TYPE_CHECKING:
     import pyarrow

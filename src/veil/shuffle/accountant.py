@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from veil.errors import ParameterError
 from veil.shuffle.blanket import Blanket
 from veil.shuffle.bounds import check_users
-from veil.tools.arguments import is_int, is_number
+from veil.tools.numbers import is_int, is_number
 
 __all__ = ["Bracket", "Fakes", "delta_of"]
 

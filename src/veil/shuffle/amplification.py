@@ -15,8 +15,8 @@ from veil.shuffle import bounds
 from veil.shuffle.accountant import Bracket, Fakes, delta_of
 from veil.shuffle.blanket import Blanket, blanket_of
 from veil.shuffle.bounds import check_delta, check_users
-from veil.tools.normal import critical
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
+from veil.tools.numbers import critical
 
 if TYPE_CHECKING:
     from veil.mechanisms import Mechanism

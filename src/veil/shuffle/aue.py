@@ -20,7 +20,7 @@ from veil.privacy import WORD, Guarantee, coin_threshold
 from veil.results.noise import AdditiveNoise
 from veil.shuffle.bounds import check_delta, check_users
 from veil.tally import Tally
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["AUE"]

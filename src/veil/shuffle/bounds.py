@@ -10,7 +10,7 @@ import math
 
 from veil.errors import ParameterError
 from veil.privacy import check_epsilon
-from veil.tools.arguments import is_int, is_number
+from veil.tools.numbers import is_int, is_number
 
 __all__ = [
     "binary",

@@ -22,7 +22,7 @@ from veil.shuffle.protocols import protocol_of
 from veil.shuffle.ring import Ring, ring_of
 from veil.study import Study, study_from_json
 from veil.survey import Survey
-from veil.tools.durable import make_private_folder
+from veil.tools.filesystem import make_private_folder
 from veil.wire.reports import Reports
 
 __all__ = ["Collection", "Device"]

@@ -11,8 +11,8 @@ from veil.shuffle.parties.certificates import make_authority
 from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
 from veil.shuffle.ring import ring_of
 from veil.study import Study
-from veil.tools.canonical import Json, parse
-from veil.tools.durable import make_private_folder, write_atomically, write_secret
+from veil.tools.filesystem import make_private_folder, write_atomically, write_secret
+from veil.tools.json_documents import Json, parse_json
 
 __all__ = ["make_folder"]
 
@@ -52,7 +52,7 @@ def make_folder(
     keys, secrets = _keys(protocol, names, ring, bits) if public is None else _given(protocol, names, ring, public)
     if least is None:
         least = getattr(getattr(study, "shuffler", None), "users", 1)
-    document = parse(study.to_bytes())
+    document = parse_json(study.to_bytes())
     plan = Plan(protocol, collection, document, chosen, ring, tuple(zip(names, addresses, strict=True)), keys, least)
     make_private_folder(folder)
     if public is None:

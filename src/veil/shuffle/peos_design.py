@@ -29,7 +29,7 @@ from veil.shuffle.fakes import (
 )
 from veil.shuffle.saddle import fewest_fakes
 from veil.shuffle.shuffler import Shuffler
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["PeosDesign", "design_peos", "designs_peos"]
 

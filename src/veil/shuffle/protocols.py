@@ -7,7 +7,7 @@ from pathlib import Path
 from veil.errors import InputError, WireError
 from veil.shuffle.parties.plan import Plan
 from veil.shuffle.parties.protocol import Protocol
-from veil.tools.bounded_json import load_json
+from veil.tools.json_documents import load_json
 
 __all__ = ["protocol_of"]
 

@@ -18,7 +18,7 @@ from veil.entropy import Source
 from veil.errors import InputError, ParameterError
 from veil.mechanisms import GRR, OLH, Mechanism
 from veil.survey import Survey
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.wire.layout import Layout
 from veil.wire.reports import Reports
 

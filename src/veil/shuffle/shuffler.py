@@ -12,7 +12,7 @@ from veil.shuffle.amplification import Amplified, amplify
 from veil.shuffle.blanket import blanket_of
 from veil.shuffle.bounds import check_delta, check_users
 from veil.shuffle.fakes import against_server, against_server_and_users, check_fakeable
-from veil.tools.canonical import Json, number, take
+from veil.tools.json_documents import Json, number, take
 
 if TYPE_CHECKING:
     from veil.mechanisms import Mechanism

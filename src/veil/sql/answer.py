@@ -20,9 +20,9 @@ from veil.errors import DomainError, InputError, ParameterError, WireError
 from veil.privacy import Guarantee
 from veil.results.base import Result, Told, Truth
 from veil.results.units import Column, Unit, make_table
-from veil.tools.canonical import Json
-from veil.tools.normal import two_sided
-from veil.tools.text import unknown_name
+from veil.tools.json_documents import Json
+from veil.tools.messages import unknown_name
+from veil.tools.numbers import two_sided
 
 if TYPE_CHECKING:
     import pyarrow

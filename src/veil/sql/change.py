@@ -14,7 +14,7 @@ from veil.results.change import Change, check_same
 from veil.results.contrasts import adjusted_p_values, normal_p_value
 from veil.results.units import Column, Unit, make_table
 from veil.sql.answer import Answer, key_unit
-from veil.tools.normal import alpha_of, two_sided
+from veil.tools.numbers import alpha_of, two_sided
 
 if TYPE_CHECKING:
     import pyarrow

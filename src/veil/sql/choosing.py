@@ -31,7 +31,7 @@ from veil.sql.query import Both, Box, InRuns, Query
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.sql.table import Table
 from veil.survey import EachOf, OneOf
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = [
     "DESIGNS",

@@ -22,7 +22,7 @@ from veil.domain.inputs import Column, as_seconds, read_column, refuse_at, type_
 from veil.domain.times import as_times
 from veil.errors import DomainError, ParameterError
 from veil.survey import Public
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
 
 __all__ = ["Category", "Measure", "Moment", "PublicColumn", "identifier", "literal"]
 

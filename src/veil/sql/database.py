@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from veil.errors import EmptyError, InputError
-from veil.tools.extras import missing
+from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     from veil.sql.answer import Answer
@@ -43,7 +43,7 @@ class Database:
     ) -> None:
         lacking = [name for name in ("duckdb", "sqlglot") if find_spec(name) is None]
         if lacking:
-            raise missing(f"SQL needs {' and '.join(lacking)}", "sql")
+            raise missing_extra(f"SQL needs {' and '.join(lacking)}", "sql")
         self.path = Path(path)
         if "\0" in str(self.path):
             raise InputError("the path of a folder holds no zero byte")

@@ -23,7 +23,7 @@ from veil.errors import InputError, WireError
 from veil.sql.query import Box
 from veil.study.parameters import read, written
 from veil.survey import Ask
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 from veil.wire.layout import Columns
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from veil.domain.times import parse_time
 from veil.errors import DomainError, InputError
 from veil.sql.query import Bucket, Runs
 from veil.sql.regions import complement, union
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
 
 __all__ = ["NEGATED", "Comparison", "Dimension", "Width", "kind_of"]
 

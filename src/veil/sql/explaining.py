@@ -38,7 +38,7 @@ from veil.sql.rows import Alike, Rows
 from veil.sql.table import Table
 from veil.sql.weights import counts_people
 from veil.tools.limits import check
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
 
 if TYPE_CHECKING:
     import pyarrow

@@ -29,8 +29,8 @@ from veil.sql.rows import Rows
 from veil.sql.table import Table
 from veil.study.study import read_study_file
 from veil.survey import check_waves
-from veil.tools.canonical import parse
-from veil.tools.durable import beside, settle, write_atomically
+from veil.tools.filesystem import commit_file, temporary_beside, write_atomically
+from veil.tools.json_documents import parse_json
 from veil.wire.reports import Reports
 
 __all__ = ["STUDY_NAME", "Folder", "Unanswered", "create", "is_table", "open_folder", "open_study"]
@@ -88,7 +88,7 @@ def _table(path: Path) -> Table:
         raise
     except OSError:
         raise InputError(f"{path} cannot be read") from None
-    table = read_study_file(parse(content), {Table.kind: Table})
+    table = read_study_file(parse_json(content), {Table.kind: Table})
     assert isinstance(table, Table)
     return table
 
@@ -146,7 +146,7 @@ class Folder(Rows):
 
         `seeded` says in the file that a seed drew their noise.
         """
-        with beside(self.path / "part.parquet") as temporary:
+        with temporary_beside(self.path / "part.parquet") as temporary:
             given = [reports] if isinstance(reports, Reports) else reports
             rows = write_parquet(temporary, self.table.survey, given, seeded=seeded)
             if not rows:
@@ -159,7 +159,7 @@ class Folder(Rows):
                     " twice"
                 )
             target = self.path / f"part-{time.time_ns():020d}-{digest}.parquet"
-            settle(temporary, target)
+            commit_file(temporary, target)
         with self._lock:
             self._checked[_seen(target)] = _Checked(rows, digest, seeded=seeded)
         return target

@@ -44,13 +44,13 @@ class Grams:
     @cached_property
     def words(self) -> Words:
         """The sums as words, one row of pairs per class; made when they are first needed."""
-        from veil.kernels.wide import LARGE_WORDS
+        from veil.kernels.exact_sums import LARGE_WORDS
 
         return np.zeros((self._classes, pair_count(self._sums), LARGE_WORDS), np.uint64)
 
     def add(self, places: NDArray[np.int32], weights: NDArray[np.int64]) -> None:
         """Add rows: the class of each, and one row of weights per sum."""
-        from veil.kernels.products import add_products
+        from veil.kernels.exact_sums import add_products
 
         if self._sums < FEW_SUMS:
             add_products(places.astype(np.int64), weights, self.words.reshape(-1))
@@ -83,7 +83,7 @@ def add_gram(weights: NDArray[np.int64], numbers: NDArray[np.int64] | None, word
     """Add the sums of w w' over rows to `words`, one large sum per pair; with `numbers` u, below 2^30, those of
     w w' u u, and those of w w' u if `mixed`.
     """
-    from veil.kernels.products import add_grid, multiply
+    from veil.kernels.exact_sums import add_grid, multiply
 
     step = min(_MOST_ROWS, max(_LEAST_ROWS, _AT_ONCE // len(weights)))
     for start in range(0, weights.shape[1], step):

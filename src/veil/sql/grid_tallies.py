@@ -14,7 +14,7 @@ from veil.mechanisms.oracle import PureOracle
 from veil.sql.axes import Axis
 from veil.sql.grid_reading import GridReading
 from veil.survey import Ask
-from veil.tools.canonical import canonical, parse
+from veil.tools.json_documents import canonical, parse_json
 from veil.wire.layout import Columns
 
 __all__ = ["GridTallies"]
@@ -89,7 +89,7 @@ class GridTallies:
     def merge(self, state: bytes) -> None:
         """Add the state of the same tallies of other rows."""
         size = int.from_bytes(state[:8], "little")
-        products = [int(text) for text in parse(state[8 : 8 + size])["products"]]
+        products = [int(text) for text in parse_json(state[8 : 8 + size])["products"]]
         given = np.frombuffer(state[8 + size :], np.int64)
         self._readings = None
         self._products += np.array(products, object).reshape(self._products.shape)

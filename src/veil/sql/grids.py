@@ -30,7 +30,7 @@ from veil.sql.grid_tallies import GridTallies
 from veil.sql.moments import Totals
 from veil.sql.query import Box
 from veil.survey import Ask, OneOf, Question
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.view import Ancestor, Composed, Product, Project, View
 
 if TYPE_CHECKING:

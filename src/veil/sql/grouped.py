@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Domain, Record
 from veil.errors import ParameterError
-from veil.kernels.threads import in_order, thread_count
+from veil.kernels.parallel import in_order, thread_count
 from veil.mechanisms import GRR, OLH, PureOracle
 from veil.mechanisms.choice import direct_or_hashed
 from veil.mechanisms.hashing import LocalHashing
@@ -243,7 +243,7 @@ class _Hashed:
 
     def fill(self, found: NDArray[np.float64], columns: Columns) -> None:
         """Write the numbers of the rows that were asked by hashing."""
-        from veil.kernels.cells import hashed_values
+        from veil.kernels.exact_sums import hashed_values
 
         if not self._any:
             return

@@ -17,7 +17,7 @@ from veil.sql.fanouts import combined_levels, fitted_fan_outs
 from veil.sql.grouped import GroupedDesign, Oracle, oracle_for
 from veil.sql.query import Box
 from veil.survey import Ask, EachOf, Levels
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.tree import Tree
 
 if TYPE_CHECKING:

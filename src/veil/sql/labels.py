@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from veil.sql.columns import Category
 from veil.sql.source import read, without_parentheses
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node

@@ -61,7 +61,7 @@ class LockedDuckDB:
     ) -> None:
         import duckdb
 
-        from veil.kernels.threads import thread_count
+        from veil.kernels.parallel import thread_count
 
         self.table = table
         self.token = token or secrets.token_hex(8)

@@ -16,7 +16,7 @@ from veil.sql.design import Values
 from veil.sql.grouped import GroupedDesign, GroupedValues, Oracle, oracle_for
 from veil.sql.query import Box
 from veil.survey import AttributeSets, EachOf, ListedSets
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.tree import Tree
 
 if TYPE_CHECKING:

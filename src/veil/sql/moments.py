@@ -97,7 +97,7 @@ class Moments:
     """The sums over the rows of one class, group by group, for one condition."""
 
     def __init__(self, values: Values, sums: int, groups: int) -> None:
-        from veil.kernels.wide import LARGE_WORDS, SMALL_WORDS
+        from veil.kernels.exact_sums import LARGE_WORDS, SMALL_WORDS
 
         self._values = values
         # numbers become integers below 2^30: their sums do not depend on the order of rows
@@ -113,8 +113,7 @@ class Moments:
 
     def add(self, slots: NDArray[Any], numbers: Floats, weights: NDArray[np.int64]) -> None:
         """Add rows: the group of each, its number, and one row of weights per sum."""
-        from veil.kernels.cells import add_moments
-        from veil.kernels.products import add_scaled
+        from veil.kernels.exact_sums import add_moments, add_scaled
 
         places = slots.astype(np.int64)
         whole = np.rint(numbers * self._scale).astype(np.int64)

@@ -19,7 +19,7 @@ from veil.sql.rows import Rows, add_products, counted_by
 from veil.sql.table import Table
 from veil.study.study import read_study_file
 from veil.survey import Survey
-from veil.tools.canonical import parse
+from veil.tools.json_documents import parse_json
 from veil.wire.reports import Reports
 
 __all__ = ["as_bytes", "as_table", "count", "know", "scan"]
@@ -104,7 +104,7 @@ def _portions(arguments: Arguments, chunks: Iterable[Reports]) -> Iterator[_Port
 
 @lru_cache(maxsize=8)
 def _table(study: bytes) -> Table:
-    found = read_study_file(parse(study), {Table.kind: Table})
+    found = read_study_file(parse_json(study), {Table.kind: Table})
     assert isinstance(found, Table)
     return found
 

@@ -196,7 +196,7 @@ def _numbers(
     Of few conditions the next batches are worked on meanwhile; of many, one condition after the other, so that memory
     does not grow with them.
     """
-    from veil.kernels.threads import ahead
+    from veil.kernels.parallel import ahead
 
     def work(batch: _Batch) -> list[Floats]:
         return [values.of(batch[1]) for values, _ in by_class[batch[0]]]

@@ -17,8 +17,7 @@ from veil.sql.columns import Category, identifier
 from veil.sql.dimensions import Dimension, Width
 from veil.sql.lengths import check_lengths
 from veil.sql.source import Source, plain, without_parentheses
-from veil.tools.extras import missing
-from veil.tools.text import unknown_name
+from veil.tools.messages import missing_extra, unknown_name
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -357,7 +356,7 @@ def _probe(stored: tuple[tuple[str, str], ...]) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise missing("queries need sqlglot and duckdb", "sql") from None
+        raise missing_extra("queries need sqlglot and duckdb", "sql") from None
 
     limits = {"threads": "1", "memory_limit": _MEMORY, "temp_directory": ""}
     connection = duckdb.connect(":memory:", config={"enable_external_access": "false", **limits})

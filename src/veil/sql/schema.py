@@ -42,9 +42,9 @@ from veil.files.opening import PathLike
 from veil.sql.columns import Category, Measure, Moment, PublicColumn
 from veil.sql.design import Design
 from veil.sql.table import Table
-from veil.tools.arguments import is_int
-from veil.tools.bounded_json import load_json
-from veil.tools.text import unknown_name
+from veil.tools.json_documents import load_json
+from veil.tools.messages import unknown_name
+from veil.tools.numbers import is_int
 
 __all__ = ["Schema", "days", "load_schema", "read_schema"]
 

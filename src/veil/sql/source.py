@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from veil.errors import InputError, SqlError
-from veil.tools.extras import missing
+from veil.tools.messages import missing_extra
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr as Node
@@ -93,7 +93,7 @@ def read(text: str) -> Source:
         from sqlglot import ErrorLevel, parse, tokenize
         from sqlglot.errors import ParseError, SqlglotError
     except ImportError:
-        raise missing("queries need sqlglot and duckdb", "sql") from None
+        raise missing_extra("queries need sqlglot and duckdb", "sql") from None
 
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise InputError(f"a query is a text of at most {_LONGEST:,} characters")

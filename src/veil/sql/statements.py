@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veil.errors import InputError, SqlError
-from veil.tools.extras import missing
+from veil.tools.messages import missing_extra
 
 __all__ = ["Statements", "bind", "pointed", "split"]
 
@@ -83,7 +83,7 @@ def _tokens(text: str) -> list[Any] | None:
     try:
         import sqlglot
     except ImportError:
-        raise missing("SQL needs sqlglot and duckdb", "sql") from None
+        raise missing_extra("SQL needs sqlglot and duckdb", "sql") from None
     try:
         return list(sqlglot.tokenize(text, read=_DIALECT))
     except sqlglot.errors.TokenError:

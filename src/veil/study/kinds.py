@@ -7,7 +7,7 @@ from typing import Any
 from veil.errors import WireError
 from veil.study.study import Study, read_study_file
 from veil.survey import Survey
-from veil.tools.canonical import Kinds, parse
+from veil.tools.json_documents import Kinds, parse_json
 
 __all__ = ["STUDIES", "study_from_json"]
 
@@ -54,7 +54,7 @@ def study_from_json(document: Any) -> Study:
     (True, 'questions')
     """
     if isinstance(document, (str, bytes)):
-        document = parse(document)
+        document = parse_json(document)
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind == "veil-survey":
         return STUDIES["questions"](Survey.from_json(document))  # type: ignore[call-arg]  # its only required parameter

@@ -13,8 +13,8 @@ from veil.errors import InputError, WireError
 from veil.mechanisms import MECHANISMS, Mechanism, mechanism_from_json
 from veil.privacy import decimal_text
 from veil.survey import Survey
-from veil.tools.arguments import is_int
-from veil.tools.canonical import number
+from veil.tools.json_documents import number
+from veil.tools.numbers import is_int
 from veil.view import View, view_from_json
 
 __all__ = ["from_text", "read", "types_of", "written"]

@@ -17,8 +17,8 @@ from veil.study.continuations import Continuations
 from veil.study.study import Round
 from veil.survey import Survey, SurveyTally
 from veil.tally import Tally
-from veil.tools.canonical import Json, canonical, parse
-from veil.tools.durable import write_atomically
+from veil.tools.filesystem import write_atomically
+from veil.tools.json_documents import Json, canonical, parse_json
 from veil.wire.layout import Columns
 from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
@@ -214,7 +214,7 @@ def _decoded(survey: Survey, call: str, data: bytes) -> Value:
     if len(whole) < 8 or hashlib.sha256(whole).digest() != checksum:
         raise WireError("what this run recorded is damaged: its checksum does not match")
     end = 8 + int.from_bytes(whole[:8], "little")
-    header, body = parse(whole[8:end]), whole[end:]
+    header, body = parse_json(whole[8:end]), whole[end:]
     if header["call"] != call:
         raise MismatchError("this run was recorded by another study, or by another version of veil")
     if header["kind"] == "survey-tally":

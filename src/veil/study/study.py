@@ -20,9 +20,9 @@ from veil.results.base import Result
 from veil.study.collected import Collected, Kept
 from veil.study.parameters import from_text, read, written
 from veil.survey import People, Survey, SurveyTally
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, canonical, kind_of, take
-from veil.tools.text import unknown_name
+from veil.tools.json_documents import Json, canonical, kind_of, take
+from veil.tools.messages import unknown_name
+from veil.tools.numbers import is_int
 
 __all__ = ["OneRound", "Round", "Rounds", "Study", "read_study_file"]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import ParameterError, WireError
 from veil.survey.rule import U64, Rule, as_record, check_count
-from veil.tools.arguments import is_int, own_ints
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.view import Bit, BitsOf, Parity, View, bits_of, numbers_of, width_of
 
 __all__ = ["ListedBits", "Parities"]
@@ -125,7 +125,7 @@ class Parities(Rule):
         most = len(as_record(self.held).names)
         if not is_int(self.size) or not 1 <= self.size <= most:
             raise ParameterError(f"a parity touches at least 1 and at most {most} of the record's attributes")
-        own_ints(self, "size")
+        convert_int_fields(self, "size")
         if not bits_of(self.held):
             raise ParameterError("attributes of one value have no bits")
         check_count(self._counted[0][self.size] - 1)

@@ -20,8 +20,8 @@ from veil.privacy import Guarantee
 from veil.survey.rule import Rule
 from veil.survey.rules import rule_from_json
 from veil.survey.tree import Ask, Question, Rows, Wanted, narrowed, overlay, rows_of
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import is_int
 from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["EachOf"]

@@ -8,7 +8,7 @@ from veil.errors import WireError
 from veil.mechanisms import mechanism_from_json
 from veil.survey.family import EachOf
 from veil.survey.tree import AllOf, Ask, OneOf, Question
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
 from veil.view import view_from_json
 
 __all__ = ["ask_from_json"]

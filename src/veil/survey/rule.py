@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import ParameterError
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 from veil.view import View
 
 __all__ = ["MOST_QUESTIONS", "U64", "Rule", "as_record", "check_cells", "check_count"]

@@ -25,8 +25,8 @@ from veil.domain import Record
 from veil.errors import ParameterError, WireError
 from veil.survey.bit_rules import ListedBits, Parities
 from veil.survey.rule import MOST_QUESTIONS, U64, Rule, as_record, check_cells, check_count
-from veil.tools.arguments import is_int, own_ints
-from veil.tools.canonical import Json, by_kind, take
+from veil.tools.json_documents import Json, by_kind, take
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.tree import Tree
 from veil.view import Ancestor, Composed, Product, Project, View
 
@@ -89,7 +89,7 @@ class AttributeSets(_Sets):
         most = min(len(as_record(self.held).names), MOST_ATTRIBUTES)
         if not is_int(self.size) or not 1 <= self.size <= most:
             raise ParameterError(f"sets have between 1 and {most} of the record's attributes")
-        own_ints(self, "size")
+        convert_int_fields(self, "size")
         check_count(max(math.comb(len(self.held.names), k) for k in range(1, self.size + 1)))
         check_cells(sorted((part.size for part in self.held.parts), reverse=True)[: self.size])
 

@@ -14,7 +14,7 @@ from veil.domain import Codes, Domain
 from veil.domain.inputs import as_columns, as_int64, read_column
 from veil.entropy import Batch, Source
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
-from veil.kernels.device import chosen
+from veil.kernels.parallel import current_device
 from veil.mechanisms import Mechanism
 from veil.privacy import Guarantee
 from veil.results.answers import Answers
@@ -23,8 +23,8 @@ from veil.survey.reading import ask_from_json
 from veil.survey.tally import SurveyTally
 from veil.survey.tree import Ask, Question, Rows, as_ask
 from veil.tally import check_weights
-from veil.tools.arguments import is_int, own_ints
-from veil.tools.canonical import Json, canonical, digest, parse, take
+from veil.tools.json_documents import Json, canonical, digest, parse_json, take
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.wire.layout import Columns, Field, Layout
 from veil.wire.reports import Reports
 
@@ -46,7 +46,7 @@ class Public:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or not is_int(self.scale) or not 0 <= self.scale <= 9:
             raise ParameterError("a public column has a name and a decimal scale between 0 and 9")
-        own_ints(self, "scale")
+        convert_int_fields(self, "scale")
 
     def to_json(self) -> Json:
         """The column as it stands in a study file."""
@@ -127,7 +127,7 @@ class Survey:
     def from_json(cls, document: Any) -> Survey:
         """Read a task: text, bytes or a parsed document. Strict: unknown keys and foreign thresholds are refused."""
         if isinstance(document, (str, bytes)):
-            document = parse(document)
+            document = parse_json(document)
         try:
             survey = cls._read(document)
         except RecursionError:
@@ -349,7 +349,7 @@ class Survey:
         rows: NDArray[np.int64],
     ) -> NDArray[np.int64] | None:
         """The same of two hashed questions where a device counts; None elsewhere."""
-        device = chosen()
+        device = current_device()
         if device is None or len(lists) != 2:
             return None
         asked = []

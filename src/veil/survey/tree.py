@@ -28,8 +28,8 @@ from veil.entropy import Source
 from veil.errors import InputError, ParameterError, WireError
 from veil.mechanisms import FrequencyOracle, Mechanism, PureOracle
 from veil.privacy import Guarantee
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
+from veil.tools.numbers import is_int
 from veil.view import Identity, View
 from veil.wire.layout import Columns, Field, Layout
 

@@ -1,7 +1,7 @@
-"""Limits on the memory and the time of a query or reading: estimates are refused early, running work is stopped.
+"""Limits on the memory and time of queries and readings, and on the open files of this process.
 
-Limits hold for the work within `limited`, also in threads that it starts (`veil.kernels.threads`). Without one nothing
-is limited: `check` and `admit` do nothing.
+Estimates beyond the limits are refused early, running work is stopped. Limits hold for the work within `limited`, also
+in threads that it starts (`veil.kernels.parallel`). Without one nothing is limited: `check` and `admit` do nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from veil.errors import LimitError
-
-__all__ = ["Limits", "admit", "check", "current", "interruptible", "limited"]
+from veil.errors import InputError, LimitError
 
 _LOOK_SECONDS = 0.05
 
@@ -132,3 +130,24 @@ def interruptible(interrupt: Callable[[], object]) -> Iterator[None]:
     running = _running.get()
     with contextlib.nullcontext() if running is None else running.interruptible(interrupt):
         yield
+
+
+def require_files(count: int, purpose: str) -> None:
+    """Make sure that this process may open `count` files; raise the soft limit to that where it is lower.
+
+    Without this, a process that has no files left could neither accept connections nor open the files it works on.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= count:
+        return
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise InputError(
+            f"open files: expected a limit of at least {count} for {purpose}, got {hard}; "
+            f"raise the limit first (`ulimit -n {count}`, or LimitNOFILE= in a unit)"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

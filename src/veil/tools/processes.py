@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import threading
 
-__all__ = ["ProcessLock", "process_mark"]
-
 _forks = [object()]  # replaced in every forked child: the id of a process may be used again, or be 1 in a container
 
 

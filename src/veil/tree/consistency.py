@@ -29,13 +29,15 @@ def consistent(tree: Tree, values: Sequence[ArrayLike], variances: PerLevel, tot
     >>> [level.round(3).tolist() for level in consistent(tree, answers, [np.inf, 1.0, 1.0], total=1.0)]
     [[1.0], [0.686, 0.314], [0.343, 0.343, 0.314]]
     """
-    from veil.kernels.trees import settle
+    from veil.kernels.trees import solve_consistent
 
     nodes = flat(tree, values)
     own, share = _shares(tree, variances, fixed=total is not None)
     if total is not None and not is_number(total):
         raise ParameterError(f"a total is a number up to {LARGEST:g} in size")
-    return split(tree, settle(nodes, own, share, tree.offsets, tree.branching, np.nan if total is None else total))
+    return split(
+        tree, solve_consistent(nodes, own, share, tree.offsets, tree.branching, np.nan if total is None else total)
+    )
 
 
 def _shares(tree: Tree, variances: PerLevel, *, fixed: bool) -> tuple[Floats, Floats]:

@@ -75,7 +75,7 @@ class Answers:
 
     def of_ranges(self, los: Any, his: Any) -> Floats:
         """For the mass of the leaves [lo, hi) of each range, by level: the root's row is 0."""
-        from veil.kernels.ranges import difference_moments, range_moments
+        from veil.kernels.trees import difference_moments, range_moments
 
         starts, ends = (np.ascontiguousarray(at, dtype=np.int64) for at in (los, his))
         own, share = self._weights

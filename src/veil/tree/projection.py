@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from veil.errors import ParameterError
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 from veil.tree.shape import LARGEST, Floats, Levels, PerLevel, Tree, flat, flat_numbers, is_number, split
 
 __all__ = ["Admm", "admm", "project"]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from veil.errors import InputError, ParameterError
-from veil.tools.arguments import is_int, own_ints
+from veil.tools.numbers import convert_int_fields, is_int
 
 __all__ = ["LARGEST", "Floats", "Levels", "PerLevel", "Run", "Tree", "flat", "flat_numbers", "is_number", "split"]
 
@@ -57,7 +57,7 @@ class Tree:
             raise ParameterError("a tree branches at least in two")
         if not is_int(self.leaves) or self.leaves < 1:
             raise ParameterError("a tree has at least one leaf")
-        own_ints(self, "leaves", "branching")
+        convert_int_fields(self, "leaves", "branching")
 
     @cached_property
     def height(self) -> int:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from veil.tools.canonical import Json, by_kind
+from veil.tools.json_documents import Json, by_kind
 from veil.view.base import View
 from veil.view.bits import Bit, BitsOf, Parity, bits_of, numbers_of, width_of
 from veil.view.composed import Composed, Product

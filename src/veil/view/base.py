@@ -14,7 +14,7 @@ from veil.domain import Domain, domain_from_json
 from veil.entropy import Source
 from veil.errors import WireError
 from veil.privacy import Guarantee, exp_below, largest_epsilon, log_above
-from veil.tools.canonical import Json
+from veil.tools.json_documents import Json
 
 __all__ = ["Codes1", "Moment", "View", "held_domain"]
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from veil.domain import Categories, Record
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import is_int
 from veil.view.base import Codes1, View, held_domain
 
 __all__ = ["Bit", "BitsOf", "Parity", "bits_of", "numbers_of", "width_of"]

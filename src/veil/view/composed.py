@@ -15,7 +15,7 @@ import numpy as np
 from veil.domain import Categories, Domain, Items, Record, Tuples
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
 from veil.view.base import Codes1, View
 
 __all__ = ["Composed", "Product"]

@@ -13,8 +13,8 @@ from veil.domain import Integers, Interval, Numeric
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.privacy import decimal_text
-from veil.tools.arguments import own_ints
-from veil.tools.canonical import Json, number, take
+from veil.tools.json_documents import Json, number, take
+from veil.tools.numbers import convert_int_fields
 from veil.view.base import Codes1, View, held_domain
 
 __all__ = ["SquaredDistance"]
@@ -55,7 +55,7 @@ class SquaredDistance(View):
         if not math.isfinite(self.centre) or not 0 < self._reach < math.inf:
             raise ParameterError("the centre is finite, and so is the largest squared distance to it, which is not 0")
         _ = self.domain  # refuses a grid that an Interval cannot have
-        own_ints(self, "cells")
+        convert_int_fields(self, "cells")
 
     @property
     def _reach(self) -> float:

@@ -27,8 +27,8 @@ from veil.domain import Categories, Domain, Items, Sets, domain_from_json
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.privacy import Guarantee
-from veil.tools.arguments import is_int, own_ints
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.view.base import Codes1, Moment, View, held_domain
 
 __all__ = ["MOST_LOAD", "CountContained", "ItemSets", "SampleContained", "SampleItem", "SetSize"]
@@ -60,12 +60,12 @@ class _Padded(View):
     def __post_init__(self) -> None:
         if not is_int(self.length) or not 1 <= self.length <= 2**31:
             raise ParameterError("a padding length is at least 1")
-        own_ints(self, "length")
+        convert_int_fields(self, "length")
         if self.load is None:
             return
         if not is_int(self.load) or not 1 <= self.load < min(self.length, MOST_LOAD + 1):
             raise ParameterError(f"a load is at least 1, below the padding length, and at most {MOST_LOAD}")
-        own_ints(self, "load")
+        convert_int_fields(self, "load")
 
     @property
     @abstractmethod
@@ -221,7 +221,7 @@ class CountContained(View):
         object.__setattr__(self, "candidates", _checked(self.held, self.candidates))
         if not is_int(self.most) or not 1 <= self.most <= len(self.candidates):
             raise ParameterError("the largest count shown lies between 1 and the number of candidates")
-        own_ints(self, "most")
+        convert_int_fields(self, "most")
 
     @property
     def domain(self) -> Categories:
@@ -262,7 +262,7 @@ class SetSize(View):
             raise ParameterError("a size is one of Items")
         if not is_int(self.most) or not 1 <= self.most <= self.held.universe.size:
             raise ParameterError("the largest size shown lies between 1 and the number of items in the universe")
-        own_ints(self, "most")
+        convert_int_fields(self, "most")
 
     @property
     def domain(self) -> Categories:
@@ -294,7 +294,7 @@ class _Index:
         self.starts = np.searchsorted(firsts[self.order], np.arange(len(self.items) + 1)).astype(np.int64)
 
     def contained(self, codes: Sets) -> Sets:
-        from veil.kernels.containment import contained
+        from veil.kernels.counting import contained
 
         place = np.searchsorted(self.items, codes.items)
         place[place == len(self.items)] = 0

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from veil.domain import Bits, Text
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.tools.arguments import is_int, own_ints
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.view.base import Codes1, View, held_domain
 
 __all__ = ["ChannelSegment", "Segment", "prefix"]
@@ -37,7 +37,7 @@ class Segment(View):
             raise ParameterError("a segment is cut from Bits or Text")
         if not is_int(self.start) or not is_int(self.stop) or not 0 <= self.start < self.stop <= self.held.bits:
             raise ParameterError(f"a segment lies within the {self.held.bits} bits, from start to stop")
-        own_ints(self, "start", "stop")
+        convert_int_fields(self, "start", "stop")
 
     @property
     def domain(self) -> Bits:
@@ -91,7 +91,7 @@ class ChannelSegment(View):
         if not is_int(self.channels) or not 2 <= self.channels <= 2**16:
             raise ParameterError("there are between 2 and 2^16 channels")
         Segment(self.held, self.start, self.stop)  # refuses what is no segment
-        own_ints(self, "channels", "start", "stop")
+        convert_int_fields(self, "channels", "start", "stop")
         if self.domain.bits > 64:
             raise ParameterError("a channel and a segment fit into 64 bits")
 
@@ -104,12 +104,12 @@ class ChannelSegment(View):
         return Bits((self.channels - 1).bit_length() + self.stop - self.start)
 
     def apply(self, codes: Any, source: Source) -> NDArray[Any]:
-        from veil.kernels.hashing import spread
+        from veil.kernels.hashing import splitmix64_each
 
         mixed = np.zeros(len(codes), dtype=np.uint64)
         for first in range(0, self.held.bits, 64):  # eight bytes after the other
             piece = Segment(self.held, first, min(first + 64, self.held.bits)).apply(codes, source)
-            mixed = spread(mixed ^ piece)
+            mixed = splitmix64_each(mixed ^ piece)
         channel = (mixed >> np.uint64(32)) * np.uint64(self.channels) >> np.uint64(32)
         width = np.uint64(self.stop - self.start)
         return np.asarray(channel << width | self._segment.apply(codes, source))

@@ -11,8 +11,8 @@ import numpy as np
 from veil.domain import Categories, Codes, Domain, Items, Record, Sets, Tuples, domain_from_json
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
-from veil.tools.arguments import is_int, own_ints
-from veil.tools.canonical import Json, take
+from veil.tools.json_documents import Json, take
+from veil.tools.numbers import convert_int_fields, is_int
 from veil.view.base import Codes1, View, held_domain
 
 __all__ = ["Ancestor", "Identity", "Project"]
@@ -64,7 +64,7 @@ class Ancestor(View):
             raise ParameterError("a tree stands over a domain with one index per value")
         if not is_int(self.level) or not 1 <= self.level <= self.height:
             raise ParameterError(f"a level lies between 1 and the height of the tree, {self.height}")
-        own_ints(self, "branching", "level")
+        convert_int_fields(self, "branching", "level")
 
     @property
     def height(self) -> int:

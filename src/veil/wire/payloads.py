@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from veil.errors import MismatchError, WireError
 from veil.survey import Survey
-from veil.tools.bounded_json import load_json
+from veil.tools.json_documents import load_json
 from veil.wire.frames import VERSION
 from veil.wire.reports import Reports
 

@@ -17,8 +17,8 @@ from veil.errors import MismatchError, VeilError, WireError
 from veil.mechanisms import FrequencyOracle, Mechanism
 from veil.survey import MOST_WAVES, Survey, SurveyTally
 from veil.tally import Tally
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, canonical, parse
+from veil.tools.json_documents import Json, canonical, parse_json
+from veil.tools.numbers import is_int
 from veil.wire.frames import VERSION
 
 __all__ = ["decode_tally", "describe_tally", "encode_tally", "is_tally"]
@@ -39,7 +39,7 @@ def encode_tally(tally: SurveyTally) -> bytes:
 def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
     """Read a tally back; refuses one that is damaged, of another task, or not written by `encode_tally`."""
     head, rest = _opened(data)
-    header = parse(head)
+    header = parse_json(head)
     try:
         survey = survey.first  # which names the tallies of all waves
         if header["task"] != survey.task:
@@ -69,7 +69,7 @@ def decode_tally(survey: Survey, data: bytes) -> SurveyTally:
 
 def describe_tally(data: bytes) -> Json:
     """What a tally says about itself, without a task to check it against: its task, people and questions."""
-    header = parse(_opened(data)[0])
+    header = parse_json(_opened(data)[0])
     try:
         numbers = header.get("questions", range(len(header["parts"])))
         parts = [

@@ -5,7 +5,7 @@ Loaders take the folder as an argument or from the environment variable VEIL_DAT
 
 from __future__ import annotations
 
-from veil.tools.shares import proportional
+from veil.tools.numbers import proportional
 from veil_papers.datasets.counts import (
     Counts,
     Emoji,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.tools.shares import proportional
+from veil.tools.numbers import proportional
 from veil_papers.datasets.files import data_file, read_columns
 
 Ints = NDArray[np.int64]

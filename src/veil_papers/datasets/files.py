@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veil.errors import InputError
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 _UNSTATED = "none stated; published for research"
 _FIMI = "Frequent Itemset Mining Dataset Repository, http://fimi.uantwerpen.be/data"

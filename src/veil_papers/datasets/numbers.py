@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.tools.shares import proportional
+from veil.tools.numbers import proportional
 from veil_papers.datasets.counts import Counts
 from veil_papers.datasets.files import check_integer, data_file, read_columns
 

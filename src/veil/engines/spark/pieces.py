@@ -38,7 +38,7 @@ class Files:
     @classmethod
     def of(cls, survey: Survey, names: Sequence[str]) -> Files:
         """Read the footers of files; refuses one of another task, or with other columns, by its name."""
-        from veil.kernels.threads import in_order
+        from veil.kernels.parallel import in_order
 
         def look(name: str) -> tuple[tuple[int, ...], int, bool, int, bool]:
             try:

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from veil.errors import EngineError, InputError
-from veil.tools.extras import install
+from veil.tools.messages import install_command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def check_installed(remote: bool = False) -> None:
     missing = [name for name in ("pyspark", "pandas", *(("grpc",) if remote else ())) if find_spec(name) is None]
     if missing:
         more = ", and for Connect 'pyspark[connect]'" if remote else ""
-        raise EngineError(f"counting on Spark needs {' and '.join(missing)}: {install('spark')}{more}")
+        raise EngineError(f"counting on Spark needs {' and '.join(missing)}: {install_command('spark')}{more}")
     home = os.environ.get("JAVA_HOME")
     if not remote and not (shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")):
         where = f"in JAVA_HOME, {home}" if home else "on this machine"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from veil.errors import PartyError
 from veil.shuffle.parties.plan import is_party_name
-from veil.tools.bounded_json import Limits, load_json
+from veil.tools.json_documents import JsonLimits, load_json
 
 __all__ = ["LONGEST", "PIECE", "Channel", "as_pieces", "reason_in"]
 
@@ -37,7 +37,7 @@ _HEAD = 4
 _LABEL = 12  # of a piece of a vector: its label, 4 bytes, and where in the vector it begins, 8 bytes
 _SIGNS = 4  # signs of life in the time after which silence is a failure
 _MAX_DOCUMENT = 1 << 16
-_DOCUMENT_LIMITS = Limits(bytes=_MAX_DOCUMENT, depth=8, nodes=1 << 12)
+_DOCUMENT_LIMITS = JsonLimits(bytes=_MAX_DOCUMENT, depth=8, nodes=1 << 12)
 _MAX_REASON = 2_000
 _MAX_STATE = 255  # bytes of a sign of life
 _BACKLOG = 8  # frames that wait to be received before the other end has to wait

@@ -22,7 +22,7 @@ from veil.shuffle.parties.listing import LISTING, ROW_BYTES, pack, unpack
 from veil.shuffle.parties.plan import SERVER
 from veil.shuffle.parties.protocol import Elements, Protocol
 from veil.shuffle.parties.settings import Settings
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["Coordinator", "Costs", "Shuffled", "Status"]
 

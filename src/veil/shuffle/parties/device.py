@@ -22,7 +22,7 @@ from veil.shuffle.parties.dialing import dial_all
 from veil.shuffle.parties.kept import ID_BYTES
 from veil.shuffle.parties.protocol import Protocol
 from veil.shuffle.parties.settings import Settings
-from veil.tools.durable import make_private_folder, sync_folder, write_secret
+from veil.tools.filesystem import make_private_folder, sync_folder, write_secret
 
 __all__ = ["Outbox", "Submission", "leave", "most_together"]
 

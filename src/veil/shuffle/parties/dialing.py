@@ -12,7 +12,7 @@ from veil.errors import PartyError
 from veil.shuffle.parties.channel import Channel, reason_in
 from veil.shuffle.parties.plan import DEVICE, SERVER
 from veil.shuffle.parties.settings import Settings
-from veil.tools.open_files import require_files
+from veil.tools.limits import require_files
 
 __all__ = ["SPARE_FILES", "VERSION", "Purpose", "dial", "dial_all", "greet"]
 

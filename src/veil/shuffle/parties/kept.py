@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError, MismatchError, StoreError
-from veil.tools.durable import make_private_folder, open_private, sync_folder, write_atomically, write_secret
+from veil.tools.filesystem import make_private_folder, open_private, sync_folder, write_atomically, write_secret
 
 __all__ = ["ID_BYTES", "Kept", "Seal"]
 

@@ -29,7 +29,7 @@ from veil.shuffle.parties.channel import Channel
 from veil.shuffle.parties.dialing import SPARE_FILES, greet
 from veil.shuffle.parties.plan import DEVICE
 from veil.shuffle.parties.settings import Settings
-from veil.tools.open_files import require_files
+from veil.tools.limits import require_files
 
 __all__ = ["Listener", "SparseLog", "files_needed"]
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from veil.errors import ParameterError, WireError
-from veil.tools.arguments import is_int
-from veil.tools.bounded_json import load_json
-from veil.tools.canonical import Json, canonical, digest
+from veil.tools.json_documents import Json, canonical, digest, load_json
+from veil.tools.numbers import is_int
 
 __all__ = ["DEVICE", "SERVER", "Address", "Plan", "is_party_name"]
 

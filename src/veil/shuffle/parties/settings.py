@@ -10,8 +10,8 @@ from typing import Any
 from veil.errors import InputError, ParameterError
 from veil.shuffle.parties.certificates import Identity
 from veil.shuffle.parties.plan import Plan
-from veil.tools.arguments import is_int, is_number
-from veil.tools.text import unknown_name
+from veil.tools.messages import unknown_name
+from veil.tools.numbers import is_int, is_number
 
 __all__ = ["Settings"]
 

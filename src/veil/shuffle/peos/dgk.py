@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from veil.entropy import Batch, Source
 from veil.errors import MismatchError, ParameterError, WireError
 from veil.shuffle.peos.fixed_base import FixedBase
-from veil.tools.arguments import is_int
-from veil.tools.canonical import Json, digest
-from veil.tools.extras import missing
+from veil.tools.json_documents import Json, digest
+from veil.tools.messages import missing_extra
+from veil.tools.numbers import is_int
 from veil.tools.processes import process_mark
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def import_gmpy2() -> Any:
     try:
         import gmpy2
     except ModuleNotFoundError:
-        raise missing("PEOS needs gmpy2, for arithmetic with large numbers", "peos") from None
+        raise missing_extra("PEOS needs gmpy2, for arithmetic with large numbers", "peos") from None
     return gmpy2
 
 

@@ -47,7 +47,7 @@ from functools import cached_property
 from itertools import combinations
 
 from veil.errors import ParameterError
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["Round", "Schedule", "check_shufflers"]
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from veil.errors import MismatchError, StoreError
 from veil.shuffle.sequential.onion import Bytes
-from veil.tools.durable import make_private_folder, write_secret
+from veil.tools.filesystem import make_private_folder, write_secret
 
 __all__ = ["Memory", "digest_of"]
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from veil.entropy import Source
 from veil.errors import ParameterError, PartyError
 from veil.shuffle.sequential.onion import Bytes, Key, Route, peel_many, wrap_many
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["BatchError", "draw_fakes", "fakes_of", "mix", "open_batch", "permutation"]
 

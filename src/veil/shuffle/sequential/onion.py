@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from numpy.typing import NDArray
 
 from veil.errors import InputError, ParameterError, WireError
-from veil.tools.arguments import is_int
-from veil.tools.durable import write_secret
+from veil.tools.filesystem import write_secret
+from veil.tools.numbers import is_int
 
 __all__ = [
     "KEY_BYTES",

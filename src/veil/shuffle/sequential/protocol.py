@@ -23,7 +23,7 @@ from veil.shuffle.parties.settings import Settings
 from veil.shuffle.sequential.memory import Memory
 from veil.shuffle.sequential.mixing import BatchError, draw_fakes, fakes_of, mix, open_batch
 from veil.shuffle.sequential.onion import U64, Bytes, Key, Route, reports_in, wrap_many
-from veil.tools.canonical import Json, digest
+from veil.tools.json_documents import Json, digest
 
 __all__ = ["Sequential", "keys_in_plan", "route_of"]
 

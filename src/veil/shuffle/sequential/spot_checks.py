@@ -22,7 +22,7 @@ import numpy as np
 from veil.entropy import Source
 from veil.errors import ParameterError, PartyError, WireError
 from veil.shuffle.sequential.onion import REPORT_BYTES, U64, Bytes, Route, wrap_many
-from veil.tools.arguments import is_int
+from veil.tools.numbers import is_int
 
 __all__ = ["SpotCheckError", "SpotChecks", "detection"]
 

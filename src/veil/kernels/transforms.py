@@ -1,18 +1,24 @@
-"""The Walsh-Hadamard transform, and parities: how Hadamard reports are decoded.
+"""Walsh-Hadamard transform with parities, and Helmert contrasts of tables.
 
-Not here: what a report means (`mechanisms.hadamard`). Reports are counted in int64, exactly; the transform of a
-histogram of n reports stays within n, so nothing is ever rounded. Only tables of shares are transformed as floats.
+The first half decodes Hadamard reports. Not here: what a report means (`mechanisms.hadamard`). Reports are counted in
+int64, exactly; the transform of a histogram of n reports stays within n, so nothing is ever rounded. Only tables of
+shares are transformed as floats.
+
+The second half takes tables of many attributes to their coefficients and back, along every axis at once. Along an axis
+of d values, number 0 is the sum and number i > 0 is sqrt(d / (i (i + 1))) times (the sum of the values before i, less i
+times value i): Helmert's contrasts, which for two values are the Walsh transform. Prefix sums give all of them in one
+pass over the axis, whatever its size. The matrix of an axis times its transpose is d times the identity.
 """
 
 from __future__ import annotations
+
+import math
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
-
-__all__ = ["count_parities", "count_parities_weighted", "signed_histogram", "transform"]
 
 U32 = np.uint32
 U64 = np.uint64
@@ -131,3 +137,62 @@ def count_parities_weighted(
                 differs = _parity(U32(v_low[k] & j_low), U32(v_high[k] & j_high)) ^ bit
                 here[k] += weight * np.int64(U32(1) - differs)
     return counts
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@compiled()
+def contrast(table: Floats, sizes: Ints) -> None:
+    """In place: the coefficients of a flat table whose last axis varies fastest."""
+    inner = _pairs(table, sizes)
+    for axis in range(_leading(sizes) - 1, -1, -1):
+        size = sizes[axis]
+        for start in range(0, len(table), size * inner):
+            first = table[start : start + inner]
+            for i in range(1, size):
+                row = table[start + i * inner : start + (i + 1) * inner]
+                scale = math.sqrt(size / (i * (i + 1)))
+                for k in range(inner):
+                    value = row[k]
+                    row[k] = (first[k] - i * value) * scale
+                    first[k] += value
+        inner *= size
+
+
+@compiled()
+def combine(table: Floats, sizes: Ints) -> None:
+    """In place: the sum over all coefficients of each one times its contrast, in every cell; `contrast` transposed."""
+    inner = _pairs(table, sizes)
+    for axis in range(_leading(sizes) - 1, -1, -1):
+        size = sizes[axis]
+        for start in range(0, len(table), size * inner):
+            first = table[start : start + inner]
+            for i in range(size - 1, 0, -1):
+                row = table[start + i * inner : start + (i + 1) * inner]
+                scale = math.sqrt(size / (i * (i + 1)))
+                for k in range(inner):
+                    value = row[k] * scale
+                    row[k] = first[k] - i * value
+                    first[k] += value
+        inner *= size
+
+
+@numba.njit(inline="always")
+def _leading(sizes: Ints) -> int:
+    """How many axes come before the last ones of two values."""
+    count = len(sizes)
+    while count and sizes[count - 1] == 2:
+        count -= 1
+    return count
+
+
+@numba.njit(inline="always")
+def _pairs(table: Floats, sizes: Ints) -> int:
+    """Transform the last axes, those of two values, together; return how many cells they have."""
+    width = 1 << (len(sizes) - _leading(sizes))
+    if width > 1:
+        for start in range(0, len(table), width):
+            transform(table[start : start + width])
+    return width

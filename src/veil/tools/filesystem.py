@@ -1,4 +1,10 @@
-"""Files that are either whole or not there, also after a crash."""
+"""Files and folders: atomic writes, private files, and scratch folders.
+
+Files are either whole or not there, also after a crash. Secrets are readable by their owner alone from their first
+moment on. The next process removes a scratch folder if its owner was killed: the owner holds a lock on a file in the
+folder for as long as it lives, and a lock on the parent folder keeps others from looking at one that is only being
+made.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +13,11 @@ import errno
 import os
 import re
 import secrets
+import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-
-__all__ = [
-    "beside",
-    "make_private",
-    "make_private_folder",
-    "open_private",
-    "open_regular",
-    "remove_leftovers",
-    "replacing",
-    "settle",
-    "sync_folder",
-    "write_atomically",
-    "write_secret",
-]
 
 _PRIVATE = 0o600
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -46,7 +40,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def beside(target: Path, *, private: bool = False) -> Iterator[Path]:
+def temporary_beside(target: Path, *, private: bool = False) -> Iterator[Path]:
     """A temporary file in the same folder, its name beginning with a dot; gone at the end, unless it was renamed."""
     handle, temporary = _new_file(target, private=private)
     os.close(handle)
@@ -57,17 +51,17 @@ def beside(target: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
+def atomic_replacement(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
     """A temporary file beside `path` that takes its place at the end, or vanishes with an error.
 
     A private file may be read by its owner alone, whatever was at `path` before.
     """
-    with beside(Path(path), private=private) as temporary:
+    with temporary_beside(Path(path), private=private) as temporary:
         yield temporary
-        settle(temporary, Path(path))
+        commit_file(temporary, Path(path))
 
 
-def settle(temporary: Path, target: Path) -> None:
+def commit_file(temporary: Path, target: Path) -> None:
     """Give a temporary file that is whole its name, for good."""
     with temporary.open("rb") as written:
         os.fsync(written.fileno())
@@ -77,7 +71,7 @@ def settle(temporary: Path, target: Path) -> None:
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a whole file, or leave what was there."""
-    with replacing(path) as temporary:
+    with atomic_replacement(path) as temporary:
         temporary.write_bytes(data)
 
 
@@ -103,7 +97,7 @@ def write_secret(path: Path, data: bytes, *, replace: bool = True) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(path: Path) -> None:
+def remove_temporary_files(path: Path) -> None:
     """Remove the temporary files that killed processes left beside `path`, where no other one is writing it now."""
     pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}{re.escape(path.suffix)}")
     for other in path.parent.iterdir():
@@ -164,3 +158,80 @@ def _new_file(target: Path, *, private: bool) -> tuple[int, Path]:
         path = target.with_name(f".{target.name}.{secrets.token_hex(4)}{target.suffix}")
         with contextlib.suppress(FileExistsError):
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, _PRIVATE if private else 0o666), path
+
+
+_LOCK = "lock"
+
+try:
+    import fcntl
+except ImportError:  # Windows: folders are not locked, and leftovers stay
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextlib.contextmanager
+def scratch_folder(prefix: str, parent: Path) -> Iterator[Path]:
+    """Make a private folder for the length of the block, after the removal of leftovers with the same prefix."""
+    remove_scratch_folders(prefix, parent)
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # NFS locks no folders: there nobody removes leftovers
+            stack.enter_context(_locked_parent(parent))
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        if fcntl is not None:
+            with contextlib.suppress(OSError):  # a lock that cannot be taken is not free for others either
+                fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield folder
+    finally:
+        os.close(lock)  # first: NFS keeps files that are open
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_scratch_folders(prefix: str, parent: Path) -> list[Path]:
+    """Remove the folders that killed processes of this account left behind, and return them.
+
+    Only a folder whose lock is free, or an empty one, is a leftover. Anything else is not touched.
+    """
+    removed: list[Path] = []
+    if fcntl is None:
+        return removed
+    with contextlib.suppress(OSError), _locked_parent(parent):  # a parent that cannot be read or locked keeps them
+        for entry in sorted(parent.iterdir()):
+            if entry.name.startswith(prefix) and _is_own_folder(entry) and _is_abandoned(entry):
+                shutil.rmtree(entry, ignore_errors=True)
+                removed.append(entry)
+    return removed
+
+
+def _is_own_folder(entry: Path) -> bool:
+    found = entry.lstat()
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+
+def _is_abandoned(folder: Path) -> bool:
+    try:
+        handle = os.open(folder / _LOCK, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return not any(folder.iterdir())
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+@contextlib.contextmanager
+def _locked_parent(parent: Path) -> Iterator[None]:
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

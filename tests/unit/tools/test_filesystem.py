@@ -27,7 +27,7 @@ from veil.shuffle.parties.kept import Kept
 from veil.shuffle.parties.plan import Address
 from veil.shuffle.sequential.memory import Memory
 from veil.shuffle.sequential.onion import Key
-from veil.tools.durable import open_private, replacing, write_atomically, write_secret
+from veil.tools.filesystem import atomic_replacement, open_private, write_atomically, write_secret
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="modes of files are POSIX's")
 
@@ -128,7 +128,7 @@ def test_ordinary_files_have_the_mode_that_the_umask_gives(tmp_path: Path, mask:
     before = os.umask(mask)
     try:
         write_atomically(tmp_path / "file.txt", b"content")
-        with replacing(tmp_path / "private", private=True) as temporary:
+        with atomic_replacement(tmp_path / "private", private=True) as temporary:
             assert mode(temporary) == 0o600
             temporary.write_bytes(b"content")
     finally:
@@ -140,7 +140,7 @@ def test_the_umask_of_the_process_is_never_changed(tmp_path: Path, monkeypatch: 
     """While it is 0, files of other threads may be written by everybody."""
     monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask belongs to all threads"))
     write_atomically(tmp_path / "file", b"content")
-    with replacing(tmp_path / "other", private=True) as temporary:
+    with atomic_replacement(tmp_path / "other", private=True) as temporary:
         temporary.write_bytes(b"content")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from veil.collector.problems import as_service_error
 from veil.errors import InputError
-from veil.tools import extras
+from veil.tools import messages as extras
 
 
 @pytest.fixture(autouse=True)
@@ -36,26 +36,26 @@ def test_from_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, editable
     clone = tmp_path / "a clone"
     clone.mkdir()
     came(monkeypatch, {"url": clone.as_uri(), "dir_info": {"editable": editable}})
-    assert extras.install("plot") == f"pip install {said}'{clone}[plot]'"
+    assert extras.install_command("plot") == f"pip install {said}'{clone}[plot]'"
 
 
 def test_from_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = tmp_path / "ann's veil-1.whl"
     wheel.touch()
     came(monkeypatch, {"url": wheel.as_uri(), "archive_info": {}})
-    command = shlex.split(extras.install("plot"))
+    command = shlex.split(extras.install_command("plot"))
     assert command == ["pip", "install", f"{wheel}[plot]"]
 
 
 def test_from_a_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     came(monkeypatch, {"url": "https://veil.example/veil.git", "vcs_info": {"vcs": "git", "commit_id": "c0ffee"}})
-    assert extras.install("plot") == "pip install 'veil-ldp[plot] @ git+https://veil.example/veil.git'"
+    assert extras.install_command("plot") == "pip install 'veil-ldp[plot] @ git+https://veil.example/veil.git'"
 
 
 @pytest.mark.parametrize("origin", [None, {"url": "https://an.index/veil.whl"}, {"url": "file:///no/such/folder"}])
 def test_by_its_name(monkeypatch: pytest.MonkeyPatch, origin: Any) -> None:
     came(monkeypatch, origin)
-    assert extras.install("plot") == "pip install 'veil-ldp[plot]'"
+    assert extras.install_command("plot") == "pip install 'veil-ldp[plot]'"
 
 
 def test_where_nothing_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,12 +63,12 @@ def test_where_nothing_was_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", missing)
-    assert extras.install("plot") == "pip install 'veil-ldp[plot]'"
+    assert extras.install_command("plot") == "pip install 'veil-ldp[plot]'"
 
 
 def test_analysts_are_not_told_where_a_collector_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     came(monkeypatch, {"url": tmp_path.as_uri(), "dir_info": {}})
-    problem = extras.missing("queries need sqlglot and duckdb", "sql")
+    problem = extras.missing_extra("queries need sqlglot and duckdb", "sql")
     assert isinstance(problem, InputError)
     assert str(tmp_path) in str(problem)  # as operators are
     told = as_service_error(problem)

@@ -22,9 +22,8 @@ from veil.shuffle.parties.plan import Plan
 from veil.sql import read_schema
 from veil.study import study_from_json
 from veil.survey import Survey
-from veil.tools import bounded_json
-from veil.tools.bounded_json import DOCUMENT, RESULT, Limits, load_json
-from veil.tools.canonical import parse
+from veil.tools import json_documents as bounded_json
+from veil.tools.json_documents import DOCUMENT, RESULT, JsonLimits, load_json, parse_json
 
 MEGABYTE = 1 << 20
 ROOM = 30 * MEGABYTE
@@ -53,7 +52,7 @@ def test_large_documents_are_refused_in_little_memory(name: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(WireError, match=expected):
-            parse(body)
+            parse_json(body)
         assert Answer(200, {}, body).document == {}
         assert tracemalloc.get_traced_memory()[1] < ROOM
     finally:
@@ -81,7 +80,7 @@ def test_other_hostile_documents_are_refused_with_one_error(body: bytes) -> None
     tracemalloc.start()
     try:
         with pytest.raises(WireError, match="must be a JSON document"):
-            parse(body)
+            parse_json(body)
         assert tracemalloc.get_traced_memory()[1] < ROOM
     finally:
         tracemalloc.stop()
@@ -162,7 +161,7 @@ def test_the_check_counts_what_the_parser_makes(document: Any, block: int, escap
     many, deep = nodes(document), depth(document)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bounded_json, "_BLOCK", block)
-        assert load_json(body, Limits(len(body), deep, many)) == document
+        assert load_json(body, JsonLimits(len(body), deep, many)) == document
         for bytes_, levels, parts in ((1, 0, 0), (0, 1, 0), (0, 0, 1)):
             with pytest.raises(WireError):
-                load_json(body, Limits(len(body) - bytes_, deep - levels, many - parts))
+                load_json(body, JsonLimits(len(body) - bytes_, deep - levels, many - parts))

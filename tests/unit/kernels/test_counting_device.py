@@ -19,10 +19,9 @@ from veil.engines import InMemory, gpu
 from veil.errors import EngineError, EngineWarning
 from veil.hitters import PEM
 from veil.hitters.segments import SegmentPairs
-from veil.kernels.device import Hashed, chosen, counting_on
-from veil.kernels.threads import ahead, in_order
+from veil.kernels.parallel import Hashed, ahead, counting_on, current_device, in_order
 from veil.mechanisms import LinearHashing, RandomProjection
-from veil.tools.extras import install
+from veil.tools.messages import install_command
 from veil.wire.tallies import encode_tally
 
 VALUES = np.random.default_rng(1).geometric(0.05, 4000) % 64
@@ -91,16 +90,16 @@ def test_a_choice_belongs_to_its_thread_and_ends() -> None:
     seen: list[Any] = []
     with counting_on(outer):
         with counting_on(inner):
-            assert chosen() is inner
-        assert chosen() is outer
-        other = threading.Thread(target=lambda: seen.append(chosen()))
+            assert current_device() is inner
+        assert current_device() is outer
+        other = threading.Thread(target=lambda: seen.append(current_device()))
         other.start()
         other.join()
         with pytest.raises(ZeroDivisionError), counting_on(None):
             1 / 0  # noqa: B018
-        assert chosen() is outer
+        assert current_device() is outer
     assert seen == [None]
-    assert chosen() is None
+    assert current_device() is None
 
 
 def test_our_threads_count_where_the_caller_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +107,7 @@ def test_our_threads_count_where_the_caller_does(monkeypatch: pytest.MonkeyPatch
     device = NumpyDevice()
 
     def where(_: int) -> bool:
-        return chosen() is device
+        return current_device() is device
 
     with counting_on(device):
         assert in_order(where, [1, 2, 3]) == [True] * 3
@@ -142,13 +141,13 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch, count: int | 
     with pytest.raises(EngineError, match=r"^there is no engine 'cuda' here: CuPy finds no CUDA device"), gpu.cuda():
         pass
     with pytest.warns(EngineWarning, match="cores count instead of a GPU: CuPy finds no"), gpu.cuda(or_local=True):
-        assert chosen() is None
+        assert current_device() is None
 
 
 def test_without_cupy_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
     gpu.device.cache_clear()
-    assert install("gpu") in (gpu.why_not() or "")
+    assert install_command("gpu") in (gpu.why_not() or "")
     with pytest.raises(EngineError, match="needs CuPy"):
         gpu.device()
 
@@ -160,12 +159,12 @@ def test_with_a_gpu_it_counts_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with gpu.cuda(or_local=True):
-            assert chosen() is device
+            assert current_device() is device
         with gpu.cuda():
-            assert chosen() is device
+            assert current_device() is device
 
 
 def test_nothing_heavy_is_loaded_for_it() -> None:
-    code = "import sys, veil.kernels.device, veil.engines.gpu; print({'cupy', 'numba', 'torch'} & set(sys.modules))"
+    code = "import sys, veil.kernels.parallel, veil.engines.gpu; print({'cupy', 'numba', 'torch'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

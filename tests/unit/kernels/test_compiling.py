@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SPLITMIX = 0xE220A8397B1DCDAF  # splitmix64(0)
 CODE = """
 import sys

@@ -29,9 +29,9 @@ from veil.errors import ServiceError
 from veil.results.files import arrow_bytes, table_bytes
 from veil.results.html import to_html
 from veil.results.terminal import render
-from veil.tools.text import escape_lines, escape_text
+from veil.tools.messages import escape_lines, escape_text
 
-SOURCES = Path(__file__).resolve().parents[2] / "src" / "veil"
+SOURCES = Path(__file__).resolve().parents[3] / "src" / "veil"
 HOSTILE = "a\x1b[2Jb\x07\r\nERROR forged\x9b31m\N{RIGHT-TO-LEFT OVERRIDE}gpj.exe\N{LINE SEPARATOR}\x7f[bold]x[/bold][/]"
 RED = "\x1b[31m"
 PARSE = pacsv.ParseOptions(newlines_in_values=True)

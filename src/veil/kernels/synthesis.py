@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
 
-__all__ = ["draw", "fit"]
-
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Ints = NDArray[np.int64]
@@ -36,7 +34,7 @@ def _combination(codes: Codes, person: int, parts: Ints, places: Ints, strides: 
 
 
 @compiled(**_FAST)
-def fit(
+def fit_factors(
     codes: Codes,
     parts: Ints,
     places: Ints,
@@ -95,7 +93,7 @@ def fit(
 
 
 @compiled(**_FAST)
-def draw(
+def draw_attribute(
     codes: Codes,
     first_person: int,
     parts: Ints,

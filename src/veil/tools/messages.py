@@ -1,15 +1,21 @@
-"""Text from outside in messages: escaped, so that it is safe to print, and compared with names that are known.
+"""Text of messages: escaping of foreign text, suggestions for unknown names, and how to install an extra.
 
-Terminals act on control characters, line breaks forge lines of a log, and bidirectional marks reorder what people read.
+Text from outside can act on a terminal by control characters, forge lines of a log by line breaks, and reorder what
+people read by bidirectional marks. So it is escaped.
+
+The distribution is called `veil-ldp`. The name `veil` on the public index belongs to somebody else, so no message may
+ask for it.
 """
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
-__all__ = ["escape_lines", "escape_text", "unknown_name"]
+from veil.errors import ExtraError
 
 _MAX_LISTED = 20
 
@@ -56,3 +62,52 @@ def unknown_name(expected: str, name: Any, known: Iterable[str], *, prefix: str 
 
 def _is_safe(character: str) -> bool:
     return character.isprintable() or character in _SAFE or unicodedata.category(character) == "Zs"
+
+
+def missing_extra(need: str, extra: str) -> ExtraError:
+    """The refusal of what needs a library of an extra that is not installed, with what to do.
+
+    >>> str(missing_extra("pictures need matplotlib", "plot")).partition(": ")[0]
+    'pictures need matplotlib'
+    """
+    return ExtraError(f"{need}: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """The command that adds an extra, for messages.
+
+    >>> "[plot]" in install_command("plot")
+    True
+    """
+    import shlex
+
+    origin = _origin()
+    place = origin.get("url", "")
+    asked = f"veil-ldp[{extra}]"
+    if "vcs_info" in origin:
+        asked = f"veil-ldp[{extra}] @ {origin['vcs_info']['vcs']}+{place}"
+    elif (path := _path(place)) is not None:  # a clone, or a wheel
+        asked = f"{path}[{extra}]"
+    edited = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"pip install {edited}{shlex.quote(asked)}"
+
+
+@functools.cache
+def _origin() -> dict[str, Any]:
+    """What pip wrote down about where veil came from (PEP 610); nothing where it came from an index."""
+    import json
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        return dict(json.loads(distribution("veil-ldp").read_text("direct_url.json") or "{}"))
+    except PackageNotFoundError:
+        return {}
+
+
+def _path(place: str) -> Path | None:
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    url = urlsplit(place)
+    path = Path(url2pathname(url.path))
+    return path if url.scheme == "file" and path.exists() else None

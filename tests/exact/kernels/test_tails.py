@@ -19,7 +19,7 @@ from veil.results.laws import (
     score_interval,
     weighted_interval,
 )
-from veil.tools.normal import two_sided
+from veil.tools.numbers import two_sided
 
 Floats = NDArray[np.float64]
 

@@ -1,4 +1,9 @@
-"""Spread people over cores and add up what comes back. Integer sums: the split never shows."""
+"""Where kernels run: on threads of this machine, or on a device that was chosen for a while.
+
+`sum_over_threads` spreads people over cores and adds up what comes back: integer sums, so the split never shows. A
+counting device gets the same plain arrays and gives the same integers (`veil.engines.gpu` has the one for a GPU). The
+choice of a device belongs to the context that made it: to its thread, and to the threads that work for it.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,17 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import copy_context
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import ParameterError
 from veil.tools.limits import check
-
-__all__ = ["add_up", "ahead", "in_order", "thread_count"]
 
 _NAME = "veil-work"
 _PIECE = 1 << 22  # reports per call: far below the 2^32 that a kernel's counters hold
@@ -93,7 +98,7 @@ if hasattr(os, "register_at_fork"):  # a forked process has none of them
     os.register_at_fork(after_in_child=_waiting.cache_clear)
 
 
-def add_up(
+def sum_over_threads(
     count: Callable[..., NDArray[np.int64]],
     by_row: tuple[NDArray[Any] | None, ...],
     *shared: Any,
@@ -121,3 +126,72 @@ def _pieces(rows: int, threads: int) -> Iterator[slice]:
     count = max(threads, -(-rows // _PIECE))
     count = min(count, rows) or 1
     return (slice(rows * i // count, rows * (i + 1) // count) for i in range(count))
+
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Pieces = Callable[[], Iterable[tuple[Words, NDArray[Any]]]]
+"""Seeds and buckets, a piece at a time; anew with every call."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hashed:
+    """Reports of a local hash, a seed and one of `buckets` buckets each, and the spread values of candidates."""
+
+    seeds: Words
+    reported: NDArray[Any]
+    buckets: int
+    spread: Words
+
+
+class CountingDevice(Protocol):
+    """Something beside this machine's cores that counts."""
+
+    name: str
+
+    def count_hashed(self, given: Hashed, weights: Ints | None) -> Ints:
+        """The reports, or the weight of the reports, that support each candidate."""
+
+    def joint_hashed(self, first: Hashed, second: Hashed) -> Ints:
+        """result[a, b, s, t]: people who support a in the first question or not (s), and b in the second or not (t)."""
+
+    def decodes(self, prime: int, cells: int) -> bool:
+        """Whether `cosets` is worth it for a field and a number of cells: memory grows with their product."""
+
+    def cosets(self, pieces: Pieces, prefixes: Words, prime: int, digits: int, kept: int) -> Iterator[Ints]:
+        """For each spread prefix, the support of the first `kept` values behind it by linear hashing."""
+
+
+_CHOSEN: ContextVar[CountingDevice | None] = ContextVar("veil_counting_device", default=None)
+
+
+def current_device() -> CountingDevice | None:
+    """The device that counts here and now; None stands for this machine's cores."""
+    return _CHOSEN.get()
+
+
+@contextmanager
+def counting_on(device: CountingDevice | None) -> Iterator[None]:
+    """Count on a device while this lasts; None is this machine's cores again.
+
+    >>> with counting_on(None):
+    ...     current_device() is None
+    True
+    """
+    before = _CHOSEN.set(device)
+    try:
+        yield
+    finally:
+        _CHOSEN.reset(before)
+
+
+def dispatch_count_hashed(given: Hashed, weights: Ints | None) -> Ints:
+    """The reports, or the weight of the reports, that support each candidate."""
+    device = current_device()
+    if device is not None:
+        return device.count_hashed(given, weights)
+    from veil.kernels import counting
+
+    count = counting.count_hashed if weights is None else counting.count_hashed_weighted
+    by_row = (given.seeds, given.reported, weights)
+    return sum_over_threads(count, by_row, given.buckets, *counting.halves(given.spread), work=len(given.spread))

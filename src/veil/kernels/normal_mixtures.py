@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from veil.kernels.compiling import compiled
 
-__all__ = ["factor", "gram", "likelihoods", "mixtures", "posteriors", "scores", "solve"]
-
 F8 = np.float64
 
 
