@@ -271,7 +271,7 @@ def add_moments(
 ) -> None:
     """Add rows to sums, exactly: w u and w w' u u by slot, and w w' u of all slots together.
 
-    `numbers` are below 2^30. All sums are integers as words, see `wide`: the order of rows never shows. They stand
+    `numbers` are below 2^30. All sums are integers as words, see `add_large`: the order of rows never shows. They stand
     flat: `first` has one small sum per slot and weight, `second` one large sum per slot and pair of a weight with
     itself or one before it, `cross` one per pair.
     """

@@ -1,1 +1,1 @@
-"""Small things that every room needs and that know nothing of privacy: arguments, JSON, whole files, plain numbers."""
+"""Helpers that know nothing of privacy: numbers, JSON documents, files, limits, processes and texts of messages."""

@@ -19,9 +19,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows: folders are not locked, and leftovers stay
+    fcntl = None  # type: ignore[assignment]
+
 _PRIVATE = 0o600
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_LOCK = "lock"
 
 
 def sync_folder(folder: Path) -> None:
@@ -158,14 +164,6 @@ def _new_file(target: Path, *, private: bool) -> tuple[int, Path]:
         path = target.with_name(f".{target.name}.{secrets.token_hex(4)}{target.suffix}")
         with contextlib.suppress(FileExistsError):
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, _PRIVATE if private else 0o666), path
-
-
-_LOCK = "lock"
-
-try:
-    import fcntl
-except ImportError:  # Windows: folders are not locked, and leftovers stay
-    fcntl = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager

@@ -20,8 +20,8 @@ import veil.kernels
 if len(sys.argv) > 1:
     veil.kernels.keep_compiled_in(Path(sys.argv[1]))
 import numpy as np
-from veil.kernels.hashing import spread
-print(spread(np.arange(1, dtype=np.uint64))[0])
+from veil.kernels.hashing import splitmix64_each
+print(splitmix64_each(np.arange(1, dtype=np.uint64))[0])
 """
 
 
