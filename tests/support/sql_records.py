@@ -64,6 +64,7 @@ GOOD = {path.stem: path.read_text() for path in sorted(FOLDER.glob("sql/good/*.s
     "three-dimensions": "SELECT COUNT(*), AVG(ActiveTime) FROM T WHERE Age < 50 AND Salary < 60000 AND State = 'NY'",
 }
 READINGS: tuple[Reading, ...] = get_args(Reading)
+WHAT: tuple[What, ...] = get_args(What)
 DESIGNS: dict[str, Design] = {
     "HIO": HIO(),
     "HIO(OLH)": HIO(oracle="OLH"),
@@ -236,7 +237,7 @@ def replay(asked: Asked, queries: Iterable[str] = tuple(GOOD)) -> Iterator[tuple
             veil.sql.open(asked.study, reading=reading) as study,
         ):
             for query in queries:
-                for what in get_args(What):
+                for what in WHAT:
                     name = f"{asked.name} | {reading} | {query} | {what}"
                     yield name, *_asked(rows, study, GOOD[query], what)
 
@@ -343,13 +344,15 @@ def write_records(records: dict[str, Json]) -> None:
 def main(words: Sequence[str]) -> None:
     """Record all designs, or those that are named; with `texts`, their texts alone."""
     HOUSE.mkdir(parents=True, exist_ok=True)
-    for design in [word for word in words if word in DESIGNS] or DESIGNS:
+    designs = [word for word in words if word in DESIGNS] or list(DESIGNS)
+    for design in [EVERYDAY] if "texts" in words else designs:
         records, texts = record(design)
         if texts:
             TEXTS.write_text(json.dumps(texts, ensure_ascii=False, indent=1) + "\n")
         if "texts" not in words:
             old = read_records() if NUMBERS.exists() else {}
-            write_records({name: one for name, one in old.items() if name not in records} | records)
+            again = {name.split(" | ")[0] for name in records}
+            write_records({name: one for name, one in old.items() if name.split(" | ")[0] not in again} | records)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from tests.support.sql_records import (
     EVERYDAY,
     GOOD,
     MANY_GROUPS,
+    READINGS,
     SAMPLE,
     TEXTS,
+    WHAT,
     Asked,
     column,
     difference,
@@ -69,10 +72,21 @@ def test_a_sample_of_queries_gives_the_recorded_numbers(design: str, tmp_path: P
     check(Asked(design, tmp_path), SAMPLE)
 
 
+@pytest.mark.acceptance
+@pytest.mark.parametrize("design", [name for name in DESIGNS if name != EVERYDAY])
+def test_all_queries_give_the_recorded_numbers(design: str, tmp_path: Path) -> None:
+    check(Asked(design, tmp_path), [query for query in GOOD if query not in SAMPLE])
+
+
 def test_what_is_refused_has_the_recorded_error(asked: Asked) -> None:
     found = dict(replay_bad(asked))
     assert found == {name: record for name, record in records().items() if name.startswith("bad | ")}
     assert all(record["error"] for record in found.values())
+
+
+def test_all_designs_and_readings_are_recorded() -> None:
+    asked = product(DESIGNS, READINGS, GOOD, WHAT)
+    assert {name for name in records() if not name.startswith("bad | ")} == {*DESIGNS, *map(" | ".join, asked)}
 
 
 def recorded(query: str) -> Any:
