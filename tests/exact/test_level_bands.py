@@ -18,7 +18,7 @@ from veil.numeric import Binning, HaarHierarchy, Hierarchy, LevelBands
 from veil.survey import SurveyTally
 from veil.tally import Tally
 from veil.tools.numbers import two_sided
-from veil.tree import Answers, Levels, Tree, consistent, from_differences
+from veil.tree import Levels, Tree, TreeAnswers, consistent, from_differences
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def test_what_levels_count_in_ranges_is_what_the_linear_map_says(leaves: int, br
     levels = [np.inf, *variances]
     unit = np.eye(tree.nodes)
     columns = [consistent(tree, np.split(row, tree.offsets[1:-1]), levels, total=0.0)[-1] for row in unit]
-    answers, masses = Answers(tree, leaf_masses, variances), np.concatenate(tree.sums(leaf_masses))
+    answers, masses = TreeAnswers(tree, leaf_masses, variances), np.concatenate(tree.sums(leaf_masses))
     los, his = all_ranges(leaves)
     weights = random.normal(size=leaves)
     inside = [(np.arange(leaves) >= lo) & (np.arange(leaves) < hi) for lo, hi in zip(los, his, strict=True)]
@@ -61,7 +61,7 @@ def test_what_levels_count_in_ranges_is_what_the_linear_map_says(leaves: int, br
 def test_what_pairs_count_in_ranges_is_what_the_linear_map_says(leaves: int) -> None:
     tree, leaf_masses = Tree(leaves, 2), np.random.default_rng(leaves).dirichlet(np.ones(leaves))
     pairs = [-(-size // 2) for size in tree.sizes[1:]]
-    answers, masses = Answers(tree, leaf_masses, None), tree.sums(leaf_masses)
+    answers, masses = TreeAnswers(tree, leaf_masses, None), tree.sums(leaf_masses)
 
     def of(level: int, pair: int) -> Floats:
         found: Levels = [np.zeros(size) for size in pairs]

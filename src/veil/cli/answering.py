@@ -186,7 +186,7 @@ def held_value(domain: Domain, text: str) -> Any:
 
 def _one(domain: Domain, text: str) -> Any:
     from veil.domain import Categories, Text
-    from veil.domain.times import is_time
+    from veil.domain.text_values import is_time
 
     labels = domain.labels if isinstance(domain, Categories) else None
     if isinstance(domain, Text) or is_time(domain):
@@ -204,7 +204,7 @@ def _one(domain: Domain, text: str) -> Any:
 
 
 def _timed(domain: Domain | None, value: Any) -> Any:
-    from veil.domain.times import is_time, parse_time
+    from veil.domain.text_values import is_time, parse_time
 
     if domain is None or not is_time(domain) or not isinstance(value, str):
         return value

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from veil.cli.outcome import SEEDED, shell_command
 from veil.domain import Bits, Categories, Domain, Integers, Interval
-from veil.domain.times import is_time, parse_time
-from veil.domain.tuples import Tuples
+from veil.domain.composite import Tuples
+from veil.domain.text_values import is_time, parse_time
 from veil.engines import InFiles, Watch
 from veil.errors import EmptyError, InputError, MismatchError, PrivacyWarning, WireError
 from veil.histogram import Questions

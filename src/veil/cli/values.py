@@ -11,7 +11,7 @@ import numpy as np
 
 from veil.cli.files import check_inputs
 from veil.domain import Domain, Numeric, Record
-from veil.domain.set_text import SEPARATOR
+from veil.domain.text_values import SEPARATOR
 from veil.engines import Watch
 from veil.entropy import Batch, SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError

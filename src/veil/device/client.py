@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from veil.device.lasting import Lasting, read_kept, written
 from veil.device.ledger import Ledger
-from veil.domain import Codes, Sets
+from veil.domain import Codes, SetCodes
 from veil.entropy import Source, System
 from veil.errors import BudgetError, DomainError, ParameterError
 from veil.survey import Survey
@@ -148,7 +148,7 @@ class Client:
 
     def _mark(self, codes: Codes, *public: NDArray[np.int64], occasion: str | None = None) -> str:
         """An answer's mark, by its codes."""
-        parts = [codes.offsets, codes.items] if isinstance(codes, Sets) else [codes]
+        parts = [codes.offsets, codes.items] if isinstance(codes, SetCodes) else [codes]
         digest = hashlib.sha256(self.survey.task.encode())
         for part in (*parts, *public):
             digest.update(f"{part.dtype.str}{part.shape}".encode() + part.tobytes())

@@ -1,7 +1,7 @@
 """What a person may hold. A Domain turns values into codes and back, and refuses what does not belong.
 
 Codes are what the rest of the corridor works on: uint64 indices below `size`; rows of bytes for values above 64 bits;
-a matrix of indices for records; `Sets` for sets of items. A domain is public: never read it off private data.
+a matrix of indices for records; `SetCodes` for sets of items. A domain is public: never read it off private data.
 
     Categories   one of a list of labels, or of 0 .. d-1        Bits     a string of m bits
     Integers     one of lo .. hi                                Text     a string of at most so many UTF-8 bytes
@@ -11,12 +11,20 @@ a matrix of indices for records; `Sets` for sets of items. A domain is public: n
 `Tuples` labels the cells of several attributes in a result; people never hold them.
 """
 
-from veil.domain.base import Codes, Domain, Sets
+from veil.domain.base import Codes, Domain, SetCodes
 from veil.domain.categories import Categories
-from veil.domain.composite import DOMAINS, DomainLike, Items, Record, as_domain, domain_from_json
+from veil.domain.composite import (
+    DOMAINS,
+    DomainLike,
+    Items,
+    Record,
+    Tuples,
+    as_domain,
+    domain_from_json,
+    labels_from_json,
+)
 from veil.domain.numbers import Integers, Interval, Numeric
 from veil.domain.strings import Bits, Text
-from veil.domain.tuples import Tuples, labels_from_json
 
 __all__ = [
     "DOMAINS",
@@ -30,7 +38,7 @@ __all__ = [
     "Items",
     "Numeric",
     "Record",
-    "Sets",
+    "SetCodes",
     "Text",
     "Tuples",
     "as_domain",

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from veil.errors import WireError
 from veil.tools.json_documents import Json
 
-__all__ = ["EXACT", "Codes", "Domain", "Sets", "as_list"]
-
 EXACT = 2**53 - 1
 """The largest integer that every language's JSON reads exactly (RFC 8785 takes no larger one)."""
 
@@ -21,7 +19,7 @@ LISTABLE = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
-class Sets:
+class SetCodes:
     """Sets of items, one per person: person i holds `items[offsets[i]:offsets[i + 1]]`, increasing."""
 
     offsets: NDArray[np.int64]
@@ -30,12 +28,12 @@ class Sets:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, rows: slice | NDArray[Any]) -> Sets:
+    def __getitem__(self, rows: slice | NDArray[Any]) -> SetCodes:
         chosen = np.arange(len(self))[rows]
         sizes = (self.offsets[1:] - self.offsets[:-1])[chosen]
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        return Sets(offsets, self.items[np.repeat(self.offsets[:-1][chosen], sizes) + within])
+        return SetCodes(offsets, self.items[np.repeat(self.offsets[:-1][chosen], sizes) + within])
 
     def __repr__(self) -> str:
         return f"Sets(of {len(self)} people)"
@@ -49,7 +47,7 @@ class Sets:
 
         Apriori, with the count of the k-th best as the floor: all parts of a set among the k best are there as well.
 
-        >>> people = Sets(np.array([0, 2, 4, 5, 6]), np.array([0, 1, 0, 1, 0, 2], np.uint64))
+        >>> people = SetCodes(np.array([0, 2, 4, 5, 6]), np.array([0, 1, 0, 1, 0, 2], np.uint64))
         >>> people.top_itemsets(3, 3)
         {(0,): 3, (0, 1): 2, (1,): 2}
         """
@@ -76,7 +74,7 @@ class Sets:
         return dict(sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k])
 
 
-Codes = NDArray[Any] | Sets
+Codes = NDArray[Any] | SetCodes
 
 
 class Domain(ABC):

@@ -19,8 +19,6 @@ from veil.errors import DomainError, ParameterError, PrivacyWarning
 from veil.tools.json_documents import Json, take
 from veil.tools.numbers import is_int
 
-__all__ = ["Categories", "Label"]
-
 Label = str | int
 
 _FEW = 8  # so many labels are named in a message, where they are short: they are public

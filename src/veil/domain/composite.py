@@ -1,4 +1,4 @@
-"""Domains made of other domains: sets of items, and records of attributes."""
+"""Domains made of other domains: sets of items, records of attributes, and tuples that label cells of results."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain.base import EXACT, Domain, Sets, as_list
+from veil.domain.base import EXACT, Domain, SetCodes, as_list
 from veil.domain.categories import Categories, Label
-from veil.domain.inputs import as_columns, read_lists
+from veil.domain.inputs import as_columns, read_column, read_lists, refuse_at
 from veil.domain.numbers import Integers, Interval
 from veil.domain.strings import Bits, Text
 from veil.errors import DomainError, InputError, ParameterError, WireError
 from veil.tools.json_documents import Json, by_kind, take
 from veil.tools.numbers import is_int
-
-__all__ = ["DOMAINS", "DomainLike", "Items", "Record", "as_domain", "domain_from_json"]
-
 
 DomainLike = Domain | int | Sequence[Label]
 """What may be given where a domain is expected."""
@@ -52,7 +49,7 @@ class Items(Domain):
     def listable(self) -> bool:
         return False
 
-    def encode(self, values: Any) -> Sets:
+    def encode(self, values: Any) -> SetCodes:
         sizes, flat = read_lists(values, "sets of items")
         people = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
         try:
@@ -66,7 +63,7 @@ class Items(Domain):
             first = np.ones(len(items), dtype=np.bool_)  # a set holds an item once, however often it is listed
             first[1:] = (people[1:] != people[:-1]) | (items[1:] != items[:-1])
             sizes, items = np.bincount(people[first], minlength=len(sizes)), items[first]
-        return Sets(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), items)
+        return SetCodes(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), items)
 
     def decode(self, codes: Any) -> list[set[Any]]:
         labels = self.universe.decode(codes.items)
@@ -183,3 +180,57 @@ def as_domain(domain: DomainLike) -> Domain:
     if isinstance(domain, np.ndarray) and domain.ndim == 1:
         return Categories(domain.tolist())
     raise ParameterError("expected a domain, an integer d for the values 0 .. d-1, or a list of labels")
+
+
+@dataclass(frozen=True)
+class Tuples(Domain):
+    """One value of each part as one index, the last part varying fastest: the cells of several attributes.
+
+    It labels results and is no domain of a task: people hold a Record.
+
+    >>> from veil.domain import Categories, Integers
+    >>> cells = Tuples((Categories(["f", "m"]), Integers(30, 39)))
+    >>> cells.encode([("m", 31)]).tolist(), cells.decode([11])
+    ([11], [('m', 31)])
+    """
+
+    parts: tuple[Domain, ...]
+    kind = "tuples"
+
+    @property
+    def size(self) -> int:
+        return math.prod(part.size for part in self.parts)
+
+    def encode(self, values: Any) -> NDArray[np.uint64]:
+        rows = read_column(values.tolist() if isinstance(values, np.ndarray) and values.ndim == 2 else values).values
+        expected = f"expected one value for each of {len(self.parts)} parts"
+        wrong = [not isinstance(row, (tuple, list)) or len(row) != len(self.parts) for row in rows]
+        refuse_at(np.array(wrong, dtype=np.bool_), expected)
+        index = np.zeros(len(rows), dtype=np.uint64)
+        for place, part in enumerate(self.parts):
+            try:
+                index = index * np.uint64(part.size) + part.encode([row[place] for row in rows])
+            except DomainError as problem:
+                raise DomainError(f"part {place}: {problem.expected}", problem.row, problem.count) from None
+        return index
+
+    def decode(self, codes: Any) -> list[tuple[Any, ...]]:
+        rest = np.asarray(codes, dtype=np.uint64)
+        columns = []
+        for part in reversed(self.parts):
+            rest, own = np.divmod(rest, np.uint64(part.size))
+            columns.append(part.decode(own))
+        return list(zip(*reversed(columns), strict=True))
+
+    def to_json(self) -> Json:
+        return {"kind": "tuples", "parts": [part.to_json() for part in self.parts]}
+
+    @classmethod
+    def from_json(cls, document: Json) -> Tuples:
+        (parts,) = take(document, "tuples", "parts")
+        return cls(tuple(labels_from_json(part) for part in as_list(parts)))
+
+
+def labels_from_json(document: Any) -> Domain:
+    """The domain that labels a result: one of a task, or Tuples."""
+    return by_kind(document, {**dict.fromkeys(DOMAINS, domain_from_json), "tuples": Tuples.from_json}, "a domain")

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from veil.errors import DomainError, InputError
 
-__all__ = ["Column", "as_columns", "as_int64", "as_seconds", "read_column", "read_lists", "refuse_at", "type_name"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Column:

@@ -18,8 +18,6 @@ from veil.privacy import decimal_text
 from veil.tools.json_documents import Json, number, take
 from veil.tools.numbers import convert_int_fields, is_int
 
-__all__ = ["Integers", "Interval", "Numeric"]
-
 Floats = NDArray[np.float64]
 Unit = Literal["number", "time"]
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from veil.domain import Categories, Domain, Integers
-from veil.domain.times import parse_time
+from veil.domain.text_values import parse_time
 from veil.errors import EmptyError, InputError
 from veil.files.opening import PathLike
 from veil.files.values import read_columns

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from veil.domain.times import parse_time
+from veil.domain.text_values import parse_time
 from veil.errors import EmptyError
 from veil.files.attributes import MOST_VALUES
 from veil.files.opening import PathLike

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veil.domain import Bits, Categories, Domain, Items, Numeric, Record, Text
-from veil.domain.number_text import as_numbers
-from veil.domain.set_text import SEPARATOR, as_sets, as_whole_items
-from veil.domain.times import as_times, is_time, parse_time
+from veil.domain.text_values import SEPARATOR, as_numbers, as_sets, as_times, as_whole_items, is_time, parse_time
 from veil.entropy import CHUNK_ROWS
 from veil.errors import DomainError, InputError
 from veil.files.json_lines import Expected, read_lines

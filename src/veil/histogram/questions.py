@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from veil.domain import Domain
-from veil.domain.times import is_time, parse_time
+from veil.domain.text_values import is_time, parse_time
 from veil.errors import EmptyError, InputError, ParameterError
 from veil.mechanisms import FrequencyOracle
 from veil.results.answers import Answers

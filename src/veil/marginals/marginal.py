@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Domain, Interval, Record, Tuples
-from veil.domain.times import is_time
+from veil.domain.text_values import is_time
 from veil.errors import DomainError
 from veil.marginals.intervals import Bounds
 from veil.privacy import Guarantee

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Domain, Interval
-from veil.domain.times import is_time
+from veil.domain.text_values import is_time
 from veil.marginals.maxent import maximal
 from veil.marginals.tables import marginal_of
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from veil.domain import Bits, Domain, Integers, Items, Numeric, Record, Text
-from veil.domain.times import is_time
+from veil.domain.text_values import is_time
 from veil.errors import InputError, ParameterError
 from veil.planning.rebuilding import rebuilt, settings_from_text
 from veil.study import Study

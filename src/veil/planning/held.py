@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from veil.domain import Categories, Domain, Integers, Interval, Items, Numeric
-from veil.domain.times import parse_time
+from veil.domain.text_values import parse_time
 from veil.errors import InputError, ParameterError
 from veil.files.attributes import is_whole
 

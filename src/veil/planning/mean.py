@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from veil.domain import Numeric
-from veil.domain.times import is_time
+from veil.domain.text_values import is_time
 from veil.errors import InputError
 from veil.mechanisms import MeanMechanism, Piecewise, StochasticRounding
 from veil.numeric import HybridMean, MeanOf, TwoPhaseVariance

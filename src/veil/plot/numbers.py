@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Integers, Numeric
-from veil.domain.times import is_time
+from veil.domain.text_values import is_time
 from veil.errors import InputError
 from veil.plot.axes import TRUTH, Overlay, as_nameless, as_result, finish, legend_below, new_axes, one_legend, thousands
 from veil.results.units import Unit

@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veil.domain.set_text import SEPARATOR
+from veil.domain.text_values import SEPARATOR
 from veil.errors import InputError, WireError
 from veil.results.base import Result, Truth
 from veil.results.documents import document_bytes

@@ -25,7 +25,7 @@ from veil.domain import Integers, Numeric
 from veil.results.bands import Bands
 from veil.results.noise import SupportNoise
 from veil.tools.numbers import two_sided
-from veil.tree import Answers, Tree
+from veil.tree import Tree, TreeAnswers
 
 __all__ = ["LevelBands", "differences_law", "support_law"]
 
@@ -156,9 +156,9 @@ class LevelBands(Bands):
     # -- how they come about -----------------------------------------------------------------------------------------
 
     @cached_property
-    def _answers(self) -> Answers:
+    def _answers(self) -> TreeAnswers:
         asked = self.variances if len(self.variances) else None
-        return Answers(Tree(len(self.masses), self.branching), self.likely, asked)
+        return TreeAnswers(Tree(len(self.masses), self.branching), self.likely, asked)
 
     @cached_property
     def _running(self) -> Floats:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from veil.domain import Domain, Integers, Numeric
-from veil.domain.times import is_time
+from veil.domain.text_values import is_time
 from veil.errors import WireError
 from veil.tools.messages import escape_text
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Categories
 from veil.domain.inputs import Column, as_seconds, read_column, refuse_at, type_name
-from veil.domain.times import as_times
+from veil.domain.text_values import as_times
 from veil.errors import DomainError, ParameterError
 from veil.survey import Public
 from veil.tools.json_documents import Json, take

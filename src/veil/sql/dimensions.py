@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from veil.domain import Categories, Domain, Integers, Interval
-from veil.domain.times import parse_time
+from veil.domain.text_values import parse_time
 from veil.errors import DomainError, InputError
 from veil.sql.query import Bucket, Runs
 from veil.sql.regions import complement, union

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from veil.domain import Categories, Domain, Integers, Interval, Record
-from veil.domain.times import parse_time
+from veil.domain.text_values import parse_time
 from veil.errors import InputError, ParameterError, WireError
 from veil.files.opening import PathLike
 from veil.sql.columns import Category, Measure, Moment, PublicColumn

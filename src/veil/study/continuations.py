@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Bits
-from veil.domain.utf8 import IMPOSSIBLE, START, advance, endings, many_endings
+from veil.domain.strings import UTF8_IMPOSSIBLE, UTF8_START, advance_utf8, count_utf8_endings, utf8_endings
 from veil.entropy import Words
 from veil.errors import ParameterError
 from veil.view import Segment
@@ -69,13 +69,13 @@ def spelled(alphabet: Sequence[int], letters: int) -> NDArray[np.uint64]:
 
 
 def text_states(codes: Codes, width: int) -> NDArray[np.int64]:
-    """Where codes of `width` bits stand as beginnings of text: see `veil.domain.utf8`."""
-    states = np.full(len(codes), START, dtype=np.int64)
+    """Where codes of `width` bits stand as beginnings of text: see `veil.domain.strings`."""
+    states = np.full(len(codes), UTF8_START, dtype=np.int64)
     for column in leading_bytes(codes, width).T:
-        states = advance(states, 0, column.astype(np.uint64), 8)
+        states = advance_utf8(states, 0, column.astype(np.uint64), 8)
     if width % 8:
         last = Segment(Bits(width), width - width % 8, width).apply(codes, _NO_DRAWS)
-        states = advance(states, 0, last, width % 8)
+        states = advance_utf8(states, 0, last, width % 8)
     return states
 
 
@@ -93,7 +93,7 @@ class Alike:
     def ways(self) -> int:
         """In how many ways each of them goes on."""
         if self.state is not None and self.given is None:
-            return many_endings(self.state, self.step)
+            return count_utf8_endings(self.state, self.step)
         return 1 << self.step if self.given is None else len(self.suffixes())
 
     def suffixes(self, first: int = 0, last: int | None = None) -> NDArray[np.uint64]:
@@ -102,10 +102,10 @@ class Alike:
             every = range(1 << self.step)[first:last]
             return np.arange(every.start, every.stop, dtype=np.uint64) if self.given is None else self.given[first:last]
         if self.given is None:
-            return endings(self.state, self.step)[first:last]
+            return utf8_endings(self.state, self.step)[first:last]
         begun = (self.state & 255).bit_length() - 1
-        after = advance(np.full(len(self.given), self.state), begun, self.given, self.step)
-        return np.asarray(self.given[after != IMPOSSIBLE][first:last])
+        after = advance_utf8(np.full(len(self.given), self.state), begun, self.given, self.step)
+        return np.asarray(self.given[after != UTF8_IMPOSSIBLE][first:last])
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +202,7 @@ class Continuations:
             last = Segment(Bits(self.length), self.width, self.length).apply(codes, _NO_DRAWS)
             mine &= np.isin(last, self.suffixes)
         if self.text:
-            mine &= text_states(codes, self.length) != IMPOSSIBLE
+            mine &= text_states(codes, self.length) != UTF8_IMPOSSIBLE
         return np.asarray(mine)
 
 

@@ -10,19 +10,17 @@ Values of a tree are a list of arrays, one per level, the root's first. Runs at 
 
 from __future__ import annotations
 
-from veil.tree.consistency import consistent
-from veil.tree.functionals import Answers, from_differences
-from veil.tree.projection import Admm, admm, project
+from veil.tree.least_squares import Admm, TreeAnswers, admm, consistent, from_differences, project
 from veil.tree.shape import Floats, Levels, PerLevel, Run, Tree
 
 __all__ = [
     "Admm",
-    "Answers",
     "Floats",
     "Levels",
     "PerLevel",
     "Run",
     "Tree",
+    "TreeAnswers",
     "admm",
     "consistent",
     "from_differences",

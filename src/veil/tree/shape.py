@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from veil.errors import InputError, ParameterError
 from veil.tools.numbers import convert_int_fields, is_int
 
-__all__ = ["LARGEST", "Floats", "Levels", "PerLevel", "Run", "Tree", "flat", "flat_numbers", "is_number", "split"]
-
 Floats = NDArray[np.float64]
 Levels = list[Floats]
 """Values of a tree: one array per level, the root's first."""
@@ -145,9 +143,11 @@ class Tree:
         from veil.kernels.trees import sum_up
 
         nodes = np.empty(self.nodes)
-        split(self, nodes)[-1][:] = _numbers(leaves, (self.leaves,), f"values are numbers, one of {self.leaves} leaves")
+        split_levels(self, nodes)[-1][:] = _numbers(
+            leaves, (self.leaves,), f"values are numbers, one of {self.leaves} leaves"
+        )
         sum_up(nodes, self.offsets, self.branching)
-        return split(self, nodes)
+        return split_levels(self, nodes)
 
     def _check_node(self, level: int, node: int) -> None:
         if not is_int(node) or not 0 <= node < self.sizes[level]:
@@ -160,7 +160,7 @@ def flat(tree: Tree, values: Sequence[ArrayLike]) -> Floats:
     if not isinstance(values, (list, tuple)) or len(values) != tree.height + 1:
         raise InputError(expected)
     nodes = np.empty(tree.nodes)
-    for level, part in zip(values, split(tree, nodes), strict=True):
+    for level, part in zip(values, split_levels(tree, nodes), strict=True):
         part[:] = _numbers(level, part.shape, expected)
     if not (np.abs(nodes) <= LARGEST).all():  # not so for nan either
         raise InputError(expected)
@@ -173,19 +173,19 @@ def flat_numbers(tree: Tree, numbers: PerLevel, what: str) -> Floats:
     if not isinstance(numbers, (list, tuple, np.ndarray)) or len(numbers) != tree.height + 1:
         raise ParameterError(expected)
     nodes = np.empty(tree.nodes)
-    for level, part in zip(numbers, split(tree, nodes), strict=True):
+    for level, part in zip(numbers, split_levels(tree, nodes), strict=True):
         part[:] = _numbers(level, part.shape if np.ndim(level) else (), expected, ParameterError)
     return nodes
 
 
-def is_number(value: Any) -> TypeGuard[float]:
+def is_small_number(value: Any) -> TypeGuard[float]:
     """Whether a value is one number that is not too large, Python's or numpy's; True and False are not."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     return bool(-LARGEST <= value <= LARGEST)
 
 
-def split(tree: Tree, nodes: Floats) -> Levels:
+def split_levels(tree: Tree, nodes: Floats) -> Levels:
     """Levels from values that stand one after another."""
     return [nodes[start:stop] for start, stop in pairwise(tree.offsets.tolist())]
 

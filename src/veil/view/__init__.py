@@ -23,12 +23,10 @@ from typing import Any
 
 from veil.tools.json_documents import Json, by_kind
 from veil.view.base import View
-from veil.view.bits import Bit, BitsOf, Parity, bits_of, numbers_of, width_of
+from veil.view.bits import Bit, BitsOf, ChannelSegment, Parity, Segment, bits_of, numbers_of, prefix, width_of
 from veil.view.composed import Composed, Product
-from veil.view.numbers import SquaredDistance
 from veil.view.sets import MOST_LOAD, CountContained, ItemSets, SampleContained, SampleItem, SetSize
-from veil.view.strings import ChannelSegment, Segment, prefix
-from veil.view.whole import Ancestor, Identity, Project
+from veil.view.values import Ancestor, Identity, Project, SquaredDistance
 
 __all__ = [
     "MOST_LOAD",

@@ -16,8 +16,6 @@ from veil.errors import WireError
 from veil.privacy import Guarantee, exp_below, largest_epsilon, log_above
 from veil.tools.json_documents import Json
 
-__all__ = ["Codes1", "Moment", "View", "held_domain"]
-
 Codes1 = NDArray[Any]
 Moment = Callable[[int], Fraction]
 """The probability that a given number of values fall into one bucket of a random hash function."""

@@ -18,8 +18,6 @@ from veil.errors import ParameterError, WireError
 from veil.tools.json_documents import Json, take
 from veil.view.base import Codes1, View
 
-__all__ = ["Composed", "Product"]
-
 _DEEPEST = 8
 Read = Callable[[Json], View]
 """How a view is read from a task: the registry of all views stands above this module."""

@@ -23,15 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Categories, Domain, Items, Sets, domain_from_json
+from veil.domain import Categories, Domain, Items, SetCodes, domain_from_json
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.privacy import Guarantee
 from veil.tools.json_documents import Json, take
 from veil.tools.numbers import convert_int_fields, is_int
 from veil.view.base import Codes1, Moment, View, held_domain
-
-__all__ = ["MOST_LOAD", "CountContained", "ItemSets", "SampleContained", "SampleItem", "SetSize"]
 
 ItemSets = tuple[tuple[int, ...], ...]
 """Sets of items' codes, each increasing; the order of the sets is their numbering."""
@@ -293,17 +291,17 @@ class _Index:
         self.order = np.argsort(firsts, kind="stable").astype(np.int64)
         self.starts = np.searchsorted(firsts[self.order], np.arange(len(self.items) + 1)).astype(np.int64)
 
-    def contained(self, codes: Sets) -> Sets:
+    def contained(self, codes: SetCodes) -> SetCodes:
         from veil.kernels.counting import contained
 
         place = np.searchsorted(self.items, codes.items)
         place[place == len(self.items)] = 0
         ids = np.where(self.items[place] == codes.items, place, -1).astype(np.int64)
         found = contained(codes.offsets, ids, len(self.items), self.starts, self.order, self.offsets, self.ids)
-        return Sets(found[0], found[1].astype(np.uint64))
+        return SetCodes(found[0], found[1].astype(np.uint64))
 
 
-def _sizes(sets: Sets, most: int) -> NDArray[np.uint64]:
+def _sizes(sets: SetCodes, most: int) -> NDArray[np.uint64]:
     sizes: NDArray[np.uint64] = np.minimum(sets.offsets[1:] - sets.offsets[:-1], most).astype(np.uint64)
     return sizes
 
@@ -342,7 +340,7 @@ def _listed(candidates: Any) -> ItemSets:
     return tuple(tuple(candidate) for candidate in candidates)
 
 
-def sample_padded(sets: Sets, length: int, dummies: int, source: Source) -> Codes1:
+def sample_padded(sets: SetCodes, length: int, dummies: int, source: Source) -> Codes1:
     """Runs on the device: an element of each set, drawn after padding to `length` with codes from `dummies` on."""
     sizes = sets.offsets[1:] - sets.offsets[:-1]
     drawn = source.below(np.maximum(sizes, length).astype(np.uint64), len(sizes)).astype(np.int64)

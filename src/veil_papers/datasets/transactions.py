@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.domain import Categories, Items, Record, Sets
+from veil.domain import Categories, Items, Record, SetCodes
 from veil.errors import InputError
 from veil_papers.datasets.files import check_integer, data_file, read_columns
 from veil_papers.datasets.records import Records, draw_rows
@@ -27,7 +27,7 @@ _WEBVIEW, _WEB_PAGES, _WEB_PEOPLE = "bms_webview2.parquet", 3_340, 77_512
 class Transactions:
     """Sets of items out of 0 .. universe - 1, one per person, and the origin of the data."""
 
-    sets: Sets
+    sets: SetCodes
     universe: int
     origin: str
     stand_in: bool
@@ -236,9 +236,9 @@ def _read(path: Path, universe: int) -> Transactions:
     return Transactions(sets, universe, path.name, stand_in=False)
 
 
-def _sets(pairs: NDArray[np.int64], sizes: NDArray[np.int64], universe: int) -> Sets:
+def _sets(pairs: NDArray[np.int64], sizes: NDArray[np.int64], universe: int) -> SetCodes:
     """Return sets of the given sizes from sorted pairs, person * universe + item."""
-    return Sets(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), (pairs % universe).astype(np.uint64))
+    return SetCodes(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), (pairs % universe).astype(np.uint64))
 
 
 def _lists(offsets: NDArray[np.int64], items: NDArray[Any]) -> pyarrow.Array:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
-from tests.exact.test_tree_consistency import cut, least_squares
+from tests.exact.tree.test_consistency import cut, least_squares
 
 from veil.post.consistency import norm_sub
 from veil.tree import Levels, Tree, admm, consistent, project

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from veil import Bits, Text
-from veil.domain.utf8 import IMPOSSIBLE, START, advance, endings, many_endings
+from veil.domain.strings import UTF8_IMPOSSIBLE, UTF8_START, advance_utf8, count_utf8_endings, utf8_endings
 from veil.engines import Drawn, InMemory
 from veil.engines.searching import Best
 from veil.entropy import SeededForExperiments
@@ -44,10 +44,10 @@ def two_bytes() -> frozenset[int]:
 @pytest.mark.parametrize("width", range(1, 17))
 def test_beginnings_are_those_that_a_decoder_may_still_accept(width: int) -> None:
     wanted = sorted({number >> (16 - width) for number in two_bytes()})
-    assert endings(START, width).tolist() == wanted
-    assert many_endings(START, width) == len(wanted)
+    assert utf8_endings(UTF8_START, width).tolist() == wanted
+    assert count_utf8_endings(UTF8_START, width) == len(wanted)
     every = np.arange(1 << width, dtype=np.uint64)
-    assert np.flatnonzero(text_states(every, width) != IMPOSSIBLE).tolist() == wanted
+    assert np.flatnonzero(text_states(every, width) != UTF8_IMPOSSIBLE).tolist() == wanted
 
 
 def test_characters_of_three_and_four_bytes() -> None:
@@ -56,13 +56,13 @@ def test_characters_of_three_and_four_bytes() -> None:
     firsts = [0x41, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5]
     rows = [bytes(row) for row in itertools.product(firsts, edges, edges, edges)]
     codes = np.array([int.from_bytes(row, "big") for row in rows], dtype=np.uint64)
-    assert (text_states(codes, 32) != IMPOSSIBLE).tolist() == [begins_text(row) for row in rows]
+    assert (text_states(codes, 32) != UTF8_IMPOSSIBLE).tolist() == [begins_text(row) for row in rows]
     written = "\N{GRINNING FACE}\N{EURO SIGN}\ud7ff".encode()
     assert begins_text(written)
-    assert text_states(Bits(80).encode([written]), 80).tolist() == [START]
+    assert text_states(Bits(80).encode([written]), 80).tolist() == [UTF8_START]
     for cut_at in range(1, 81):  # every beginning of a text is one
         number = int.from_bytes(written, "big") >> (80 - cut_at)
-        assert text_states(Bits(cut_at).encode([number]), cut_at)[0] != IMPOSSIBLE
+        assert text_states(Bits(cut_at).encode([number]), cut_at)[0] != UTF8_IMPOSSIBLE
 
 
 def test_endings_from_within_a_byte_and_within_a_character() -> None:
@@ -72,11 +72,11 @@ def test_endings_from_within_a_byte_and_within_a_character() -> None:
             starts = np.arange(1 << begun, dtype=np.uint64) | np.uint64(int.from_bytes(before, "big") << begun)
             for code, state in zip(starts, text_states(starts, width), strict=True):
                 longer = (code << np.uint64(11)) | np.arange(1 << 11, dtype=np.uint64)
-                possible = text_states(longer, width + 11) != IMPOSSIBLE
-                found = endings(int(state), 11)
+                possible = text_states(longer, width + 11) != UTF8_IMPOSSIBLE
+                found = utf8_endings(int(state), 11)
                 assert np.array_equal(found, np.flatnonzero(possible))
-                assert many_endings(int(state), 11) == len(found)
-                after = advance(np.full(len(found), state), begun, found, 11)
+                assert count_utf8_endings(int(state), 11) == len(found)
+                after = advance_utf8(np.full(len(found), state), begun, found, 11)
                 assert np.array_equal(after, text_states(longer[possible], width + 11))
 
 
@@ -87,7 +87,7 @@ def test_candidates_of_text_are_exactly_the_possible_ones(width: int) -> None:
     prefixes = Bits(width).encode(sorted(set(numbers))) if width else start()
     every, made = Continuations(prefixes, width, 9), Continuations(prefixes, width, 9, text=True)
     codes = np.concatenate(list(every.blocks()))
-    possible = codes[text_states(codes, width + 9) != IMPOSSIBLE]
+    possible = codes[text_states(codes, width + 9) != UTF8_IMPOSSIBLE]
     for most in (5, 1 << 22):
         blocks = list(made.blocks(most))
         assert max(map(len, blocks)) <= most
@@ -126,7 +126,7 @@ def test_what_is_no_text_displaces_nothing(oracle: str) -> None:
         assert np.array_equal(best.counts, slow.taken()[1])
         assert best.candidates is not None
         assert np.array_equal(reports.support((level,), best.candidates).counts, best.counts)
-        assert (text_states(best.candidates, search.lengths[level]) != IMPOSSIBLE).all()
+        assert (text_states(best.candidates, search.lengths[level]) != UTF8_IMPOSSIBLE).all()
         prefixes, tried = best.candidates, tried + candidates.size
     found = search.read(reports)
     assert all(begins_text(row.tobytes()) for row in found.estimates.candidates)
