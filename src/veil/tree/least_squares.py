@@ -182,7 +182,7 @@ def from_differences(tree: Tree, differences: Sequence[Floats], total: float = 1
 
 @dataclass(frozen=True, eq=False)
 class TreeAnswers:
-    """Answers read off a tree, where the leaves truly have these `masses`; runs at the collector.
+    """Linear answers read off a tree, where the leaves truly have these `masses`; runs at the collector.
 
     `variances` are one number for each level below the root: what least squares weighs levels by. None stands for a
     binary tree whose pairs were compared: left less right. The total is fixed.
