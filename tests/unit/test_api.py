@@ -83,7 +83,8 @@ def test_compiled_kernels_fall_back_to_the_users_cache(tmp_path: Path) -> None:
     environment |= {"HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("NUMBA_CACHE_DIR", None)
     code = (
-        "import numpy as np; from veil.kernels.hashing import spread; print(spread(np.arange(1, dtype=np.uint64))[0])"
+        "import numpy as np; from veil.kernels.hashing import splitmix64_each\n"
+        "print(splitmix64_each(np.arange(1, dtype=np.uint64))[0])"
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

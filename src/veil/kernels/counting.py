@@ -41,7 +41,7 @@ def count_hashed(
     seeds: NDArray[U64], reported: NDArray[U64], buckets: int, low: NDArray[U32], high: NDArray[U32]
 ) -> NDArray[np.int64]:
     """Reports that support each candidate; `low` and `high` are the halves of the candidates' spread values."""
-    counts = np.zeros(len(low), U32)  # a call gets fewer than 2^32 reports (threads.add_up sees to it)
+    counts = np.zeros(len(low), U32)  # a call gets fewer than 2^32 reports (`sum_over_threads` sees to it)
     ready = np.empty((4, _TILE), U32)
     for first in range(0, len(seeds), _TILE):
         last = min(first + _TILE, len(seeds))

@@ -109,7 +109,7 @@ def _parity(low: U32, high: U32) -> U32:
 @compiled()
 def count_parities(reports: NDArray[U64], low: NDArray[U32], high: NDArray[U32]) -> NDArray[np.int64]:
     """Reports 2 j + bit with parity(j & v) = bit, for each candidate v in halves."""
-    others = np.zeros(len(low), U32)  # a call gets fewer than 2^32 reports (threads.add_up sees to it)
+    others = np.zeros(len(low), U32)  # a call gets fewer than 2^32 reports (`sum_over_threads` sees to it)
     for start in range(0, len(low), _CANDIDATES):
         v_low, v_high = low[start : start + _CANDIDATES], high[start : start + _CANDIDATES]
         here = others[start : start + _CANDIDATES]
