@@ -360,8 +360,9 @@ def weakness(guarantee: Guarantee) -> str | None:
         return None
     little = "weak" if guarantee.epsilon <= MAX_EPSILON else "hardly any protection"
     times, _ = odds(guarantee.ratio)
+    per, reports = ("report", "a report") if guarantee.scope == "report" else ("value", "all reports of a value")
     return (
-        f"eps = {guarantee.epsilon:.6g} per report is {little}: a report can make its sender's answer {times} times as"
+        f"eps = {guarantee.epsilon:.6g} per {per} is {little}: {reports} can make its sender's answer {times} times as"
         " likely as another"
     )
 

@@ -139,7 +139,8 @@ def test_an_answer_that_is_refused_for_good_is_forgotten_too(
         middleman.on_post[:] = [422]
         assert device(middleman, collector, survey, person).deliver(patience=60) == 0
         assert read_by_a_thief(person, survey) == set()
-        assert b'"report": ""' in files(person)["ledger.outbox"]
+        (parcel,) = Outbox(person / "ledger.outbox").parcels()
+        assert (parcel.report, parcel.drawn, parcel.attempts, parcel.not_before, parcel.held_until) == ("", 0, 0, 0, 0)
         receipt = device(middleman, collector, survey, person).answer("no", beside(survey))
         assert (receipt.state, receipt.earlier) == ("refused", True)
     assert files(people[0])["ledger"] == files(people[1])["ledger"]

@@ -12,7 +12,7 @@ from tests.service.test_online_client import key_of
 from tests.support.commands import CliRunner
 from tests.unit.test_vectors import read
 
-from veil import GRR, OLH, Client, Ledger, Public, Survey
+from veil import GRR, OLH, Client, Ledger, Public, Rappor, Survey
 from veil.cli.main import app
 from veil.device.statements import statements
 
@@ -84,6 +84,11 @@ def test_an_eps_above_3_is_warned_of_and_one_above_10_needs_an_option() -> None:
     allowed = create(Survey(OLH(10.01, 4)), "--allow-weak-privacy")
     assert allowed.exit_code == 0
     assert "hardly any protection" in allowed.output
+
+
+def test_a_weak_promise_of_a_lifetime_is_about_all_reports_of_a_value() -> None:
+    warned = create(Survey(Rappor(4.0, 4))).output
+    assert "per value is weak: all reports of a value can make its sender's answer 54.6 times as likely" in warned
 
 
 def test_public_columns_are_named_when_a_survey_is_created() -> None:

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,20 @@ def test_metrics_in_steps() -> None:
     assert 'veil_commit_seconds_bucket{le="0.005"} 10' in lines
     assert "veil_commit_seconds_sum 0.037500" in lines
     assert not any(line.startswith("veil_reports_total") for line in metrics.text(None).splitlines())
+
+
+def test_buckets_change_only_with_their_number() -> None:
+    """Each bucket passes its own multiples of the step: rounded alone, it shows the moments of other reports."""
+    metrics, chance = Metrics(), random.Random(1)
+    before, changed = metrics.text(STEP), []
+    for i in range(1, 10 * STEP + 1):
+        metrics.observe("veil_commit_seconds", chance.choice([0.0005, 0.002, 0.004, 0.02, 0.2]))
+        metrics.observe("veil_request_seconds", chance.choice([0.0005, 0.002, 0.004, 0.02, 0.2]), route="POST")
+        after = metrics.text(STEP)
+        changed += [i] if after != before else []
+        before = after
+    assert changed == [1, *range(STEP, 10 * STEP + 1, STEP)]  # with the first one its lines appear, as zeros
+    assert f'veil_commit_seconds_bucket{{le="+Inf"}} {10 * STEP}' in before
 
 
 def test_metrics_are_shown_without_the_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ export class Queue {
     if (outcome.state === "refused") {
       const { refusal } = outcome;
       const change = forgetting(task, refusal.status === 410 ? undefined : report); // 410: the survey is closed
-      await this.store.forget(change, id, { ...parcel, report: new Uint8Array(), refusal });
+      await this.store.forget(change, id, { ...parcel, report: new Uint8Array(), attempts: 0, notBefore: 0, heldUntil: 0, refusal });
     }
     if (outcome.state === "later" || outcome.state === "early") {
       const wait = Math.min(FIRST * 2 ** parcel.attempts, LONGEST) * (0.5 + this.#uniform());

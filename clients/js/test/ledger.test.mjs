@@ -116,11 +116,15 @@ for (const [name, makeStore] of [
   test(`${name}: what was refused for good is forgotten, and says so again`, async () => {
     const { world, page } = await worldWith();
     const client = await page(3);
+    world.collector.answers = [503];
+    assert.equal((await client.answer("yes")).state, "queued");
     world.collector.answers = [422];
+    await world.pass(10_000);
     const { state, reason } = await client.answer("yes");
     assert.deepEqual([state, reason.status], ["refused", 422]);
     assert.deepEqual((await world.store.charges()).map(({ mark, kept }) => [mark, kept.length]), [["", 0]]);
-    assert.deepEqual((await world.store.parcels()).map(({ report }) => report.length), [0]);
+    const parcels = (await world.store.parcels()).map(({ report, attempts, notBefore, heldUntil }) => [report.length, attempts, notBefore, heldUntil]);
+    assert.deepEqual(parcels, [[0, 0, 0, 0]]); // nor a time
     assert.deepEqual(await client.answer("no"), { state: "refused", reason, earlier: true });
     assert.deepEqual(await change(client, "no"), { state: "delivered" });
   });

@@ -1,7 +1,8 @@
 """Counters, gauges and histograms in Prometheus's format: how the service does, never what people answered.
 
 Numbers are integers; only the seconds of a histogram's sum are not. Numbers that change with single reports are rounded
-down to steps, like answers (`StoredSurvey.mark`): the same numbers, however often they are asked for.
+down to steps, like answers (`StoredSurvey.mark`): the same numbers, however often they are asked for. A histogram changes
+only when its number does.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Metrics:
         self._values: dict[_Place, int] = {}
         self._watched: dict[str, Callable[[], int]] = {}
         self._times: dict[_Place, list[float]] = {}  # of each histogram: how many in each bucket, and all seconds
+        self._shown: dict[_Place, tuple[tuple[int, int], list[float]]] = {}  # histograms as they are shown in steps
 
     def add(self, name: str, amount: int = 1, **labels: str) -> None:
         """Count something. Labels are our own words, never a request's."""
@@ -112,14 +114,24 @@ class Metrics:
                 continue
             lines += [f"# HELP {family} {what}", f"# TYPE {family} {kind}"]
             if kind == "histogram":
-                for labels, of in sorted((place[1], of) for place, of in times.items() if place[0] == family):
-                    lines += _histogram(family, labels, of, each)
+                for place in sorted(place for place in times if place[0] == family):
+                    lines += _histogram(family, place[1], self._in_steps(place, times[place], each), each)
             else:
                 found = sorted(
                     (place[1], value // each * each) for place, value in values.items() if place[0] == family
                 )
                 lines += [f"{family}{{{labels}}} {value}" if labels else f"{family} {value}" for labels, value in found]
         return "\n".join(lines) + "\n"
+
+    def _in_steps(self, place: _Place, times: list[float], step: int) -> list[float]:
+        """Return a histogram as it was at the first look after its number passed a multiple of the step.
+
+        Its buckets pass their multiples at other reports than the number does, and would show when those came.
+        """
+        passed = step, int(sum(times[:-1])) // step
+        if place not in self._shown or self._shown[place][0] != passed:
+            self._shown[place] = passed, times
+        return self._shown[place][1]
 
     def _now(self) -> tuple[dict[_Place, int], dict[_Place, list[float]]]:
         with self._lock:

@@ -333,7 +333,7 @@ class OnlineClient:
             self._postpone(parcel, opens=max(answer.retry_after(now), self._opens(parcel.task)))
         elif answer.status >= 400 and not answer.passing:
             self.ledger.forget(parcel.task, None if answer.status == 410 else parcel.report)  # 410: closed
-            self.outbox.update(replace(parcel, report="", refusal=_refusal(answer)))
+            self.outbox.update(parcel.refused(_refusal(answer)))
         else:
             self._postpone(parcel, held_until=answer.retry_after(now))
             return False

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,7 +45,7 @@ class Refusal:
 class Parcel:
     """One framed report, as base64url text, and how its delivery stands. Times are seconds since 1970.
 
-    Of one that the collector refuses for good the report is forgotten: an empty text.
+    Of one that the collector refuses for good the report is forgotten (an empty text), and so are its times.
     """
 
     id: str
@@ -67,6 +67,10 @@ class Parcel:
     def body(self) -> bytes:
         """What is sent: the very same bytes every time."""
         return read_kept(self.report)
+
+    def refused(self, reason: Refusal) -> Parcel:
+        """Return what is kept once the collector has refused it for good: neither the report nor a time."""
+        return replace(self, report="", drawn=0.0, attempts=0, not_before=0.0, held_until=0.0, refusal=reason)
 
     @property
     def waits(self) -> bool:
