@@ -21,6 +21,7 @@ from veil.cli.main import app
 from veil.collector.documents import published_round
 from veil.collector.keys import public_bytes
 from veil.device.rounds import RoundClient, RoundPart
+from veil.device.statements import statements
 from veil.device.verification import read_published
 from veil.errors import CollectorError
 
@@ -49,7 +50,9 @@ def test_a_survey_with_fine_times_is_published_on_request_alone(folder: Path, mo
     assert create().exit_code == 3
     assert create("--precision", "3600").exit_code == 0
     (folder / "study.json").write_bytes(Survey(GRR(2.0, DRINKS)).to_bytes())
-    assert json.loads(create("--precision", "1", "--allow-fine-times").stdout)["precision"] == 1
+    fine = create("--precision", "1", "--allow-fine-times")
+    assert json.loads(fine.stdout)["precision"] == 1
+    assert "times of reports are kept to 1 second, which can show whose a report is" in fine.stderr
 
 
 def test_a_request_for_fine_times_says_so(tmp_path: Path) -> None:
@@ -78,7 +81,9 @@ def test_devices_refuse_fine_times_unless_their_owner_allows_them(tmp_path: Path
         refused = CliRunner().invoke(app, arguments)
         assert refused.exit_code == 7
         assert "unless this device's owner allows finer times" in refused.output
-        assert CliRunner().invoke(app, [*arguments, "--allow-fine-times"]).exit_code == 0
+        answered = CliRunner().invoke(app, [*arguments, "--allow-fine-times"])
+        assert answered.exit_code == 0
+        assert "This is finer than an hour, and can show which report is yours." in answered.stderr
 
 
 def test_a_round_of_a_study_with_fine_times_is_refused(tmp_path: Path) -> None:
@@ -87,6 +92,9 @@ def test_a_round_of_a_study_with_fine_times_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CollectorError, match="reports to 1 minute"):
         RoundClient(STUDY, Ledger(lifetime=9.0), key).answer(published, 1)
     assert RoundClient(STUDY, Ledger(lifetime=9.0), key, allow_fine_times=True).answer(published, 1)
+    told = statements(published, "https://collector.example", key)  # as docs/devices.md says for rounds
+    assert told["time"].endswith("This is finer than an hour, and can show which report is yours.")
+    assert "odds" in told
 
 
 def test_the_time_until_reports_are_erased_is_signed(folder: Path) -> None:
