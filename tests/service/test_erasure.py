@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +71,20 @@ def test_counts_of_candidates_stay_after_a_purge(folder: Path) -> None:
 
 def test_reports_stay_by_default_and_are_erased_after_keep_days(folder: Path) -> None:
     closed(folder)
+    (folder / "kept.json").write_bytes(Survey(OLH(4.0, 5)).to_bytes())
+    kept = veil("survey", "create", folder / "kept.json", "--open", "--keep-days", 30)["task"]
     store = open_store(Settings(folder=str(folder / "data")))
     stored = store.find(SURVEY.task)
     assert stored is not None
     assert stored.keep_days is figures(Questions(SURVEY))["keep_days"] is None
-    assert store.due_to_forget(2**40) == []
+    assert store.due_to_forget(2**40) == []  # nor are those of an open survey, however long ago they came
+    store.close()
+    veil("survey", "close", kept)
+    store = open_store(Settings(folder=str(folder / "data")))
+    short = store.find(kept)
+    assert short is not None
+    assert store.due_to_forget(2**40) == [short.key]
+    assert store.due_to_forget(int(time.time()) + 29 * 86_400) == []
     store.close()
 
 

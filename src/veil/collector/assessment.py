@@ -145,7 +145,8 @@ def _collected(known: dict[str, Any]) -> str:
 - Public columns, sent and kept in clear: {_listed(known["public_columns"])}. {_public_note(known)}
 - Questions: {known["questions"]:,}, by {mechanisms}
 - Rounds: {rounds}
-- Seen while a device is connected, and not kept: its address. By the proxy in front: {_blank("logs of the proxy")}"""
+- Seen while a device is connected, and not kept: its address. For limits, a count under a keyed hash of it is in memory
+  for at most a minute. By the proxy in front: {_blank("logs of the proxy")}"""
 
 
 def _public_note(known: dict[str, Any]) -> str:

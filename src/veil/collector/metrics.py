@@ -1,8 +1,8 @@
 """Counters, gauges and histograms in Prometheus's format: how the service does, never what people answered.
 
 Numbers are integers; only the seconds of a histogram's sum are not. Numbers that change with single reports are rounded
-down to steps, like answers (`StoredSurvey.mark`): the same numbers, however often they are asked for. A histogram changes
-only when its number does.
+down to steps, like answers (`StoredSurvey.mark`): the same numbers, however often they are asked for. A histogram
+changes only when its number does.
 """
 
 from __future__ import annotations
