@@ -197,6 +197,13 @@ def certificate(folder: Path, name: str) -> Path:
     return made
 
 
+def test_every_address_of_a_database_on_another_machine_asks_for_tls() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in PAGE.parent.glob("*.md")]
+    addresses = [address for page in pages for address in re.findall(r"postgresql://\S+\.example\S*", page)]
+    assert len(addresses) >= 2
+    assert [address for address in addresses if "sslmode=verify-full" not in address] == []
+
+
 def test_the_database_is_reached_by_tls_alone(tmp_path: Path) -> None:
     if binaries() is None or shutil.which("openssl") is None:
         refuse("PostgreSQL or openssl is not installed: TLS to the database was NOT tested")
