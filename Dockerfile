@@ -5,7 +5,7 @@ WORKDIR /source
 COPY pyproject.toml constraints.txt setup.py README.md LICENSE ./
 COPY src src
 # --no-cache-dir: the cache would stay behind in this stage for nothing
-RUN python -m venv /opt/veil && /opt/veil/bin/pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt '.[collector]'
+RUN python -m venv /opt/veil && /opt/veil/bin/pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt '.[collector,sql]'
 
 FROM python:3.13-slim-bookworm
 LABEL org.opencontainers.image.title="veil" \

@@ -85,7 +85,7 @@ set -eu
 if [ "${1-}" != -m ] || [ "${2-}" != venv ]; then exec PYTHON "$@"; fi
 mkdir -p "$3/bin"
 printf '#!/bin/sh\nexec PYTHON -m veil.cli "$@"\n' > "$3/bin/veil"
-said="install --quiet --constraint constraints.txt .[collector]"
+said="install --quiet --constraint constraints.txt .[collector,sql]"
 printf '#!/bin/sh\n[ "$*" = "%s" ] && [ -f constraints.txt ]\n' "$said" > "$3/bin/pip"
 chmod 755 "$3/bin/veil" "$3/bin/pip"
 """

@@ -118,4 +118,4 @@ def test_ci_and_the_image_install_with_it() -> None:
     assert "make test CONSTRAINTS=constraints.txt ARGS=--record-durations\n" in (ROOT / ".ci/run").read_text(
         encoding="utf-8"
     )
-    assert "--constraint constraints.txt '.[collector]'" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert "--constraint constraints.txt '.[collector,sql]'" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
