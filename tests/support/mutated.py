@@ -174,7 +174,8 @@ def _import_everything() -> None:
     for name in libraries.split():
         importlib.import_module(name)
     for module in pkgutil.walk_packages(veil.__path__, "veil."):
-        if not module.name.startswith(("veil.engines.spark", "veil.simulation.spark", "veil.cli.__main__")):
+        runs = module.name.endswith(".__main__")  # importing it runs the command
+        if not runs and not module.name.startswith(("veil.engines.spark", "veil.simulation.spark")):
             importlib.import_module(module.name)
     _command()
 
