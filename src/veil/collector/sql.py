@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from veil.collector.store import (
@@ -29,7 +28,8 @@ from veil.errors import StoreDamagedError
 
 __all__ = ["Connection", "SqlStore"]
 
-Record = TypeVar("Record", AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
+_KINDS = (AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
+Kept = TypeVar("Kept", AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
 
 _SURVEY = (
     "SELECT key, task, document, state, opens, closes, precision, minimum, sequence, study, closed, keep_days, name,"
@@ -449,12 +449,12 @@ def _token(row: Any) -> TokenRecord:
     return _record(TokenRecord, name, _bytes(digest), granted, task, note, created, bool(revoked), expires)
 
 
-def _record(kind: type[Record], *values: Any) -> Record:
+def _record(kind: type[Kept], *values: Any) -> Kept:
     """Return a record of a row's values, or raise `StoreDamagedError` for a value of another type than was written.
 
     SQLite keeps the type of each value beside it, so damage can change it.
     """
-    types = _types(kind)
+    types = _TYPES[kind]
     if not all(map(isinstance, values, types.values())):
         name, value = next(
             (n, v) for v, (n, each) in zip(values, types.items(), strict=False) if not isinstance(v, each)
@@ -472,7 +472,6 @@ def _bytes(value: Any) -> Any:
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
 
 
-@cache
 def _types(kind: type) -> dict[str, tuple[type, ...]]:
     """Return the fields of a record in their order, with the types that each may have."""
     return {name: _plain(hint) for name, hint in get_type_hints(kind).items()}
@@ -485,3 +484,6 @@ def _plain(hint: Any) -> tuple[type, ...]:
     if get_origin(hint) is tuple or not inner:
         return (get_origin(hint) or hint,)
     return tuple(one for part in inner for one in _plain(part))
+
+
+_TYPES = {kind: _types(kind) for kind in _KINDS}
