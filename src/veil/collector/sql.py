@@ -437,16 +437,16 @@ def _study(row: Any) -> StoredStudy:
 def _round(row: Any) -> StoredRound:
     number, task, share, opened = row
     try:
-        asked = Fraction(share)
+        fraction = Fraction(share)
     except (TypeError, ValueError, ZeroDivisionError):
         raise _damaged("share", share) from None
-    return _record(StoredRound, number, task, asked, opened)
+    return _record(StoredRound, number, task, fraction, opened)
 
 
 def _token(row: Any) -> TokenRecord:
     name, digest, scopes, task, note, created, revoked, expires = row
-    granted = tuple(scopes.split()) if isinstance(scopes, str) else None
-    return _record(TokenRecord, name, _bytes(digest), granted, task, note, created, bool(revoked), expires)
+    names = tuple(scopes.split()) if isinstance(scopes, str) else None
+    return _record(TokenRecord, name, _bytes(digest), names, task, note, created, bool(revoked), expires)
 
 
 def _record(kind: type[Kept], *values: Any) -> Kept:
@@ -468,7 +468,7 @@ def _damaged(name: str, value: Any) -> StoreDamagedError:
 
 
 def _bytes(value: Any) -> Any:
-    """Return what a driver gives for bytes as `bytes`; of a number, `bytes` would make so many zeros."""
+    """Copy the buffer of a driver to `bytes`. Other values stay: `bytes(n)` would allocate n zeros."""
     return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
 
 
