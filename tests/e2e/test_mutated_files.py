@@ -56,10 +56,10 @@ def test_damaged_files_end_in_one_clear_error(corpus: Corpus, command: Command, 
         assert outcome.code != 1, case
         assert "Traceback" not in outcome.stderr, case
         assert outcome.peak <= whole.peak + MORE_MEMORY, case
+        assert not left, (case, left)
         if outcome.code not in command.codes:
             errors = [line for line in outcome.stderr.splitlines() if not line.startswith(("WARNING: ", "query "))]
             assert errors, case
-            assert not left, (case, left)
             for output in command.outputs:
                 assert (corpus.folder / output).exists() or not (tmp_path / "damaged" / output).is_file(), case
 

@@ -230,6 +230,8 @@ def test_answers_come_in_three_forms_and_not_below_the_minimum(collector: Collec
         assert row["low"] < held.count(row["value"]) / 4_000 < row["high"]
     table = client.get(answers, headers=token, params={"format": "csv"}).text.splitlines()
     assert (len(table), table[0]) == (17, '"value","frequency","count","stderr","low","high","significant"')
+    assert [row.split(",")[0] for row in table if "=1+1" in row] == ['"\'=1+1"']  # no formula in a spreadsheet
+    assert [row["value"] for row in found["rows"] if "=" in row["value"]] == ["=1+1"]
     arrow = client.get(answers, headers=token, params={"format": "arrow"}).content
     assert pa.ipc.open_stream(arrow).read_all().column("frequency").to_pylist() == [
         row["frequency"] for row in found["rows"]

@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from veil.collector.rounds import Studies
 from veil.collector.service import open_store
 from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
-from veil.collector.store import Chunk, Group, StoredSurvey
+from veil.collector.store import AuditEntry, Chunk, Group, StoredStudy, StoredSurvey, TokenRecord
 from veil.collector.tallying import catch_up, rebuild
 from veil.errors import StoreDamagedError
 
@@ -292,6 +293,40 @@ def test_a_schema_that_is_no_text_is_damage(tmp_path: Path) -> None:
     assert path.read_bytes() != data
     with pytest.raises(StoreDamagedError, match="its schema is not UTF-8"):
         SqliteStore(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "read"),
+    [
+        ("UPDATE surveys SET document = 9000000000", lambda store: store.surveys()),
+        ("UPDATE surveys SET study = 'x'", lambda store: store.find(SURVEY.task)),
+        ("UPDATE surveys SET precision = 'x'", lambda store: store.survey(1)),
+        ("UPDATE counters SET sequence = 1.5", lambda store: store.survey(1)),
+        ("UPDATE tallies SET encoded = 9000000000", lambda store: store.tally(1)),
+        ("UPDATE studies SET document = 9000000000", lambda store: store.studies()),
+        ("UPDATE rounds SET share = 'x'", lambda store: store.rounds("study")),
+        ("UPDATE tokens SET digest = 9000000000", lambda store: store.tokens()),
+        ("UPDATE tokens SET scopes = x'00'", lambda store: store.tokens()),
+        ("DROP TRIGGER audit_update; UPDATE audit SET at = x'00'", lambda store: store.audit(9)),
+    ],
+)
+def test_values_of_another_type_are_damage(
+    statement: str, read: Callable[[SqliteStore], object], tmp_path: Path
+) -> None:
+    """SQLite keeps the type of each value beside it. `bytes` of a large number would take all memory."""
+    store = SqliteStore(tmp_path / "x.sqlite3")
+    stored, _ = filled(store, 1)
+    assert catch_up(store, stored, SURVEY) is not None
+    store.set_reading(stored.key, stored.document)
+    store.create_study(StoredStudy("study", b"{}"))
+    store.add_round("study", 1, Fraction(1, 2), draft_of(OTHER, {}, precision=60, minimum=1))
+    store.add_token(TokenRecord("name", bytes(32), ("answers:read",), None, "", "2026-11-19"))
+    store.note(AuditEntry("2026-11-19T00:00:00Z", "cli:x", "answer", None, "{}"))
+    assert read(store)
+    store._writer.executescript(statement)
+    with pytest.raises(StoreDamagedError, match="unexpected value of type"):
+        read(store)
+    store.close()
 
 
 def test_the_command_names_what_is_damaged(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

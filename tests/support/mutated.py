@@ -28,6 +28,17 @@ __all__ = ["COMMANDS", "STRANGE", "Command", "Outcome", "build_corpus", "mutate"
 
 SECONDS = 60
 PEOPLE = 400
+SCHEMA = """[table]
+name = "shop"
+users = 400
+[private.age]
+integers = [18, 90]
+[private.sex]
+labels = ["f", "m"]
+[public.spent]
+measure = true
+scale = 2
+"""
 
 
 @dataclass(frozen=True)
@@ -85,7 +96,25 @@ COMMANDS = [
     _c("survey create ages.json --folder base", "ages.json base/*", "base", outputs="base"),
     _c("survey list --folder base", "base/*", "base", outputs="base"),
     _c("survey show {task} --folder base", "base/*", "base", outputs="base"),
+    _c("survey answer {task} --folder base -o out.csv", "base/*", "base", outputs="base out.csv"),
+    _c("survey export {task} --folder base -o out.parquet", "base/*", "base", outputs="base out.parquet"),
+    *(
+        _c(f"survey {what} {{task}} --folder base", "base/*", "base", outputs="base")
+        for what in ("open", "close", "rebuild")
+    ),
+    _c("check --folder base", "base/*", "base", outputs="base", codes=(0, 5)),  # damage is its result
+    *(_c(f"{what} --folder base", "base/*", "base", outputs="base") for what in ("audit", "key show")),
+    _c("token list --folder base", "base/*", "base", outputs="base"),
+    _c("token create --scope answers:read --folder base", "base/*", "base", outputs="base"),
+    _c("survey list --settings settings.toml", "settings.toml", "base", outputs="base"),
+    _c("backup out.db --folder base", "base/*", "base", outputs="base out.db"),
     _c("restore backup.db --new --folder new", "backup.db", outputs="new"),
+    _c("ledger show ledger", "ledger"),
+    _c("ledger raise ledger --lifetime 9", "ledger"),
+    _c("plan histogram --labels-file labels.txt --epsilon 1 -o out.json", "labels.txt", outputs="out.json"),
+    _c("plan items --universe sets.txt -k 2 --epsilon 4 --users 400 -o out.json", "sets.txt", outputs="out.json"),
+    _c("plan sql --schema schema.toml --epsilon 4 -o out.json", "schema.toml", outputs="out.json"),
+    _c("peos keys party --study drinks.json --protocol sequential", "drinks.json", outputs="party"),
     _c(
         "answer http://127.0.0.1:9/v1/surveys/{task} --value tea --key {key} --lifetime 8 --ledger ledger --patience 0",
         "ledger",
@@ -161,9 +190,15 @@ def build_corpus(folder: Path) -> Corpus:
     veil("estimate drinks.json drinks.bin -o answers.json --all")
     veil("next run words.json")
     veil("randomize run words.csv -o words.arrow --seed 1")
+    (folder / "labels.txt").write_text("\n".join(labels) + "\n")
+    (folder / "settings.toml").write_text('folder = "base"\nquery_seconds = 60\nvalid_days = 30\n')
+    (folder / "schema.toml").write_text(SCHEMA)
     veil("survey create drinks.json --new --folder base --open --minimum 1")
+    words = _by_library(folder)
+    veil(f"survey answer {words['task']} --folder base")
+    veil("token create --scope answers:read --folder base")
     veil("backup backup.db --folder base")
-    return Corpus(folder, _by_library(folder))
+    return Corpus(folder, words)
 
 
 def _import_everything() -> None:
@@ -174,7 +209,8 @@ def _import_everything() -> None:
     for name in libraries.split():
         importlib.import_module(name)
     for module in pkgutil.walk_packages(veil.__path__, "veil."):
-        if not module.name.startswith(("veil.engines.spark", "veil.simulation.spark", "veil.cli.__main__")):
+        runs = module.name.endswith(".__main__")  # importing it runs the command
+        if not runs and not module.name.startswith(("veil.engines.spark", "veil.simulation.spark")):
             importlib.import_module(module.name)
     _command()
 
@@ -210,7 +246,29 @@ def _by_library(folder: Path) -> dict[str, str]:
     (folder / "task.json").write_bytes(study.survey.to_bytes())
     save(study.read(decode_tally(study.survey, (folder / "drinks.bin").read_bytes())), folder / "saved.result.json")
     Client(study.survey.to_bytes(), Ledger(folder / "ledger", lifetime=8.0)).answer("tea")
+    _store_reports(folder, study)
     return {"task": study.survey.task, "key": "A" * 43}
+
+
+def _store_reports(folder: Path, study: Any) -> None:
+    """Put the reports of `drinks.arrow` into the collector's database, with ids in a run and ids beside reports."""
+    from veil.collector.service import open_store
+    from veil.collector.settings import Settings
+    from veil.collector.store import Group
+    from veil.files import read_reports
+
+    store = open_store(Settings(folder=str(folder / "base")), make=False)
+    stored = store.find(study.survey.task)
+    assert stored is not None
+    payloads = b"".join(each.to_bytes() for each in read_reports(folder / "drinks.arrow", study.survey))
+    size = len(payloads) // PEOPLE
+    draw = random.Random(2)
+    for start in range(0, PEOPLE, 50):
+        part = payloads[start * size : (start + 50) * size]
+        assert store.append([Group(stored.key, draw.randbytes(16 * 50), part, 50)], 1_000) == [50]
+        if start == PEOPLE // 2:
+            store.fold_all([stored.key])
+    store.close()
 
 
 # -- damage ------------------------------------------------------------------------------------------------------------

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from veil import Integers, Record
+from veil.engines.local import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError
 from veil.results.base import Result
@@ -120,6 +122,15 @@ def test_more_dimensions_than_are_asked_at_once_are_refused_in_words():
     pairs = Table(2.0, PRIVATE, PUBLIC, HIO(most=1))
     with pytest.raises(InputError, match="at most 1 dimension at once"):
         explained("SELECT COUNT(*) FROM people WHERE age < 40 AND state = 'NY'", pairs, 100_000)
+
+
+@pytest.mark.parametrize("design", [Grids(fine=16, coarse=4), HIO()])
+def test_answers_say_what_intervals_of_their_design_assume(design):
+    table, people = Table(2.0, PRIVATE, design=design), {"age": [20, 50] * 500, "state": ["NY", "CA"] * 500}
+    reports = table.survey.randomize(people, SeededForExperiments(1))
+    asked = replace(table, query="SELECT COUNT(*) AS c FROM people WHERE age < 40")
+    remarks = asked.read(InMemory(table.survey, [reports])).remarks()
+    assert (Grids.assumption in remarks) == isinstance(design, Grids)
 
 
 def test_grids_that_are_read_are_shown():

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from veil.collector.store import (
     PRUNED,
@@ -24,8 +24,12 @@ from veil.collector.store import (
     StoredTally,
     TokenRecord,
 )
+from veil.errors import StoreDamagedError
 
 __all__ = ["Connection", "SqlStore"]
+
+_KINDS = (AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
+Kept = TypeVar("Kept", AuditEntry, StoredRound, StoredStudy, StoredSurvey, StoredTally, TokenRecord)
 
 _SURVEY = (
     "SELECT key, task, document, state, opens, closes, precision, minimum, sequence, study, closed, keep_days, name,"
@@ -204,7 +208,7 @@ class SqlStore(Store):
         with self.reading() as connection:
             statement = "SELECT encoded, sequence FROM tallies WHERE survey = ?"
             row = connection.execute(statement, (survey,)).fetchone()
-        return None if row is None else StoredTally(bytes(row[0]), row[1])
+        return None if row is None else _record(StoredTally, _bytes(row[0]), row[1])
 
     def save_tally(self, survey: int, tally: StoredTally, before: int | None, rows: int | None = None) -> bool:
         with self.writing() as connection:
@@ -240,7 +244,7 @@ class SqlStore(Store):
         with self.reading() as connection:
             statement = "SELECT encoded, mark FROM counted WHERE survey = ? AND asked = ?"
             row = connection.execute(statement, (survey, asked)).fetchone()
-        return None if row is None else StoredTally(bytes(row[0]), row[1])
+        return None if row is None else _record(StoredTally, _bytes(row[0]), row[1])
 
     def save_counted(self, survey: int, asked: str, tally: StoredTally, now: int, keep: int) -> None:
         with self.writing() as connection:
@@ -300,7 +304,7 @@ class SqlStore(Store):
         statement = "SELECT number, task, share, opened FROM rounds WHERE study = ? ORDER BY number"
         with self.reading() as connection:
             rows = connection.execute(statement, (id_,)).fetchall()
-        return [StoredRound(number, task, Fraction(share), opened) for number, task, share, opened in rows]
+        return [_round(row) for row in rows]
 
     def note_opened(self, id_: str, number: int, now: int) -> None:
         statement = "UPDATE rounds SET opened = ? WHERE study = ? AND number = ? AND opened IS NULL"
@@ -363,7 +367,7 @@ class SqlStore(Store):
     def audit(self, limit: int) -> list[AuditEntry]:
         statement = "SELECT at, token, action, task, parameters FROM audit ORDER BY key DESC LIMIT ?"
         with self.reading() as connection:
-            return [AuditEntry(*row) for row in connection.execute(statement, (limit,)).fetchall()]
+            return [_record(AuditEntry, *row) for row in connection.execute(statement, (limit,)).fetchall()]
 
     def prune_audit(self, before: str, entry: Callable[[int], AuditEntry]) -> int:
         statement = "DELETE FROM audit WHERE at < ? AND action <> ?"
@@ -422,16 +426,64 @@ def _row(survey: StoredSurvey) -> tuple[Any, ...]:
 
 def _survey(row: Any) -> StoredSurvey:
     key, task, document, *terms, sequence, study = row[:10]
-    read = None if study is None else bytes(study)
-    values: list[Any] = [key, task, bytes(document), *terms, sequence, sequence, read, *row[10:]]
-    return StoredSurvey(*values)
+    return _record(StoredSurvey, key, task, _bytes(document), *terms, sequence, sequence, _bytes(study), *row[10:])
 
 
 def _study(row: Any) -> StoredStudy:
     id_, document, people, seconds, wanted, finished = row
-    return StoredStudy(id_, bytes(document), people, seconds, wanted, bool(finished))
+    return _record(StoredStudy, id_, _bytes(document), people, seconds, wanted, bool(finished))
+
+
+def _round(row: Any) -> StoredRound:
+    number, task, share, opened = row
+    try:
+        fraction = Fraction(share)
+    except (TypeError, ValueError, ZeroDivisionError):
+        raise _damaged("share", share) from None
+    return _record(StoredRound, number, task, fraction, opened)
 
 
 def _token(row: Any) -> TokenRecord:
     name, digest, scopes, task, note, created, revoked, expires = row
-    return TokenRecord(name, bytes(digest), tuple(scopes.split()), task, note, created, bool(revoked), expires)
+    names = tuple(scopes.split()) if isinstance(scopes, str) else None
+    return _record(TokenRecord, name, _bytes(digest), names, task, note, created, bool(revoked), expires)
+
+
+def _record(kind: type[Kept], *values: Any) -> Kept:
+    """Return a record of a row's values, or raise `StoreDamagedError` for a value of another type than was written.
+
+    SQLite keeps the type of each value beside it, so damage can change it.
+    """
+    types = _TYPES[kind]
+    if not all(map(isinstance, values, types.values())):
+        name, value = next(
+            (n, v) for v, (n, each) in zip(values, types.items(), strict=False) if not isinstance(v, each)
+        )
+        raise _damaged(name, value)
+    return kind(*values)
+
+
+def _damaged(name: str, value: Any) -> StoreDamagedError:
+    return StoreDamagedError(f"the database is damaged: {name}: unexpected value of type {type(value).__name__}")
+
+
+def _bytes(value: Any) -> Any:
+    """Copy the buffer of a driver to `bytes`. Other values stay: `bytes(n)` would allocate n zeros."""
+    return bytes(value) if isinstance(value, (bytearray, memoryview)) else value
+
+
+def _types(kind: type) -> dict[str, tuple[type, ...]]:
+    """Return the fields of a record in their order, with the types that each may have."""
+    return {name: _plain(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _plain(hint: Any) -> tuple[type, ...]:
+    if get_origin(hint) is Literal:
+        return (str,)
+    inner = get_args(hint)
+    if get_origin(hint) is tuple or not inner:
+        return (get_origin(hint) or hint,)
+    return tuple(one for part in inner for one in _plain(part))
+
+
+_TYPES = {kind: _types(kind) for kind in _KINDS}
