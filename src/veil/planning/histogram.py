@@ -52,7 +52,7 @@ class HistogramGoal(Goal):
     name = "histogram"
     summary = "How many people hold each value of a list."
     takes = ("domain", "labels", "labels_file", "missing", "shuffler")
-    about = "Errors are for a value that nobody has. Decoding times are for one core at 10^9 steps per second."
+    about = "Errors are for a value with a true share of 0. Decoding times are for one core at 10^9 steps per second."
 
     def choose(self, wishes: Wishes) -> Choice:
         from veil.planning.shuffled import ShuffledHistogram
