@@ -25,7 +25,7 @@ __all__ = ["page"]
 PAGE = Path(__file__).parent / "sql.md"
 _FIRST, _LAST = "## Five minutes", "In Python:"
 _WIDTH = "122"
-_LEFT_OUT = re.compile(r"^\d[\d,]* reports, each promised|^query$|^query  |^groups read  |^  \S")
+_LEFT_OUT = re.compile(r"^\d[\d,]* reports, each guarantees|^query$|^query  |^groups read  |^  \S")
 
 
 def page(text: str, then: Callable[[], None] = lambda: None) -> str:

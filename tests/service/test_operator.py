@@ -283,7 +283,7 @@ def test_one_report_is_one_report(folder: Path) -> None:
     out = folder / "reports.parquet"
     assert said("survey", "export", "drinks", "-o", out).startswith("wrote 1 report of ")
     assert said("inspect", out).startswith("A file of 1 report.")
-    assert "1 report, each promised" in said("survey", "answer", "drinks")
+    assert "1 report, each guarantees" in said("survey", "answer", "drinks")
 
 
 def test_a_language_has_one_text(folder: Path) -> None:

@@ -258,6 +258,14 @@ def _studies() -> dict[str, Study]:
         "table": Table(2.0, PRIVATE),
         "table read plainly": Table(2.0, PRIVATE, reading="plain", name="shop", query="SELECT COUNT(*) FROM shop"),
         "table read consistently": Table(2.0, PRIVATE, reading="consistent"),
+        "table by default": Table(2.0, PRIVATE, (Measure("visits"),), HI()),
+        "table sampled by default": Table(2.0, PRIVATE, (), SC()),
+        **{f"{kind.kind} by default": kind(1.0, held) for kind in (Hierarchy, HaarHierarchy, Binning)},
+        **{
+            f"{kind.kind} by default": kind(1.0, PERSON)
+            for kind in (CALM, BinaryCALM, AllMarginals, FourierMarginals, SplitEM)
+        },
+        "every prefix by default": EveryPrefix(1.0, Bits(16), 4, 8, (8, 16)),
     }
 
 

@@ -11,7 +11,7 @@ import hashlib
 import inspect
 import json
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ __all__ = [
     "apply_edit",
     "bytes_of",
     "kinds_in",
+    "nested_parts",
     "read_back",
     "read_damaged",
     "read_lines",
@@ -204,22 +205,24 @@ def kinds_in(family: str, document: Any) -> Iterator[tuple[str, str]]:
         yield "study", document["study"]["kind"]
         if isinstance(document["study"].get("post"), str):
             yield "post method", document["study"]["post"]
-        for column in document["study"].get("public", ()):
-            yield "column", column["kind"]
-    yield from _nested(document)
+    yield from ((group, kind) for group, kind, _, _ in nested_parts(document))
 
 
-def _nested(document: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(document, list):
-        for part in document:
-            yield from _nested(part)
-    elif isinstance(document, dict):
-        for name, part in document.items():
-            group = {"noises": "noise"}.get(name, name)
-            for one in part if isinstance(part, list) else [part]:
-                if group in ("ask", "rule", "design", "noise", "bands") and isinstance(one, dict) and "kind" in one:
-                    yield group, one["kind"]
-            yield from _nested(part)
+_GROUPS = {name: name for name in ("ask", "rule", "design", "noise", "bands")} | {"noises": "noise", "public": "column"}
+"""The groups of parts of documents, by the key that holds one part or a list of them."""
+
+
+def nested_parts(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, str, tuple[Any, ...], Any]]:
+    """Yield (group, kind, path, part) of every part inside a document that has a kind."""
+    if isinstance(document, dict):
+        entries: Iterable[tuple[Any, Any]] = document.items()
+    else:
+        entries = enumerate(document) if isinstance(document, list) else ()
+    for key, part in entries:
+        group = _GROUPS.get(next((name for name in reversed((*path, key)) if isinstance(name, str)), ""))
+        if group and isinstance(part, dict) and "kind" in part:
+            yield group, part["kind"], (*path, key), part
+        yield from nested_parts(part, (*path, key))
 
 
 # -- the recorded documents --------------------------------------------------------------------------------------------

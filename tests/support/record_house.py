@@ -22,6 +22,7 @@ from tests.support.documents import (
     TEXT_DAMAGES,
     bytes_of,
     kinds_in,
+    nested_parts,
     read_back,
     read_damaged,
     registered,
@@ -74,6 +75,7 @@ def document_lines() -> list[Json]:
         if missing := wanted - kinds[group]:
             raise SystemExit(f"{group}: kinds without an example in document_examples.py: {sorted(missing)}")
     seen: set[tuple[str, ...]] = set()
+    seen_parts: set[tuple[str, str]] = set()
     for line in lines:
         if bytes_of(line, read_back(line, line["document"]))[0] != line["document"]:
             raise SystemExit(f"{line['family']}, {line['name']}: what is read is not written as it was")
@@ -88,6 +90,10 @@ def document_lines() -> list[Json]:
             raise SystemExit(f"{line['family']}, {line['name']}: expected refusals of {read}")
         edits = chosen if kind in seen else [*chosen, *_edits(line)]
         seen.add(kind)
+        for group, name, path, part in () if FAMILIES[line["family"]].binary else nested_parts(line["document"]):
+            if (group, name) not in seen_parts:
+                seen_parts.add((group, name))
+                edits += [edit for edit in _part_edits(part, list(path), len(path) + 2) if edit not in edits]
         refused = [[error, *edit] for edit in edits if (error := _refusal(line, edit)) is not None]
         if refused:
             line["refused"] = refused

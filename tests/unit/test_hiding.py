@@ -54,9 +54,9 @@ def test_a_selection_tells_what_is_significant() -> None:
     assert hitters.told(rows=1, hide=True).more == 1
     assert hitters.told(rows=100).hidden == hitters.told(rows=100).more == 0
     assert told.remarks("--all") == [
-        "10 rows are not significant and hidden, because noise alone may look like this; --all shows more."
+        "Rows that are not significant are hidden (10), because noise alone can look like them; --all shows more."
     ]
-    assert told._replace(hidden=1).remarks("--all")[0].startswith("1 row is not significant and hidden")
+    assert told._replace(hidden=1).remarks("--all")[0].startswith("Rows that are not significant are hidden (1)")
     assert hitters.told().remarks("--all") == []
 
 
@@ -70,7 +70,7 @@ def test_every_rendering_follows_the_rule() -> None:
     assert len(table_bytes(hitters, "csv", hide="--all").splitlines()) == 3
     assert len(table_bytes(hitters, "csv").splitlines()) == 13
     assert len(json.loads(table_bytes(hitters, "json", hide="--all"))["rows"]) == 2
-    assert "10 rows are not significant and hidden" in shown(hitters, hide="--all")
+    assert "Rows that are not significant are hidden (10)" in shown(hitters, hide="--all")
     assert "selected" in shown(hitters)
     assert "hidden" not in shown(hitters)
     assert hitters.plot(hide=True).get_ylim()[0] == 1.5
@@ -112,7 +112,7 @@ def test_the_command_line_hides_and_shows_with_all(tmp_path: Path) -> None:
     assert [pacsv.read_csv(tmp_path / name).num_rows for name in ("h.csv", "w.csv")] == [2, 12]
     veil(*asked, "-o", tmp_path / "whole.result.json")
     assert len(load(tmp_path / "whole.result.json")) == 12  # the result itself, exactly
-    assert "10 rows are not significant and hidden" in " ".join(veil(*asked).stdout.split())
+    assert "Rows that are not significant are hidden (10)" in " ".join(veil(*asked).stdout.split())
     assert "hidden" not in veil(*asked, "--all").stdout
 
 

@@ -90,7 +90,7 @@ def test_rows_keep_the_order_of_the_query_and_none_is_hidden() -> None:
 
 def test_what_is_shown_in_a_terminal() -> None:
     text = shown(grouped())
-    assert "1,500 reports, each promised" in text
+    assert "1,500 reports, each guarantees" in text
     assert "HIO > levels" in text
     first, second, third = (line for line in text.splitlines() if line.startswith(("web", "ios", "(missing)")))
     assert first.split() == ["web", "412", "373", "to", "452", "1.500", "1.476", "to", "1.524", "1,000"]

@@ -25,10 +25,12 @@ from tests.support.sql_records import (
     Asked,
     column,
     difference,
+    plan_record,
     read_records,
     replay,
     replay_bad,
     result_record,
+    table,
     tolerance,
     written_texts,
 )
@@ -82,6 +84,15 @@ def test_what_is_refused_has_the_recorded_error(asked: Asked) -> None:
     found = dict(replay_bad(asked))
     assert found == {name: record for name, record in records().items() if name.startswith("bad | ")}
     assert all(record["error"] for record in found.values())
+
+
+@pytest.mark.parametrize("query", ["count", "more-than-200-rows"])
+def test_a_table_without_rows_has_the_recorded_plan(tmp_path: Path, query: str) -> None:
+    empty = veil.sql.create(tmp_path / "empty", table(DESIGNS[EVERYDAY]))
+    with veil.sql.open(empty.path) as rows:
+        found = json.loads(json.dumps(plan_record(rows.explain(GOOD[query]))))
+    name = f"{EVERYDAY} | levels | {query} | plan without rows"
+    assert difference(records()[name], found, tolerance(name)) is None
 
 
 def test_all_designs_and_readings_are_recorded() -> None:

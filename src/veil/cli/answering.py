@@ -89,8 +89,8 @@ def answer(
     """Answer a survey of a collector: check its privacy guarantee, charge the ledger, randomize, and send the report.
 
     The answer itself never leaves this machine. A report that cannot be sent waits in a private file beside the ledger,
-    and is sent with the next answer. The same answer again gives the same bytes, which count once. After delivery the
-    answer is deleted: nothing more is sent or charged, except with --changed.
+    and is sent with the next answer. Sending the same answer again sends the same bytes, which are counted once. After
+    delivery the answer is deleted: nothing more is sent or charged, except with --changed.
     """
     from veil.device import Client, Ledger
 

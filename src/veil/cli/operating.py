@@ -31,7 +31,7 @@ class _ListsByDefault(TyperGroup):
 
 token_app = typer.Typer(help="Create, list and revoke tokens of analysts.", no_args_is_help=True)
 audit_app = typer.Typer(
-    help="Show or prune the audit log: who asked what and when. Without a command: `list`, with its options.",
+    help="Show or prune the audit log: who asked what and when. Without a subcommand it runs `list`.",
     cls=_ListsByDefault,
 )
 key_app = typer.Typer(help="Show, create or adopt the key that signs a collector's surveys.", no_args_is_help=True)
@@ -64,7 +64,7 @@ def restore(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="What `veil backup` wrote, of this version or before.")],
     new: New = False,
 ) -> Document:
-    """Restore a backup into an empty database, SQLite or PostgreSQL, from either of them."""
+    """Restore a backup of SQLite or PostgreSQL into an empty database of either kind."""
     from veil.collector.backup import restore as copy_back
 
     reports = copy_back(file, _blocks(on), on.settings.place, Path(on.settings.folder))
@@ -223,7 +223,7 @@ def make_key(
 def adopt_key(
     on: On, yes: Annotated[bool, flag("--yes", "Really do it: devices must know the new key.")] = False
 ) -> Document:
-    """Sign this database's surveys with the key in the key file from now on."""
+    """From now on, sign this database's surveys with the key in the key file."""
     from veil.collector.keys import adopt, fingerprint, is_own, load_key
 
     path = on.settings.key_path

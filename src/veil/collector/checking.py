@@ -22,7 +22,6 @@ from veil.wire.tallies import decode_tally
 __all__ = ["Problem", "find_damage"]
 
 _ROWS = 64  # at once, of a quarter of a megabyte at most
-_NO_END = 2**63 - 1
 
 Advance = Callable[[int], object]
 

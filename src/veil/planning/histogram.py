@@ -52,10 +52,7 @@ class HistogramGoal(Goal):
     name = "histogram"
     summary = "How many people hold each value of a list."
     takes = ("domain", "labels", "labels_file", "missing", "shuffler")
-    about = (
-        "Errors are those of the share of a value that no one has. Decoding times are for one core at 10^9 steps per"
-        " second."
-    )
+    about = "Errors are for a value with a true share of 0. Decoding times are for one core at 10^9 steps per second."
 
     def choose(self, wishes: Wishes) -> Choice:
         from veil.planning.shuffled import ShuffledHistogram
@@ -123,9 +120,7 @@ def _why(taken: Option, close: Sequence[Option], allowed: Sequence[Option], limi
         times = others[0].error(_ERROR) / taken.error(_ERROR) if others else 1.0
         rest = f", {times:.2f} times better than {others[0].name}" if others else ""
         return f"{taken.name} has the smallest error{fits}{rest}, in reports of {size}."
-    *most, last = (option.name for option in close if option is not taken)
-    rivals = f"{', '.join(most)} and {last}" if most else last
     return (
-        f"{taken.name} is chosen: its variance is within 5 % of the smallest{fits}, like {rivals}, and its reports are"
-        f" the cheapest ({size})."
+        f"{taken.name} is chosen: of the oracles with a variance within 5 % of the smallest{fits}"
+        f" ({', '.join(option.name for option in close)}), it has the cheapest reports ({size})."
     )

@@ -280,11 +280,8 @@ class Told(NamedTuple):
         """What was hidden, and how to see it: `how` is what to ask for, as in --all."""
         if not self.hidden:
             return []
-        what = "1 row is" if self.hidden == 1 else f"{self.hidden:,} rows are"
-        nothing = "Nothing stands out of the noise: " if not self.table.num_rows else ""
-        return [
-            f"{nothing}{what} not significant and hidden, because noise alone may look like this; {how} shows more."
-        ]
+        reason = "because noise alone can look like them"
+        return [f"Rows that are not significant are hidden ({self.hidden:,}), {reason}; {how} shows more."]
 
 
 def with_truth(table: pyarrow.Table, truth: Truth | None) -> pyarrow.Table:

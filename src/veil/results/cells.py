@@ -204,6 +204,6 @@ def _usual(fact: Any) -> Unit:
 
 
 def _title(result: Result) -> str:
-    promise = "" if result.guarantee is None else f", each promised {result.guarantee}"
+    promise = "" if result.guarantee is None else f", each guarantees {result.guarantee}"
     steps = f"; {' > '.join(result.lineage)}" if result.lineage else ""
     return escape_text(result.answered() + promise + steps)

@@ -72,11 +72,6 @@ class Totals:
             self.values[list(places)], self.covariance[both], None if self.among is None else self.among[both]
         )
 
-    def doubles(self) -> Totals:
-        """The same rounded to doubles."""
-        among = None if self.among is None else np.asarray(self.among, np.float64)
-        return Totals(np.asarray(self.values, np.float64), np.asarray(self.covariance, np.float64), among)
-
     @in_decimals
     def error(self, slope: Decimals) -> float:
         """The standard error of a number with these derivatives."""

@@ -48,7 +48,6 @@ from veil.tools.numbers import is_int
 
 __all__ = ["Schema", "days", "load_schema", "read_schema"]
 
-_DAY = 86_400.0
 _TABLE = ("name", "epsilon", "mechanism", "fan_out", "most", "users", "reading")
 _USERS = 1_000_000
 

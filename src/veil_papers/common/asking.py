@@ -35,7 +35,6 @@ from veil.survey import OneOf, Question, Survey, SurveyTally
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Generator = np.random.Generator
 

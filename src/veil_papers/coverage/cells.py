@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from veil_papers.common.exhibits import Advance, Grid
 
-Floats = NDArray[np.float64]
 Generator = np.random.Generator
 
 LEVELS = (0.9, 0.95, 0.99)

@@ -17,7 +17,6 @@ from veil.sql import HI, HIO, MG, SC, Answer, Category, Design, Grids, Measure, 
 from veil_papers.coverage.cells import LEVELS, Case, Generator, Seen
 from veil_papers.datasets import online_retail
 
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 LEAST: Mapping[float, float] = {0.9: 0.87, 0.95: 0.92, 0.99: 0.97}

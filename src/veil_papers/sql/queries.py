@@ -16,7 +16,6 @@ from veil_papers.sql.asking import Collection, Reading
 from veil_papers.sql.law import Box
 
 Floats = NDArray[np.float64]
-Generator = np.random.Generator
 
 _SAMPLE, _TRIED, _NEAR = 5_000, 20_000, 1.25
 _AT_ONCE = 500
