@@ -36,6 +36,7 @@ pytest.importorskip("sqlglot")
 TABLE = Table(4.0, Record.of(age=Integers(0, 299), salary=Integers(0, 299)), (Measure("spent"),))
 PEOPLE = 300
 SUMS = 400
+LONG = f"length(replace(spent || '#{'x' * 150}', 'x', '{'y' * 200}'))"
 GROUPS = "SELECT age, salary, COUNT(*) AS n, AVG(spent) AS mean FROM people GROUP BY age, salary"
 
 
@@ -103,6 +104,26 @@ def test_a_query_over_the_limit_is_refused_before_it_starts(tmp_path: Path, monk
             assert (await post(client, 2)).status_code == 200
             plan = (await ask(client, f"EXPLAIN {sums(SUMS)}")).json()
             assert plan["megabytes"] > 200
+            assert (await ask(client, "SELECT COUNT(*) AS n FROM people")).status_code == 200
+
+    asyncio.run(refused())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT {', '.join(f'SUM({LONG}) AS s{i}'.replace('#', str(i)) for i in range(40))} FROM people",
+        f"SELECT COUNT(*) AS n FROM people WHERE {' OR '.join(f'{LONG} > {i}'.replace('#', str(i)) for i in range(40))}",
+        f"SELECT {LONG.removeprefix('length').replace('#', '')} AS k, COUNT(*) AS n FROM people GROUP BY k",
+    ],
+    ids=["sums", "conditions", "keys"],
+)
+def test_long_texts_are_refused_before_they_are_made(query: str, tmp_path: Path) -> None:
+    """DuckDB's memory limit does not count them: queries of a few kilobytes took gigabytes."""
+
+    async def refused() -> None:
+        async with collector(tmp_path / "data", query_megabytes=200) as client:
+            assert "this query needs about" in refusal(await ask(client, query))["message"]
             assert (await ask(client, "SELECT COUNT(*) AS n FROM people")).status_code == 200
 
     asyncio.run(refused())

@@ -21,7 +21,7 @@ from veil.sql.passes import public_part
 from veil.sql.query import Compare, Expression, KeyValue, Number, Output, PublicKey, Query, Total
 from veil.sql.readings import Found, Part, reading_of
 from veil.sql.regions import patterns
-from veil.sql.rows import Counted, Rows
+from veil.sql.rows import Rows
 from veil.sql.tidying import tidied
 from veil.tools.limits import check
 
@@ -35,9 +35,9 @@ def run(query: Query, rows: Rows) -> Answer:
     public = [key for key in query.keys if isinstance(key, PublicKey)]
     admit(cost_of(query, table, rows.people))
 
-    def weighed(counted: Counted) -> None:
-        """Refuse what is too much for these classes, before their weights are added up."""
-        admit(cost_of(query, table, rows.people, len(counted.passes.weighted), len(counted.classes)))
+    def weighed(weights: int, classes: int) -> None:
+        """Refuse what is too much for so many classes, before they are read and their weights are added up."""
+        admit(cost_of(query, table, rows.people, weights, classes))
 
     counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where), weighed)
     reading = reading_of(query, table, counted)
