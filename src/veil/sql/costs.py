@@ -167,7 +167,11 @@ def _what_fits(cost: Cost, fits: Callable[[Cost], bool]) -> str:
     sums, rows = most(cost.sums, with_sums), most(cost.rows, with_rows)
     said = [f"{_counted(sums, 'sum')} at once"] if sums else []
     said += [_counted(rows, "group")] if rows else []
-    return f"{' or '.join(said)} would fit" if said else "fewer sums and groups, shorter texts, or rounder ranges, would fit"
+    return (
+        f"{' or '.join(said)} would fit"
+        if said
+        else "fewer sums and groups, shorter texts, or rounder ranges, would fit"
+    )
 
 
 def _counted(number: int, what: str) -> str:

@@ -21,7 +21,7 @@ from veil.sql.passes import public_part
 from veil.sql.query import Compare, Expression, KeyValue, Number, Output, PublicKey, Query, Total
 from veil.sql.readings import Found, Part, reading_of
 from veil.sql.regions import patterns
-from veil.sql.rows import Rows
+from veil.sql.rows import Counted, Rows
 from veil.sql.tidying import tidied
 from veil.tools.limits import check
 

@@ -199,7 +199,7 @@ class Scalars:
                 self._check_one(inner)
 
     def _check(self, node: Node) -> Lengths:
-        """Return how long the texts of an expression can be. Refuses whatever is not on the lists, at its own place, and what could take very much memory."""
+        """Refuse whatever is not on the lists, at its own place, and texts that are too long. Return their lengths."""
         for inner in node.walk():
             self._check_one(inner)
         return check_lengths(node, self._longest, self.source.error)
