@@ -36,6 +36,22 @@ pytest.importorskip("sqlglot")
 TABLE = Table(4.0, Record.of(age=Integers(0, 299), salary=Integers(0, 299)), (Measure("spent"),))
 PEOPLE = 300
 SUMS = 400
+
+
+def long_text(i: int) -> str:
+    """A text of up to 57,000 bytes for each person."""
+    return f"replace(spent || '{i}{'x' * 100}', 'x', '{'y' * 200}')"
+
+
+def is_long(i: int) -> str:
+    return f"{long_text(i)} > 'z'"
+
+
+LONG_TEXTS = {
+    "sums": f"SELECT {', '.join(f'SUM(length({long_text(i)})) AS s{i}' for i in range(40))} FROM people",  # noqa: S608
+    "conditions": f"SELECT COUNT(*) FROM people WHERE {' OR '.join(map(is_long, range(40)))}",  # noqa: S608
+    "keys": f"SELECT {long_text(0)} AS k, COUNT(*) AS n FROM people GROUP BY k",  # noqa: S608
+}
 GROUPS = "SELECT age, salary, COUNT(*) AS n, AVG(spent) AS mean FROM people GROUP BY age, salary"
 
 
@@ -103,6 +119,18 @@ def test_a_query_over_the_limit_is_refused_before_it_starts(tmp_path: Path, monk
             assert (await post(client, 2)).status_code == 200
             plan = (await ask(client, f"EXPLAIN {sums(SUMS)}")).json()
             assert plan["megabytes"] > 200
+            assert (await ask(client, "SELECT COUNT(*) AS n FROM people")).status_code == 200
+
+    asyncio.run(refused())
+
+
+@pytest.mark.parametrize("query", LONG_TEXTS.values(), ids=LONG_TEXTS)
+def test_long_texts_are_refused_before_they_are_made(query: str, tmp_path: Path) -> None:
+    """DuckDB's memory limit does not count them: queries of a few kilobytes took gigabytes."""
+
+    async def refused() -> None:
+        async with collector(tmp_path / "data", query_megabytes=100) as client:
+            assert "this query needs about" in refusal(await ask(client, query))["message"]
             assert (await ask(client, "SELECT COUNT(*) AS n FROM people")).status_code == 200
 
     asyncio.run(refused())

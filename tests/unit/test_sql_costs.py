@@ -63,6 +63,9 @@ def ask(design, query, rows=people):
     engine.run(parse(query, table), CollectedRows(table, InMemory(table.survey, made[:rows])))
     return [design, query[:60], memory("VmHWM") - before, max(cost.bytes for cost in costs)]
 
+def texts(column, text, many):
+    return ", ".join(f"STDDEV(length({column} || '{text}{i}') / 7) AS t{i}" for i in range(many))
+
 few = "SELECT os, COUNT(*), AVG(m) FROM people WHERE age < 9 GROUP BY os"
 for design in tables:
     ask(design, few, 500)
@@ -79,6 +82,9 @@ found = [
     ask("MG", "SELECT age, AVG(m) FROM people WHERE salary < 20 GROUP BY age"),
     ask("Grids", f"SELECT {sums(20)} FROM people WHERE age < 30"),
     ask("Grids", "SELECT os, age, AVG(m) FROM people GROUP BY os, age"),
+    ask("HIO", f"SELECT {texts('os', 'x' * 4_000, 12)} FROM people WHERE age < 30", 4000),
+    ask("HIO", f"SELECT {texts('upper(os)', chr(0x1F600) * 900, 12)} FROM people WHERE age < 30", 4000),
+    ask("HIO", f"SELECT os || m || '{'x' * 40_000}' AS k, COUNT(*) AS n FROM people GROUP BY ALL", 2500),
 ]
 print(json.dumps(found))
 """
@@ -102,7 +108,9 @@ SMALL = Cost(
     [
         ({"sums": 900, "outputs": 900}, r"[1-9][\d,]* sums at once would fit"),
         ({"classes": 90_000}, r"[1-9][\d,]* groups would fit"),
-        ({"pairs": 1 << 40}, "fewer sums and groups, or rounder ranges, would fit"),
+        ({"classes": 900, "key_bytes": 60_000}, r"[1-9][\d,]* groups would fit"),
+        ({"text_bytes": 60_000}, "fewer sums and groups, shorter texts, or rounder ranges, would fit"),
+        ({"pairs": 1 << 40}, "fewer sums and groups, shorter texts, or rounder ranges, would fit"),
     ],
 )
 def test_what_is_too_much_is_refused_with_what_would_fit(changes: dict[str, int], says: str) -> None:

@@ -277,7 +277,7 @@ def test_mixed_labels_can_be_counted_and_compared_for_equality() -> None:
     ],
 )
 def test_texts_cannot_grow_beyond_a_limit(text: str) -> None:
-    with pytest.raises(SqlError, match=r"could become a text of more than 65,536 characters"):
+    with pytest.raises(SqlError, match=r"could become a text of more than 65,536 bytes"):
         parse(f"SELECT COUNT(*) FROM people WHERE os = {text}", MIXED)  # noqa: S608
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from veil.errors import LimitError
+from veil.kernels.parallel import thread_count
 from veil.sql.design import TalliedDesign
 from veil.sql.gram import pair_count
 from veil.sql.locked import IN_MEMORY
@@ -30,6 +31,9 @@ _CLASS_BYTES, _PART_BYTES, _CELL_BYTES, _CHOICE_BYTES = 4_000, 4_000, 24, 200
 _FIXED_BYTES = 40_000_000
 _BATCH_NUMBERS, _NUMBER_BYTES = 1 << 21, 80  # weights of a batch of rows, with their limbs
 _EXPRESSION_BYTES = 400_000  # vectors of DuckDB's threads
+_VECTOR_ROWS, _THREAD_ROWS = 2_048, 1 << 16  # rows whose texts each thread holds, and rows for which there is a thread
+_COPIES, _KEY_COPIES = 4, 8  # of each byte of a text; Python takes up to 4 bytes for a character
+_SHORT_TEXTS = 512  # bytes for each row that the numbers above leave room for
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,10 @@ class Cost:
     """Cells of all questions together, where a design tallies all of them; 0 otherwise."""
     cells: int = 0
     pairs: int = 0
+    text_bytes: int = 0
+    """Bytes of the texts that public expressions make for one row."""
+    key_bytes: int = 0
+    """Bytes of the public keys of one group."""
 
     @property
     def rows(self) -> int:
@@ -63,7 +71,8 @@ class Cost:
         kept, every = self.sums + 1, pair_count(self.sums + 1)
         stored = 3 * min(self.people * self.report_bytes, IN_MEMORY)
         answered = min(self.people, self.classes * self.choices)
-        classes = self.classes * (_CLASS_BYTES + every * _WORDS_BYTES) + answered * _CHOICE_BYTES
+        each = max(_CLASS_BYTES, _KEY_COPIES * self.key_bytes) + every * _WORDS_BYTES
+        classes = self.classes * each + answered * _CHOICE_BYTES
         if self.asked_cells:
             read = self.classes * (self.choices * 4 * kept * kept * 60 + self.asked_cells * 2 * kept * 120)
         else:
@@ -74,7 +83,13 @@ class Cost:
         batches = (
             _NUMBER_BYTES * min(self.people * kept, _BATCH_NUMBERS) + (self.sums + self.outputs) * _EXPRESSION_BYTES
         )
-        return _FIXED_BYTES + stored + classes + read + found + making + batches
+        return _FIXED_BYTES + stored + classes + read + found + making + batches + self._texts
+
+    @property
+    def _texts(self) -> int:
+        """The texts that DuckDB has at once. Its own memory limit does not count them."""
+        threads = min(thread_count(), -(-self.people // _THREAD_ROWS))
+        return _COPIES * max(self.text_bytes - _SHORT_TEXTS, 0) * min(self.people, _VECTOR_ROWS * threads)
 
     @property
     def seconds(self) -> float:
@@ -108,6 +123,8 @@ def cost_of(query: Query, table: Table, people: int, sums: int | None = None, cl
         buckets=buckets,
         choices=len(table.survey.ask),
         asked_cells=sum(one.mechanism.domain.size for one in table.survey.questions) if tallied else 0,
+        text_bytes=query.text_bytes,
+        key_bytes=query.key_bytes,
     )
 
 
@@ -150,7 +167,11 @@ def _what_fits(cost: Cost, fits: Callable[[Cost], bool]) -> str:
     sums, rows = most(cost.sums, with_sums), most(cost.rows, with_rows)
     said = [f"{_counted(sums, 'sum')} at once"] if sums else []
     said += [_counted(rows, "group")] if rows else []
-    return f"{' or '.join(said)} would fit" if said else "fewer sums and groups, or rounder ranges, would fit"
+    return (
+        f"{' or '.join(said)} would fit"
+        if said
+        else "fewer sums and groups, shorter texts, or rounder ranges, would fit"
+    )
 
 
 def _counted(number: int, what: str) -> str:

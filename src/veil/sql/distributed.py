@@ -69,7 +69,7 @@ class DistributedRows(CollectedRows):
         atoms: Sequence[str] = (),
         keys: Sequence[str] = (),
         where: str | None = None,
-        admit: Callable[[Counted], None] = anything,
+        admit: Callable[[int, int], None] = anything,
     ) -> Counted:
         passes = Passes(self._database, sums, atoms, keys, where)
         found: dict[int, list[Any]] = {0: [], 1: []}
@@ -78,8 +78,7 @@ class DistributedRows(CollectedRows):
         if not found[0]:
             raise EmptyError("nobody answered: expected at least one report")
         self._add_people(passes, found[0])
-        counted = counted_by(passes)
-        admit(counted)
+        counted = counted_by(passes, admit)
         if counted.grams is not None:
             self._add_products(counted.grams, passes, found[1])
         return counted

@@ -35,9 +35,9 @@ def run(query: Query, rows: Rows) -> Answer:
     public = [key for key in query.keys if isinstance(key, PublicKey)]
     admit(cost_of(query, table, rows.people))
 
-    def weighed(counted: Counted) -> None:
-        """Refuse what is too much for these classes, before their weights are added up."""
-        admit(cost_of(query, table, rows.people, len(counted.passes.weighted), len(counted.classes)))
+    def weighed(weights: int, classes: int) -> None:
+        """Refuse what is too much for so many classes, before they are read and their weights are added up."""
+        admit(cost_of(query, table, rows.people, weights, classes))
 
     counted = rows.count(query.sums, split.atoms, [key.sql for key in public], public_part(query.where), weighed)
     reading = reading_of(query, table, counted)

@@ -197,7 +197,8 @@ class _Class:
     @classmethod
     def of(cls, one: Alike, places: Sequence[int]) -> _Class:
         """A class of rows, with the weights of sums at these places."""
-        products = [[one.products[a][b] for b in places] for a in places]
+        every = one.products
+        products = [[every[a][b] for b in places] for a in places]
         return cls(one.keys, one.pattern, one.counts, [one.totals[a] for a in places], products)
 
 

@@ -87,6 +87,10 @@ class _Reading:
             offset=self._count("offset") or 0,
             explain=self.source.explain,
             remarks=tuple(self.conditions.remarks),
+            text_bytes=sum(lengths.made for lengths in self.scalars.lengths.values()),
+            key_bytes=sum(
+                self.scalars.lengths[held.key.sql].result for held in self.keys if isinstance(held.key, PublicKey)
+            ),
         )
 
     # -- which clauses -------------------------------------------------------------------------------------------------

@@ -177,6 +177,10 @@ class Query:
     offset: int = 0
     explain: bool = False
     remarks: tuple[str, ...] = ()
+    text_bytes: int = 0
+    """Bytes of all texts that expressions over public columns make for one row, at most."""
+    key_bytes: int = 0
+    """Bytes of the public keys of one group, at most."""
 
     @property
     def private_keys(self) -> Iterator[PrivateKey]:

@@ -104,7 +104,7 @@ class Batch:
     weights: NDArray[np.int64]
 
 
-def anything(counted: Counted) -> None:
+def anything(weights: int, classes: int) -> None:
     """Refuse nothing."""
 
 
@@ -128,20 +128,19 @@ class Rows(ABC):
         atoms: Sequence[str] = (),
         keys: Sequence[str] = (),
         where: str | None = None,
-        admit: Callable[[Counted], None] = anything,
+        admit: Callable[[int, int], None] = anything,
     ) -> Counted:
         """The first pass: one class per different combination of the keys' values and of the conditions that hold.
 
         `sums`, `atoms` and `keys` are expressions over public columns, as DuckDB evaluates them. All numbers are exact
         integers: what is added up is taken on a decimal scale, see `veil.sql.weights`. A NULL counts as 0 and as not
         true. `where` is what the query's condition demands of public columns alone: where it is
-        not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero. `admit` may
-        refuse the classes before sums over them are made.
+        not true no expression is added up or fails, so that SUM(a / b) WHERE b > 0 divides by no zero. `admit` gets
+        the number of weights and of classes, and may refuse them before the classes are read and sums are made.
         """
         passes = Passes(self.database(), sums, atoms, keys, where)
         passes.database.execute(passes.connection, passes.count())
-        counted = counted_by(passes)
-        admit(counted)
+        counted = counted_by(passes, admit)
         add_products(counted)
         return counted
 
@@ -184,12 +183,13 @@ class CollectedRows(Rows):
         return LockedDuckDB(self.table, self.people, reports=self._collected.reports)
 
 
-def counted_by(passes: Passes) -> Counted:
-    """The classes of a query's rows, once the table of classes is made."""
+def counted_by(passes: Passes, admit: Callable[[int, int], None] = anything) -> Counted:
+    """The classes of a query's rows, once the table of classes is made; `admit` may refuse so many."""
     database, connection = passes.database, passes.connection
     ((many,),) = database.execute(connection, select(["count(*)"], passes.found))
     if many > _MOST_CLASSES:
         raise InputError(f"this query makes {many:,} groups, more than {_MOST_CLASSES:,}: group by fewer values")
+    admit(len(passes.weighted), many)
     found = database.execute(connection, select(["*"], passes.found, f"ORDER BY {passes.name('i')}"))
     layout = database.table.survey.ask.layout
     size = 1 if database.choice is None else layout.fields[layout.names.index("choice")].bound

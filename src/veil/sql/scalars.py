@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from veil.sql.columns import Category, identifier
 from veil.sql.dimensions import Dimension, Width
-from veil.sql.lengths import check_lengths
+from veil.sql.lengths import Lengths, check_lengths
 from veil.sql.source import Source, plain, without_parentheses
 from veil.tools.messages import missing_extra, unknown_name
 
@@ -79,7 +79,9 @@ class Scalars:
         self.public = [column.name for column in table.public]
         self._stored = tuple((column.name, column.sql) for column in table.public)
         texts = (column for column in table.public if isinstance(column, Category))
-        self._lengths = {column.name: max(map(len, column.labels)) for column in texts}
+        self._labels = {column.name: max(len(label.encode()) for label in column.labels) for column in texts}
+        self.lengths: dict[str, Lengths] = {}
+        """How long the texts of each public expression can be, by its SQL."""
 
     # -- columns -------------------------------------------------------------------------------------------------------
 
@@ -130,10 +132,12 @@ class Scalars:
 
     def sql(self, node: Node) -> str:
         """A public expression as DuckDB is asked to evaluate it; refuses what is private, unknown or not safe."""
-        self._check(node)
+        lengths = self._check(node)
         self._check_truths(node)
         self._check_texts(node)
-        return plain(self._rewritten(node))
+        sql = plain(self._rewritten(node))
+        self.lengths[sql] = lengths
+        return sql
 
     def type_of(self, sql: str, node: Node) -> str:
         """DuckDB's type of a public expression; refuses one that DuckDB cannot make sense of."""
@@ -194,14 +198,14 @@ class Scalars:
             if not self.is_aggregate(inner):
                 self._check_one(inner)
 
-    def _check(self, node: Node) -> None:
-        """Refuses whatever is not on the lists, at its own place, and what could take very much memory."""
+    def _check(self, node: Node) -> Lengths:
+        """Refuse whatever is not on the lists, at its own place, and texts that are too long. Return their lengths."""
         for inner in node.walk():
             self._check_one(inner)
-        check_lengths(node, self._longest, self.source.error)
+        return check_lengths(node, self._longest, self.source.error)
 
     def _longest(self, column: Node) -> int:
-        return self._lengths.get(str(self.lookup(column.name)), 40)
+        return self._labels.get(str(self.lookup(column.name)), 40)
 
     def _check_one(self, node: Node) -> None:
         if node.key == "column":
