@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.service.harness import SURVEY, framed, values
 from tests.service.people import STUDIES, held, reports, undisturbed
@@ -23,7 +24,7 @@ from veil.collector.in_store import InStore
 from veil.collector.metrics import Metrics
 from veil.collector.postgres_store import PostgresStore
 from veil.collector.reader_threads import ReaderThreads
-from veil.collector.readings import Reading, Readings
+from veil.collector.readings import Reading, Readings, size_in_memory
 from veil.collector.rounds import Studies
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group, Store, StoredSurvey
@@ -221,3 +222,39 @@ def test_one_result_is_kept_per_tally_and_made_once() -> None:
         long.stop()
 
     asyncio.run(ask())
+
+
+def test_kept_results_have_a_limit_of_bytes() -> None:
+    made: list[str] = []
+
+    def reading(study: str, size: int) -> Reading:
+        def read() -> Any:
+            made.append(study)
+            return np.zeros(size, np.uint8)
+
+        return Reading("task", study, 1, False, read)
+
+    async def ask() -> None:
+        quick, long = (ReaderThreads(name, threads=1, waiting=2) for name in ("quick", "long"))
+        readings = Readings(Metrics(), quick, long)
+        sizes = {"a": 20 << 20, "b": 20 << 20, "c": 30 << 20, "d": 65 << 20}
+        for study, size in sizes.items():
+            await readings.result(reading(study, size))
+            await readings.result(reading(study, size))
+        assert made == ["a", "b", "c", "d", "d"]  # d alone is larger than the limit, so it is never kept
+        made.clear()
+        for study in ("b", "c", "a"):
+            await readings.result(reading(study, sizes[study]))
+        assert made == ["a"]  # c took the place of a
+        quick.stop()
+        long.stop()
+
+    asyncio.run(ask())
+
+
+def test_size_in_memory_counts_arrays_texts_and_shared_parts_once() -> None:
+    array = np.zeros(1_000_000)
+    assert 8_000_000 <= size_in_memory(array) < 8_001_000
+    assert size_in_memory([array, array]) < 8_001_000
+    assert size_in_memory([array[1:]]) > 7_999_000
+    assert size_in_memory({"rows": tuple("x" * 1_000 + str(n) for n in range(1_000))}) > 1_000_000

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from veil.collector.metrics import Metrics
 from veil.collector.reader_threads import ReaderThreads
 from veil.results.base import Result
 
-__all__ = ["Reading", "Readings"]
+__all__ = ["Reading", "Readings", "size_in_memory"]
 
 _MOST_KEPT = 32
+_MOST_BYTES = 64 << 20  # of all results that are kept
 
 Place = tuple[str, str]
 
@@ -42,13 +47,13 @@ class Readings:
 
     def __init__(self, metrics: Metrics, quick: ReaderThreads, long: ReaderThreads) -> None:
         self._metrics, self._quick, self._long = metrics, quick, long
-        self._kept: OrderedDict[Place, tuple[int, Result]] = OrderedDict()
+        self._kept: OrderedDict[Place, tuple[int, Result, int]] = OrderedDict()
         self._under_way: dict[tuple[Place, int], asyncio.Task[Result]] = {}
 
     async def result(self, reading: Reading) -> Result:
         """What was found: remembered, under way already, or read now. Whoever goes away leaves it to the others."""
         place = reading.task, reading.study
-        mark, kept = self._kept.get(place, (-1, None))
+        mark, kept, _ = self._kept.get(place, (-1, None, 0))
         if kept is not None and mark == reading.mark:
             self._kept.move_to_end(place)
             self._metrics.add("veil_readings_total", outcome="kept")
@@ -62,14 +67,40 @@ class Readings:
     async def _made(self, place: Place, reading: Reading) -> Result:
         start = time.perf_counter()
         try:
-            found = await (self._long if reading.long else self._quick).run(reading.read)
+            found, size = await (self._long if reading.long else self._quick).run(lambda: _with_size(reading.read()))
         finally:
             del self._under_way[place, reading.mark]
         self._metrics.add("veil_readings_total", outcome="made")
         self._metrics.observe("veil_reading_seconds", time.perf_counter() - start)
-        if self._kept.get(place, (-1, None))[0] < reading.mark:
-            self._kept[place] = reading.mark, found
+        if size <= _MOST_BYTES and self._kept.get(place, (-1, None, 0))[0] < reading.mark:
+            self._kept[place] = reading.mark, found, size
             self._kept.move_to_end(place)
-        while len(self._kept) > _MOST_KEPT:
+        while len(self._kept) > _MOST_KEPT or sum(size for _, _, size in self._kept.values()) > _MOST_BYTES:
             self._kept.popitem(last=False)
         return found
+
+
+def _with_size(result: Result) -> tuple[Result, int]:
+    return result, size_in_memory(result)
+
+
+def size_in_memory(value: Any) -> int:
+    """Return about how many bytes an object takes with everything that it refers to; what it shares counts once."""
+    total, seen, waiting = 0, set[int](), [value]
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, type):
+            continue
+        seen.add(id(item))
+        total += sys.getsizeof(item)
+        if isinstance(item, np.ndarray):
+            total += item.nbytes if item.base is not None else 0
+            waiting.extend(item.flat if item.dtype.hasobject else ())
+        elif isinstance(item, dict):
+            waiting.extend(item.keys())
+            waiting.extend(item.values())
+        elif isinstance(item, (list, tuple, set, frozenset)):
+            waiting.extend(item)
+        elif hasattr(item, "__dict__"):
+            waiting.append(vars(item))
+    return total
