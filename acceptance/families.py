@@ -11,7 +11,7 @@ from tests.service.browser.javascript import run_node
 
 from veil import Categories, EachOf, Record, Survey
 from veil.entropy import SeededForExperiments, System
-from veil.mechanisms.choice import direct_or_hashed
+from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.survey import AttributeSets
 from veil.wire.frames import decode_report, encode_report
 from veil.wire.reports import Reports

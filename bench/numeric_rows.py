@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from bench.timing import Row, Setting, local
 from veil import Interval, SquareWave
 from veil.entropy import SeededForExperiments
-from veil.mechanisms.reconstruction import Stopping, reconstruct
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Stopping, Wave, reconstruct
 
 BUCKETS, EPSILON = 1_024, 1.0
 STEPS = 100

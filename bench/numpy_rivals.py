@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.mechanisms import GRR, PGR, SHE, THE, FrequencyOracle, HadamardResponse, PureOracle, Rappor, SubsetSelection
-from veil.mechanisms.hashing import LocalHashing
+from veil.mechanisms.oracles.local_hashing import LocalHashing
 
 Shares = NDArray[np.float64]
 U64 = NDArray[np.uint64]

@@ -30,7 +30,7 @@ from veil.mechanisms import (
     Rappor,
     mechanism_from_json,
 )
-from veil.mechanisms.hashing import LocalHashing
+from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.privacy import exp_below
 from veil.wire.layout import Columns
 from veil.wire.reports import Reports

@@ -20,7 +20,7 @@ from tests.e2e.test_cli import save_study, save_values, small, veil, veil_json
 from veil import GRR, Integers, Interval, OneOf, Question, Record, SquareWave, Survey
 from veil.entropy import SeededForExperiments
 from veil.mechanisms import Piecewise
-from veil.mechanisms.reconstruction import Stopping
+from veil.mechanisms.numbers.reconstruction import Stopping
 from veil.numeric import HaarHierarchy, Hierarchy, HybridMean, MeanOf, WaveDistribution
 from veil.study import study_from_json
 from veil.view import Project

@@ -8,7 +8,7 @@ from veil import BLH, SUE, THE, RandomProjection
 from veil.checks import TabledOLH, enumerable, exact_supports, worst_ratio
 from veil.errors import ParameterError
 from veil.mechanisms import PureOracle
-from veil.mechanisms.the import best_theta
+from veil.mechanisms.rivals.histogram_encoding import best_theta
 from veil.privacy import exp_below
 
 EPSILONS = (0.1, 0.5, 1.0, 2.5)

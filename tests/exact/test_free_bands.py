@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from veil import Integers, Interval, SquareWave
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Wave
 from veil.numeric import free_bands
 from veil.results.programmes import Programme, below, binomial_ends, hoeffding_ends
 from veil.tally import Tally

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from veil.checks import TabledOLH, exact_supports, worst_ratio
 from veil.mechanisms import GRR, OLH, OUE, PureOracle, SubsetSelection
-from veil.mechanisms.subset import best_size
+from veil.mechanisms.oracles.subset import best_size
 from veil.privacy import exp_below
 
 EPSILONS = (0.1, 0.5, 1.0, 2.5)

@@ -15,8 +15,9 @@ from veil import PGR, Bits, Categories, Survey, Text, checks, errors, merge
 from veil.checks import exact_supports, worst_ratio
 from veil.entropy import SeededForExperiments
 from veil.kernels.geometry import coordinates
-from veil.mechanisms import pgr, projective
-from veil.mechanisms.projective import Geometry, all_supports, best_geometry, is_prime
+from veil.mechanisms.oracles import pgr
+from veil.mechanisms.oracles import pgr as projective
+from veil.mechanisms.oracles.pgr import Geometry, all_supports, best_geometry, is_prime
 from veil.privacy import exp_below
 from veil.wire.tallies import decode_tally, encode_tally
 

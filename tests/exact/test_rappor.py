@@ -15,7 +15,7 @@ from veil import Rappor
 from veil.checks import CheckError, worst_ratio
 from veil.entropy import Source, outcomes
 from veil.errors import ParameterError
-from veil.mechanisms.bloom import positions
+from veil.mechanisms.longitudinal.rappor import positions
 from veil.privacy import exp_below
 from veil.wire.layout import Columns
 

@@ -10,8 +10,7 @@ import pytest
 from veil import Integers, Interval, SquareWave
 from veil.checks import worst_ratio
 from veil.entropy import SeededForExperiments
-from veil.mechanisms.reconstruction import Model, Stopping, neighbour_share, reconstruct, run
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Model, Stopping, Wave, neighbour_share, reconstruct, run
 from veil.privacy import WORD, exp_below
 
 SHAPES = [1.0, 0.6, 0.4, 0.0]

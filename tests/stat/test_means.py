@@ -10,7 +10,7 @@ from tests.significance import mean_fits, variance_fits
 
 from veil import Interval, Piecewise, StochasticRounding, simulate
 from veil.entropy import SeededForExperiments
-from veil.mechanisms.moments import MeanMechanism
+from veil.mechanisms.numbers.moments import MeanMechanism
 from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.results.mean import Mean
 

@@ -16,7 +16,7 @@ from tests.significance import frequency_fits
 from veil import Rappor, Survey, Tally, Text, choose, simulate
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError, WireError
-from veil.mechanisms.bloom import positions
+from veil.mechanisms.longitudinal.rappor import positions
 from veil.survey import SurveyTally
 from veil.tools.messages import install_command
 from veil.wire.tallies import decode_tally, encode_tally

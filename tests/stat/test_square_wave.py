@@ -10,8 +10,7 @@ from tests.significance import counts_fit
 
 from veil import Interval, SquareWave, simulate
 from veil.entropy import SeededForExperiments
-from veil.mechanisms.reconstruction import reconstruct
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Wave, reconstruct
 from veil.metrics import wasserstein
 from veil.numeric import Binning, Hierarchy, WaveDistribution, wave_bands
 

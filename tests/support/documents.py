@@ -27,7 +27,7 @@ from veil import MECHANISMS, STUDIES, Guarantee, Public, Survey, study_from_json
 from veil.device.rounds import RoundPart
 from veil.domain import DOMAINS, labels_from_json
 from veil.mechanisms import mechanism_from_json
-from veil.mechanisms.longitudinal import Memo
+from veil.mechanisms.longitudinal.base import Memo
 from veil.results import Bands, Result, load, save
 from veil.results.noise import Noise
 from veil.shuffle import Shuffler

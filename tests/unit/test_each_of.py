@@ -34,7 +34,7 @@ from veil import (
 )
 from veil.entropy import SeededForExperiments, System, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
-from veil.mechanisms.choice import direct_or_hashed
+from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.survey import AttributeSets, Levels, ListedBits, ListedSets, Parities, Rule
 from veil.view import Ancestor, Composed, Product, Project
 from veil.wire.frames import decode_report, encode_report

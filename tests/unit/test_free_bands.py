@@ -8,8 +8,7 @@ import pytest
 from veil import Integers, Interval, SquareWave
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, ParameterError
-from veil.mechanisms.reconstruction import Model
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Model, Wave
 from veil.numeric import FreeBands, free_bands, reconstruct, roughness
 from veil.numeric.roughness import round_steps
 from veil.results import load, save

@@ -31,7 +31,7 @@ from veil.hitters import (
     tree_hist,
 )
 from veil.hitters.trie import fit
-from veil.mechanisms.linear_hashing import aligned_suffix
+from veil.mechanisms.oracles.linear_hashing import aligned_suffix
 from veil.metrics import f1
 from veil.study.continuations import Continuations, spelled, start
 from veil_papers.datasets import exponential_bits, first_names

@@ -14,7 +14,7 @@ from veil.histogram import Histogram
 from veil.hitters import PEM
 from veil.itemsets import PSFO, SVIM, SVSM
 from veil.mechanisms import GRR, FrequencyOracle, Piecewise, SquareWave
-from veil.mechanisms.choice import direct_or_hashed
+from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.numeric import Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.planning import GOALS, Choice, Wishes, goal_of, plan
 from veil.planning.held import between, items_of, labelled

@@ -13,10 +13,8 @@ from veil import Categories, Integers, Interval, Piecewise, SquareWave, Survey, 
 from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError
 from veil.mechanisms import mechanism_from_json
-from veil.mechanisms.reconstruction import Model, Stopping, reconstruct
-from veil.mechanisms.spikes import choose_model
-from veil.mechanisms.square_wave import best_width
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Model, Stopping, Wave, choose_model, reconstruct
+from veil.mechanisms.numbers.square_wave import best_width
 from veil.numeric import wave_bands
 
 UNIT = Interval(0, 1)

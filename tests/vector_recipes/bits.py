@@ -7,7 +7,7 @@ from typing import Any
 
 from veil import GRR, EachOf, Record, Survey
 from veil.domain import Categories
-from veil.mechanisms.choice import direct_or_hashed
+from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.survey import ListedBits, Parities
 
 from .each_of import PERSON, BadTask, person

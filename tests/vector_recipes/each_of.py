@@ -10,7 +10,7 @@ from typing import Any
 from veil import GRR, OLH, OUE, AllOf, EachOf, Integers, Items, OneOf, Question, Record, SubsetSelection, Survey
 from veil.domain import Categories
 from veil.entropy import Words
-from veil.mechanisms.choice import direct_or_hashed
+from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.survey import AttributeSets, Levels, ListedSets
 from veil.tools.json_documents import canonical
 from veil.view import Ancestor, Composed, Identity, Product, Project, SampleItem

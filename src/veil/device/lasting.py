@@ -22,7 +22,7 @@ from veil.device.ledger import Ledger
 from veil.domain import Codes
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.longitudinal import Longitudinal
+from veil.mechanisms.longitudinal.base import Longitudinal
 from veil.survey import Question, Survey
 from veil.wire.frames import ID_BYTES, encode_report
 from veil.wire.layout import Columns

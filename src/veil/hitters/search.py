@@ -21,7 +21,7 @@ from veil.errors import ParameterError
 from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.trie import fit as fit_trie
 from veil.mechanisms import OLH, LinearHashing, PureOracle
-from veil.mechanisms.linear_hashing import aligned_suffix
+from veil.mechanisms.oracles.linear_hashing import aligned_suffix
 from veil.privacy import check_epsilon, split_epsilon
 from veil.results.estimate import Estimate
 from veil.study import Collected, OneRound

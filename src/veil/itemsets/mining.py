@@ -21,7 +21,7 @@ from veil.itemsets.result import FrequentItems, Step
 from veil.itemsets.sampling import PSFO, Adap, Oracle, as_items
 from veil.itemsets.sizes import SIZES, SizeRule, read_sizes
 from veil.mechanisms import BLH, OLH, SUE, PureOracle
-from veil.mechanisms.choice import direct_or_hashed
+from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.privacy import Guarantee, check_epsilon
 from veil.results.estimate import Estimate
 from veil.study import Collected, Round, Rounds, Study

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from veil.domain import DomainLike, Items
 from veil.errors import ParameterError
 from veil.mechanisms import GRR, OLH, PureOracle
-from veil.mechanisms.choice import better
+from veil.mechanisms.best_oracle import better
 from veil.privacy import check_epsilon
 from veil.results.estimate import Estimate
 from veil.study import Collected, OneRound

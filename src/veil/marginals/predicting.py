@@ -18,7 +18,7 @@ from veil.domain import Categories
 from veil.errors import ParameterError
 from veil.marginals.choosing import expected_cells, products
 from veil.mechanisms import GRR
-from veil.mechanisms.choice import least_variance
+from veil.mechanisms.best_oracle import least_variance
 from veil.privacy import check_epsilon
 from veil.tools.numbers import is_int
 

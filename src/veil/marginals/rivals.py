@@ -26,7 +26,7 @@ from veil.marginals.result import Inference
 from veil.marginals.study import MarginalStudy, Names
 from veil.marginals.tables import Places
 from veil.mechanisms import PGR, PureOracle
-from veil.mechanisms.choice import better, least_variance
+from veil.mechanisms.best_oracle import better, least_variance
 from veil.survey import AttributeSets, EachOf
 from veil.tools.numbers import is_int
 from veil.view import width_of

@@ -18,7 +18,7 @@ from veil.marginals.joint import Joint, check_cells, listed_names, places_of
 from veil.marginals.result import Inference, Marginals
 from veil.marginals.tables import MOST_CELLS
 from veil.mechanisms import PureOracle
-from veil.mechanisms.choice import least_variance
+from veil.mechanisms.best_oracle import least_variance
 from veil.privacy import check_epsilon, decimal_text
 from veil.study import Collected, OneRound
 from veil.survey import AttributeSets, EachOf, ListedSets, Survey

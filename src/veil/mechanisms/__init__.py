@@ -5,27 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from veil.mechanisms.base import Mechanism
-from veil.mechanisms.blh import BLH
-from veil.mechanisms.bloom import design_matrix
-from veil.mechanisms.grr import GRR
-from veil.mechanisms.haar import HaarResponse
-from veil.mechanisms.hadamard import HadamardResponse
-from veil.mechanisms.linear_hashing import LinearHashing
-from veil.mechanisms.moments import MeanMechanism
-from veil.mechanisms.numeric import NumericMechanism
-from veil.mechanisms.olh import OLH
+from veil.mechanisms.longitudinal.rappor import Rappor, design_matrix
+from veil.mechanisms.numbers.haar import HaarResponse
+from veil.mechanisms.numbers.means import Piecewise, StochasticRounding
+from veil.mechanisms.numbers.moments import MeanMechanism, NumericMechanism
+from veil.mechanisms.numbers.square_wave import SquareWave, best_width
 from veil.mechanisms.oracle import FrequencyOracle, PureOracle
-from veil.mechanisms.oue import OUE
-from veil.mechanisms.pgr import PGR
-from veil.mechanisms.piecewise import Piecewise
-from veil.mechanisms.projection import RandomProjection
-from veil.mechanisms.rappor import Rappor
-from veil.mechanisms.she import SHE
-from veil.mechanisms.square_wave import SquareWave, best_width
-from veil.mechanisms.stochastic_rounding import StochasticRounding
-from veil.mechanisms.subset import SubsetSelection
-from veil.mechanisms.sue import SUE
-from veil.mechanisms.the import THE
+from veil.mechanisms.oracles.grr import GRR
+from veil.mechanisms.oracles.hadamard import HadamardResponse
+from veil.mechanisms.oracles.linear_hashing import LinearHashing
+from veil.mechanisms.oracles.local_hashing import BLH, OLH
+from veil.mechanisms.oracles.pgr import PGR
+from veil.mechanisms.oracles.subset import SubsetSelection
+from veil.mechanisms.oracles.unary import OUE, SUE
+from veil.mechanisms.rivals.histogram_encoding import SHE, THE
+from veil.mechanisms.rivals.projection import RandomProjection
 from veil.tools.json_documents import kind_of
 
 __all__ = [

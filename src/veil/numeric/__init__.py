@@ -10,8 +10,7 @@ docs/numeric.md says which to take.
 """
 
 from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRounding
-from veil.mechanisms.reconstruction import Stopping, reconstruct
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Stopping, Wave, reconstruct
 from veil.numeric.asking import without_bands
 from veil.numeric.assumed import assumed_bands
 from veil.numeric.bands import wave_bands

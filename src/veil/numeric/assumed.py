@@ -9,7 +9,7 @@ import numpy as np
 
 from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
-from veil.mechanisms.reconstruction import Model, neighbour_share, reconstruct
+from veil.mechanisms.numbers.reconstruction import Model, neighbour_share, reconstruct
 from veil.numeric.bands import SURVEYS, coarse_wave, found_model, wave_bands
 from veil.numeric.free import free_bands
 from veil.numeric.roughness import Roughness, roughness

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from veil.entropy import check_seed
 from veil.errors import InputError, ParameterError
 from veil.mechanisms import SquareWave
-from veil.mechanisms.reconstruction import Model, Smoothing, Stopping, neighbour_share, reconstruct
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Model, Smoothing, Stopping, Wave, neighbour_share, reconstruct
 from veil.results.distribution import Distribution
 from veil.results.smooth_bands import SmoothBands
 from veil.tally import Tally

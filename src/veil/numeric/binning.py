@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from veil.domain import Interval, Numeric
 from veil.errors import ParameterError
-from veil.mechanisms.choice import direct_or_hashed
+from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.numeric.asking import MOST_BUCKETS, DistributionStudy, check_bands, numeric_domain, whole
 from veil.numeric.levels import level_bands
 from veil.post.consistency import norm_sub

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
-from veil.mechanisms.reconstruction import Smoothing
+from veil.mechanisms.numbers.reconstruction import Smoothing
 from veil.numeric.asking import DistributionStudy, check_bands
 from veil.numeric.assumed import Assume, assumed_bands, check_assumption
 from veil.numeric.bands import SURVEYS

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from veil.domain import Interval, Numeric
 from veil.errors import EmptyError, MismatchError, ParameterError
 from veil.mechanisms import Mechanism
-from veil.mechanisms.choice import direct_or_hashed
+from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.numeric.asking import (
     MOST_BUCKETS,
     DistributionStudy,

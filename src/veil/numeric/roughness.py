@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from veil.domain import Integers, Interval, Numeric
 from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
-from veil.mechanisms.reconstruction import Model, Stopping, run
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Model, Stopping, Wave, run
 from veil.results.programmes import below
 from veil.tools.numbers import is_int
 
@@ -73,7 +72,7 @@ def roughness(
     >>> wave = SquareWave(epsilon=2.0, domain=Interval(0, 100), buckets=128)
     >>> rng = np.random.default_rng(1)
     >>> rounded = wave.tally(wave.randomize(np.round(rng.beta(5, 2, 50_000), 1) * 100)).counts.astype(float)
-    >>> from veil.mechanisms.reconstruction import reconstruct
+    >>> from veil.mechanisms.numbers.reconstruction import reconstruct
     >>> masses, _, model = reconstruct(wave, rounded)
     >>> roughness(wave, rounded, masses, model).rough()
     True

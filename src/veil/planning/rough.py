@@ -16,7 +16,7 @@ import numpy as np
 
 from veil.domain import Integers, Numeric
 from veil.mechanisms import SquareWave
-from veil.mechanisms.waves import Wave
+from veil.mechanisms.numbers.reconstruction import Wave
 from veil.numeric.free import free_bands
 from veil.results.distribution import Distribution
 from veil.results.level_bands import LevelBands

@@ -182,7 +182,7 @@ def _local(mechanism: Mechanism) -> Guarantee:
 
 def _in_closed_form(mechanism: Mechanism, users: int, delta: float, method: Method) -> float:
     from veil.mechanisms import GRR, SUE
-    from veil.mechanisms.hashing import LocalHashing
+    from veil.mechanisms.oracles.local_hashing import LocalHashing
 
     epsilon = mechanism.guarantee.epsilon
     if method == "clones":

@@ -101,7 +101,7 @@ def blanket_of(mechanism: Mechanism) -> Blanket:
         SquareWave,
         SubsetSelection,
     )
-    from veil.mechanisms.unary import UnaryEncoding
+    from veil.mechanisms.oracles.unary import UnaryEncoding
 
     if isinstance(mechanism, SquareWave):
         return _of_wave(mechanism)

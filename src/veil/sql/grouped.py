@@ -16,8 +16,8 @@ from veil.domain import Domain, Record
 from veil.errors import ParameterError
 from veil.kernels.parallel import in_order, thread_count
 from veil.mechanisms import GRR, OLH, PureOracle
-from veil.mechanisms.choice import direct_or_hashed
-from veil.mechanisms.hashing import LocalHashing
+from veil.mechanisms.best_oracle import direct_or_hashed
+from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.sql.contrasts import Combination, Read, contrasts_read, nodes_read
 from veil.sql.design import Design, Values
 from veil.sql.query import Box

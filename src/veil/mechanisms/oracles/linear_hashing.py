@@ -20,8 +20,8 @@ from veil.domain import Bits, DomainLike
 from veil.entropy import Words
 from veil.errors import ParameterError, VeilError
 from veil.kernels.parallel import Hashed, current_device
-from veil.mechanisms.hashing import LocalHashing
-from veil.mechanisms.projective import is_prime
+from veil.mechanisms.oracles.local_hashing import LocalHashing
+from veil.mechanisms.oracles.pgr import is_prime
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 from veil.view import Segment

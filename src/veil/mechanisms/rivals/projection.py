@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from veil.domain import DomainLike
 from veil.errors import ParameterError
-from veil.mechanisms.hashing import LocalHashing
+from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.signs import KeptSign
+from veil.mechanisms.oracle import KeptSign
 from veil.results.coefficients import Coefficients
 from veil.tally import Tally
 from veil.wire.layout import Columns, Field, Layout

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from veil.domain import Domain
-from veil.mechanisms.grr import GRR
-from veil.mechanisms.olh import OLH
 from veil.mechanisms.oracle import PureOracle
-from veil.mechanisms.oue import OUE
-from veil.mechanisms.subset import SubsetSelection
+from veil.mechanisms.oracles.grr import GRR
+from veil.mechanisms.oracles.local_hashing import OLH
+from veil.mechanisms.oracles.subset import SubsetSelection
+from veil.mechanisms.oracles.unary import OUE
 
 __all__ = ["better", "direct_or_hashed", "least_variance"]
 

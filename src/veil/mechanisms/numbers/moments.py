@@ -1,4 +1,6 @@
-"""What mechanisms that ask for a mean share: exact moments of a report, their sums at the collector, one unbiased mean.
+"""What mechanisms for numbers share: their domain is a range of numbers, whose codes are cells of a grid in order.
+
+What mechanisms that ask for a mean share: exact moments of a report, their sums at the collector, one unbiased mean.
 
 Reports are integers 0 .. steps - 1, and a window of them is likelier than the rest. Where the window starts moves with
 the value, by whole steps and a random last one, so that the expected report is a straight line over the values: the
@@ -12,20 +14,41 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from veil.domain import DomainLike, Integers, Numeric
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
-from veil.mechanisms.numeric import NumericMechanism
+from veil.mechanisms.base import Mechanism
 from veil.privacy import WORD, Guarantee
 from veil.results.mean import Mean
 from veil.tally import Tally
 from veil.tools.numbers import is_int
 from veil.wire.layout import Columns
 
-__all__ = ["MeanMechanism", "Moments"]
+
+@dataclass(frozen=True, init=False)
+class NumericMechanism(Mechanism):
+    """A mechanism that asks for a number. Its domain is an Interval or Integers; an int d stands for 0 .. d - 1."""
+
+    domain: Numeric
+    name: ClassVar[str]
+
+    def __init__(self, epsilon: float, domain: DomainLike) -> None:
+        held: Any = Integers(0, domain - 1) if is_int(domain) and 1 <= domain <= 2**32 else domain
+        super().__init__(epsilon, held)
+        if not isinstance(self.domain, Numeric):
+            raise ParameterError(f"{self.name} asks for a number: its domain is an Interval or Integers")
+        if self.domain.size > 2**32:
+            raise ParameterError(f"{self.name} takes a grid of at most 2^32 cells")
+
+    @property
+    def cells(self) -> int:
+        """How many cells the device's grid has."""
+        return self.domain.size
+
 
 _HALF = 24  # bits: a square is kept as two integers of so many, so that sums of squares stay within 64
 _MOST = 2**63 - 1

@@ -1,6 +1,10 @@
 """Unary encoding: one bit for every value, set with one probability for the held value and another for the rest.
 
 The family of OUE, SUE and THE (thesis 3.3.2 and 3.3.3): they differ in two thresholds only.
+
+OUE: optimized unary encoding (thesis 3.3.3).
+
+SUE: symmetric unary encoding, also known as basic RAPPOR (thesis 3.1.1 and 3.3.3).
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +22,9 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.oracle import PureOracle
-from veil.mechanisms.shared import bit_support, bit_supports
-from veil.privacy import WORD, Guarantee
+from veil.mechanisms.oracle import PureOracle, bit_support, bit_supports
+from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, root_below
 from veil.wire.layout import Columns, Field, Layout
-
-__all__ = ["UnaryEncoding"]
 
 _COINS_AT_ONCE = 1 << 26
 
@@ -92,3 +93,48 @@ class UnaryEncoding(PureOracle):
 
     def incidence(self, columns: Columns, candidates: NDArray[Any]) -> NDArray[np.uint8]:
         return bit_supports(columns["bits"], candidates)
+
+
+@dataclass(frozen=True, init=False)
+class OUE(UnaryEncoding):
+    """One bit for every value: the held one is set with probability 1/2, every other with q = 1 / (e^eps + 1).
+
+    Guarantee: the ratio is (1 - q) / q <= e^eps exactly, with q = T / 2^64 rounded up. Almost all bits belong to values
+    that are not held, so almost all of the budget is spent on keeping those clear. Thesis 3.3.3.
+
+    >>> OUE(epsilon=1.0, domain=1024).layout.size
+    128
+    """
+
+    name: ClassVar[str] = "OUE"
+
+    @property
+    def held(self) -> int:
+        return WORD // 2
+
+    @cached_property
+    def others(self) -> int:
+        return coin_threshold(1 / (exp_below(self.epsilon) + 1), up=True)
+
+
+@dataclass(frozen=True, init=False)
+class SUE(UnaryEncoding):
+    """One bit for every value, each kept with probability p = e^(eps/2) / (e^(eps/2) + 1) and flipped otherwise.
+
+    Guarantee: the ratio is (p / (1 - p))^2 <= e^eps exactly, with p = T / 2^64 rounded down. Ones and zeros are treated
+    alike, which wastes budget on the single one: OUE is better. Thesis 3.3.3.
+
+    >>> round(SUE(epsilon=1.0, domain=10).variance(1), 2)
+    3.92
+    """
+
+    name: ClassVar[str] = "SUE"
+
+    @cached_property
+    def held(self) -> int:
+        root = root_below(exp_below(self.epsilon), 2)
+        return coin_threshold(root / (root + 1))
+
+    @property
+    def others(self) -> int:
+        return WORD - self.held

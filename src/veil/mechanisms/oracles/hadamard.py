@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.oracle import PureOracle
-from veil.mechanisms.signs import KeptSign
+from veil.mechanisms.oracle import KeptSign, PureOracle
 from veil.results.noise import SupportNoise
 from veil.tally import Tally
 from veil.wire.layout import Columns, Field, Layout

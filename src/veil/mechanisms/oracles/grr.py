@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
-from veil.mechanisms.oracle import PureOracle
-from veil.mechanisms.shared import histogram, stay_or_move
+from veil.mechanisms.oracle import PureOracle, histogram, stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.results.noise import SupportNoise
 from veil.wire.layout import Columns, Field, Layout

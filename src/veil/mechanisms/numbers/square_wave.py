@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import InputError, MismatchError, ParameterError
-from veil.mechanisms.numeric import NumericMechanism
-from veil.mechanisms.shared import histogram
+from veil.mechanisms.numbers.moments import NumericMechanism
+from veil.mechanisms.oracle import histogram
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, exp_near
 from veil.tally import Tally
 from veil.tools.json_documents import Json
@@ -27,7 +27,7 @@ from veil.tools.numbers import is_int
 from veil.wire.layout import Columns, Field, Layout
 
 if TYPE_CHECKING:
-    from veil.mechanisms.reconstruction import Smoothing, Stopping
+    from veil.mechanisms.numbers.reconstruction import Smoothing, Stopping
     from veil.results.distribution import Distribution
 
 __all__ = ["SquareWave", "best_width"]
@@ -200,7 +200,7 @@ class SquareWave(NumericMechanism):
         `smoothing` True is EMS, False plain EM, "auto" adds spikes where held-out reports speak for them; `stopping`
         is the paper's rule unless given; `start` is a histogram to begin with, uniform unless given.
         """
-        from veil.mechanisms.reconstruction import reconstruct
+        from veil.mechanisms.numbers.reconstruction import reconstruct
         from veil.results.distribution import Distribution
 
         tally = self.own(tally)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError, WireError
-from veil.mechanisms.oracle import PureOracle
-from veil.mechanisms.shared import bit_support, bit_supports, histogram
+from veil.mechanisms.oracle import PureOracle, bit_support, bit_supports, histogram
 from veil.privacy import WORD, Guarantee, exp_below, inside_threshold
 from veil.results.noise import SupportNoise
 from veil.tools.json_documents import Json

@@ -1,0 +1,1 @@
+"""Mechanisms for answers that are given again and again."""

@@ -1,0 +1,1 @@
+"""Frequency oracles for comparisons: they are never the best choice."""
