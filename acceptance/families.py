@@ -12,9 +12,9 @@ from tests.service.browser.javascript import run_node
 from veil import Categories, EachOf, Record, Survey
 from veil.entropy import SeededForExperiments, System
 from veil.mechanisms.best_oracle import direct_or_hashed
+from veil.reports.columns import Reports
 from veil.survey import AttributeSets
 from veil.wire.frames import decode_report, encode_report
-from veil.wire.reports import Reports
 
 ATTRIBUTES = 142
 REPORTS = 1_000_000

@@ -22,7 +22,7 @@ from bench.timing import Row, Setting, once
 from veil import OLH, Survey
 from veil.entropy import SeededForExperiments
 from veil.files import ReportWriter, read_reports
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 DOMAIN = 1024
 LIMIT_MB = 500

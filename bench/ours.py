@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bench.timing import Contestant, local
 from veil.mechanisms import FrequencyOracle, PureOracle, Rappor
 from veil.post.redrawing import redraw
+from veil.reports.columns import Reports
 from veil.results.estimate import Estimate
-from veil.wire.reports import Reports
 
 
 def held_values(oracle: FrequencyOracle, people: int) -> NDArray[np.int64]:

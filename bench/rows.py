@@ -21,7 +21,7 @@ from bench.timing import Contestant, NotRunError, Row, Setting, local, once
 from veil import GRR, OLH, OUE, SubsetSelection
 from veil.kernels.counting import halves
 from veil.mechanisms import PureOracle
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 DOMAIN, EPSILON = 1024, 1.0
 MILLION = 1_000_000

@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     )
     from veil.planning.histogram import choose
     from veil.privacy import Guarantee
+    from veil.reports.tally import Tally, merge
     from veil.results.estimate import Estimate
     from veil.simulation import simulate
     from veil.study import STUDIES, Collected, Kept, OneRound, Round, Study, StudyRun, study_from_json
     from veil.survey import AllOf, EachOf, OneOf, Public, Question, Survey
-    from veil.tally import Tally, merge
 
 __version__ = VERSION
 
@@ -86,7 +86,7 @@ _HOMES = {
     "veil.simulation": ("simulate",),
     "veil.study": ("STUDIES", "Collected", "Kept", "OneRound", "Round", "Study", "StudyRun", "study_from_json"),
     "veil.survey": ("AllOf", "EachOf", "OneOf", "Public", "Question", "Survey"),
-    "veil.tally": ("Tally", "merge"),
+    "veil.reports.tally": ("Tally", "merge"),
 }
 _ROOMS = ("histogram", "hitters", "itemsets", "marginals", "metrics", "numeric", "post", "sql")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

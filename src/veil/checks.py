@@ -32,8 +32,8 @@ from veil.mechanisms import (
 )
 from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.privacy import exp_below
-from veil.wire.layout import Columns
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns
 
 __all__ = ["CheckError", "TabledOLH", "check", "enumerable", "exact_supports", "worst_ratio", "yield_checks"]
 

@@ -14,7 +14,7 @@ from veil.checks import worst_ratio
 from veil.entropy import SeededForExperiments
 from veil.marginals import CALM
 from veil.privacy import exp_below
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 RECORD = Record.of(a=2, b=3, c=2)
 HELD = [dict(zip("abc", row, strict=True)) for row in product(range(2), range(3), range(2))]

@@ -12,7 +12,7 @@ from veil import HaarResponse, HadamardResponse
 from veil.checks import worst_ratio
 from veil.mechanisms import Mechanism
 from veil.privacy import exp_below
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 EPSILONS = (0.1, 1.0, 2.5)
 SIZES = range(2, 10)

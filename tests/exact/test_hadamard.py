@@ -14,7 +14,7 @@ from veil import HadamardResponse
 from veil.checks import exact_supports, worst_ratio
 from veil.entropy import Source
 from veil.privacy import exp_below
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 EPSILONS = (0.1, 0.5, 1.0, 2.5)
 SIZES = range(2, 9)

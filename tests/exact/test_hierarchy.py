@@ -19,9 +19,9 @@ from veil.numeric.binning import Binning
 from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy, LevelStudy
 from veil.privacy import exp_below
+from veil.reports.columns import Reports
 from veil.survey import SurveyTally
 from veil.tree import Tree, from_differences
-from veil.wire.reports import Reports
 
 Floats = NDArray[np.float64]
 BUCKETS = (2, 5, 17, 100, 1000)

@@ -17,8 +17,8 @@ from veil.entropy import SeededForExperiments, outcomes
 from veil.itemsets import PSFO, SVIM, SVSM, Adap, ItemMining, LDPMiner, Phase, hashed_load
 from veil.mechanisms import PureOracle
 from veil.privacy import exp_below
+from veil.reports.columns import Reports
 from veil.view import CountContained, SampleContained, SampleItem, SetSize, View
-from veil.wire.reports import Reports
 
 Channel = dict[bytes, list[Fraction]]
 CANDIDATES = ((0,), (1, 2), (0, 2))

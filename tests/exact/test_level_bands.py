@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from veil import Integers
 from veil.mechanisms import GRR, HaarResponse
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, LevelBands
+from veil.reports.tally import Tally
 from veil.survey import SurveyTally
-from veil.tally import Tally
 from veil.tools.numbers import two_sided
 from veil.tree import Levels, Tree, TreeAnswers, consistent, from_differences
 

@@ -24,7 +24,7 @@ from veil.marginals import (
 )
 from veil.marginals.split_em import unmixed
 from veil.privacy import exp_below
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 RECORD = Record.of(a=2, b=3, c=2)
 

@@ -17,8 +17,8 @@ from veil.entropy import Source, outcomes
 from veil.mechanisms import MeanMechanism
 from veil.numeric.means import HybridMean
 from veil.privacy import WORD, coin_threshold, exp_below, exp_near
+from veil.reports.columns import Reports
 from veil.survey import SurveyTally
-from veil.wire.reports import Reports
 
 EPSILONS = (0.1, 0.5, 1.0, 2.5, 6.0)
 CELLS = range(2, 7)

@@ -15,7 +15,7 @@ from tests.significance import ALPHA
 from veil import GRR, OLH, OUE, SHE, Rappor
 from veil.errors import InputError
 from veil.post.redrawing import redraw, redraw_counts
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 RUNS = 20_000
 

@@ -17,7 +17,7 @@ from veil.entropy import Source, outcomes
 from veil.errors import ParameterError
 from veil.mechanisms.longitudinal.rappor import positions
 from veil.privacy import exp_below
-from veil.wire.layout import Columns
+from veil.reports.layout import Columns
 
 
 @dataclass(frozen=True, init=False)

@@ -12,7 +12,7 @@ from veil import GRR, OLH, OUE, AllOf, Bits, Public, Survey
 from veil.entropy import SeededForExperiments, Source, Words, outcomes
 from veil.errors import InputError, ParameterError, VeilError, WireError
 from veil.mechanisms import BLH, Mechanism
-from veil.shuffle.ring import Ring, ring_of
+from veil.wire.ring import Ring, ring_of
 
 BITS = 8
 

@@ -15,7 +15,7 @@ from veil.checks import CheckError, check, exact_supports, worst_ratio
 from veil.entropy import Source
 from veil.mechanisms import GRR, MECHANISMS, OUE, SubsetSelection
 from veil.privacy import WORD, Guarantee, exp_below
-from veil.wire.layout import Field, Layout
+from veil.reports.layout import Field, Layout
 
 
 @dataclass(frozen=True, init=False)

@@ -14,7 +14,7 @@ from veil.checks import CheckError, check, worst_ratio
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, ParameterError
 from veil.privacy import WORD, coin_threshold, exp_below, exp_near
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 SMALL = [
     SHE(epsilon, size, grid=grid, reach=reach)

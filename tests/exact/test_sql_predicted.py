@@ -11,6 +11,7 @@ import pytest
 
 from veil import Integers, Record
 from veil.entropy import Source, outcomes
+from veil.reports.columns import Reports
 from veil.sql.budget import HI
 from veil.sql.choosing import expected_counts
 from veil.sql.conjunction import SC
@@ -19,7 +20,6 @@ from veil.sql.hio import HIO
 from veil.sql.marginal import MG
 from veil.sql.query import Box
 from veil.sql.table import Table
-from veil.wire.reports import Reports
 
 PRIVATE = Record.of(a=Integers(0, 3), b=2)
 HELD = [(a, b) for a in range(4) for b in range(2)]

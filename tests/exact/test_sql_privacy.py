@@ -25,6 +25,7 @@ from veil.entropy import SeededForExperiments, Source, outcomes
 from veil.errors import InputError, ParameterError
 from veil.kernels.hashing import bucket_of, splitmix64_each
 from veil.privacy import WORD, exp_below
+from veil.reports.columns import Reports
 from veil.sql.budget import HI
 from veil.sql.columns import Category, Measure
 from veil.sql.conjunction import SC
@@ -36,7 +37,6 @@ from veil.sql.marginal import MG
 from veil.sql.query import Box, Runs
 from veil.sql.rivals import QuadTree, Wavelet
 from veil.sql.table import Reading, Table
-from veil.wire.reports import Reports
 
 DEEP = Record.of(a=Integers(0, 2), b=2)  # with fan-out 2, a has two levels below its root, the last node of one leaf
 HELD = [(a, b) for a in range(3) for b in range(2)]

@@ -19,9 +19,9 @@ from veil.collector.openapi import document
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import StoreError
+from veil.reports.columns import Reports
 from veil.results.documents import plain_rows
 from veil.sql import Category, Measure, Table
-from veil.wire.reports import Reports
 
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")

@@ -45,7 +45,7 @@ from veil.study.continuations import start
 from veil.tools.messages import install_command
 from veil.version import VERSION
 from veil.wire.arrow import to_arrow
-from veil.wire.payloads import from_payloads, to_payloads
+from veil.wire.frames import from_payloads, to_payloads
 from veil.wire.tallies import encode_tally
 
 AGED = Survey(OLH(1.0, 50), [Public("age"), Public("spent", 2)])

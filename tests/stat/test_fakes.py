@@ -16,12 +16,12 @@ from veil.histogram import Histogram
 from veil.kernels.hashing import bucket_of, splitmix64_each
 from veil.mechanisms import PureOracle
 from veil.post import redraw_counts
+from veil.reports.columns import Reports
+from veil.reports.tally import Tally
 from veil.results.contrasts import frequency_p_values
 from veil.results.estimate import Estimate
-from veil.shuffle.ring import ring_of
 from veil.survey import Survey
-from veil.tally import Tally
-from veil.wire.reports import Reports
+from veil.wire.ring import ring_of
 
 SHORT = OLH(1.0, 2, seed_bytes=4)
 U64 = np.ndarray[tuple[int], np.dtype[np.uint64]]

@@ -13,9 +13,9 @@ from veil import Integers, Interval
 from veil.entropy import SeededForExperiments
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, LevelBands
 from veil.post.redrawing import redraw_counts
+from veil.reports.tally import Tally
 from veil.results.distribution import Distribution
 from veil.survey import SurveyTally
-from veil.tally import Tally
 
 RUNS = 60
 # heaps at every tenth number, a large one at 100, and hardly anybody elsewhere

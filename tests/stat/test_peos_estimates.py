@@ -14,7 +14,7 @@ from veil.entropy import SeededForExperiments
 from veil.histogram import Histogram
 from veil.mechanisms import FrequencyOracle
 from veil.shuffle.peos import Peos
-from veil.shuffle.ring import ring_of
+from veil.wire.ring import ring_of
 
 PEOPLE, FAKES, VALUES, RUNS = 300, 200, 4, 40
 HELD = np.repeat(np.arange(VALUES), (150, 90, 60, 0))

@@ -13,6 +13,7 @@ from tests.support.everyday import everyday
 from veil import Integers, Record
 from veil.engines.local import InMemory
 from veil.entropy import SeededForExperiments
+from veil.reports.columns import Reports
 from veil.sql.budget import HI
 from veil.sql.columns import Measure, identifier
 from veil.sql.conjunction import SC
@@ -24,7 +25,6 @@ from veil.sql.moments import Moments
 from veil.sql.query import Both, Box, Either, InRuns, Output, Query, Total
 from veil.sql.rows import CollectedRows
 from veil.sql.table import Reading, Table
-from veil.wire.reports import Reports
 
 PRIVATE = Record.of(age=Integers(0, 26), income=Integers(0, 8), state=3)
 DESIGNS: dict[str, Design] = {

@@ -14,9 +14,9 @@ from veil.domain import Domain
 from veil.entropy import SeededForExperiments
 from veil.files import ReportWriter
 from veil.files.reports import write_parquet
+from veil.reports.columns import Reports
 from veil.wire import encode_batch, encode_tally
 from veil.wire.arrow import arrow_schema
-from veil.wire.reports import Reports
 
 __all__ = ["DIGESTS", "REPORT_FILES", "digests_of", "reports_of", "write_report_files"]
 

@@ -51,7 +51,7 @@ def test_unknown_files_count_as_their_folder_and_spark_is_one() -> None:
     durations = Durations({**files, "tests/spark/test_d.py": 30.0})
     assert durations.of_scope("tests/unit/test_new.py") == 2.0
     assert durations.of_scope("tests/spark/test_new.py") == durations.of_scope("tests/spark/test_c.py") == 50.0
-    assert durations.of_scope("src/veil/tally.py") == 0.0
+    assert durations.of_scope("src/veil/reports/tally.py") == 0.0
     assert durations.of_scope("tests/e2e/test_e.py") > durations.of_scope("tests/unit/test_new.py")
 
 
@@ -63,7 +63,12 @@ def test_long_files_come_first_and_slow_tests_are_marked() -> None:
         return SimpleNamespace(path=root / test.partition("::")[0], nodeid=test, add_marker=mark)
 
     files = {"tests/unit/test_a.py": 1.0, "tests/unit/test_b.py": 3.0, "tests/spark/test_c.py": 2.0}
-    tests = ["src/veil/tally.py::f", "tests/unit/test_a.py::x", "tests/unit/test_b.py::y", "tests/unit/test_b.py::x"]
+    tests = [
+        "src/veil/reports/tally.py::f",
+        "tests/unit/test_a.py::x",
+        "tests/unit/test_b.py::y",
+        "tests/unit/test_b.py::x",
+    ]
     items = [item(test) for test in [*tests, "tests/spark/test_c.py::z", "tests/e2e/test_new.py::z"]]
     Durations(files, {"tests/unit/test_b.py::x": 2.0, "tests/unit/test_gone.py::x": 2.0}).arrange(items, root)
     assert [one.nodeid for one in items] == [
@@ -72,6 +77,6 @@ def test_long_files_come_first_and_slow_tests_are_marked() -> None:
         "tests/unit/test_b.py::x",
         "tests/spark/test_c.py::z",
         "tests/unit/test_a.py::x",
-        "src/veil/tally.py::f",
+        "src/veil/reports/tally.py::f",
     ]
     assert marked == ["tests/unit/test_b.py::x slow"]

@@ -35,10 +35,10 @@ from veil import (
 from veil.entropy import SeededForExperiments, System, Words
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError, VeilError, WireError
 from veil.mechanisms.best_oracle import direct_or_hashed
+from veil.reports.columns import Reports
 from veil.survey import AttributeSets, Levels, ListedBits, ListedSets, Parities, Rule
 from veil.view import Ancestor, Composed, Product, Project
 from veil.wire.frames import decode_report, encode_report
-from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
 
 PERSON = Record.of(sex=["f", "m", "x"], age=Integers(0, 99), married=2, children=7)

@@ -24,16 +24,16 @@ from veil.files import ReportWriter, count_fakes, read_reports
 from veil.files.reports import write_parquet
 from veil.histogram import Histogram, Questions
 from veil.mechanisms import Mechanism
+from veil.reports.columns import Reports
+from veil.reports.tally import Tally, merge
 from veil.results.base import Result
 from veil.results.estimate import Estimate
 from veil.results.noise import Fakes
 from veil.shuffle import Shuffler
-from veil.shuffle.ring import ring_of
 from veil.study import Collected, OneRound, StudyRun
 from veil.study.collected import Kept
-from veil.tally import Tally, merge
 from veil.wire.arrow import arrow_schema, to_arrow
-from veil.wire.reports import Reports
+from veil.wire.ring import ring_of
 from veil.wire.tallies import decode_tally, describe_tally, encode_tally
 
 ORACLE = GRR(3.0, ["tea", "coffee", "water"])

@@ -11,8 +11,8 @@ from veil.errors import InputError, ParameterError
 from veil.mechanisms.numbers.reconstruction import Model, Wave
 from veil.numeric import FreeBands, free_bands, reconstruct, roughness
 from veil.numeric.roughness import round_steps
+from veil.reports.tally import merge
 from veil.results import load, save
-from veil.tally import merge
 
 ROUND = np.arange(50_000, 250_001, 25_000)
 

@@ -16,7 +16,7 @@ from veil.errors import ParameterError
 from veil.itemsets import SVIM, SVSM
 from veil.itemsets.missed import divided, shown_interval, update_interval
 from veil.itemsets.rules import find_rules
-from veil.tally import Tally
+from veil.reports.tally import Tally
 
 # -- the mean factor ---------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, WireError
 from veil.files.groups import ReportsFile
 from veil.wire.arrow import to_arrow
-from veil.wire.payloads import payload_metadata, to_payloads
+from veil.wire.frames import payload_metadata, to_payloads
 from veil.wire.tallies import encode_tally
 
 SURVEY = Survey(OneOf((1, GRR(1.0, 5)), (2, OLH(1.0, 5))), [Public("age"), Public("spent", 2)])

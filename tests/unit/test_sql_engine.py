@@ -14,6 +14,7 @@ from veil.domain import Integers, Record
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError
+from veil.reports.columns import Reports
 from veil.sql import Category, Grids, Measure, Table, parts
 from veil.sql.answer import Answer
 from veil.sql.design import Design
@@ -23,7 +24,6 @@ from veil.sql.explaining import Explanation
 from veil.sql.hio import HIO
 from veil.sql.parsing import parse
 from veil.sql.rows import CollectedRows
-from veil.wire.reports import Reports
 
 pytest.importorskip("duckdb")
 

@@ -18,10 +18,10 @@ from veil.domain import Integers, Record
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, VeilError, WireError
 from veil.files.reports import write_parquet
+from veil.reports.columns import Reports
 from veil.sql import Measure, Table
 from veil.sql.folder import Folder, create, open_folder
 from veil.wire.arrow import to_arrow
-from veil.wire.reports import Reports
 
 pytest.importorskip("duckdb")
 
@@ -203,7 +203,7 @@ def test_a_file_is_checked_once_and_again_when_it_changes(tmp_path: Path, monkey
 _APPENDING = """
 import sys
 from veil.sql.folder import open_folder
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 folder = open_folder(sys.argv[1])
 made = folder.table.survey.randomize({"age": [i % 25 for i in range(20000)]}, None, folder.table.encode_public(
     {"price": [1] * 20000, "visits": [2] * 20000}))

@@ -19,10 +19,10 @@ from veil.domain import Integers, Record
 from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import InputError, MismatchError
+from veil.reports.columns import Reports
 from veil.sql import Category, Measure, Moment, PublicColumn, Table
 from veil.sql.folder import Folder, create
 from veil.sql.rows import CollectedRows, Counted, Rows
-from veil.wire.reports import Reports
 
 pytest.importorskip("duckdb")
 

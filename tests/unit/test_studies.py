@@ -44,13 +44,13 @@ from veil.itemsets import PSFO, SVIM, SVSM, ItemMining, LDPMiner, Phase
 from veil.marginals import CALM, AllMarginals, BinaryCALM, FourierMarginals, FullContingency, SplitEM
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, HybridMean, MeanOf, TwoPhaseVariance, WaveDistribution
 from veil.privacy import Guarantee
+from veil.reports.columns import Reports
+from veil.reports.tally import Tally
 from veil.shuffle import Shuffler
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Moment, Table
 from veil.study import Collected, Continuations, OneRound, Round, Rounds
 from veil.study.records import Folder
-from veil.tally import Tally
 from veil.tools.json_documents import canonical
-from veil.wire.reports import Reports
 
 UNIT = Interval(0.0, 1.0)
 RECORD = Record.of(a=2, b=3, c=2)

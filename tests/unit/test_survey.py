@@ -25,7 +25,7 @@ from veil import (
 )
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
-from veil.tally import merge
+from veil.reports.tally import merge
 from veil.view import Project, SampleItem, Segment
 
 MIXED = Survey(

@@ -24,9 +24,9 @@ from veil.device.online import Clock, open_client
 from veil.device.verification import read_time
 from veil.device.web import Answer, Web
 from veil.entropy import Words
-from veil.shuffle.ring import ring_of
 from veil.tools.json_documents import canonical, parse_json
 from veil.wire.frames import decode_batch, decode_report, encode_batch, encode_report
+from veil.wire.ring import ring_of
 from veil.wire.tallies import decode_tally, encode_tally
 
 ROOT = Path(__file__).resolve().parents[2]

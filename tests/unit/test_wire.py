@@ -40,13 +40,21 @@ from veil.domain import Categories, Domain
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, MismatchError, ParameterError, VeilError, WireError
 from veil.files import ReportWriter, read_reports
+from veil.reports.columns import Reports
 from veil.survey import Ask, SurveyTally
 from veil.tools.json_documents import canonical
 from veil.view import Ancestor, Project, SampleItem, Segment, prefix
 from veil.wire.arrow import from_arrow, to_arrow
-from veil.wire.frames import ID_BYTES, decode_batch, decode_report, encode_batch, encode_report, report_size
-from veil.wire.payloads import from_payloads, to_payloads
-from veil.wire.reports import Reports
+from veil.wire.frames import (
+    ID_BYTES,
+    decode_batch,
+    decode_report,
+    encode_batch,
+    encode_report,
+    from_payloads,
+    report_size,
+    to_payloads,
+)
 from veil.wire.tallies import decode_tally, encode_tally
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]

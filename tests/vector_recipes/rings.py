@@ -7,7 +7,7 @@ import numpy as np
 from veil import GRR, OLH, Survey
 from veil.entropy import Words
 from veil.mechanisms import Mechanism
-from veil.shuffle.ring import ring_of
+from veil.wire.ring import ring_of
 from veil.wire.tallies import encode_tally
 
 from .words import LAST, Json, pack, stream

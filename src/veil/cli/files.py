@@ -19,9 +19,9 @@ from veil.domain.text_values import is_time, parse_time
 from veil.engines import InFiles, Watch
 from veil.errors import EmptyError, InputError, MismatchError, PrivacyWarning, WireError
 from veil.histogram import Questions
+from veil.reports.tally import merge
 from veil.study import Collected, Kept, Study, StudyRun, study_from_json
 from veil.survey import Survey, SurveyTally
-from veil.tally import merge
 from veil.tools.json_documents import parse_json
 from veil.wire.tallies import decode_tally, is_tally
 

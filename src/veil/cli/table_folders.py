@@ -9,10 +9,10 @@ from pathlib import Path
 from veil.cli.files import check_output
 from veil.cli.outcome import plural, warn
 from veil.errors import EmptyError, InputError, MismatchError
+from veil.reports.columns import Reports
 from veil.sql import Table
 from veil.sql.folder import STUDY_NAME, Folder, create, open_folder
 from veil.survey import Survey
-from veil.wire.reports import Reports
 
 __all__ = ["added", "check_folder", "now_holds", "report_files"]
 

@@ -24,11 +24,11 @@ from veil.files.missing import WithoutMissing
 from veil.mechanisms import OLH
 from veil.planning import GOALS, Wishes
 from veil.planning.held import between
+from veil.reports.columns import Reports
 from veil.results.base import Result
 from veil.simulation import Simulated, walk_rounds
 from veil.study import Study, StudyRun
 from veil.survey import People, Survey
-from veil.wire.reports import Reports
 
 if TYPE_CHECKING:
     from veil.cli.screen import Screen

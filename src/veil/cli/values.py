@@ -19,10 +19,10 @@ from veil.files import ReportWriter, ValueFile, count_rows, read_values, values_
 from veil.files.missing import Missing, WithoutMissing
 from veil.files.opening import PARQUET
 from veil.files.reports import write_parquet
+from veil.reports.columns import Reports
 from veil.study import Study
 from veil.survey import People, Survey
 from veil.tools.filesystem import atomic_replacement
-from veil.wire.reports import Reports
 
 __all__ = ["Moved", "Randomized", "Values", "load_people"]
 

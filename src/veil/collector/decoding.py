@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import MismatchError, WireError
+from veil.reports.columns import Reports
 from veil.survey import Survey
 from veil.wire.arrow import arrow_schema, from_arrow
 from veil.wire.frames import ID_BYTES, VERSION, report_size
-from veil.wire.reports import Reports
 
 __all__ = ["Decoded", "count_frames", "decode_requests", "frames_of_arrow"]
 

@@ -26,10 +26,10 @@ from veil.errors import InputError
 from veil.files import EXPORTED_TIME
 from veil.files.opening import create_file
 from veil.files.reports import repeating
+from veil.reports.columns import Reports
 from veil.survey import Survey
 from veil.tools.filesystem import atomic_replacement, make_private_folder, sync_folder
 from veil.wire.arrow import arrow_schema, to_arrow
-from veil.wire.reports import Reports
 
 __all__ = ["export_folder", "export_parquet", "open_export"]
 

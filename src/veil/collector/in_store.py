@@ -17,13 +17,13 @@ from veil.collector.tallying import caught_up, is_maintained, stored_reports
 from veil.engines import Streamed
 from veil.errors import EmptyError, InputError, LimitError, ServiceError, StoreError
 from veil.mechanisms import FrequencyOracle, LinearHashing
+from veil.reports.columns import Reports
+from veil.reports.tally import Tally
 from veil.study.collected import Questions
 from veil.study.continuations import Continuations
 from veil.study.records import Journal
 from veil.survey import Survey, SurveyTally
-from veil.tally import Tally
 from veil.tools import limits
-from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["InStore", "InterruptedReadingError", "StoreJournal", "at_once"]

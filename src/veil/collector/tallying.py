@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from veil.collector.store import Chunk, Store, StoredSurvey, StoredTally
 from veil.entropy import CHUNK_ROWS
 from veil.errors import InputError, StoreDamagedError
+from veil.reports.columns import Reports
 from veil.survey import Survey, SurveyTally
-from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["catch_up", "caught_up", "is_maintained", "rebuild", "stored_reports"]

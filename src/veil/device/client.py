@@ -22,9 +22,9 @@ from veil.device.ledger import Ledger
 from veil.domain import Codes, SetCodes
 from veil.entropy import Source, System
 from veil.errors import BudgetError, DomainError, ParameterError
+from veil.reports.columns import Reports
 from veil.survey import Survey
 from veil.wire.frames import ID_BYTES, encode_report
-from veil.wire.reports import Reports
 
 if TYPE_CHECKING:
     from veil.device.online import OnlineClient

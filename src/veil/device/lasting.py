@@ -23,10 +23,10 @@ from veil.domain import Codes
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.longitudinal.base import Longitudinal
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns
 from veil.survey import Question, Survey
 from veil.wire.frames import ID_BYTES, encode_report
-from veil.wire.layout import Columns
-from veil.wire.reports import Reports
 
 __all__ = ["Lasting", "read_kept", "written"]
 

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from veil.engines.searching import Best, Counts
 from veil.entropy import Words
 from veil.errors import EmptyError, InputError
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns
+from veil.reports.tally import Tally
 from veil.study.collected import Codes, Collected, Questions
 from veil.study.continuations import Continuations
 from veil.survey import AllOf, Ask, EachOf, OneOf, Survey, SurveyTally
-from veil.tally import Tally
-from veil.wire.layout import Columns
-from veil.wire.reports import Reports
 
 __all__ = ["Drawn", "split_people", "top_of_absent"]
 

@@ -24,12 +24,12 @@ from veil.engines.watching import Advance, Watch, unwatched
 from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files.groups import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns
+from veil.reports.tally import Tally, check_fakes
 from veil.study.collected import Codes, Collected, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally, check_waves
-from veil.tally import Tally, check_fakes
-from veil.wire.layout import Columns
-from veil.wire.reports import Reports
 
 __all__ = ["InFiles", "InMemory", "Streamed"]
 

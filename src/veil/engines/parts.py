@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns
 from veil.study.collected import Codes, Questions
 from veil.survey import Survey, SurveyTally
-from veil.wire.layout import Columns
-from veil.wire.reports import Reports
 
 __all__ = ["answers", "count_answers", "count_jointly", "count_support", "count_up", "weights_of"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from veil.errors import InputError
+from veil.reports.columns import Reports
 from veil.survey import Survey
 from veil.tools.numbers import is_int
-from veil.wire.reports import Reports
 
 __all__ = ["Ranges"]
 

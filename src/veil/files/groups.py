@@ -16,10 +16,10 @@ from typing import Any
 from veil.entropy import CHUNK_ROWS
 from veil.errors import MismatchError, WireError
 from veil.files.opening import PARQUET, PathLike, open_arrow, open_parquet, readable, record_batch
+from veil.reports.columns import Reports
 from veil.survey import Survey
 from veil.wire.arrow import check_schema, fakes_of, reports_of, seeded_of, wave_of
-from veil.wire.payloads import check_payloads, from_payloads, task_of
-from veil.wire.reports import Reports
+from veil.wire.frames import check_payloads, from_payloads, task_of
 
 __all__ = ["BESIDE", "EXPORTED_TIME", "REPORT_ID", "ReportsFile", "is_address", "open_parquet_at"]
 

@@ -11,13 +11,12 @@ from typing import Any
 from veil.errors import InputError, WireError
 from veil.files.groups import BESIDE, EXPORTED_TIME, ReportsFile
 from veil.files.opening import ARROW, PARQUET, PathLike, create_file, open_arrow, open_parquet, readable
+from veil.reports.columns import Reports
+from veil.reports.tally import check_fakes
 from veil.survey import Survey
-from veil.tally import check_fakes
 from veil.tools.filesystem import atomic_replacement
 from veil.wire.arrow import arrow_schema, fakes_of, seeded_of, to_arrow, wave_of
-from veil.wire.frames import VERSION
-from veil.wire.payloads import task_of
-from veil.wire.reports import Reports
+from veil.wire.frames import VERSION, task_of
 
 __all__ = [
     "EXPORTED_TIME",

@@ -15,10 +15,10 @@ from veil.hitters.result import HeavyHitters, SearchRound
 from veil.hitters.search import as_held, check_k, in_values, nothing, tried_in
 from veil.mechanisms import OLH
 from veil.privacy import Guarantee, check_epsilon
+from veil.reports.tally import merge
 from veil.study import Round, Rounds, Study
 from veil.study.continuations import Continuations, start
 from veil.survey import Question, Survey
-from veil.tally import merge
 from veil.tools.numbers import convert_int_fields, is_int
 from veil.view import prefix
 

@@ -19,11 +19,11 @@ from veil.domain import Domain, DomainLike, Items, Record, as_domain, domain_fro
 from veil.entropy import Batch, Source, outcomes
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.privacy import Guarantee, check_epsilon, decimal_text
-from veil.tally import Tally, check_weights, weight_sums
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns, Layout
+from veil.reports.tally import Tally, check_weights, weight_sums
 from veil.tools.json_documents import Json, digest, number, take
 from veil.view import View
-from veil.wire.layout import Columns, Layout
-from veil.wire.reports import Reports
 
 __all__ = ["Mechanism"]
 

@@ -26,12 +26,12 @@ from veil.errors import EmptyError, InputError, ParameterError
 from veil.kernels.parallel import Hashed
 from veil.mechanisms.base import Mechanism
 from veil.privacy import WORD, Guarantee, inside_threshold
+from veil.reports.layout import Columns
+from veil.reports.tally import Tally
 from veil.results.estimate import Estimate
 from veil.results.noise import Fakes, Noise, SupportNoise
-from veil.tally import Tally
 from veil.tools.numbers import is_int, is_number
 from veil.view import View
-from veil.wire.layout import Columns
 
 
 def stay_or_move(own: NDArray[np.uint64], stay: int, size: int, source: Source) -> NDArray[np.uint64]:

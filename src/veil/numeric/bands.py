@@ -15,9 +15,9 @@ from veil.entropy import check_seed
 from veil.errors import InputError, ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.numbers.reconstruction import Model, Smoothing, Stopping, Wave, neighbour_share, reconstruct
+from veil.reports.tally import Tally
 from veil.results.distribution import Distribution
 from veil.results.smooth_bands import SmoothBands
-from veil.tally import Tally
 from veil.tools.limits import admit
 from veil.tools.numbers import is_int
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.mechanisms import SquareWave
+from veil.reports.tally import Tally
 from veil.results.distribution import Distribution
 from veil.results.free_bands import FreeBands
-from veil.tally import Tally
 
 __all__ = ["free_bands"]
 

@@ -22,10 +22,10 @@ from veil.numeric import Binning, HaarHierarchy, Hierarchy, WaveDistribution, wi
 from veil.planning.base import Goal, Measure, Option, Row, Ways, Wishes, byte_text
 from veil.planning.mean import held_numbers
 from veil.planning.rough import banded_error, wave_error
+from veil.reports.tally import merge
 from veil.results.distribution import Distribution
 from veil.study import OneRound, Study
 from veil.survey import Survey, SurveyTally
-from veil.tally import merge
 from veil.tools.json_documents import Json
 
 __all__ = ["NumbersGoal"]

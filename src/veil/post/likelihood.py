@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from veil.errors import FitWarning, InputError, MismatchError, ParameterError
 from veil.post.processed import Processed
+from veil.reports.columns import Reports
+from veil.reports.layout import Layout
+from veil.reports.tally import Tally
 from veil.results.estimate import Estimate
 from veil.results.noise import Noise, SupportNoise
-from veil.tally import Tally
 from veil.tools.numbers import is_int
-from veil.wire.layout import Layout
-from veil.wire.reports import Reports
 
 __all__ = ["em", "mle", "mle_apx"]
 

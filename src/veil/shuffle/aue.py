@@ -17,11 +17,11 @@ from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms import FrequencyOracle
 from veil.privacy import WORD, Guarantee, coin_threshold
+from veil.reports.layout import Columns, Field, Layout
+from veil.reports.tally import Tally
 from veil.results.noise import AdditiveNoise
 from veil.shuffle.bounds import check_delta, check_users
-from veil.tally import Tally
 from veil.tools.json_documents import Json
-from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["AUE"]
 

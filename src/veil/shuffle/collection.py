@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from veil.entropy import Batch
 from veil.errors import InputError
 from veil.files import ReportWriter
+from veil.reports.columns import Reports
 from veil.shuffle.parties.coordinator import Shuffled
 from veil.shuffle.parties.device import Outbox, Submission, leave, most_together
 from veil.shuffle.parties.plan import DEVICE, Plan
 from veil.shuffle.parties.settings import Settings
 from veil.shuffle.protocols import protocol_of
-from veil.shuffle.ring import Ring, ring_of
 from veil.study import Study, study_from_json
 from veil.survey import Survey
 from veil.tools.filesystem import make_private_folder
-from veil.wire.reports import Reports
+from veil.wire.ring import Ring, ring_of
 
 __all__ = ["Collection", "Device"]
 

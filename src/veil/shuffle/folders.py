@@ -9,10 +9,10 @@ from pathlib import Path
 from veil.errors import InputError, ParameterError
 from veil.shuffle.parties.certificates import make_authority
 from veil.shuffle.parties.plan import DEVICE, SERVER, Address, Plan
-from veil.shuffle.ring import ring_of
 from veil.study import Study
 from veil.tools.filesystem import make_private_folder, write_atomically, write_secret
 from veil.tools.json_documents import Json, parse_json
+from veil.wire.ring import ring_of
 
 __all__ = ["make_folder"]
 

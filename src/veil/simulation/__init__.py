@@ -11,14 +11,14 @@ from veil.engines import Streamed, Watch, unwatched
 from veil.entropy import SeededForExperiments, Source
 from veil.errors import EmptyError, InputError
 from veil.mechanisms import FrequencyOracle, Mechanism
+from veil.reports.columns import Reports
 from veil.results.answers import Answers
 from veil.results.base import Result
 from veil.results.estimate import Estimate
-from veil.shuffle.ring import ring_of
 from veil.study import Study, StudyRun
 from veil.survey import People, Survey
 from veil.wire.frames import decode_batch, encode_batch
-from veil.wire.reports import Reports
+from veil.wire.ring import ring_of
 
 __all__ = ["Simulated", "simulate", "walk_rounds"]
 

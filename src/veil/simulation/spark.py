@@ -33,7 +33,7 @@ from veil.results.base import Result
 from veil.study import OneRound, Study, StudyRun, study_from_json
 from veil.survey import Survey
 from veil.version import VERSION
-from veil.wire.payloads import PAYLOAD, payload_metadata, to_payloads
+from veil.wire.frames import PAYLOAD, payload_metadata, to_payloads
 
 if TYPE_CHECKING:
     import pyarrow as pa

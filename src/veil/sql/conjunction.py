@@ -21,6 +21,7 @@ from veil.domain import Categories, Record
 from veil.errors import ParameterError
 from veil.mechanisms import PureOracle
 from veil.privacy import split_epsilon
+from veil.reports.layout import Columns
 from veil.sql.budget import asked_of_all
 from veil.sql.contrasts import Read, contrasts_read, nodes_read
 from veil.sql.design import Design, Values
@@ -31,7 +32,6 @@ from veil.sql.query import Box, Runs
 from veil.sql.together import Floats, TogetherValues, own_columns, second_moment
 from veil.survey import AllOf, Ask, EachOf, Levels, Question
 from veil.tree import Tree
-from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
     from veil.sql.table import Table

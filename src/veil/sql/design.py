@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import InputError, WireError
+from veil.reports.layout import Columns
 from veil.sql.query import Box
 from veil.study.parameters import read, written
 from veil.survey import Ask
 from veil.tools.json_documents import Json
-from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
     from veil.sql.grid_tallies import GridTallies

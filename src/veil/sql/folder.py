@@ -24,6 +24,7 @@ from veil.errors import EmptyError, InputError, MismatchError, WireError
 from veil.files.groups import ReportsFile
 from veil.files.opening import ARROW, PARQUET, PathLike
 from veil.files.reports import read_reports, write_parquet
+from veil.reports.columns import Reports
 from veil.sql.locked import LockedDuckDB, is_literal
 from veil.sql.rows import Rows
 from veil.sql.table import Table
@@ -31,7 +32,6 @@ from veil.study.study import read_study_file
 from veil.survey import check_waves
 from veil.tools.filesystem import commit_file, temporary_beside, write_atomically
 from veil.tools.json_documents import parse_json
-from veil.wire.reports import Reports
 
 __all__ = ["STUDY_NAME", "Folder", "Unanswered", "create", "is_table", "open_folder", "open_study"]
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.mechanisms.oracle import PureOracle
+from veil.reports.layout import Columns
 from veil.sql.axes import Axis
 from veil.sql.grid_reading import GridReading
 from veil.survey import Ask
 from veil.tools.json_documents import canonical, parse_json
-from veil.wire.layout import Columns
 
 __all__ = ["GridTallies"]
 

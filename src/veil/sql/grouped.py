@@ -18,13 +18,13 @@ from veil.kernels.parallel import in_order, thread_count
 from veil.mechanisms import GRR, OLH, PureOracle
 from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.mechanisms.oracles.local_hashing import LocalHashing
+from veil.reports.layout import Columns
 from veil.sql.contrasts import Combination, Read, contrasts_read, nodes_read
 from veil.sql.design import Design, Values
 from veil.sql.query import Box
 from veil.survey import Ask, EachOf, OneOf, Question
 from veil.tree import Tree
 from veil.view import Ancestor, Composed, Product, Project, View
-from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
     from veil.sql.table import Table

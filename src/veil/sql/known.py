@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.mechanisms import GRR
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns
 from veil.sql.answer import Answer, Measured
 from veil.sql.design import Design, Values
 from veil.sql.engine import run
@@ -25,8 +27,6 @@ from veil.sql.query import Box
 from veil.sql.rows import Rows
 from veil.survey import AllOf, Ask, People, Question
 from veil.view import Project
-from veil.wire.layout import Columns
-from veil.wire.reports import Reports
 
 if TYPE_CHECKING:
     from veil.sql.table import Table

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veil.errors import InputError, LimitError
+from veil.reports.columns import Reports
 from veil.sql.columns import identifier, literal
 from veil.tools.limits import check, current, interruptible
 from veil.wire.arrow import arrow_schema, to_arrow
-from veil.wire.reports import Reports
 
 if TYPE_CHECKING:
     import duckdb

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
+from veil.reports.columns import Reports
 from veil.sql.locked import LockedDuckDB
 from veil.sql.parsing import parse as parse_query
 from veil.sql.passes import Passes
@@ -20,7 +21,6 @@ from veil.sql.table import Table
 from veil.study.study import read_study_file
 from veil.survey import Survey
 from veil.tools.json_documents import parse_json
-from veil.wire.reports import Reports
 
 __all__ = ["as_bytes", "as_table", "count", "know", "scan"]
 

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError
+from veil.reports.layout import Columns
 from veil.sql.costs import Cost, admit, cost_of
 from veil.sql.design import TalliedDesign, Values
 from veil.sql.moments import Moments, Totals
 from veil.sql.query import Both, Box, Bucket, InRuns, PrivateKey, Query
 from veil.sql.regions import disjoint_boxes, patterns
 from veil.tools.limits import check
-from veil.wire.layout import Columns
 
 if TYPE_CHECKING:
     from veil.sql.grid_tallies import GridTallies

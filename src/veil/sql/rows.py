@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError, MismatchError
+from veil.reports.layout import Columns, Field
 from veil.sql.gram import Grams
 from veil.sql.locked import LockedDuckDB, select
 from veil.sql.passes import Passes
-from veil.wire.layout import Columns, Field
 
 if TYPE_CHECKING:
     from veil.sql.query import Query

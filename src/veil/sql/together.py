@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.mechanisms import GRR, PureOracle
+from veil.reports.layout import Columns
 from veil.sql.contrasts import Read
 from veil.sql.design import Values
 from veil.sql.grouped import GroupedValues
-from veil.wire.layout import Columns
 
 __all__ = ["TogetherValues", "own_columns", "second_moment"]
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from veil.errors import EmptyError, InputError, MismatchError
 from veil.mechanisms import PureOracle
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns
+from veil.reports.tally import Tally
 from veil.results.estimate import Estimate
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally
-from veil.tally import Tally
-from veil.wire.layout import Columns
-from veil.wire.reports import Reports
 from veil.wire.tallies import encode_tally
 
 __all__ = ["Collected", "Kept"]

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import MismatchError, WireError
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns
+from veil.reports.tally import Tally
 from veil.study.collected import Codes, Collected, Questions
 from veil.study.continuations import Continuations
 from veil.study.study import Round
 from veil.survey import Survey, SurveyTally
-from veil.tally import Tally
 from veil.tools.filesystem import write_atomically
 from veil.tools.json_documents import Json, canonical, parse_json
-from veil.wire.layout import Columns
-from veil.wire.reports import Reports
 from veil.wire.tallies import decode_tally, encode_tally
 
 __all__ = ["Folder", "Journal", "Memory", "MissingError", "Recorded"]

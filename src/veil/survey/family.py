@@ -17,12 +17,12 @@ from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.mechanisms import Mechanism, mechanism_from_json
 from veil.privacy import Guarantee
+from veil.reports.layout import Columns, Field, Layout
 from veil.survey.rule import Rule
 from veil.survey.rules import rule_from_json
 from veil.survey.tree import Ask, Question, Rows, Wanted, narrowed, overlay, rows_of
 from veil.tools.json_documents import Json, take
 from veil.tools.numbers import is_int
-from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["EachOf"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.wire.layout import Rows
+from veil.reports.layout import Rows
 
 __all__ = ["People"]
 

@@ -17,16 +17,16 @@ from veil.errors import EmptyError, InputError, MismatchError, ParameterError, W
 from veil.kernels.parallel import current_device
 from veil.mechanisms import Mechanism
 from veil.privacy import Guarantee
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns, Field, Layout
+from veil.reports.tally import check_weights
 from veil.results.answers import Answers
 from veil.results.estimate import Estimate
 from veil.survey.reading import ask_from_json
 from veil.survey.tally import SurveyTally
 from veil.survey.tree import Ask, Question, Rows, as_ask
-from veil.tally import check_weights
 from veil.tools.json_documents import Json, canonical, digest, parse_json, take
 from veil.tools.numbers import convert_int_fields, is_int
-from veil.wire.layout import Columns, Field, Layout
-from veil.wire.reports import Reports
 
 __all__ = ["MOST_WAVES", "Public", "Survey"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from veil.errors import InputError, MismatchError
-from veil.tally import Tally
+from veil.reports.tally import Tally
 
 __all__ = ["SurveyTally", "check_waves"]
 

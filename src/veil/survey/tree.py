@@ -28,10 +28,10 @@ from veil.entropy import Source
 from veil.errors import InputError, ParameterError, WireError
 from veil.mechanisms import FrequencyOracle, Mechanism, PureOracle
 from veil.privacy import Guarantee
+from veil.reports.layout import Columns, Field, Layout
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 from veil.view import Identity, View
-from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["AllOf", "Ask", "OneOf", "Question", "Rows", "Wanted", "as_ask", "narrowed", "overlay", "rows_of"]
 

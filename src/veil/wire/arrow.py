@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import MismatchError, WireError
+from veil.reports.columns import Reports
+from veil.reports.layout import Field
 from veil.survey import Survey
 from veil.wire.frames import VERSION
-from veil.wire.layout import Field
-from veil.wire.reports import Reports
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from veil.errors import MismatchError, VeilError, WireError
 from veil.mechanisms import FrequencyOracle, Mechanism
+from veil.reports.tally import Tally
 from veil.survey import MOST_WAVES, Survey, SurveyTally
-from veil.tally import Tally
 from veil.tools.json_documents import Json, canonical, parse_json
 from veil.tools.numbers import is_int
 from veil.wire.frames import VERSION

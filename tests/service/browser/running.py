@@ -18,7 +18,7 @@ from veil.collector.catalogue import draft_of
 from veil.collector.documents import published
 from veil.collector.keys import load_key, public_bytes
 from veil.files import read_reports
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
 
 __all__ = ["ABOUT", "Asking", "asking", "old_surveys"]
 

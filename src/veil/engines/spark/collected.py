@@ -27,12 +27,12 @@ from veil.engines.watching import Advance, Watch, unwatched
 from veil.errors import EngineError, InputError, MismatchError
 from veil.files.groups import REPORT_ID
 from veil.mechanisms import LinearHashing
+from veil.reports.columns import Reports
 from veil.study.collected import Codes, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally
 from veil.version import VERSION
-from veil.wire.payloads import PAYLOAD, check_payloads, from_payloads
-from veil.wire.reports import Reports
+from veil.wire.frames import PAYLOAD, check_payloads, from_payloads
 from veil.wire.tallies import decode_tally
 
 if TYPE_CHECKING:

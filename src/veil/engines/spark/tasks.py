@@ -23,11 +23,11 @@ from veil.engines.searching import Best
 from veil.errors import EngineError, VeilError, WireError
 from veil.files.groups import REPORT_ID, ReportsFile
 from veil.mechanisms import LinearHashing
+from veil.reports.columns import Reports
 from veil.study.continuations import Continuations
 from veil.survey import Survey
 from veil.version import VERSION
-from veil.wire.payloads import from_payloads, to_payloads
-from veil.wire.reports import Reports
+from veil.wire.frames import from_payloads, to_payloads
 from veil.wire.tallies import encode_tally
 
 __all__ = [

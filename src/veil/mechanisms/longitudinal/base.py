@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from veil.entropy import Source
 from veil.errors import MismatchError
 from veil.mechanisms.base import Mechanism
-from veil.wire.layout import Columns, Layout
-from veil.wire.reports import Reports
+from veil.reports.columns import Reports
+from veil.reports.layout import Columns, Layout
 
 __all__ = ["Longitudinal", "Memo"]
 

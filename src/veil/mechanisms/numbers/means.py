@@ -19,9 +19,9 @@ from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.numbers.moments import MeanMechanism
 from veil.privacy import exp_near, inside_threshold
+from veil.reports.layout import Field, Layout
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
-from veil.wire.layout import Field, Layout
 
 _MOST_STEPS = 1 << 24  # squares of reports are tallied in two parts of 24 bits
 

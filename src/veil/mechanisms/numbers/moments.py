@@ -23,10 +23,10 @@ from veil.domain import DomainLike, Integers, Numeric
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError
 from veil.mechanisms.base import Mechanism
 from veil.privacy import WORD, Guarantee
+from veil.reports.layout import Columns
+from veil.reports.tally import Tally
 from veil.results.mean import Mean
-from veil.tally import Tally
 from veil.tools.numbers import is_int
-from veil.wire.layout import Columns
 
 
 @dataclass(frozen=True, init=False)

@@ -21,10 +21,10 @@ from veil.errors import InputError, MismatchError, ParameterError
 from veil.mechanisms.numbers.moments import NumericMechanism
 from veil.mechanisms.oracle import histogram
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, exp_near
-from veil.tally import Tally
+from veil.reports.layout import Columns, Field, Layout
+from veil.reports.tally import Tally
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
-from veil.wire.layout import Columns, Field, Layout
 
 if TYPE_CHECKING:
     from veil.mechanisms.numbers.reconstruction import Smoothing, Stopping

@@ -16,8 +16,8 @@ from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle, histogram, stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
+from veil.reports.layout import Columns, Field, Layout
 from veil.results.noise import SupportNoise
-from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["GRR"]
 

@@ -14,9 +14,9 @@ from veil.domain import DomainLike
 from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.oracle import KeptSign, PureOracle
+from veil.reports.layout import Columns, Field, Layout
+from veil.reports.tally import Tally
 from veil.results.noise import SupportNoise
-from veil.tally import Tally
-from veil.wire.layout import Columns, Field, Layout
 
 __all__ = ["HadamardResponse"]
 

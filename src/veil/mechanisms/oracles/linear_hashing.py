@@ -22,10 +22,10 @@ from veil.errors import ParameterError, VeilError
 from veil.kernels.parallel import Hashed, current_device
 from veil.mechanisms.oracles.local_hashing import LocalHashing
 from veil.mechanisms.oracles.pgr import is_prime
+from veil.reports.layout import Columns
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 from veil.view import Segment
-from veil.wire.layout import Columns
 
 __all__ = ["LinearHashing", "aligned_suffix"]
 

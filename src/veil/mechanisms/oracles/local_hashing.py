@@ -26,11 +26,11 @@ from veil.errors import ParameterError
 from veil.kernels.parallel import Hashed, dispatch_count_hashed
 from veil.mechanisms.oracle import PureOracle, stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
+from veil.reports.layout import Columns, Field, Layout
 from veil.results.noise import SupportNoise
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 from veil.view import View
-from veil.wire.layout import Columns, Field, Layout
 
 _HASHES = 2**32
 
@@ -142,7 +142,7 @@ class OLH(LocalHashing):
 
     Guarantee: for every seed the bucket is GRR over the hash range, p / q <= e^eps exactly. Nine bytes whatever the
     domain, which may be too large to list; the hash range is e^eps + 1 rounded (thesis 3.3.5) unless given. With
-    `seed_bytes=4` seeds have 32 bits, so that seed and bucket fit into one number of 64 (`veil.shuffle.ring`).
+    `seed_bytes=4` seeds have 32 bits, so that seed and bucket fit into one number of 64 (`veil.wire.ring`).
 
     >>> oracle = OLH(epsilon=1.0, domain=1024)
     >>> oracle.hash_range, oracle.layout.size, OLH(1.0, 1024, seed_bytes=4).layout.size

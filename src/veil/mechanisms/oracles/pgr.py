@@ -22,11 +22,11 @@ from veil.entropy import Source
 from veil.errors import InputError, ParameterError, VeilError
 from veil.mechanisms.oracle import PureOracle, histogram
 from veil.privacy import WORD, Guarantee, exp_below, inside_threshold
+from veil.reports.layout import Columns, Field, Layout
+from veil.reports.tally import Tally
 from veil.results.noise import SupportNoise
-from veil.tally import Tally
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
-from veil.wire.layout import Columns, Field, Layout
 
 MOST_POINTS = 1 << 26
 """Points that the whole decode takes: about a gigabyte of memory."""

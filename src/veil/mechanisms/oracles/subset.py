@@ -16,10 +16,10 @@ from veil.entropy import Source
 from veil.errors import ParameterError, WireError
 from veil.mechanisms.oracle import PureOracle, bit_support, bit_supports, histogram
 from veil.privacy import WORD, Guarantee, exp_below, inside_threshold
+from veil.reports.layout import Columns, Field, Layout, byte_width
 from veil.results.noise import SupportNoise
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
-from veil.wire.layout import Columns, Field, Layout, byte_width
 
 __all__ = ["SubsetSelection"]
 

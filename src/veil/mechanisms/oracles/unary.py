@@ -24,7 +24,7 @@ from veil.entropy import Source
 from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle, bit_support, bit_supports
 from veil.privacy import WORD, Guarantee, coin_threshold, exp_below, root_below
-from veil.wire.layout import Columns, Field, Layout
+from veil.reports.layout import Columns, Field, Layout
 
 _COINS_AT_ONCE = 1 << 26
 

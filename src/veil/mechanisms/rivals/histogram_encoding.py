@@ -21,11 +21,11 @@ from veil.errors import InputError, ParameterError
 from veil.mechanisms.oracle import FrequencyOracle
 from veil.mechanisms.oracles.unary import UnaryEncoding
 from veil.privacy import WORD, Guarantee, coin_threshold, decimal_text, exp_below, exp_near, root_below
+from veil.reports.layout import Columns, Field, Layout
+from veil.reports.tally import Tally
 from veil.results.noise import AdditiveNoise
-from veil.tally import Tally
 from veil.tools.json_documents import Json, number
 from veil.tools.numbers import is_int
-from veil.wire.layout import Columns, Field, Layout
 
 _DRAWS_AT_ONCE = 1 << 17  # coordinates: their state of a few megabytes bounds the memory
 _TAIL_BITS = 40

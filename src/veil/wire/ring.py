@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from veil.entropy import Source
 from veil.errors import InputError, ParameterError
 from veil.mechanisms import GRR, OLH, Mechanism
+from veil.reports.columns import Reports
+from veil.reports.layout import Layout
 from veil.survey import Survey
 from veil.tools.numbers import is_int
-from veil.wire.layout import Layout
-from veil.wire.reports import Reports
 
 __all__ = ["Ring", "ring_of"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veil.errors import MismatchError
-from veil.wire.layout import Columns, Layout, Rows
+from veil.reports.layout import Columns, Layout, Rows
 
 __all__ = ["Reports"]
 
@@ -17,7 +17,7 @@ __all__ = ["Reports"]
 class Reports:
     """Many reports of one task, by column.
 
-    >>> from veil.wire.layout import Field
+    >>> from veil.reports.layout import Field
     >>> layout = Layout((Field("value", 4),))
     >>> reports = Reports("t", layout, {"value": np.array([3, 1], dtype=np.uint8)})
     >>> len(reports), reports.to_bytes()

@@ -1,0 +1,1 @@
+"""What a report consists of, and what is counted."""
