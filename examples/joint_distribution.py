@@ -25,7 +25,7 @@ from rich.table import Table
 import veil
 from veil.marginals import CALM
 from veil.marginals.known import KnownJoint
-from veil.results.terminal import render
+from veil.results.render.terminal import render
 
 options = argparse.ArgumentParser(description="Learn how attributes go together under local differential privacy.")
 options.add_argument("--out", type=Path, default=Path("people.svg"), help="the picture")

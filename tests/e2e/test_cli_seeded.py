@@ -17,7 +17,7 @@ from veil.entropy import SeededForExperiments
 from veil.errors import WireError
 from veil.files import is_seeded, read_reports
 from veil.files.opening import open_arrow
-from veil.results.files import load
+from veil.results.render.files import load
 from veil.study import study_from_json
 from veil.wire.tallies import decode_tally, encode_tally
 

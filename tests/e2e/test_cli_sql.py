@@ -15,7 +15,7 @@ import veil.sql
 from veil import Integers, Record
 from veil.cli.main import app
 from veil.entropy import SeededForExperiments
-from veil.results.files import load
+from veil.results.render.files import load
 from veil.sql import Category, Grids, Measure, Moment, Table
 from veil.sql.folder import create
 

@@ -24,8 +24,8 @@ from veil.histogram import Histogram, Questions
 from veil.itemsets import PSFO
 from veil.numeric import Binning, Hierarchy, HybridMean, TwoPhaseVariance, WaveDistribution
 from veil.results.estimate import Estimate
-from veil.results.files import load, save
 from veil.results.mean import Mean, MeanAndVariance
+from veil.results.render.files import load, save
 from veil.study import STUDIES, Collected, OneRound, Study
 from veil.survey import AttributeSets
 from veil.view import Ancestor, Project

@@ -18,8 +18,7 @@ from veil.mechanisms import PureOracle
 from veil.post import redraw_counts
 from veil.post.redrawing import redraw
 from veil.reports.tally import Tally
-from veil.results.laws import SupportLaw, least_support
-from veil.results.noise import Fakes
+from veil.results.laws import Fakes, SupportLaw, least_support
 from veil.wire.ring import Ring, ring_of
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from veil import Integers, Interval, SquareWave
 from veil.mechanisms.numbers.reconstruction import Wave
 from veil.numeric import free_bands
 from veil.reports.tally import Tally
-from veil.results.programmes import Programme, below, binomial_ends, hoeffding_ends
+from veil.results.bands.free import Programme, below, binomial_ends, hoeffding_ends
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.5, 0.0])

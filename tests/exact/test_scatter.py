@@ -17,7 +17,7 @@ from veil.marginals.scatter import Scatter
 from veil.marginals.tables import Views
 from veil.mechanisms import GRR, OUE, SubsetSelection
 from veil.mechanisms.oracle import PureOracle
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 
 Floats = NDArray[np.float64]
 Oracle = type[GRR] | type[OUE]

@@ -21,7 +21,7 @@ from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.hitters import PEM
 from veil.itemsets import SVIM, SVSM
-from veil.results.documents import document
+from veil.results.render.files import document
 from veil.study import Study, StudyRun
 from veil.survey import Survey
 from veil.tools.json_documents import digest

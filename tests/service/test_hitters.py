@@ -20,7 +20,7 @@ from veil.device.verification import verified
 from veil.engines import InFiles
 from veil.entropy import Words
 from veil.hitters import PEM
-from veil.results.documents import document
+from veil.results.render.files import document
 
 WORDS = ["tea", "milk", "zug", "so"]
 PEOPLE = 4_000

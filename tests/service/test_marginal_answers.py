@@ -24,7 +24,7 @@ from veil.device import verified
 from veil.entropy import SeededForExperiments
 from veil.errors import DomainError
 from veil.marginals import CALM
-from veil.results.documents import plain_rows
+from veil.results.render.files import plain_rows
 
 PERSON = Record.of(age=["18-39", "40-64", "65+"], sex=["f", "m"], smokes=2, children=Integers(0, 3))
 STUDY = CALM(4.0, PERSON, k=2, sets=2)

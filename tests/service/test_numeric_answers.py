@@ -20,7 +20,7 @@ from veil import GRR, Integers, Interval, OneOf, Piecewise, Public, Question, Sq
 from veil.collector.openapi import document
 from veil.entropy import SeededForExperiments
 from veil.numeric import HaarHierarchy, Hierarchy, HybridMean, WaveDistribution
-from veil.results.documents import plain_rows
+from veil.results.render.files import plain_rows
 from veil.study import OneRound
 
 YEAR = Interval(dt.date(2026, 1, 1), dt.date(2027, 1, 1))

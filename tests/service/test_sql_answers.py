@@ -20,7 +20,7 @@ from veil.engines import InMemory
 from veil.entropy import SeededForExperiments
 from veil.errors import StoreError
 from veil.reports.columns import Reports
-from veil.results.documents import plain_rows
+from veil.results.render.files import plain_rows
 from veil.sql import Category, Measure, Table
 
 pytest.importorskip("duckdb")

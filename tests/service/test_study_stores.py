@@ -31,7 +31,7 @@ from veil.collector.store import Group, Store, StoredSurvey
 from veil.collector.tallying import catch_up
 from veil.errors import InputError, ServiceError, StoreError
 from veil.histogram import Questions
-from veil.results.documents import document
+from veil.results.render.files import document
 from veil.study import Study
 
 SEARCH = STUDIES["pem"]

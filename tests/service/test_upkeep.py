@@ -22,7 +22,7 @@ from veil.collector.settings import Settings
 from veil.collector.sqlite_store import SqliteStore
 from veil.collector.store import Group, StoredStudy, StoredSurvey
 from veil.errors import InputError
-from veil.results.documents import document
+from veil.results.render.files import document
 
 WORDS = Survey(OLH(epsilon=3.0, domain=Text(4)))
 

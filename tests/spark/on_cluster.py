@@ -37,7 +37,7 @@ from veil.histogram import Questions
 from veil.hitters import PEM
 from veil.itemsets import SVIM
 from veil.marginals import CALM
-from veil.results.documents import document
+from veil.results.render.files import document
 from veil.simulation import Simulated
 from veil.simulation import spark as drawn
 from veil.sql import Category, Measure, Table

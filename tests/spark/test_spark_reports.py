@@ -38,7 +38,7 @@ from veil.histogram import Questions
 from veil.hitters import PEM
 from veil.itemsets import SVIM
 from veil.mechanisms import MECHANISMS, FrequencyOracle
-from veil.results.documents import document
+from veil.results.render.files import document
 from veil.simulation.spark import _Part, randomize, walk
 from veil.study import Continuations, StudyRun
 from veil.study.continuations import start

@@ -20,7 +20,7 @@ from veil.hitters import PEM, SegmentPairs
 from veil.itemsets import SVIM
 from veil.marginals import CALM, SplitEM
 from veil.numeric import Hierarchy, MeanOf, WaveDistribution
-from veil.results.documents import document
+from veil.results.render.files import document
 from veil.simulation import Simulated
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Table
 from veil.study.records import Memory

@@ -172,8 +172,8 @@ def test_plans_show_it_last_and_never_choose_it() -> None:
 def test_every_rendering_says_that_errors_are_not_known() -> None:
     from rich.console import Console
 
-    from veil.results.documents import document
-    from veil.results.terminal import render
+    from veil.results.render.files import document
+    from veil.results.render.terminal import render
 
     estimate = simulate(Rappor(5.0, ["red", "green", "blue"]), ["red"] * 3000 + ["blue"] * 1000)
     written = json.loads(json.dumps(document(estimate), allow_nan=False))

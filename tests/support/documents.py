@@ -29,7 +29,7 @@ from veil.domain import DOMAINS, labels_from_json
 from veil.mechanisms import mechanism_from_json
 from veil.mechanisms.longitudinal.base import Memo
 from veil.results import Bands, Result, load, save
-from veil.results.noise import Noise
+from veil.results.laws import Noise
 from veil.shuffle import Shuffler
 from veil.shuffle.parties.device import Submission
 from veil.shuffle.parties.plan import Plan

@@ -238,7 +238,7 @@ def _save_values(folder: Path, values: list[str]) -> None:
 def _by_library(folder: Path) -> dict[str, str]:
     """Write what no command writes: a bare task, a saved result and a ledger; return the task's id and a key."""
     from veil import Client, Ledger
-    from veil.results.files import save
+    from veil.results.render.files import save
     from veil.study import study_from_json
     from veil.wire.tallies import decode_tally
 

@@ -15,7 +15,7 @@ from tests.unit.test_at_epsilon import STUDY_OF
 from tests.unit.test_results import RESULTS
 
 from veil.errors import VeilError
-from veil.results.files import load, save
+from veil.results.render.files import load, save
 from veil.study import study_from_json
 
 MISSING = object()

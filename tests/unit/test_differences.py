@@ -27,8 +27,8 @@ from veil.results import (
     Result,
 )
 from veil.results.contrasts import adjusted_p_values
-from veil.results.documents import document
-from veil.results.html import to_html
+from veil.results.render.files import document
+from veil.results.render.layout import to_html
 
 DRINKS = ["tea", "coffee", "milk", "water"]
 

@@ -28,7 +28,7 @@ from veil.reports.columns import Reports
 from veil.reports.tally import Tally, merge
 from veil.results.base import Result
 from veil.results.estimate import Estimate
-from veil.results.noise import Fakes
+from veil.results.laws import Fakes
 from veil.shuffle import Shuffler
 from veil.study import Collected, OneRound, StudyRun
 from veil.study.collected import Kept

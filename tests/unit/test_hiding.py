@@ -21,9 +21,8 @@ from veil.errors import InputError
 from veil.hitters import PEM, HeavyHitters
 from veil.itemsets import SVIM
 from veil.results.base import Result
-from veil.results.documents import document
-from veil.results.files import load, table_bytes
-from veil.results.terminal import render
+from veil.results.render.files import document, load, table_bytes
+from veil.results.render.terminal import render
 
 HELD = [7] * 3000 + [9] * 2000 + list(range(100, 1100))
 SEARCH = PEM(2.0, Bits(16), 12, budget=2**12)

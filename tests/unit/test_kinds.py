@@ -17,7 +17,7 @@ from tests.unit.test_studies import EVERY
 
 import veil
 from veil.errors import WireError
-from veil.results.bands import BANDS, Bands
+from veil.results.bands.base import BANDS, Bands
 from veil.results.base import KINDS, VARIANTS, Result
 from veil.results.mean import Mean
 from veil.study import STUDIES, Study, study_from_json

@@ -20,8 +20,8 @@ from veil.marginals import CALM
 from veil.marginals.known import MOST_MARGINALS, KnownJoint
 from veil.mechanisms import GRR
 from veil.results.base import Result
-from veil.results.cells import result_cells
-from veil.results.terminal import render
+from veil.results.render.layout import result_cells
+from veil.results.render.terminal import render
 from veil.results.units import key_columns, key_texts
 from veil.study.parameters import from_text
 

@@ -13,8 +13,7 @@ import pytest
 from veil import Interval, Record, simulate
 from veil.marginals import CALM
 from veil.results.base import Result
-from veil.results.documents import document
-from veil.results.files import write_table
+from veil.results.render.files import document, write_table
 
 DAYS = Interval(dt.date(1950, 1, 1), dt.date(2000, 1, 1), cells=5)
 PERSON = Record.of(age=Interval(0, 100, cells=10), sex=["f", "m"], smokes=2, region=["n", "e", "s", "w"], born=DAYS)

@@ -45,11 +45,9 @@ from veil.itemsets import SVIM, SVSM
 from veil.marginals import CALM
 from veil.numeric import Hierarchy, HybridMean, TwoPhaseVariance, wave_bands
 from veil.results import Answers, Distribution, Mean, Result, SmoothBands, load, save
-from veil.results.cells import result_cells, show
-from veil.results.documents import document
-from veil.results.files import FORMATS, table_bytes, write_table
-from veil.results.html import to_html
-from veil.results.terminal import render
+from veil.results.render.files import FORMATS, document, table_bytes, write_table
+from veil.results.render.layout import result_cells, show, to_html
+from veil.results.render.terminal import render
 from veil.results.units import Unit, length_unit, number_unit
 from veil.survey import AttributeSets
 

@@ -14,9 +14,8 @@ from rich.console import Console
 from veil import GRR
 from veil.errors import DomainError, InputError, MismatchError, ParameterError, WireError
 from veil.results import Result
-from veil.results.documents import document
-from veil.results.files import load, save, table_bytes
-from veil.results.terminal import render
+from veil.results.render.files import document, load, save, table_bytes
+from veil.results.render.terminal import render
 from veil.sql.answer import Answer, KeyColumn, Measured
 from veil.sql.change import AnswerChange
 

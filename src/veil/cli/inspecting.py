@@ -255,7 +255,7 @@ def _document(found: Document, rows: int) -> tuple[str, Document]:
 
 
 def _result(path: Path) -> tuple[str, Document]:
-    from veil.results.files import load_marked
+    from veil.results.render.files import load_marked
 
     found, seeded = load_marked(path)
     facts = {"people": found.n, "population": found.population, "lineage": list(found.lineage), **found.facts()}

@@ -175,8 +175,7 @@ def _is_plan(text: str) -> bool:
 
 def _shown(found: Result, told: Result, wanted: Wanted, form: str, *, first: bool) -> Document:
     """Print one answer as it is told, and write its files; returns its document with all rows."""
-    from veil.results.documents import document
-    from veil.results.files import table_bytes
+    from veil.results.render.files import document, table_bytes
 
     screen = console(form != "table")
     if not first:

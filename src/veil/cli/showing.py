@@ -13,9 +13,8 @@ from veil.cli.outcome import SEEDED, Document, warn, wrote
 from veil.errors import FitWarning, InputError, PrivacyWarning
 from veil.plot import need_matplotlib
 from veil.results.base import Result
-from veil.results.documents import document
-from veil.results.files import FORMATS, save, write_table
-from veil.results.terminal import render
+from veil.results.render.files import FORMATS, document, save, write_table
+from veil.results.render.terminal import render
 from veil.tools.filesystem import atomic_replacement
 
 if TYPE_CHECKING:

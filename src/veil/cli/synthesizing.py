@@ -30,7 +30,7 @@ def synthesize(
     from veil.cli.showing import remarked
     from veil.errors import InputError
     from veil.marginals import JointStudy
-    from veil.results.files import arrow_bytes
+    from veil.results.render.files import arrow_bytes
     from veil.tools.filesystem import write_atomically
 
     loaded = load(study, given_changes(changes))

@@ -21,8 +21,7 @@ from veil.collector.store import Store, StoredSurvey
 from veil.collector.tallying import is_maintained
 from veil.errors import EmptyError, InputError, MismatchError, ServiceError, WireError
 from veil.results.base import Result
-from veil.results.documents import document
-from veil.results.files import FORMATS, table_bytes
+from veil.results.render.files import FORMATS, document, table_bytes
 from veil.sql.answer import Answer
 from veil.sql.table import Table
 from veil.study import OneRound, Study, StudyRun, study_from_json
@@ -32,7 +31,7 @@ from veil.tools.limits import Limits, limited
 __all__ = ["FORMS", "Query", "prepare", "without", "written"]
 
 FORMS = {"json": "json", "csv": "csv", "arrow": "arrows"}
-"""What an answer can be asked for as, and what `veil.results.files` calls it: Arrow is a stream here."""
+"""What an answer can be asked for as, and what `veil.results.render.files` calls it: Arrow is a stream here."""
 _MOST_CANDIDATES = 100_000
 _MOST_ROWS = 131_072
 _MOST_SETTINGS = 32

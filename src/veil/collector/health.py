@@ -119,7 +119,7 @@ def count_something() -> None:
     """Count a report as answers do, with compiled kernels: raises whatever an analyst would meet."""
     from veil.entropy import SeededForExperiments
     from veil.mechanisms import OLH
-    from veil.results.documents import document
+    from veil.results.render.files import document
     from veil.study import study_from_json
     from veil.survey import Survey
 

@@ -18,7 +18,7 @@ from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference, Marginals
 from veil.marginals.study import CALM, Names, ViewStudy
 from veil.marginals.tables import Places, spread
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.study import Collected
 from veil.survey import EachOf, ListedBits
 from veil.tools.numbers import is_int

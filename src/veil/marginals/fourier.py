@@ -28,7 +28,7 @@ from veil.marginals.study import JointStudy, Names
 from veil.marginals.tables import Places, Views, spread
 from veil.mechanisms import GRR
 from veil.privacy import decimal_text
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.results.units import Unit
 from veil.study import Collected
 from veil.survey import EachOf, Parities, Survey

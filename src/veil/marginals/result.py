@@ -19,7 +19,7 @@ from veil.marginals.joint import Joint, places_of
 from veil.marginals.marginal import Marginal
 from veil.marginals.scatter import Scatter
 from veil.marginals.tables import Places, Views, marginal_of, spread
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.results.units import Unit
 
 if TYPE_CHECKING:

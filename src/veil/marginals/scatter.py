@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError
 from veil.marginals.tables import Views, contrasts, inverse_contrasts, marginal_of
-from veil.results.noise import AdditiveNoise, Noise, SupportNoise
+from veil.results.laws import AdditiveNoise, Noise, SupportNoise
 
 __all__ = ["MOST_COVARIANCES", "Places", "Scatter"]
 

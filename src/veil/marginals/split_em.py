@@ -28,7 +28,7 @@ from veil.marginals.study import JointStudy, Names
 from veil.marginals.tables import MOST_CELLS, Places, Views, marginal_of
 from veil.mechanisms import GRR
 from veil.privacy import decimal_text, split_epsilon
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.study import Collected
 from veil.survey import AllOf, Question, Survey
 from veil.tools.limits import check

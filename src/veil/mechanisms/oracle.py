@@ -29,7 +29,7 @@ from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.reports.layout import Columns
 from veil.reports.tally import Tally
 from veil.results.estimate import Estimate
-from veil.results.noise import Fakes, Noise, SupportNoise
+from veil.results.laws import Fakes, Noise, SupportNoise
 from veil.tools.numbers import is_int, is_number
 from veil.view import View
 

@@ -21,12 +21,12 @@ from veil.numeric.haar import HaarHierarchy
 from veil.numeric.hierarchy import Hierarchy
 from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
 from veil.numeric.roughness import Roughness, roughness
-from veil.results.bands import Bands
+from veil.results.bands.base import Bands
+from veil.results.bands.free import FreeBands
+from veil.results.bands.levels import LevelBands
+from veil.results.bands.smooth import SmoothBands
 from veil.results.distribution import Distribution, Fit
-from veil.results.free_bands import FreeBands
-from veil.results.level_bands import LevelBands
 from veil.results.mean import Mean
-from veil.results.smooth_bands import SmoothBands
 
 __all__ = [
     "Bands",

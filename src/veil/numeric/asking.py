@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from veil.domain import Integers, Numeric
 from veil.errors import MismatchError, ParameterError
 from veil.numeric.bands import FEWEST, MOST
-from veil.results.bands import Bands
+from veil.results.bands.base import Bands
 from veil.results.distribution import Distribution
 from veil.study import Collected, OneRound, Study
 from veil.survey import SurveyTally

@@ -14,7 +14,7 @@ from veil.numeric.bands import SURVEYS, coarse_wave, found_model, wave_bands
 from veil.numeric.free import free_bands
 from veil.numeric.roughness import Roughness, roughness
 from veil.reports.tally import Tally
-from veil.results.bands import Bands
+from veil.results.bands.base import Bands
 from veil.results.distribution import Distribution
 
 __all__ = ["Assume", "assumed_bands", "check_assumption", "smoothness_doubt"]

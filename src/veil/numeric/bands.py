@@ -1,6 +1,6 @@
 """Drawing bands by simulated surveys: made-up people are asked, to see how far they come out from what they are.
 
-Why this way and not by percentiles of replicates is told in `veil.results.smooth_bands`.
+Why this way and not by percentiles of replicates is told in `veil.results.bands.smooth`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from veil.errors import InputError, ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.numbers.reconstruction import Model, Smoothing, Stopping, Wave, neighbour_share, reconstruct
 from veil.reports.tally import Tally
+from veil.results.bands.smooth import SmoothBands
 from veil.results.distribution import Distribution
-from veil.results.smooth_bands import SmoothBands
 from veil.tools.limits import admit
 from veil.tools.numbers import is_int
 

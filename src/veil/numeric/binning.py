@@ -16,9 +16,9 @@ from veil.numeric.asking import MOST_BUCKETS, DistributionStudy, check_bands, nu
 from veil.numeric.levels import level_bands
 from veil.post.consistency import norm_sub
 from veil.privacy import check_epsilon, decimal_text
+from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution
 from veil.results.estimate import Estimate
-from veil.results.level_bands import LevelBands
 from veil.study import Collected
 from veil.survey import Survey
 from veil.tools.numbers import is_int

@@ -12,7 +12,7 @@ from veil.mechanisms.numbers.reconstruction import Smoothing
 from veil.numeric.asking import DistributionStudy, check_bands
 from veil.numeric.assumed import Assume, assumed_bands, check_assumption
 from veil.numeric.bands import SURVEYS
-from veil.results.bands import Bands
+from veil.results.bands.base import Bands
 from veil.results.distribution import Distribution
 from veil.study import Collected
 from veil.survey import Survey

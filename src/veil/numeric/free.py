@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from veil.mechanisms import SquareWave
 from veil.reports.tally import Tally
+from veil.results.bands.free import FreeBands
 from veil.results.distribution import Distribution
-from veil.results.free_bands import FreeBands
 
 __all__ = ["free_bands"]
 

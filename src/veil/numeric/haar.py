@@ -9,9 +9,9 @@ from typing import ClassVar
 from veil.mechanisms import HaarResponse, Mechanism
 from veil.numeric.hierarchy import LevelStudy
 from veil.numeric.levels import difference_bands
-from veil.results.coefficients import Coefficients
+from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution
-from veil.results.level_bands import LevelBands
+from veil.results.mean import Coefficients
 from veil.study import Collected
 from veil.survey import SurveyTally
 from veil.tree import Tree, from_differences

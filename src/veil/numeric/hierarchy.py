@@ -29,9 +29,9 @@ from veil.numeric.asking import (
 )
 from veil.numeric.levels import level_bands, level_variances
 from veil.privacy import check_epsilon, decimal_text
+from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
-from veil.results.level_bands import LevelBands
 from veil.study import Collected, Kept
 from veil.survey import OneOf, Public, Question, Survey, SurveyTally
 from veil.tools.numbers import is_int, is_number

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.results.coefficients import Coefficients
+from veil.results.bands.levels import LevelBands, differences_law, support_law
 from veil.results.distribution import Distribution
 from veil.results.estimate import Estimate
-from veil.results.level_bands import LevelBands, differences_law, support_law
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
+from veil.results.mean import Coefficients
 from veil.tree import Tree, consistent, from_differences, project
 
 __all__ = ["difference_bands", "level_bands", "level_variances"]

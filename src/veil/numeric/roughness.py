@@ -19,7 +19,7 @@ from veil.domain import Integers, Interval, Numeric
 from veil.errors import ParameterError
 from veil.mechanisms import SquareWave
 from veil.mechanisms.numbers.reconstruction import Model, Stopping, Wave, run
-from veil.results.programmes import below
+from veil.results.bands.free import below
 from veil.tools.numbers import is_int
 
 __all__ = ["ROUGH", "Roughness", "roughness", "round_steps"]

@@ -19,8 +19,8 @@ from veil.mechanisms import SquareWave
 from veil.mechanisms.numbers.reconstruction import Wave
 from veil.numeric.free import free_bands
 from veil.reports.tally import Tally
+from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution
-from veil.results.level_bands import LevelBands
 from veil.tools.numbers import proportional, two_sided
 
 __all__ = ["banded_error", "wave_error"]

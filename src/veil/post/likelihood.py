@@ -18,7 +18,7 @@ from veil.reports.columns import Reports
 from veil.reports.layout import Layout
 from veil.reports.tally import Tally
 from veil.results.estimate import Estimate
-from veil.results.noise import Noise, SupportNoise
+from veil.results.laws import Noise, SupportNoise
 from veil.tools.numbers import is_int
 
 __all__ = ["em", "mle", "mle_apx"]

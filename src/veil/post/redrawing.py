@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
-from veil.results.noise import AdditiveNoise, Fakes, Noise, SupportNoise
+from veil.results.laws import AdditiveNoise, Fakes, Noise, SupportNoise
 
 __all__ = ["redraw", "redraw_counts"]
 

@@ -5,18 +5,17 @@ docs/results.md says what every result can do.
 """
 
 from veil.results.answers import Answers
-from veil.results.bands import Bands
+from veil.results.bands.base import Bands
+from veil.results.bands.free import FreeBands
+from veil.results.bands.levels import LevelBands
+from veil.results.bands.smooth import SmoothBands
 from veil.results.base import Result
 from veil.results.change import Change, FrequencyChange, MeanChange
-from veil.results.coefficients import Coefficients
+from veil.results.differences import DistributionChange
 from veil.results.distribution import Distribution, Fit
-from veil.results.distribution_change import DistributionChange
 from veil.results.estimate import Estimate
-from veil.results.files import load, save
-from veil.results.free_bands import FreeBands
-from veil.results.level_bands import LevelBands
-from veil.results.mean import Mean, MeanAndVariance
-from veil.results.smooth_bands import SmoothBands
+from veil.results.mean import Coefficients, Mean, MeanAndVariance
+from veil.results.render.files import load, save
 
 __all__ = [
     "Answers",

@@ -132,7 +132,7 @@ def _as_text(table: pyarrow.Table, names: Sequence[str]) -> pyarrow.Table:
     """The table with these columns as text; a set's items joined, as in CSV."""
     import pyarrow as pa
 
-    from veil.results.files import cell_text
+    from veil.results.render.files import cell_text
 
     for name in names:
         texts = [cell_text(cell) for cell in table.column(name).to_pylist()]

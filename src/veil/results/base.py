@@ -40,9 +40,9 @@ KINDS: Kinds[Result] = Kinds(
         "comparison": "veil.comparison:Comparison",
         "conditional": "veil.marginals.conditional:Conditional",
         "correlations": "veil.marginals.conditional:Correlations",
-        "differences": "veil.results.coefficients:Coefficients",
+        "differences": "veil.results.mean:Coefficients",
         "distribution": "veil.results.distribution:Distribution",
-        "distribution-change": "veil.results.distribution_change:DistributionChange",
+        "distribution-change": "veil.results.differences:DistributionChange",
         "frequencies": "veil.results.estimate:Estimate",
         "frequency-change": "veil.results.change:FrequencyChange",
         "heavy-hitters": "veil.hitters.result:HeavyHitters",
@@ -231,7 +231,7 @@ class Result(ABC):
         return 1.2 + 0.28 * min(k, len(self))
 
     def _repr_html_(self) -> str:
-        from veil.results.html import to_html
+        from veil.results.render.layout import to_html
 
         return to_html(self)
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from veil.domain import Domain, labels_from_json
 from veil.errors import VeilError, WireError
-from veil.results.bands import BANDS, Bands
-from veil.results.noise import NOISES, Noise
+from veil.results.bands.base import BANDS, Bands
+from veil.results.laws import NOISES, Noise
 from veil.tools.json_documents import Json
 
 __all__ = ["SOMETIMES", "read_fields", "write_fields"]

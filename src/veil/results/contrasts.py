@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.results.estimate import Estimate
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.tools.numbers import two_sided
 
 __all__ = [

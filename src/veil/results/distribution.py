@@ -18,7 +18,7 @@ from veil.domain import Integers, Numeric
 from veil.entropy import check_seed
 from veil.errors import InputError, ParameterError
 from veil.privacy import Guarantee
-from veil.results.bands import Bands
+from veil.results.bands.base import Bands
 from veil.results.base import Result, Truth, true_shares, with_truth
 from veil.results.units import Column, Unit, length_unit, make_table, number_unit, number_written
 from veil.tools.numbers import is_int

@@ -16,14 +16,16 @@ from veil.privacy import Guarantee
 from veil.results.base import Result, Truth, with_picked
 from veil.results.codec import SOMETIMES
 from veil.results.laws import (
+    Fakes,
     Inversion,
+    Noise,
     SupportLaw,
+    SupportNoise,
     check_inversion,
     heaviest_deviation,
     score_interval,
     weighted_interval,
 )
-from veil.results.noise import Fakes, Noise, SupportNoise
 from veil.results.units import Column, Unit, make_table, value_unit
 from veil.tools.numbers import alpha_of, is_int, is_number, selected_level, two_sided
 

@@ -19,7 +19,7 @@ from veil.mechanisms import FrequencyOracle
 from veil.privacy import WORD, Guarantee, coin_threshold
 from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
-from veil.results.noise import AdditiveNoise
+from veil.results.laws import AdditiveNoise
 from veil.shuffle.bounds import check_delta, check_users
 from veil.tools.json_documents import Json
 

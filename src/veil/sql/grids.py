@@ -22,7 +22,7 @@ from veil.domain import Categories, Record
 from veil.errors import EmptyError, ParameterError
 from veil.marginals.tables import MOST_CELLS
 from veil.mechanisms.best_oracle import direct_or_hashed
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.sql.axes import Axis, axes_of
 from veil.sql.design import TalliedDesign
 from veil.sql.grid_reading import GridReading, Region, grid_sets

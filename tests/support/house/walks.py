@@ -76,7 +76,7 @@ def _report(start: _Start) -> None:
 
     import veil
     from veil.histogram import Histogram
-    from veil.results.terminal import render
+    from veil.results.render.terminal import render
     from veil.wire.frames import decode_report
 
     with start("plan"):

@@ -26,9 +26,9 @@ from veil.cli.screen import Screen
 from veil.cli.tables import plain_table, show_facts
 from veil.collector.logs import log, set_up
 from veil.errors import ServiceError
-from veil.results.files import arrow_bytes, table_bytes
-from veil.results.html import to_html
-from veil.results.terminal import render
+from veil.results.render.files import arrow_bytes, table_bytes
+from veil.results.render.layout import to_html
+from veil.results.render.terminal import render
 from veil.tools.messages import escape_lines, escape_text
 
 SOURCES = Path(__file__).resolve().parents[3] / "src" / "veil"

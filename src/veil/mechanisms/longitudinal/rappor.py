@@ -32,7 +32,7 @@ from veil.mechanisms.oracle import FrequencyOracle, bit_support
 from veil.privacy import WORD, Guarantee, coin_threshold, decimal_text, exp_below, log_above, root_below
 from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
-from veil.results.noise import UnknownNoise
+from veil.results.laws import UnknownNoise
 from veil.tools.json_documents import Json, number
 from veil.tools.messages import missing_extra
 from veil.tools.numbers import is_int

@@ -16,7 +16,7 @@ from veil.errors import ParameterError
 from veil.mechanisms.oracle import KeptSign
 from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
-from veil.results.coefficients import Coefficients
+from veil.results.mean import Coefficients
 
 __all__ = ["HaarResponse"]
 

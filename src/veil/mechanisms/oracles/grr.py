@@ -17,7 +17,7 @@ from veil.errors import ParameterError
 from veil.mechanisms.oracle import PureOracle, histogram, stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.reports.layout import Columns, Field, Layout
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 
 __all__ = ["GRR"]
 

@@ -16,7 +16,7 @@ from veil.errors import ParameterError
 from veil.mechanisms.oracle import KeptSign, PureOracle
 from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 
 __all__ = ["HadamardResponse"]
 

@@ -27,7 +27,7 @@ from veil.kernels.parallel import Hashed, dispatch_count_hashed
 from veil.mechanisms.oracle import PureOracle, stay_or_move
 from veil.privacy import WORD, Guarantee, inside_threshold
 from veil.reports.layout import Columns, Field, Layout
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 from veil.view import View

@@ -24,7 +24,7 @@ from veil.mechanisms.oracle import PureOracle, histogram
 from veil.privacy import WORD, Guarantee, exp_below, inside_threshold
 from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 

@@ -17,7 +17,7 @@ from veil.errors import ParameterError, WireError
 from veil.mechanisms.oracle import PureOracle, bit_support, bit_supports, histogram
 from veil.privacy import WORD, Guarantee, exp_below, inside_threshold
 from veil.reports.layout import Columns, Field, Layout, byte_width
-from veil.results.noise import SupportNoise
+from veil.results.laws import SupportNoise
 from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 

@@ -23,7 +23,7 @@ from veil.mechanisms.oracles.unary import UnaryEncoding
 from veil.privacy import WORD, Guarantee, coin_threshold, decimal_text, exp_below, exp_near, root_below
 from veil.reports.layout import Columns, Field, Layout
 from veil.reports.tally import Tally
-from veil.results.noise import AdditiveNoise
+from veil.results.laws import AdditiveNoise
 from veil.tools.json_documents import Json, number
 from veil.tools.numbers import is_int
 

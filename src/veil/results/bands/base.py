@@ -25,9 +25,9 @@ Floats = NDArray[np.float64]
 
 BANDS: Kinds[Bands] = Kinds(
     {
-        "free": "veil.results.free_bands:FreeBands",
-        "levels": "veil.results.level_bands:LevelBands",
-        "smooth": "veil.results.smooth_bands:SmoothBands",
+        "free": "veil.results.bands.free:FreeBands",
+        "levels": "veil.results.bands.levels:LevelBands",
+        "smooth": "veil.results.bands.smooth:SmoothBands",
     }
 )
 

@@ -2,6 +2,8 @@
 
 CSV has no lists and no times: items are joined by a semicolon, times are text in ISO 8601. `save` and `load` beside
 this write a whole result down and read it back.
+
+Any result as one JSON document for programs: what `--json` prints and the collector answers.
 """
 
 from __future__ import annotations
@@ -9,22 +11,22 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veil.domain.text_values import SEPARATOR
 from veil.errors import InputError, WireError
+from veil.privacy import Guarantee
 from veil.results.base import Result, Truth
-from veil.results.documents import document_bytes
 from veil.tools.filesystem import write_atomically
-from veil.tools.json_documents import RESULT, load_json, take
+from veil.tools.json_documents import RESULT, Json, load_json, take
 from veil.tools.messages import unknown_name
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["FORMATS", "arrow_bytes", "cell_text", "load", "load_marked", "save", "table_bytes", "write_table"]
 
 FORMATS = {
     "json": "application/json",
@@ -149,3 +151,71 @@ def load_marked(path: str | Path) -> tuple[Result, bool]:
     if version != 1 or marked not in (None, True):
         raise WireError("expected a result of version 1")
     return Result.from_json(found), bool(marked)
+
+
+def document(
+    result: Result,
+    level: float = 0.95,
+    *,
+    top: int | None = None,
+    truth: Truth | None = None,
+    hide: str | None = None,
+) -> Json:
+    """Who was asked, the facts, the rows and the remarks; all rows, or the `top` most important ones.
+
+    With `top`, `more` says how many rows there are beside these. With `hide`, which says how to see everything, what is
+    not significant is left out, and `hidden` says how many rows that is: see `Result.told`.
+
+    >>> from veil import OLH, simulate
+    >>> found = document(simulate(OLH(epsilon=1.0, domain=4), [0] * 700 + [1] * 300, seed=1), top=2)
+    >>> found["kind"], found["people"], [row["value"] for row in found["rows"]]
+    ('frequencies', 1000, [0, 1])
+    """
+    head: Json = {
+        "kind": result.kind,
+        "people": result.n,
+        "population": result.population,
+        "lineage": list(result.lineage),
+        "guarantee": _promise(result.guarantee),
+        "level": level,
+    }
+    parts = result.parts()
+    if parts[0][1] is not result:
+        answers = [{"question": number, **document(part, level, top=top, hide=hide)} for number, part in parts]
+        return {**head, "answers": answers}
+    told = result.told(level, top, truth, hide=hide is not None)
+    counted = {} if hide is None else {"hidden": told.hidden}
+    if top is not None:
+        counted["more"] = told.more
+    remarks = [*result.remarks(), *told.remarks(hide)]
+    return {**head, **result.facts(level), **counted, "rows": plain_rows(told.table), "remarks": remarks}
+
+
+def document_bytes(result: Result, level: float = 0.95, **options: Any) -> bytes:
+    """The document as it goes into a file or over HTTP."""
+    return (json.dumps(document(result, level, **options), indent=1, allow_nan=False) + "\n").encode()
+
+
+def plain_rows(table: Any) -> list[Json]:
+    """The rows of a table as JSON: times in ISO 8601, null where a number is not known."""
+    return [{name: _plain(cell) for name, cell in row.items()} for row in table.to_pylist()]
+
+
+def _plain(cell: Any) -> Any:
+    if isinstance(cell, dt.datetime):
+        return cell.isoformat()
+    if isinstance(cell, float):
+        return cell if math.isfinite(cell) else None
+    return cell if cell is None or isinstance(cell, (bool, int, str, list, dict)) else str(cell)
+
+
+def _promise(guarantee: Guarantee | None) -> Json | None:
+    if guarantee is None:
+        return None
+    epsilon = guarantee.epsilon
+    return {
+        "epsilon": epsilon if math.isfinite(epsilon) else None,
+        "delta": float(guarantee.delta),
+        "neighbours": guarantee.neighbours,
+        "scope": guarantee.scope,
+    }

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Integers, Numeric
-from veil.results.bands import Bands
-from veil.results.noise import SupportNoise
+from veil.results.bands.base import Bands
+from veil.results.laws import SupportNoise
 from veil.tools.numbers import two_sided
 from veil.tree import Tree, TreeAnswers
 

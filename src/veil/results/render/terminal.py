@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from veil.results.base import Result, Truth
-from veil.results.cells import Cells, Shown, show
+from veil.results.render.layout import Cells, Shown, show
 
 __all__ = ["Rendered", "render"]
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.domain import Integers, Numeric
-from veil.results.bands import Bands
+from veil.results.bands.base import Bands
 from veil.tools.numbers import two_sided
 
 __all__ = ["SmoothBands"]

@@ -1,0 +1,1 @@
+"""Bands of distributions, by what they assume."""

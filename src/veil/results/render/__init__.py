@@ -1,0 +1,1 @@
+"""Results for the terminal, notebooks and files."""
