@@ -1,6 +1,6 @@
 """Cells of the post-processing tables: a shape, a number of values and an eps, collected often, with every method.
 
-Counts of support are drawn, not people (`veil.post.redrawing`), so a collection costs as much as the number of values.
+Counts of support are drawn, not people (`veil.post.selection`), so a collection costs as much as the number of values.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _named(cell: Cell) -> str:
 
 INTRODUCTION = """
 `auto` is `estimate.post("auto")`: the prior learned from the estimates themselves, then Norm-Sub. It is held against
-Base and the ten methods of the consistency paper. Collections are drawn as counts of support by `veil.post.redrawing`.
+Base and the ten methods of the consistency paper. Collections are drawn as counts of support by `veil.post.selection`.
 Shapes: Zipf, geometric and uniform as named; Gaussian with mean d/2 and standard deviation 0.15 d; step 3:2, in which
 each of one half of the values holds 3/2 times what each of the other half holds; page counts as below.
 """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bench.timing import Contestant, local
 from veil.mechanisms import FrequencyOracle, PureOracle, Rappor
-from veil.post.redrawing import redraw
+from veil.post.selection import redraw
 from veil.reports.columns import Reports
 from veil.results.estimate import Estimate
 

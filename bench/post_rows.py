@@ -15,7 +15,7 @@ from bench.ours import collected
 from bench.timing import Contestant, Row, Setting, local
 from veil import OLH, simulate
 from veil.post import Calibrated, norm_sub, power, select
-from veil.post.learning import grid
+from veil.post.priors import grid
 from veil.results.estimate import Estimate
 from veil.tools.numbers import proportional
 from veil_papers.datasets import kosarak_clicks

@@ -16,7 +16,7 @@ from veil.entropy import Source, outcomes
 from veil.kernels.tails import upper_tail
 from veil.mechanisms import PureOracle
 from veil.post import redraw_counts
-from veil.post.redrawing import redraw
+from veil.post.selection import redraw
 from veil.reports.tally import Tally
 from veil.results.laws import Fakes, SupportLaw, least_support
 from veil.wire.ring import Ring, ring_of

@@ -14,7 +14,7 @@ from tests.significance import ALPHA
 
 from veil import GRR, OLH, OUE, SHE, Rappor
 from veil.errors import InputError
-from veil.post.redrawing import redraw, redraw_counts
+from veil.post.selection import redraw, redraw_counts
 from veil.reports.columns import Reports
 
 RUNS = 20_000

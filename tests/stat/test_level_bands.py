@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from veil import Integers, Interval
 from veil.entropy import SeededForExperiments
 from veil.numeric import Binning, HaarHierarchy, Hierarchy, LevelBands
-from veil.post.redrawing import redraw_counts
+from veil.post.selection import redraw_counts
 from veil.reports.tally import Tally
 from veil.results.distribution import Distribution
 from veil.survey import SurveyTally

@@ -15,7 +15,7 @@ from tests.support.everyday import everyday
 
 from veil import OLH, OUE, post
 from veil.errors import FitWarning
-from veil.post.redrawing import redraw
+from veil.post.selection import redraw
 from veil.results.estimate import Estimate
 
 SIZE, PEOPLE, RUNS = 64, 100_000, 250

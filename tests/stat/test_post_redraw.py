@@ -10,7 +10,7 @@ from tests.significance import mean_fits, variance_fits
 from tests.support.everyday import everyday
 
 from veil import BLH, GRR, OLH, OUE, PGR, SHE, THE, HadamardResponse, SubsetSelection
-from veil.post.redrawing import redraw
+from veil.post.selection import redraw
 
 PEOPLE, RUNS = 100_000, 6_000
 EXACT = [GRR(1.0, 8), OUE(1.0, 8), OLH(1.0, 8), THE(1.0, 8), BLH(1.0, 8), SHE(1.0, 8)]

@@ -14,7 +14,7 @@ from veil import OLH, OUE, post
 from veil.errors import FitWarning, InputError, ParameterError
 from veil.post import FAMILIES, Calibrated, Family, Prior, calibrate
 from veil.post.calibration import posterior
-from veil.post.redrawing import redraw
+from veil.post.selection import redraw
 from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from veil import OLH
 from veil.post import FAMILIES, Calibrated, calibrate
-from veil.post.learning import grid, learn
-from veil.post.redrawing import redraw
+from veil.post.priors import grid, learn
+from veil.post.selection import redraw
 from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]

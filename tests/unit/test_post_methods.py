@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veil import GRR, OLH, OUE, SHE, THE, post
 from veil.errors import EmptyError, FitWarning, InputError, ParameterError
 from veil.mechanisms import FrequencyOracle
-from veil.post.kinds import HistogramMethod, ModelMethod, QueryMethod
+from veil.post.methods import HistogramMethod, ModelMethod, QueryMethod
 from veil.results.estimate import Estimate
 
 Floats = NDArray[np.float64]

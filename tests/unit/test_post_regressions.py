@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from veil import GRR, OLH, OUE, PGR, SHE, metrics, post, simulate
 from veil.errors import InputError, ParameterError, VeilError
-from veil.post.redrawing import redraw
+from veil.post.selection import redraw
 
 TWO_NAMES = post.Family("two", ("a", "b"), lambda counts, _: -counts, lambda *_: (1.0,), (True,))
 RAW = simulate(OLH(1.0, 100), [0] * 500 + [1] * 300 + [2] * 200, seed=1)

@@ -10,7 +10,7 @@ import pytest
 from veil import OLH, post
 from veil.errors import DomainError, InputError, ParameterError
 from veil.post import EveryValue, MostFrequent, Sets, recommend, select
-from veil.post.redrawing import redraw
+from veil.post.selection import redraw
 from veil.results.estimate import Estimate
 
 SIZE, PEOPLE = 256, 200_000

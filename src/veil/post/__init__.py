@@ -9,13 +9,22 @@ from __future__ import annotations
 
 from veil.errors import InputError
 from veil.post import calibration, consistency, likelihood
-from veil.post.kinds import HistogramMethod, Method, ModelMethod, QueryMethod
 from veil.post.likelihood import em
+from veil.post.methods import HistogramMethod, Method, ModelMethod, QueryMethod
 from veil.post.priors import FAMILIES, Family, Prior
-from veil.post.processed import Calibrated, Normed, PositiveAnswers, Processed, ProcessedTotal
-from veil.post.queries import EveryValue, MostFrequent, Query, Sets, squared_errors
-from veil.post.redrawing import redraw_counts
-from veil.post.selection import PAPER_METHODS, Selection, quietly, recommend, select
+from veil.post.processed import (
+    Calibrated,
+    EveryValue,
+    MostFrequent,
+    Normed,
+    PositiveAnswers,
+    Processed,
+    ProcessedTotal,
+    Query,
+    Sets,
+    squared_errors,
+)
+from veil.post.selection import PAPER_METHODS, Selection, quietly, recommend, redraw_counts, select
 from veil.tools.messages import unknown_name
 
 __all__ = [

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import FitWarning, InputError, ParameterError
-from veil.post.learning import Learned, learn, windows
-from veil.post.priors import FAMILIES, Cells, Family, Prior, cells
+from veil.post.priors import FAMILIES, Cells, Family, Learned, Prior, cells, learn, windows
 from veil.post.processed import Calibrated, Processed
 from veil.results.estimate import Estimate
 
