@@ -1,14 +1,12 @@
 """What people are asked: a tree of questions about one held value, its reports and their tallies."""
 
 from veil.survey.bit_rules import ListedBits, Parities
-from veil.survey.family import EachOf
-from veil.survey.people import People
-from veil.survey.reading import ask_from_json
+from veil.survey.family import EachOf, ask_from_json
 from veil.survey.rule import Rule
 from veil.survey.rules import AttributeSets, Levels, ListedSets
-from veil.survey.survey import MOST_WAVES, Public, Survey
+from veil.survey.survey import MOST_WAVES, People, Public, Survey
 from veil.survey.tally import SurveyTally, check_waves
-from veil.survey.tree import AllOf, Ask, OneOf, Question, Rows, as_ask
+from veil.survey.tree import AllOf, Ask, OneOf, Question, RowIndices, as_ask
 
 __all__ = [
     "MOST_WAVES",
@@ -24,7 +22,7 @@ __all__ = [
     "People",
     "Public",
     "Question",
-    "Rows",
+    "RowIndices",
     "Rule",
     "Survey",
     "SurveyTally",

@@ -1,4 +1,7 @@
-"""EachOf: one of many questions that follow a rule. A task holds the rule alone: it is small, and read quickly."""
+"""EachOf: one of many questions that follow a rule. A task holds the rule alone: it is small, and read quickly.
+
+Reading the tree of questions that a task describes.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,10 @@ from veil.privacy import Guarantee
 from veil.reports.layout import Columns, Field, Layout
 from veil.survey.rule import Rule
 from veil.survey.rules import rule_from_json
-from veil.survey.tree import Ask, Question, Rows, Wanted, narrowed, overlay, rows_of
+from veil.survey.tree import AllOf, Ask, OneOf, Question, RowIndices, Wanted, narrowed, overlay, rows_of
 from veil.tools.json_documents import Json, take
 from veil.tools.numbers import is_int
-
-__all__ = ["EachOf"]
+from veil.view import view_from_json
 
 
 @dataclass(frozen=True, init=False)
@@ -98,7 +100,9 @@ class EachOf(Ask):
         for mechanism, rows in self._by_mechanism(columns["choice"]):
             mechanism.check(narrowed(self.layout, mechanism.layout, columns, rows))
 
-    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+    def parts(
+        self, columns: Columns, rows: RowIndices, wanted: Wanted
+    ) -> Iterator[tuple[Question, RowIndices, Columns]]:
         if len(wanted) == len(self):  # else rows of other questions are nobody's concern
             self.layout.check(columns)
         for index, mine in zip(wanted, rows_of(columns["choice"], wanted), strict=True):
@@ -107,7 +111,7 @@ class EachOf(Ask):
             question.mechanism.check(own)
             yield question, rows if len(mine) == len(rows) else rows[mine], own
 
-    def _by_mechanism(self, choice: NDArray[Any]) -> Iterator[tuple[Mechanism, Rows]]:
+    def _by_mechanism(self, choice: NDArray[Any]) -> Iterator[tuple[Mechanism, RowIndices]]:
         """The rows whose questions are asked through each mechanism, where there are any."""
         sizes = self.rule.sizes_of(choice.astype(np.int64))
         if len(sizes) == 1:  # one person's device: no search through all sizes
@@ -155,3 +159,32 @@ def _table(entries: Any, sizes: Sequence[int]) -> Callable[[int], Json]:
 
 def _falls(numbers: Iterable[int]) -> bool:
     return any(a >= b for a, b in pairwise(numbers))
+
+
+_DEEPEST = 8
+
+
+def ask_from_json(document: Any, held: Json, depth: int = 0) -> Ask:
+    """The tree that a task describes, about a held domain."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if depth > _DEEPEST:
+        raise WireError("a survey is at most eight levels deep")
+    if kind == "question":
+        view, mechanism = take(document, "question", "view", "mechanism")
+        if not isinstance(view, dict) or not isinstance(mechanism, dict) or "held" in view or "domain" in mechanism:
+            raise WireError("a question has a view and a mechanism, and no domain but its survey's")
+        shown = view_from_json({**view, "held": held})
+        return Question(mechanism_from_json({**mechanism, "domain": shown.domain.to_json()}), shown)
+    if kind == "one-of":
+        (branches,) = take(document, "one-of", "branches")
+        if not isinstance(branches, list) or not all(isinstance(b, list) and len(b) == 2 for b in branches):
+            raise WireError("the branches of one-of are pairs of a share and an ask")
+        return OneOf(*((share, ask_from_json(ask, held, depth + 1)) for share, ask in branches))
+    if kind == "all-of":
+        (asks,) = take(document, "all-of", "asks")
+        if not isinstance(asks, list):
+            raise WireError("the asks of all-of are a list")
+        return AllOf(*(ask_from_json(ask, held, depth + 1) for ask in asks))
+    if kind == "each-of":
+        return EachOf.from_json(document, held)
+    raise WireError("expected an ask: question, one-of, all-of or each-of")

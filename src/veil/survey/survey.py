@@ -1,4 +1,7 @@
-"""A survey: a tree of questions about one held value, the public columns beside its reports, and their tallies."""
+"""People whose values are known, as a simulation walks with them: what they hold, and their public columns.
+
+A survey: a tree of questions about one held value, the public columns beside its reports, and their tallies.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,30 @@ from veil.kernels.parallel import current_device
 from veil.mechanisms import Mechanism
 from veil.privacy import Guarantee
 from veil.reports.columns import Reports
-from veil.reports.layout import Columns, Field, Layout
+from veil.reports.layout import Columns, Field, Layout, Rows
 from veil.reports.tally import check_weights
 from veil.results.answers import Answers
 from veil.results.estimate import Estimate
-from veil.survey.reading import ask_from_json
+from veil.survey.family import ask_from_json
 from veil.survey.tally import SurveyTally
-from veil.survey.tree import Ask, Question, Rows, as_ask
+from veil.survey.tree import Ask, Question, RowIndices, as_ask
 from veil.tools.json_documents import Json, canonical, digest, parse_json, take
 from veil.tools.numbers import convert_int_fields, is_int
 
-__all__ = ["MOST_WAVES", "Public", "Survey"]
+
+@dataclass(frozen=True, eq=False, repr=False)
+class People:
+    """What people hold, as codes of a domain, and their public columns as they stand in a report."""
+
+    codes: Any
+    public: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: Rows) -> People:
+        return People(self.codes[rows], {name: column[rows] for name, column in self.public.items()})
+
 
 _JOINT_CELLS = 1 << 22
 _MOST_QUESTIONS = 1 << 20
@@ -199,7 +215,7 @@ class Survey:
 
     def parts(
         self, reports: Reports, questions: Iterable[int] | None = None
-    ) -> Iterator[tuple[Question, Rows, Columns]]:
+    ) -> Iterator[tuple[Question, RowIndices, Columns]]:
         """Runs at the collector: each question with the rows that answered it and their columns, checked.
 
         With `questions`, those alone and in increasing order; reports to other questions are then passed over.
@@ -343,7 +359,7 @@ class Survey:
 
     @staticmethod
     def _joint_on_device(
-        parts: Mapping[int, tuple[Question, Rows, Columns]],
+        parts: Mapping[int, tuple[Question, RowIndices, Columns]],
         candidates: Iterable[int],
         lists: Sequence[NDArray[Any]],
         rows: NDArray[np.int64],

@@ -33,9 +33,9 @@ from veil.tools.json_documents import Json
 from veil.tools.numbers import is_int
 from veil.view import Identity, View
 
-__all__ = ["AllOf", "Ask", "OneOf", "Question", "Rows", "Wanted", "as_ask", "narrowed", "overlay", "rows_of"]
+__all__ = ["AllOf", "Ask", "OneOf", "Question", "RowIndices", "Wanted", "as_ask", "narrowed", "overlay", "rows_of"]
 
-Rows = NDArray[np.int64]
+RowIndices = NDArray[np.int64]
 Wanted = Sequence[int]
 """Numbers of questions, increasing."""
 
@@ -85,7 +85,9 @@ class Ask(ABC):
         """Runs at the collector: refuse columns that no report of this tree can have."""
 
     @abstractmethod
-    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+    def parts(
+        self, columns: Columns, rows: RowIndices, wanted: Wanted
+    ) -> Iterator[tuple[Question, RowIndices, Columns]]:
         """Runs at the collector: for each wanted question in order, the rows that answered it and their columns.
 
         Refuses columns of the wanted questions that no report can have.
@@ -141,7 +143,9 @@ class Question(Ask):
     def check(self, columns: Columns) -> None:
         self.mechanism.check(columns)
 
-    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+    def parts(
+        self, columns: Columns, rows: RowIndices, wanted: Wanted
+    ) -> Iterator[tuple[Question, RowIndices, Columns]]:
         if wanted:
             self.check(columns)
             yield self, rows, columns
@@ -228,7 +232,9 @@ class OneOf(Ask):
         for (_, ask), mine in zip(self.branches, rows_of(columns["choice"], range(len(self.branches))), strict=True):
             ask.check(narrowed(self.layout, ask.layout, columns, mine))
 
-    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+    def parts(
+        self, columns: Columns, rows: RowIndices, wanted: Wanted
+    ) -> Iterator[tuple[Question, RowIndices, Columns]]:
         self.layout.check(columns)
         taken = list(self._numbers.split(wanted))
         for (_, ask, below), mine in zip(taken, rows_of(columns["choice"], [i for i, _, _ in taken]), strict=True):
@@ -280,7 +286,9 @@ class AllOf(Ask):
         for i, ask in enumerate(self.asks):
             ask.check(self._own(columns, i))
 
-    def parts(self, columns: Columns, rows: Rows, wanted: Wanted) -> Iterator[tuple[Question, Rows, Columns]]:
+    def parts(
+        self, columns: Columns, rows: RowIndices, wanted: Wanted
+    ) -> Iterator[tuple[Question, RowIndices, Columns]]:
         for i, ask, below in self._numbers.split(wanted):
             yield from ask.parts(self._own(columns, i), rows, below)
 
@@ -348,7 +356,7 @@ def as_ask(ask: Ask | Mechanism) -> Ask:
     return ask
 
 
-def rows_of(choice: NDArray[Any], wanted: Wanted) -> Iterator[Rows]:
+def rows_of(choice: NDArray[Any], wanted: Wanted) -> Iterator[RowIndices]:
     """The rows that made each wanted choice, in increasing order."""
     if len(wanted) <= _FEW:  # a pass for each is cheaper than putting all rows in order
         yield from (np.flatnonzero(choice == index) for index in wanted)
@@ -358,7 +366,7 @@ def rows_of(choice: NDArray[Any], wanted: Wanted) -> Iterator[Rows]:
     yield from (order[start:stop] for start, stop in ends)
 
 
-def narrowed(whole: Layout, part: Layout, columns: Columns, rows: Rows) -> dict[str, NDArray[Any]]:
+def narrowed(whole: Layout, part: Layout, columns: Columns, rows: RowIndices) -> dict[str, NDArray[Any]]:
     """The columns of one branch, for the rows that chose it; refuses anything but zeros in those of other branches."""
     own = {field.name: field for field in part.fields}
     mine = columns if len(rows) == len(columns["choice"]) else {name: columns[name][rows] for name in whole.names[1:]}
@@ -368,7 +376,7 @@ def narrowed(whole: Layout, part: Layout, columns: Columns, rows: Rows) -> dict[
     return {name: field.narrow(mine[name]) for name, field in own.items()}
 
 
-def overlay(column: NDArray[Any], rows: Rows, part: NDArray[Any]) -> None:
+def overlay(column: NDArray[Any], rows: RowIndices, part: NDArray[Any]) -> None:
     """Put a branch's column into the one that it shares with others, which may be wider."""
     if column.ndim == 1:
         column[rows] = part
