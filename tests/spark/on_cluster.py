@@ -41,7 +41,7 @@ from veil.results.render.files import document
 from veil.simulation import Simulated
 from veil.simulation import spark as drawn
 from veil.sql import Category, Measure, Table
-from veil.study.records import Memory
+from veil.study.run import Memory
 from veil.survey import People
 from veil.version import VERSION
 from veil.wire.arrow import to_arrow

@@ -23,7 +23,7 @@ from veil.numeric import Hierarchy, MeanOf, WaveDistribution
 from veil.results.render.files import document
 from veil.simulation import Simulated
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Table
-from veil.study.records import Memory
+from veil.study.run import Memory
 
 UNIT = Interval(0.0, 1.0)
 SHOP = (Measure("spent", 2), Category("os", ("a", "b")))

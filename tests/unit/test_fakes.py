@@ -31,7 +31,7 @@ from veil.results.estimate import Estimate
 from veil.results.laws import Fakes
 from veil.shuffle import Shuffler
 from veil.study import Collected, OneRound, StudyRun
-from veil.study.collected import Kept
+from veil.study.collection import Kept
 from veil.wire.arrow import arrow_schema, to_arrow
 from veil.wire.ring import ring_of
 from veil.wire.tallies import decode_tally, describe_tally, encode_tally

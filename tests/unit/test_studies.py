@@ -49,7 +49,7 @@ from veil.reports.tally import Tally
 from veil.shuffle import Shuffler
 from veil.sql import HI, HIO, MG, SC, Category, Grids, Measure, Moment, Table
 from veil.study import Collected, Continuations, OneRound, Round, Rounds
-from veil.study.records import Folder
+from veil.study.run import Folder
 from veil.tools.json_documents import canonical
 
 UNIT = Interval(0.0, 1.0)

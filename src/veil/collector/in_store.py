@@ -19,9 +19,9 @@ from veil.errors import EmptyError, InputError, LimitError, ServiceError, StoreE
 from veil.mechanisms import FrequencyOracle, LinearHashing
 from veil.reports.columns import Reports
 from veil.reports.tally import Tally
-from veil.study.collected import Questions
+from veil.study.collection import Questions
 from veil.study.continuations import Continuations
-from veil.study.records import Journal
+from veil.study.run import Journal
 from veil.survey import Survey, SurveyTally
 from veil.tools import limits
 from veil.wire.tallies import decode_tally, encode_tally

@@ -25,7 +25,7 @@ from veil.errors import EmptyError, InputError
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns
 from veil.reports.tally import Tally
-from veil.study.collected import Codes, Collected, Questions
+from veil.study.collection import Codes, Collected, Questions
 from veil.study.continuations import Continuations
 from veil.survey import AllOf, Ask, EachOf, OneOf, Survey, SurveyTally
 

@@ -27,7 +27,7 @@ from veil.mechanisms import LinearHashing
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns
 from veil.reports.tally import Tally, check_fakes
-from veil.study.collected import Codes, Collected, Questions
+from veil.study.collection import Codes, Collected, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally, check_waves
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from veil.errors import InputError
 from veil.reports.columns import Reports
 from veil.reports.layout import Columns
-from veil.study.collected import Codes, Questions
+from veil.study.collection import Codes, Questions
 from veil.survey import Survey, SurveyTally
 
 __all__ = ["answers", "count_answers", "count_jointly", "count_support", "count_up", "weights_of"]

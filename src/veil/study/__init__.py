@@ -8,7 +8,7 @@ STUDIES     all kinds of studies, by name; study_from_json reads a study file or
 
 from __future__ import annotations
 
-from veil.study.collected import Collected, Kept
+from veil.study.collection import Collected, Kept
 from veil.study.continuations import Continuations
 from veil.study.kinds import STUDIES, study_from_json
 from veil.study.run import StudyRun

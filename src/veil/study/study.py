@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, get_type_hints
 from veil.errors import EmptyError, InputError, MismatchError, ParameterError, WireError
 from veil.privacy import Guarantee
 from veil.results.base import Result
-from veil.study.collected import Collected, Kept
+from veil.study.collection import Collected, Kept
 from veil.study.parameters import from_text, read, written
 from veil.survey import People, Survey, SurveyTally
 from veil.tools.json_documents import Json, canonical, kind_of, take

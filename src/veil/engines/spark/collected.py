@@ -28,7 +28,7 @@ from veil.errors import EngineError, InputError, MismatchError
 from veil.files.groups import REPORT_ID
 from veil.mechanisms import LinearHashing
 from veil.reports.columns import Reports
-from veil.study.collected import Codes, Questions
+from veil.study.collection import Codes, Questions
 from veil.study.continuations import Continuations
 from veil.survey import Survey, SurveyTally
 from veil.version import VERSION
