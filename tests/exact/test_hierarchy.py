@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from veil import Integers, Interval
 from veil.checks import worst_ratio
 from veil.entropy import SeededForExperiments, Source, outcomes
-from veil.numeric.binning import Binning
-from veil.numeric.haar import HaarHierarchy
-from veil.numeric.hierarchy import Hierarchy, LevelStudy
+from veil.numeric.distributions import Binning
+from veil.numeric.hierarchy import HaarHierarchy, Hierarchy, LevelStudy
 from veil.privacy import exp_below
 from veil.reports.columns import Reports
 from veil.survey import SurveyTally

@@ -12,9 +12,8 @@ from tests.significance import mean_fits
 
 from veil import HaarResponse, Interval
 from veil.entropy import SeededForExperiments
-from veil.numeric.binning import Binning
-from veil.numeric.haar import HaarHierarchy
-from veil.numeric.hierarchy import Hierarchy
+from veil.numeric.distributions import Binning
+from veil.numeric.hierarchy import HaarHierarchy, Hierarchy
 from veil.survey import SurveyTally
 
 Floats = NDArray[np.float64]

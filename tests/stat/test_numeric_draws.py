@@ -11,8 +11,7 @@ from tests.significance import mean_fits, variance_fits
 
 from veil import Interval, Piecewise, StochasticRounding
 from veil.entropy import SeededForExperiments
-from veil.numeric.haar import HaarHierarchy
-from veil.numeric.hierarchy import Hierarchy
+from veil.numeric.hierarchy import HaarHierarchy, Hierarchy
 from veil.numeric.means import HybridMean, TwoPhaseVariance
 from veil.simulation import simulate
 from veil.survey import Survey

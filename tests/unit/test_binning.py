@@ -11,7 +11,7 @@ import pytest
 from veil import Categories, Integers, Interval, Survey, simulate
 from veil.entropy import SeededForExperiments
 from veil.errors import EmptyError, MismatchError, ParameterError
-from veil.numeric.binning import Binning
+from veil.numeric.distributions import Binning
 from veil.post.consistency import norm_sub
 
 

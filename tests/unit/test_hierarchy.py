@@ -14,8 +14,7 @@ from veil.entropy import SeededForExperiments
 from veil.errors import DomainError, EmptyError, InputError, MismatchError, ParameterError
 from veil.histogram import Questions
 from veil.mechanisms import HaarResponse
-from veil.numeric.haar import HaarHierarchy
-from veil.numeric.hierarchy import Hierarchy, LevelStudy
+from veil.numeric.hierarchy import HaarHierarchy, Hierarchy, LevelStudy
 from veil.study import study_from_json
 from veil.survey import SurveyTally
 from veil.wire.tallies import decode_tally, encode_tally

@@ -11,14 +11,9 @@ docs/numeric.md says which to take.
 
 from veil.mechanisms import HaarResponse, Piecewise, SquareWave, StochasticRounding
 from veil.mechanisms.numbers.reconstruction import Stopping, Wave, reconstruct
-from veil.numeric.asking import without_bands
-from veil.numeric.assumed import assumed_bands
-from veil.numeric.bands import wave_bands
-from veil.numeric.binning import Binning
-from veil.numeric.distributions import WaveDistribution
-from veil.numeric.free import free_bands
-from veil.numeric.haar import HaarHierarchy
-from veil.numeric.hierarchy import Hierarchy
+from veil.numeric.bands import assumed_bands, free_bands, wave_bands
+from veil.numeric.distributions import Binning, WaveDistribution, without_bands
+from veil.numeric.hierarchy import HaarHierarchy, Hierarchy
 from veil.numeric.means import HybridMean, MeanAndVariance, MeanOf, TwoPhaseVariance
 from veil.numeric.roughness import Roughness, roughness
 from veil.results.bands.base import Bands

@@ -2,6 +2,8 @@
 
 The levels together make one distribution, by least squares: HH (Kulkarni et al., VLDB 2019), and HH-ADMM (Li et al.,
 SIGMOD 2020, section 4.3), which has no negative masses. Its binary sibling with Haar coefficients is in `haar`.
+
+HaarHRR: a binary tree whose nodes' halves are compared, by Hadamard randomized response (Kulkarni et al., 2019).
 """
 
 from __future__ import annotations
@@ -17,28 +19,20 @@ from numpy.typing import NDArray
 
 from veil.domain import Interval, Numeric
 from veil.errors import EmptyError, MismatchError, ParameterError
-from veil.mechanisms import Mechanism
+from veil.mechanisms import HaarResponse, Mechanism
 from veil.mechanisms.best_oracle import direct_or_hashed
-from veil.numeric.asking import (
-    MOST_BUCKETS,
-    DistributionStudy,
-    check_bands,
-    numeric_domain,
-    whole,
-    worth,
-)
-from veil.numeric.levels import level_bands, level_variances
+from veil.numeric.bands import difference_bands, level_bands, level_variances
+from veil.numeric.distributions import MOST_BUCKETS, DistributionStudy, check_bands, numeric_domain, whole, worth
 from veil.privacy import check_epsilon, decimal_text
 from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution, Fit
 from veil.results.estimate import Estimate
+from veil.results.mean import Coefficients
 from veil.study import Collected, Kept
 from veil.survey import OneOf, Public, Question, Survey, SurveyTally
 from veil.tools.numbers import is_int, is_number
-from veil.tree import Tree, admm, consistent, project
+from veil.tree import Tree, admm, consistent, from_differences, project
 from veil.view import Ancestor
-
-__all__ = ["Hierarchy", "LevelStudy", "Method"]
 
 Method = Literal["exact", "admm", "consistent"]
 _BUCKETS = 1024
@@ -217,3 +211,41 @@ class Hierarchy(LevelStudy):
     def draw(self, collected: Collected, found: Distribution) -> LevelBands:
         """Runs at the collector: intervals from the levels, which are unbiased; nobody is simulated."""
         return level_bands(found, self.tree, self.levels(collected.tally(), collected.population))
+
+
+@dataclass(frozen=True, init=False)
+class HaarHierarchy(LevelStudy):
+    """A binary tree; each person says of one level, drawn at random, on which side of its parent their node lies.
+
+    Guarantee: every level is HaarResponse with e^eps, and which one is asked does not depend on the value. Estimates
+    are unbiased and add up to 1; masses may be negative. Any number of buckets.
+
+    >>> from veil import Interval, simulate
+    >>> study = HaarHierarchy(epsilon=3.0, domain=Interval(0.0, 10.0), buckets=40)
+    >>> found = simulate(study, [2.0] * 6000 + [7.0] * 14000, seed=1)
+    >>> round(found.range(5.0, 10.0), 1), round(float(found.masses.sum()), 6)
+    (0.7, 1.0)
+    """
+
+    kind: ClassVar[str] = "haar-hierarchy"
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree(self.buckets, 2)
+
+    def _mechanism(self, view: Ancestor) -> Mechanism:
+        return HaarResponse(self.epsilon, view.domain)
+
+    def levels(self, tally: SurveyTally, population: int | None = None) -> list[Coefficients]:
+        """Runs at the collector: the differences of each level's pairs, the coarsest level first."""
+        return super().levels(tally, population)
+
+    def distribution(self, collected: Collected) -> Distribution:
+        """Runs at the collector: from the root's 1 down, left = (parent + c) / 2 and right = (parent - c) / 2."""
+        levels = self.levels(collected.tally(), collected.population)
+        masses = from_differences(self.tree, [level.differences for level in levels])
+        return self._distribution(masses, collected, "haar")
+
+    def draw(self, collected: Collected, found: Distribution) -> LevelBands:
+        """Runs at the collector: intervals from the differences, which are unbiased; nobody is simulated."""
+        return difference_bands(found, self.tree, self.levels(collected.tally(), collected.population))

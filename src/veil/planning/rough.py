@@ -17,7 +17,7 @@ import numpy as np
 from veil.domain import Integers, Numeric
 from veil.mechanisms import SquareWave
 from veil.mechanisms.numbers.reconstruction import Wave
-from veil.numeric.free import free_bands
+from veil.numeric.bands import free_bands
 from veil.reports.tally import Tally
 from veil.results.bands.levels import LevelBands
 from veil.results.distribution import Distribution
