@@ -13,8 +13,8 @@ __all__ = ["STUDIES", "study_from_json"]
 
 STUDIES: Kinds[Study] = Kinds(
     {
-        "questions": "veil.histogram.questions:Questions",
-        "histogram": "veil.histogram.questions:Histogram",
+        "questions": "veil.histogram:Questions",
+        "histogram": "veil.histogram:Histogram",
         "square-wave": "veil.numeric.distributions:WaveDistribution",
         "hierarchy": "veil.numeric.hierarchy:Hierarchy",
         "haar-hierarchy": "veil.numeric.hierarchy:HaarHierarchy",
