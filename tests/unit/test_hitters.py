@@ -30,7 +30,7 @@ from veil.hitters import (
     sensitivity_threshold,
     tree_hist,
 )
-from veil.hitters.trie import fit
+from veil.hitters.search import fit_trie
 from veil.mechanisms.oracles.linear_hashing import aligned_suffix
 from veil.metrics import f1
 from veil.study.continuations import Continuations, spelled, start
@@ -165,7 +165,7 @@ def test_the_fit_is_non_negative_least_squares(others: bool) -> None:
     matrix = np.array(columns).T if others else np.array(columns[7:]).T
     weights = 1 / np.sqrt(np.concatenate(noise))
     wanted = nnls(matrix * weights[:, None], np.concatenate(seen) * weights)[0][-6:]
-    assert fit([3, 5, 6], levels, seen, noise, others=others) == pytest.approx(wanted, abs=1e-6)
+    assert fit_trie([3, 5, 6], levels, seen, noise, others=others) == pytest.approx(wanted, abs=1e-6)
 
 
 def _shifts(depth: int) -> list[tuple[int, int]]:

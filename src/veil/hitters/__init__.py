@@ -12,14 +12,11 @@
 What comes out is a `HeavyHitters`. docs/hitters.md says what to expect.
 """
 
-from veil.hitters.channels import MultipleChannel
-from veil.hitters.pem import PEM
-from veil.hitters.planning import fewest_groups, prefix_lengths, sensitivity_threshold
-from veil.hitters.privtrie import PrivTrie
+from veil.hitters.pem import PEM, fewest_groups, prefix_lengths, sensitivity_threshold
 from veil.hitters.result import HeavyHitters, SearchRound
-from veil.hitters.rivals import pem1, tree_hist
+from veil.hitters.rivals.prefixes import PrivTrie, pem1, tree_hist
+from veil.hitters.rivals.segments import MultipleChannel, SegmentPairs
 from veil.hitters.search import HitterSearch, PrefixSearch
-from veil.hitters.segments import SegmentPairs
 from veil.hitters.shuffled import EveryPrefix, shuffled_tree_hist
 from veil.study.continuations import Continuations, cut
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from veil.domain import Bits, Text
 from veil.errors import ParameterError
-from veil.hitters.rivals import tree_hist
+from veil.hitters.rivals.prefixes import tree_hist
 from veil.hitters.search import Oracle, PrefixSearch, Test
 from veil.mechanisms import OLH, PureOracle
 from veil.privacy import check_epsilon, split_epsilon

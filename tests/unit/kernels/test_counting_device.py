@@ -18,7 +18,7 @@ from veil import BLH, OLH, Bits, Survey
 from veil.engines import InMemory, gpu
 from veil.errors import EngineError, EngineWarning
 from veil.hitters import PEM
-from veil.hitters.segments import SegmentPairs
+from veil.hitters.rivals.segments import SegmentPairs
 from veil.kernels.parallel import Hashed, ahead, counting_on, current_device, in_order
 from veil.mechanisms import LinearHashing, RandomProjection
 from veil.tools.messages import install_command

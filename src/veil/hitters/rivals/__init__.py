@@ -1,0 +1,1 @@
+"""Searches for heavy hitters that the papers compare PEM with."""
