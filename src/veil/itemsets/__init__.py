@@ -7,13 +7,11 @@
 People hold `veil.Items(universe)`. docs/itemsets.md says how the rounds go and what they promise.
 """
 
-from veil.itemsets.guessing import largest_size, likely_sets
 from veil.itemsets.mining import FIGURE_5_3, SVIM, ItemMining, LDPMiner, Phase
 from veil.itemsets.result import FrequentItems, FrequentItemset, FrequentItemsets, Step
 from veil.itemsets.rules import Rule
-from veil.itemsets.sampling import PSFO, Adap, hashed_load
-from veil.itemsets.sizes import Sizes, read_sizes
-from veil.itemsets.svsm import SVSM
+from veil.itemsets.sampling import PSFO, Adap, Sizes, hashed_load, read_sizes
+from veil.itemsets.svsm import SVSM, largest_size, likely_sets
 
 __all__ = [
     "FIGURE_5_3",

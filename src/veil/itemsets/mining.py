@@ -18,8 +18,7 @@ from veil.domain import Items
 from veil.errors import ParameterError
 from veil.itemsets.missed import update_interval
 from veil.itemsets.result import FrequentItems, Step
-from veil.itemsets.sampling import PSFO, Adap, Oracle, as_items
-from veil.itemsets.sizes import SIZES, SizeRule, read_sizes
+from veil.itemsets.sampling import PSFO, SIZES, Adap, Oracle, SizeRule, as_items, read_sizes
 from veil.mechanisms import BLH, OLH, SUE, PureOracle
 from veil.mechanisms.best_oracle import direct_or_hashed
 from veil.privacy import Guarantee, check_epsilon
