@@ -22,7 +22,7 @@ from veil.marginals import (
     JointStudy,
     SplitEM,
 )
-from veil.marginals.split_em import unmixed
+from veil.marginals.rivals.split_em import unmixed
 from veil.privacy import exp_below
 from veil.reports.columns import Reports
 

@@ -12,9 +12,8 @@ import pytest
 from numpy.typing import NDArray
 
 from veil.errors import InputError
-from veil.marginals.consistency import averaged
 from veil.marginals.scatter import Scatter
-from veil.marginals.tables import Views
+from veil.marginals.tables import Views, averaged
 from veil.mechanisms import GRR, OUE, SubsetSelection
 from veil.mechanisms.oracle import PureOracle
 from veil.results.laws import SupportNoise

@@ -23,10 +23,11 @@ from veil.marginals.choosing import (
     choose_views,
     expected_cells,
     noise_error,
+    predicted_error,
+    predicted_fourier_error,
     sampling_error,
 )
 from veil.marginals.covering import covering_design
-from veil.marginals.predicting import predicted_error, predicted_fourier_error
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 

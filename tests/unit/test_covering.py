@@ -7,8 +7,7 @@ from itertools import combinations
 import pytest
 
 from veil.errors import ParameterError
-from veil.marginals.covering import COVERED_SETS, covering_design, schoenheim
-from veil.marginals.flats import flat_count, flats, geometry_of
+from veil.marginals.covering import COVERED_SETS, covering_design, flat_count, flats, geometry_of, schoenheim
 
 SMALLEST = {
     (8, 3, 4): 14,

@@ -28,8 +28,8 @@ from veil.marginals import (
     SplitReports,
     variance_factor,
 )
-from veil.marginals.bit_tables import bit_record, held_cells, walsh
-from veil.marginals.split_em import counted_together, mixed, most_likely, unmixed
+from veil.marginals.rivals.binary import bit_record, held_cells, walsh
+from veil.marginals.rivals.split_em import counted_together, mixed, most_likely, unmixed
 from veil.marginals.tables import Views
 from veil.results import Result
 from veil.survey import Parities
@@ -162,7 +162,7 @@ def test_reports_are_counted_together_by_whoever_gave_them() -> None:
 
 def test_small_tables_of_reports_answer_as_the_whole_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = FOUND[3]
-    monkeypatch.setattr("veil.marginals.split_em._WHOLE", 1)
+    monkeypatch.setattr("veil.marginals.rivals.split_em._WHOLE", 1)
     some = simulate(replace(STUDIES[3]), PEOPLE, seed=3)  # type: ignore[type-var]
     assert len(some.sets) == 3
     assert np.allclose(some.marginal(["sex", "region"]).shares, whole.marginal(["sex", "region"]).shares)

@@ -7,8 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from veil.marginals.consistency import averaged, repaired
-from veil.marginals.tables import Views, contrasts, marginal_of
+from veil.marginals.tables import Views, averaged, contrasts, marginal_of, repaired
 
 MIXED = Views((2, 3, 4, 2), ((0, 1), (1, 2), (0, 2, 3), (3,)))
 PAIRS = Views((2,) * 6, tuple(combinations(range(6), 2)))

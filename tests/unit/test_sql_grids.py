@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from veil import Integers, Record, Survey
 from veil.entropy import SeededForExperiments, Words
 from veil.errors import EmptyError, InputError, ParameterError
-from veil.marginals.consistency import averaged, before_averaging
 from veil.marginals.maxent import reconstruct
-from veil.marginals.tables import Views
+from veil.marginals.tables import Views, averaged, before_averaging
 from veil.sql import Grids, Measure, Table
 from veil.sql.axes import Axis, axes_of
 from veil.sql.grid_reading import GridReading, grid_sets

@@ -8,18 +8,18 @@ People hold a `veil.Record`. docs/marginals.md says how they are asked, what it 
 """
 
 from veil.marginals.association import Correlation
-from veil.marginals.binary import BinaryCALM, BinaryMarginals
 from veil.marginals.choosing import noise_error
 from veil.marginals.conditional import Conditional, Correlations
 from veil.marginals.covering import covering_design
-from veil.marginals.fourier import FourierCoefficients, FourierMarginals
 from veil.marginals.intervals import Bounds
 from veil.marginals.joint import Joint
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Inference, Marginals
-from veil.marginals.rivals import AllMarginals, FullContingency, Uniform, variance_factor
+from veil.marginals.rivals.binary import BinaryCALM, BinaryMarginals
+from veil.marginals.rivals.contingency import AllMarginals, FullContingency, Uniform, variance_factor
+from veil.marginals.rivals.fourier import FourierCoefficients, FourierMarginals
+from veil.marginals.rivals.split_em import SplitEM, SplitReports
 from veil.marginals.scatter import Scatter
-from veil.marginals.split_em import SplitEM, SplitReports
 from veil.marginals.study import CALM, JointStudy, MarginalStudy
 
 __all__ = [

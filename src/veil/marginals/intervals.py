@@ -16,7 +16,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from veil.marginals.scatter import MOST_COVARIANCES, Places, Scatter
+from veil.marginals.scatter import MOST_COVARIANCES, Scatter
+from veil.marginals.tables import Places
 from veil.results.laws import score_interval
 from veil.tools.numbers import alpha_of, two_sided
 

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from veil.errors import InputError
 from veil.marginals.association import Correlation, correlation_between
-from veil.marginals.consistency import Repaired, averaged, repaired
 from veil.marginals.intervals import Bounds, cell_bounds, conditional_bounds
 from veil.marginals.joint import Joint, places_of
 from veil.marginals.marginal import Marginal
 from veil.marginals.scatter import Scatter
-from veil.marginals.tables import Places, Views, marginal_of, spread
+from veil.marginals.tables import Places, Repaired, Views, averaged, marginal_of, repaired, spread
 from veil.results.laws import SupportNoise
 from veil.results.units import Unit
 

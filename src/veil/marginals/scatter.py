@@ -23,14 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
-from veil.marginals.tables import Views, contrasts, inverse_contrasts, marginal_of
+from veil.marginals.tables import Places, Views, contrasts, inverse_contrasts, marginal_of
 from veil.results.laws import AdditiveNoise, Noise, SupportNoise
 
 __all__ = ["MOST_COVARIANCES", "Places", "Scatter"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Places = tuple[int, ...]
 Parabola = tuple[Floats, Floats, Floats]
 
 MOST_COVARIANCES = 1 << 11

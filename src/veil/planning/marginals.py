@@ -12,8 +12,7 @@ import numpy as np
 from veil.domain import Integers, Record
 from veil.errors import InputError, ParameterError
 from veil.marginals import CALM, AllMarginals, FourierMarginals, FullContingency, JointStudy, MarginalStudy
-from veil.marginals.choosing import MOST_VIEWS, products
-from veil.marginals.predicting import Predicted, predicted_error, predicted_fourier_error
+from veil.marginals.choosing import MOST_VIEWS, Predicted, predicted_error, predicted_fourier_error, products
 from veil.marginals.tables import MOST_CELLS
 from veil.planning.base import Choice, Goal, Measure, Option, Row, Ways, Wishes, byte_text, in_words
 from veil.study import Study

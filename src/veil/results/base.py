@@ -60,14 +60,14 @@ KINDS: Kinds[Result] = Kinds(
 )
 VARIANTS: Kinds[Result] = Kinds(
     {
-        "binary": "veil.marginals.binary:BinaryMarginals",
+        "binary": "veil.marginals.rivals.binary:BinaryMarginals",
         "calibrated": "veil.post.processed:Calibrated",
-        "fourier": "veil.marginals.fourier:FourierCoefficients",
+        "fourier": "veil.marginals.rivals.fourier:FourierCoefficients",
         "normed": "veil.post.processed:Normed",
         "positive-answers": "veil.post.processed:PositiveAnswers",
         "processed": "veil.post.processed:Processed",
-        "split": "veil.marginals.split_em:SplitReports",
-        "uniform": "veil.marginals.rivals:Uniform",
+        "split": "veil.marginals.rivals.split_em:SplitReports",
+        "uniform": "veil.marginals.rivals.contingency:Uniform",
     }
 )
 """The classes beside the first one of their kind, by variant."""

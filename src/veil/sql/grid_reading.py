@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veil.errors import InputError
-from veil.marginals.consistency import averaged, before_averaging, repaired
-from veil.marginals.tables import Views
+from veil.marginals.tables import Views, averaged, before_averaging, repaired
 from veil.post.consistency import norm_sub
 from veil.sql.axes import Axis
 from veil.sql.query import Box

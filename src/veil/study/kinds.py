@@ -34,11 +34,11 @@ STUDIES: Kinds[Study] = Kinds(
         "ldpminer": "veil.itemsets.mining:LDPMiner",
         "svsm": "veil.itemsets.svsm:SVSM",
         "calm": "veil.marginals.study:CALM",
-        "full-contingency": "veil.marginals.rivals:FullContingency",
-        "all-marginals": "veil.marginals.rivals:AllMarginals",
-        "fourier-marginals": "veil.marginals.fourier:FourierMarginals",
-        "split-em": "veil.marginals.split_em:SplitEM",
-        "binary-calm": "veil.marginals.binary:BinaryCALM",
+        "full-contingency": "veil.marginals.rivals.contingency:FullContingency",
+        "all-marginals": "veil.marginals.rivals.contingency:AllMarginals",
+        "fourier-marginals": "veil.marginals.rivals.fourier:FourierMarginals",
+        "split-em": "veil.marginals.rivals.split_em:SplitEM",
+        "binary-calm": "veil.marginals.rivals.binary:BinaryCALM",
         "table": "veil.sql.table:Table",
     }
 )

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from veil.domain import Record
 from veil.errors import InputError, ParameterError
-from veil.marginals.bit_tables import held_cells, walsh, widths_of
 from veil.marginals.linear import LinearJoint
 from veil.marginals.marginal import Marginal
 from veil.marginals.result import Marginals
+from veil.marginals.rivals.binary import held_cells, walsh, widths_of
 from veil.marginals.scatter import MOST_COVARIANCES
 from veil.marginals.study import JointStudy, Names
 from veil.marginals.tables import Places, Views, spread

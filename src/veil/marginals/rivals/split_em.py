@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from veil.domain import Record
 from veil.errors import InputError, ParameterError
 from veil.marginals.choosing import products
-from veil.marginals.consistency import nearest_shares
 from veil.marginals.joint import places_of
 from veil.marginals.linear import LinearJoint
 from veil.marginals.marginal import Marginal
 from veil.marginals.study import JointStudy, Names
-from veil.marginals.tables import MOST_CELLS, Places, Views, marginal_of
+from veil.marginals.tables import MOST_CELLS, Places, Views, marginal_of, nearest_shares
 from veil.mechanisms import GRR
 from veil.privacy import decimal_text, split_epsilon
 from veil.results.laws import SupportNoise

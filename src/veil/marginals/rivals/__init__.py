@@ -1,0 +1,1 @@
+"""Protocols for marginals that the papers compare CALM with."""
